@@ -1,5 +1,5 @@
-//! Assets that are generated when they are read, by a query of the index `list_index` or by their keys: filling the embedded
-//! engine with a million assets takes too long to do it often.
+//! Assets generated when they are read, by a query of the index `list_index` or by their keys: filling the embedded engine with a
+//! million assets takes too long to do it often.
 
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Rows of about 1 MB.
 const PAGE_ROWS: usize = 2_000;
 
-/// Assets that have numbers.
+/// Numbered assets.
 pub trait Assets: Send + Sync {
     fn item(&self, number: usize) -> Item;
 
     fn number(&self, sort_key: &str) -> Option<usize>;
 }
 
-/// An HTTP client that answers queries of generated assets, if there are any, and passes on every other request.
+/// An HTTP client that answers queries for generated assets, if there are any, and passes on every other request.
 #[derive(Clone)]
 pub struct GeneratedIndex {
     inner: SharedHttpClient,
@@ -34,7 +34,7 @@ pub struct GeneratedIndex {
 struct Generated {
     assets: Box<dyn Assets>,
     count: usize,
-    /// The attributes of the index.
+    /// Attributes of the index.
     attributes: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl GeneratedIndex {
         Self { inner, generated: Arc::default() }
     }
 
-    /// Answers from now on, with `count` assets.
+    /// Starts answering queries, with `count` assets.
     pub fn set(&self, assets: impl Assets + 'static, count: usize) -> Result<()> {
         let index = table::declared()?.global_secondary_indexes.iter().find(|index| index.index_name == LIST_INDEX);
         let projected = index
@@ -61,7 +61,7 @@ impl GeneratedIndex {
         Ok(())
     }
 
-    /// `None` unless the request reads nothing but generated assets.
+    /// `None` unless the request only reads generated assets.
     fn response(&self, request: &HttpRequest) -> Option<HttpResponse> {
         let generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
         let generated = generated.as_ref()?;
@@ -82,7 +82,7 @@ impl Generated {
         if query["IndexName"] != LIST_INDEX || !from.starts_with('A') {
             return None;
         }
-        // The rows are in the order of their buckets.
+        // The rows are sorted by bucket.
         let bucket = |key: String| Section::Assets.bucket_number(&AttributeValue::S(key));
         let first_of = |bucket: usize| (bucket * self.count).div_ceil(BUCKETS);
         let start = match query["ExclusiveStartKey"]["SK"]["S"].as_str() {
@@ -107,7 +107,7 @@ impl Generated {
         json_item(&item).map(Value::Object)
     }
 
-    /// Whole items, each for a read unit; `None` if one of them is not generated.
+    /// Complete items, at one read unit each; `None` if one of them is not generated.
     fn records(&self, tables: &Map<String, Value>) -> Option<Value> {
         let mut responses = Map::new();
         let mut capacity = Vec::new();

@@ -21,14 +21,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tower::ServiceExt;
 
-/// The write units of a partition per second ("Burst and adaptive capacity" in the DynamoDB developer guide).
+/// Write units of a partition per second ("Burst and adaptive capacity" in the DynamoDB developer guide).
 const UNITS_PER_SECOND: f64 = 1_000.0;
 const ROWS: usize = 200;
 const REQUESTS: usize = 2;
 const GET_PAUSE: Duration = Duration::from_millis(20);
-/// The least share of the write units that the table allows.
+/// Minimum share of the table's write units that an import must use.
 const LEAST_USE: f64 = 0.9;
-/// The largest share of GETs that may take more than twice their usual 99th percentile.
+/// Maximum share of GETs that may take more than twice their usual 99th percentile.
 const MOST_SLOW: f64 = 0.01;
 
 #[derive(clap::Args)]
@@ -73,7 +73,7 @@ impl Target {
         Ok(serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await?)?)
     }
 
-    /// Repeats until every row is settled. Returns the number of refused rows.
+    /// Retries until every row is settled. Returns the number of refused rows.
     async fn import(&self, first: usize, count: usize) -> Result<usize> {
         let (csv, key) = (rows(first, count)?, format!("rows-{first}"));
         loop {
@@ -115,7 +115,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The share of the write units that an import uses, and the share of slow GETs beside it.
+/// Returns the share of the write units that an import uses, and the share of slow GETs meanwhile.
 fn against_limit(count: usize) -> Result<(f64, f64)> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     std::thread::spawn(move || runtime.block_on(against_limit_in_runtime(count)))

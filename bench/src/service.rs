@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 use tower::ServiceExt;
 
-/// The read units of a partition per second.
+/// Read units of a partition per second.
 const READ_UNITS_PER_SECOND: f64 = 3_000.0;
 const ENGINE_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -41,14 +41,14 @@ pub struct Service {
     pub read_limit: CapacityLimit,
     /// Answers queries of the index instead of the engine.
     pub generated_index: GeneratedIndex,
-    /// The service's clock is ahead by this many milliseconds.
+    /// How far the service's clock is ahead, in milliseconds.
     clock_offset: Arc<AtomicI64>,
     client: ApiClient,
     _engine: Engine,
 }
 
 impl Service {
-    /// With the data in memory, and snapshots in this store.
+    /// Starts the service with its data in memory, and snapshots in this store.
     pub async fn start(snapshots: Option<Arc<dyn ObjectStore>>) -> Result<Self> {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
         let meter = Meter::default();
@@ -121,10 +121,10 @@ impl ApiClient {
 }
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// Pause between two looks at the ready file.
+/// Polling interval for the ready file.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// A process that ends with this value.
+/// A process that is killed when this is dropped.
 struct Process(Child);
 
 impl Drop for Process {

@@ -1,6 +1,6 @@
-//! Prepares the files that the function sends: the OpenAPI document without blanks, the script of the documentation page, and the
-//! files of the inventory's page. The script consists of the viewer, which comes from a crate and isn't in the repository, and our
-//! own lines before and behind it.
+//! Prepares the files that the function serves: the OpenAPI document without whitespace, the script of the documentation page,
+//! and the files of the inventory's page. The script is the viewer, which comes from a crate and isn't in the repository, with
+//! our own lines before and after it.
 
 #[path = "../sign/comments.rs"]
 mod comments;
@@ -15,9 +15,9 @@ use std::io::Write;
 use std::path::Path;
 use std::{env, fs};
 
-/// Our own lines.
+/// Our own lines of the script.
 const FOLDER: &str = "viewer";
-/// The document with line breaks, so that its changes can be read.
+/// The document in its readable form, with line breaks.
 const DOCUMENT: &str = "../../docs/openapi.json";
 /// The inventory's page.
 const APP: &str = "app";
@@ -43,12 +43,12 @@ fn compressed(content: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(encoder.finish()?)
 }
 
-/// A part of a path that changes with the contents, so that browsers can keep what is there.
+/// Part of a path that changes with the contents, so that browsers can cache the files.
 fn version(content: &[u8]) -> String {
     Sha256::digest(content).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes `app_files.rs`, the list of the files' names and compressed contents, and the page, which names them.
+/// Writes `app_files.rs`, a list of file names and compressed contents, and the page that loads the files.
 fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={APP}");
     println!("cargo::rerun-if-changed=../sign/comments.rs");
@@ -81,7 +81,7 @@ fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Removes what browsers don't need: comments and indents. No text of the scripts has several lines.
+/// Removes what browsers don't need: comments and indentation. The scripts contain no multi-line strings.
 fn small(name: &str, content: &str) -> Result<String, Box<dyn Error>> {
     let content = match name.rsplit_once('.') {
         Some((_, "js" | "css")) => comments::without_comments(content)?,
@@ -90,7 +90,7 @@ fn small(name: &str, content: &str) -> Result<String, Box<dyn Error>> {
     Ok(content.lines().map(str::trim_start).filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect())
 }
 
-/// Removes the blanks between the values of a JSON text, and leaves everything else as it is, also the order of members.
+/// Removes the whitespace between the values of a JSON text. Keeps everything else, including the order of members.
 fn without_blanks(json: &str) -> String {
     let (mut is_in_string, mut is_escaped) = (false, false);
     let is_kept = |character: &char| {

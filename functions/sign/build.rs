@@ -1,5 +1,5 @@
-//! Makes one document of the signing page's files, which the function sends as it is: one request, and nothing from elsewhere.
-//! Its policy names the style sheet and the script by their hashes (CSP 3 §2.3.1).
+//! Builds one document from the signing page's files, which the function serves unchanged: one request, and nothing from other
+//! origins. Its policy contains the hashes of the style sheet and the script (CSP 3 §2.3.1).
 
 mod comments;
 
@@ -24,10 +24,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let texts = texts.join(", ");
     let (mut style, mut page) = (String::new(), String::new());
-    // JSON is a part of JavaScript.
+    // JSON is a subset of JavaScript.
     let mut script = format!("(() => {{\n'use strict';\nconst TEXTS = {{{texts}}};\n");
     let html = read("sign.html")?;
-    // Places for the style sheet and the script: where the first of each is named.
+    // Placeholders for the style sheet and the script, at their first mention.
     for line in html.lines() {
         if let Some(file) = named(line, STYLE) {
             style += &read(file)?;
@@ -53,12 +53,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// JSON has no line breaks in its texts.
+/// JSON strings contain no line breaks.
 fn without_lines(json: &str) -> String {
     json.lines().map(str::trim).collect()
 }
 
-/// The file name after `beginning`.
+/// Returns the file name after `beginning`.
 fn named<'a>(line: &'a str, beginning: &str) -> Option<&'a str> {
     line.strip_prefix(beginning)?.split('"').next()
 }

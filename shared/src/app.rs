@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
-/// Shared by all clones: every route has one.
+/// Shared by all clones of [`App`]; every route has a clone.
 #[derive(Clone)]
 struct Parts {
     store: Store,
@@ -92,13 +92,13 @@ impl App {
 
     #[must_use]
     pub fn request_id(&self) -> String {
-        // Even without random bytes, the ID has the millisecond.
+        // Without random bytes, the ID still contains the time in milliseconds.
         EventId::new(self.0.store.now(), self.0.store.random().unwrap_or_default()).to_string()
     }
 }
 
 #[must_use]
-#[expect(clippy::disallowed_methods, reason = "the one place where the time comes from")]
+#[expect(clippy::disallowed_methods, reason = "the only place that reads the clock")]
 pub fn system_clock() -> Clock {
     Arc::new(|| Timestamp::from(chrono::Utc::now()))
 }

@@ -1,4 +1,4 @@
-//! Events and entries of the change feed as responses and deliveries show them.
+//! JSON form of events and feed entries in responses and deliveries.
 
 use crate::domain::actor::Actor;
 use crate::domain::history::chain::HistoryEntry;
@@ -13,12 +13,12 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// The old and the new value of a field.
+/// Old and new value of a field.
 #[derive(ToSchema)]
 pub struct FieldChange {
-    /// The value before the change; null if there was none.
+    /// Value before the change; null if there was none.
     pub old: Value,
-    /// The value after the change; null if there is none.
+    /// Value after the change; null if there is none.
     pub new: Value,
 }
 
@@ -31,11 +31,11 @@ pub struct Changes(());
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Event)]
 pub struct EventView {
-    /// Identifier. Sorts by time.
+    /// Event ID. IDs sort by time.
     pub id: EventId,
-    /// When the request came.
+    /// When the request arrived.
     pub at: Timestamp,
-    /// What happened.
+    /// Event type.
     #[serde(rename = "type")]
     #[schema(examples("asset.updated"))]
     pub event_type: String,
@@ -43,23 +43,23 @@ pub struct EventView {
     pub entity_id: Uuid,
     /// Version of the resource after the change, from 1.
     pub version: u64,
-    /// Who made the change, with names as they were at the time.
+    /// Who made the change, with the names at that time.
     pub actor: Actor,
-    /// Changed fields, each with `old` and `new`. Null if the response would become too long.
+    /// Changed fields, each with `old` and `new`. Null if they would make the response too long.
     #[schema(required, value_type = Option<Changes>)]
     pub changes: Option<Map<String, Value>>,
-    /// Hash of the previous entry. Null for the first one.
+    /// Hash of the previous entry. Null for the first entry.
     #[schema(required)]
     pub previous_hash: Option<String>,
     /// SHA-256 of the canonical JSON (RFC 8785) of all other members, with digests in place of the values in `commitments`.
     pub hash: String,
-    /// What `hash` covers in place of values about people, by their JSON pointers.
+    /// Commitments to values about people, by JSON pointer. `hash` covers these instead of the values.
     #[serde(skip_serializing_if = "Commitments::is_empty")]
     #[schema(value_type = BTreeMap<String, CommitmentView>, required = false)]
     pub commitments: Commitments,
 }
 
-/// How an entry commits to a value: by its `salt`, or by its `digest` if the value was erased.
+/// Commitment to a value: the `salt`, or the `digest` if the value was erased.
 #[derive(ToSchema)]
 #[schema(as = Commitment)]
 pub struct CommitmentView {
@@ -72,7 +72,7 @@ pub struct CommitmentView {
 }
 
 impl EventView {
-    /// Returns `None`, and logs it, if the entry can't be read.
+    /// Logs an unreadable entry and returns `None`.
     #[must_use]
     pub fn read(entry: HistoryEntry) -> Option<Self> {
         let event: Event = match serde_json::from_str(&entry.text) {
@@ -92,18 +92,18 @@ impl EventView {
     }
 }
 
-/// A change in the feed.
+/// A change in the change feed.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = FeedEvent)]
 pub struct FeedEntry {
-    /// The change, as the history shows it.
+    /// The change, as in the history.
     #[serde(flatten)]
     event: EventView,
-    /// Name of the resource now; last name if it was deleted. An instance has its asset's, a movement its number. Not part
-    /// of what is hashed.
+    /// Current name of the resource, or its last name if it was deleted. For an instance, the name of its asset; for a movement,
+    /// its number. Not covered by `hash`.
     #[schema(required)]
     entity_name: Option<String>,
-    /// Asset tag, of an asset or an instance. Not part of what is hashed.
+    /// Asset tag, for an asset or an instance. Not covered by `hash`.
     #[schema(required)]
     entity_tag: Option<String>,
 }
@@ -129,7 +129,7 @@ fn record(event: &EventView) -> Option<(Kind, Uuid)> {
 ///
 /// # Errors
 ///
-/// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+/// Returns [`StoreError::Unavailable`] if the table doesn't respond in time.
 pub async fn feed_entries(store: &TenantStore, entries: Vec<HistoryEntry>) -> Result<Vec<FeedEntry>, StoreError> {
     let events: Vec<EventView> = entries.into_iter().filter_map(EventView::read).collect();
     let names = store.record_names(events.iter().filter_map(record).collect()).await?;

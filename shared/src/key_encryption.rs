@@ -1,5 +1,5 @@
-//! Envelope encryption of signing keys and secrets: the table stores them encrypted. The configuration selects the provider; the
-//! crate `key_encryption` implements them (docs/adr/0009-audit.md).
+//! Envelope encryption of signing keys and secrets: the table stores them encrypted. The configuration selects a provider; the
+//! crate `key_encryption` implements the providers (docs/adr/0009-audit.md).
 
 use crate::domain::values::id::TenantId;
 use futures_util::future::BoxFuture;
@@ -11,12 +11,12 @@ pub enum KeyEncryptionError {
     /// The provider is throttled or did not respond in time. A retry may succeed.
     #[error("key encryption is unavailable")]
     Unavailable(#[source] Cause),
-    /// The provider rejected the request, or did not encrypt this ciphertext for this tenant.
+    /// The provider rejected the request, or the ciphertext was not encrypted for this tenant.
     #[error("key encryption failed")]
     Rejected(#[source] Cause),
 }
 
-/// The use of a secret. A ciphertext is bound to it.
+/// What a secret is used for. Its ciphertext is bound to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     ReceiptKey,
@@ -37,20 +37,20 @@ impl Purpose {
 /// A secret or its ciphertext.
 pub type KeyBytes<'a> = BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
 
-/// Encrypts small secrets, each for one tenant and one purpose.
+/// Encrypts small secrets, each for a tenant and a purpose.
 pub trait KeyEncryption: Send + Sync {
-    /// The provider's name, which is stored with each encrypted key.
+    /// The provider's name, stored with each encrypted key.
     fn name(&self) -> &'static str;
 
     /// # Errors
     ///
-    /// Returns a [`KeyEncryptionError`] when the provider is unavailable or rejects the request.
+    /// Returns a [`KeyEncryptionError`] if the provider is unavailable or rejects the request.
     fn encrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, secret: &'a [u8]) -> KeyBytes<'a>;
 
     /// The ciphertext must have been encrypted for the same tenant and purpose.
     ///
     /// # Errors
     ///
-    /// Returns a [`KeyEncryptionError`] when the provider is unavailable, or the ciphertext is for another tenant or purpose.
+    /// Returns a [`KeyEncryptionError`] if the provider is unavailable or the ciphertext is for another tenant or purpose.
     fn decrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, ciphertext: &'a [u8]) -> KeyBytes<'a>;
 }

@@ -31,13 +31,13 @@ use std::time::Duration;
 
 /// Query characters that API Gateway passes on but `lambda_http` can't parse.
 const QUERY_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>');
-/// Characters that would end or change a path. API Gateway passes on decoded paths, which may contain them.
+/// Characters that would end or change a path. API Gateway passes on decoded paths, which can contain them.
 const PATH_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\');
 
-/// Everything after these prefixes is a single segment. The gateway also decodes slashes in it.
+/// Everything after these prefixes is a single segment. The gateway decodes it, including its slashes.
 const ONE_PART: [&str; 2] = ["/v1/assets/by-serial/", "/v1/assets/by-tag/"];
 
-/// The time reserved for other work, on top of the last snapshot's own.
+/// Safety margin before Lambda's deadline, on top of the time for the last snapshot.
 const RESERVE: Duration = Duration::from_secs(60);
 
 /// Serves `routes` on the table `TABLE_NAME`, until Lambda stops the function.
@@ -74,7 +74,7 @@ where
     })
 }
 
-/// Like [`run_with_key_encryption`], for a function whose responses link to the API. Links begin with `PUBLIC_URL`, if set; logs
+/// Like [`run_with_key_encryption`], for a function whose responses link to the API. Links start with `PUBLIC_URL`, if set; logs
 /// the error and fails if it is invalid.
 pub async fn run_with_links<E>(routes: Router<App>, key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>) -> ExitCode
 where
@@ -87,13 +87,13 @@ where
     }
 }
 
-/// hyper's error when a connection closes before its response. Its type is not among our dependencies.
+/// hyper's error text for a connection closed before the response. Compared as text, because hyper is not a dependency.
 const CLOSED: &str = "connection closed before message completed";
 
 fn exit_code(ended: Result<(), Error>) -> ExitCode {
     match ended.map_err(|error| error_chain(&*error)) {
         Ok(()) => ExitCode::SUCCESS,
-        // This happens when a `sam local` container is removed while the function waits for the next event.
+        // `sam local` removed the container while the function was waiting for the next event.
         Err(cause) if cause.ends_with(CLOSED) => {
             tracing::info!("the Runtime API has closed the connection");
             ExitCode::SUCCESS
@@ -114,7 +114,7 @@ async fn serve(
     let app = App::new(client::function_store(system_clock())?).with_key_encryption(key_encryption).with_queue(queue);
     let service = ServiceExt::<Request>::map_response(http::service(routes, app), Encoded);
     let service = ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), sanitized);
-    // Unlike `lambda_runtime::run`, without a span around each event: no log line shows it.
+    // `lambda_runtime::run` would open a span for each event, which no log line shows.
     lambda_runtime::Runtime::new(service).run().await
 }
 
@@ -134,16 +134,16 @@ pub async fn write_snapshots() -> ExitCode {
     })
 }
 
-/// Fails if a snapshot could not be written, so that an alarm is raised.
+/// Fails if a snapshot could not be written, which raises an alarm.
 async fn run_writer(store: &Store, until: Timestamp) -> Result<(), Error> {
     let SnapshotReport { current, written, failed, postponed } = Box::pin(store.write_snapshots(until)).await?;
     tracing::info!(current, written, failed, postponed, "snapshots");
     if failed > 0 { Err(format!("{failed} snapshots could not be written").into()) } else { Ok(()) }
 }
 
-/// Escapes or removes everything that makes `lambda_http` panic or misread the URI: certain characters of the path and the query,
-/// and the scheme and host, which callers can forge. The URI gets its own host, so that the gateway's domain stays where
-/// [`BaseUrl`] reads it.
+/// Escapes or removes everything that makes `lambda_http` panic or misread the URI: certain characters in path and query, and the
+/// scheme and host, which clients can forge. The URI gets the host `localhost`; [`BaseUrl`] reads the client's `Host` from
+/// [`FORWARDED_HOST`].
 fn sanitized(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest> {
     if let LambdaRequest::ApiGatewayV2(request) = &mut event.payload {
         request.headers.remove("x-forwarded-proto");
@@ -160,7 +160,7 @@ fn sanitized(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest
     event
 }
 
-/// Escapes a path that may already be decoded. A `%` that does not begin an escape is literal.
+/// Escapes a path that may already be decoded. A `%` that doesn't start an escape is literal.
 fn escaped_path(path: &str) -> String {
     let is_escape = |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
     let mut parts = path.split('%');
@@ -171,14 +171,14 @@ fn escaped_path(path: &str) -> String {
 
 fn with_encoded_slashes(path: String) -> String {
     let Some((start, part)) = ONE_PART.iter().find_map(|start| Some((*start, path.strip_prefix(start)?))) else { return path };
-    // It could be part of the value, or superfluous: two are a 404 instead of a redirect to another value.
+    // A trailing slash is either part of the value or superfluous. Doubled, it gets a 404 instead of a redirect to another value.
     let (part, end) = part.strip_suffix('/').map_or((part, ""), |part| (part, "//"));
     format!("{start}{}{end}", part.replace('/', "%2F"))
 }
 
-/// A response whose body goes to Lambda as text if it is UTF-8, and as Base64 otherwise.
+/// A response whose body is passed to Lambda as text if it is UTF-8, and as Base64 otherwise.
 ///
-/// `lambda_http` decides by media type and charset, and links the tables of all charsets for that: 125 KB.
+/// `lambda_http` would decide by media type and charset, and link the tables of all charsets (125 KB).
 struct Encoded(Response<axum::body::Body>);
 
 impl IntoResponse for Encoded {
@@ -206,7 +206,7 @@ mod tests {
     use lambda_http::Context;
     use serde_json::{Value, json};
 
-    /// The base URL of links for a request through a gateway with this domain.
+    /// The base URL of links in the response to a request through a gateway with this domain.
     async fn base_url(domain: Value, headers: Value) -> String {
         let event = json!({
             "version": "2.0", "routeKey": "GET /v1/a", "rawPath": "/v1/a", "rawQueryString": "b=c", "headers": headers,

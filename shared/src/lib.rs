@@ -1,6 +1,6 @@
 //! Code shared by all functions: key authentication, the table and HTTP.
 //!
-//! Dependencies go one way: functions → [`auth`] → [`http`] → [`store`] → [`domain`]. docs/architecture.md has the map.
+//! Dependencies point one way: functions → [`auth`] → [`http`] → [`store`] → [`domain`]. docs/architecture.md has the map.
 
 pub mod app;
 pub mod auth;

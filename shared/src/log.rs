@@ -20,14 +20,14 @@ where
     tracing_subscriber::fmt::layer().json().flatten_event(true).with_current_span(false).with_span_list(false).with_writer(writer)
 }
 
-/// Starts logging to standard output, where Lambda reads it, at the level `AWS_LAMBDA_LOG_LEVEL`, but never below INFO.
+/// Starts logging to standard output, which Lambda reads, at the level `AWS_LAMBDA_LOG_LEVEL`, but never below INFO.
 pub(crate) fn init_function() {
     let level = level(std::env::var("AWS_LAMBDA_LOG_LEVEL").ok().as_deref());
-    // Applies to all layers, so that the SDK's spans cost nothing.
+    // A filter for all layers, so that the SDK's spans cost nothing.
     tracing_subscriber::registry().with(level).with(lines(std::io::stdout)).init();
 }
 
-/// Never below INFO: there, the SDK logs request contents.
+/// Never below INFO, because the SDK logs request contents at lower levels.
 fn level(named: Option<&str>) -> LevelFilter {
     match named {
         // tracing has no FATAL.

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use std::error::Error;
 use std::time::Duration;
 
-/// The queue did not accept a message.
+/// The queue didn't accept a message.
 #[derive(Debug, thiserror::Error)]
 #[error("the queue is unavailable")]
 pub struct QueueError(#[source] pub Box<dyn Error + Send + Sync>);
@@ -28,7 +28,7 @@ impl From<Message> for NewMessage {
     }
 }
 
-/// Both end in the queue's name.
+/// Whether an ARN and a URL belong to the same queue: both end with its name.
 #[must_use]
 pub fn is_arn_of(arn: &str, url: &str) -> bool {
     let name = url.rsplit('/').next().filter(|name| !name.is_empty());
@@ -38,21 +38,21 @@ pub fn is_arn_of(arn: &str, url: &str) -> bool {
 /// Queues that deliver each message at least once, in no particular order. Each tenant's messages form a group, so that a busy
 /// tenant doesn't delay others.
 pub trait Queue: Send + Sync {
-    /// Sends any number of messages for a first attempt. If it fails, some may have been sent.
+    /// Sends any number of messages for a first attempt. After an error, some may have been sent.
     ///
     /// # Errors
     ///
-    /// Returns a [`QueueError`] when the queue did not take all of them.
+    /// Returns a [`QueueError`] if the queue didn't accept all of them.
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
 
-    /// Sends messages to the retry queue: pending retries, and messages that would hold up others. If it fails, some may have
+    /// Sends messages to the retry queue: pending retries, and messages that would hold up others. After an error, some may have
     /// been sent.
     ///
     /// # Errors
     ///
-    /// Returns a [`QueueError`] when the queue did not take all of them.
+    /// Returns a [`QueueError`] if the queue didn't accept all of them.
     fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
 
-    /// `arn` is the ARN of the message's source queue.
+    /// Whether `arn` is the ARN of the retry queue.
     fn is_of_retries(&self, arn: &str) -> bool;
 }

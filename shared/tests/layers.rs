@@ -1,5 +1,5 @@
-//! Within the crate `shared`, knowledge goes one way: auth → http → store. This fails when it does not. Between crates, the compiler
-//! keeps the order: functions → shared → domain.
+//! Within the crate `shared`, dependencies go one way: auth → http → store. Between crates, the compiler enforces functions →
+//! shared → domain.
 
 mod source_files;
 
@@ -26,7 +26,7 @@ fn each_layer_knows_only_what_lies_below() {
     }
 }
 
-/// serde_json's own reading of a `Value` interprets some names of members: `domain::values::json` reads what was sent or stored.
+/// When serde_json deserializes a `Value`, some member names have a special meaning. `domain::values::json` keeps them as data.
 #[test]
 fn values_are_read_as_data() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

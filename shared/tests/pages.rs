@@ -1,11 +1,11 @@
-//! The pages of the documentation: their links, their tables of contents and their length.
+//! Documentation pages: links, tables of contents and length.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
 const GUIDE_LINES: usize = 130;
-/// The most lines without a heading, in guides and in the reference.
+/// Maximum number of lines between headings, in guides and in the reference.
 const SECTION_LINES: usize = 90;
 
 struct Heading {
@@ -22,7 +22,7 @@ struct Page {
     links: Vec<(String, String, usize)>,
 }
 
-/// By path from the root of the repository.
+/// All pages, by path relative to the repository's root.
 fn pages() -> io::Result<BTreeMap<PathBuf, Page>> {
     let root = root();
     let mut folders = vec![PathBuf::from("docs")];
@@ -71,7 +71,7 @@ fn read(text: &str) -> Page {
     page
 }
 
-/// As GitHub makes it from the heading's text.
+/// The anchor that GitHub generates for a heading.
 fn anchor(title: &str, earlier: &[Heading]) -> String {
     let kept = title.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
     let anchor: String = kept.flat_map(char::to_lowercase).map(|letter| if letter == ' ' { '-' } else { letter }).collect();
@@ -79,7 +79,7 @@ fn anchor(title: &str, earlier: &[Heading]) -> String {
     if same == 0 { anchor } else { format!("{anchor}-{same}") }
 }
 
-/// Adds the links of some prose, except what only looks like a link in code.
+/// Adds the links in `prose` to `page`, ignoring code.
 fn find_links(prose: &str, page: &mut Page) {
     let mut rest = prose;
     while let Some(at) = rest.find("](") {
@@ -98,7 +98,7 @@ fn find_links(prose: &str, page: &mut Page) {
     }
 }
 
-/// The file and the anchor of a link; `None` for other hosts.
+/// The file and anchor that a link points to; `None` for other hosts.
 fn resolve(page: &Path, target: &str) -> Option<(PathBuf, Option<String>)> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;

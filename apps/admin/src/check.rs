@@ -1,4 +1,4 @@
-//! Checks a tenant's items against one another, repairs what follows from the records, and removes records that can't be read.
+//! Cross-checks a tenant's items, repairs what can be derived from the records, and removes records that can't be read.
 
 use crate::output::{Field, Output, cell};
 use crate::tenants::mark_dry_run;
@@ -14,10 +14,10 @@ use shared::store::{CheckMode, CheckReport, Finding, PendingDeliveries, Removal,
 use terminal::Column;
 use uuid::Uuid;
 
-/// The time after which the message of a delivery counts as lost.
+/// Time after which a delivery's message counts as lost.
 const OVERDUE: TimeDelta = TimeDelta::hours(1);
 
-/// Checks a tenant; with [`CheckMode::Repair`], repairs what it can. The exit code is 0 if nothing is left.
+/// Checks a tenant; with [`CheckMode::Repair`], repairs what it can. The exit code is 0 if no finding is left open.
 pub async fn tenant(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Output> {
     let CheckReport { records, events, mut findings } = run(store, mode).await?;
     if records == 0 && events == 0 && findings.is_empty() {
@@ -51,15 +51,15 @@ const FIELDS: &[Field] = &[
     }),
 ];
 
-/// Pending deliveries whose attempt should have been made, or whose record can't be read. A queue that is late is not that late.
+/// Finds pending deliveries that are overdue by more than a queue can be late, or whose record can't be read.
 async fn overdue_deliveries(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Vec<Finding>, StoreError> {
     let latest = store.store().now().plus(-OVERDUE);
     let PendingDeliveries { requests: mut overdue, unreadable } = store.pending_deliveries().await?;
     overdue.retain(|request| request.due.is_some_and(|due| due <= latest));
-    let again = || "sends its message again".to_owned();
+    let again = || "requeues its message".to_owned();
     let (repair, is_repaired) = match (mode, retry_queue) {
         (CheckMode::ReadOnly, _) => (Ok(again()), false),
-        (CheckMode::Repair, None) => (Err("name the queue of retries with --retry-queue".to_owned()), false),
+        (CheckMode::Repair, None) => (Err("pass the retry queue with --retry-queue".to_owned()), false),
         (CheckMode::Repair, Some(queue)) => {
             let sent = queue.send_retry(overdue.iter().map(|request| Message::Delivery(request.clone()).into()).collect());
             match sent.await {
@@ -76,7 +76,7 @@ async fn overdue_deliveries(store: &TenantStore, mode: CheckMode, retry_queue: O
     });
     let finding = |DeliveryRequest { webhook_id, event_id, due, .. }: DeliveryRequest| Finding {
         subject: format!("delivery {event_id} to webhook {webhook_id}"),
-        problem: format!("its attempt of {} is overdue", due.unwrap_or(latest)),
+        problem: format!("its attempt at {} is overdue", due.unwrap_or(latest)),
         repair: repair.clone(),
         is_repaired,
     };
@@ -108,7 +108,7 @@ pub async fn remove(store: &TenantStore, kind: Kind, id: Uuid) -> Result<Output>
         }
         Removal::Missing => bail!("{noun} {id} not found in tenant {tenant}"),
         Removal::Tenant => {
-            bail!("the tenant itself can't be removed: nothing works without it; take its item from a backup")
+            bail!("the tenant's own record can't be removed: nothing works without it; restore its item from a backup")
         }
         Removal::Readable => bail!("{noun} {id} can be read; delete it over the API"),
         Removal::Changing => bail!("{noun} {id} is changing; try again"),

@@ -1,4 +1,4 @@
-//! Deletion of a tenant with all of its items, and with its snapshots of list indexes in S3.
+//! Deletes a tenant with all its items, and its snapshots of list indexes in S3.
 
 use crate::output::Output;
 use crate::{environment, tenants};
@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use terminal::{clean, print_note};
 
-/// The functions have the same variable.
+/// Same variable as in the functions.
 const SNAPSHOTS_URL: &str = "SNAPSHOTS_URL";
 
 pub struct Deletion {
     /// Skips the confirmation.
     pub yes: bool,
-    /// The wait for requests that began before the API keys were deleted.
+    /// How long to wait for requests that started before the API keys were deleted.
     pub settle: Duration,
     pub is_dry_run: bool,
 }
@@ -31,7 +31,7 @@ struct Plan {
     name: String,
     /// Counts by kind.
     items: BTreeMap<String, u64>,
-    /// The rest of the tenant, outside of the table.
+    /// What remains of the tenant outside of the table.
     stays: Vec<String>,
 }
 
@@ -79,12 +79,12 @@ async fn plan(store: &TenantStore, has_bucket: bool) -> Result<Plan> {
 }
 
 fn stays(has_bucket: bool) -> Vec<String> {
-    let snapshots = format!("snapshots of lists in S3, which expire within 7 days: set {} to delete them, too", SNAPSHOTS_URL);
+    let snapshots = format!("snapshots of lists in S3, which expire within 7 days: set {} to delete them too", SNAPSHOTS_URL);
     let mut stays = vec![
         "backups: the table's point-in-time recovery (35 days) and any exports or copies".to_owned(),
-        "logs, until they expire; they have ids, and no names".to_owned(),
+        "logs, until they expire; they contain IDs, but no names".to_owned(),
         "request counters, which expire after 10 minutes".to_owned(),
-        "receipts that were handed out, which can be verified only with public keys that were saved before".to_owned(),
+        "receipts already handed out, which can only be verified with public keys that were saved before".to_owned(),
     ];
     stays.extend((!has_bucket).then_some(snapshots));
     stays
@@ -100,7 +100,7 @@ impl Plan {
     }
 }
 
-/// Asks for the tenant's name, exactly: others may differ from it in case alone.
+/// Asks for the exact name: another tenant's name may differ only in case.
 fn is_confirmed(name: &str) -> Result<bool> {
     let Some(typed) = terminal::ask("Type the tenant's name to delete it:")? else {
         bail!("nothing was deleted: type the tenant's name, or use --yes");

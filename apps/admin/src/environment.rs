@@ -1,8 +1,8 @@
 //! AWS region and credentials from the environment, and the check of this computer's clock.
 //!
 //! Events are sorted by the time in their IDs, and readers of the change feed rely on an ID being recent when the event is
-//! written. AWS sets the functions' clocks, but the operator's computer may have any time, so nothing is changed while the clocks
-//! differ.
+//! written. AWS sets the functions' clocks, but the operator's computer may have a wrong time, so nothing is changed while the
+//! clocks differ.
 
 use anyhow::{Context, Result, bail};
 use aws_config::{BehaviorVersion, SdkConfig};
@@ -23,7 +23,7 @@ pub async fn load() -> Result<SdkConfig> {
         bail!("no AWS region: set AWS_REGION, or set AWS_PROFILE to a profile with a region");
     }
     let provider = config.credentials_provider().context("no AWS credentials")?;
-    // Loaded once, since a credential process may prompt the user each time.
+    // Loaded once, because a credential process may prompt the user each time.
     let credentials = credentials(&provider).await?;
     Ok(config.into_builder().credentials_provider(SharedCredentialsProvider::new(credentials)).build())
 }
@@ -32,9 +32,9 @@ pub async fn credentials(provider: &SharedCredentialsProvider) -> Result<Credent
     provider.provide_credentials().await.context("no AWS credentials")
 }
 
-/// The difference that readers of the change feed allow for, in milliseconds.
+/// Clock difference that readers of the change feed allow for, in milliseconds.
 const MAX_DIFFERENCE: i64 = 2_000;
-/// The resolution of the header `Date`, in milliseconds.
+/// Resolution of the header `Date`, in milliseconds.
 const DATE_RESOLUTION: i64 = 1_000;
 
 /// An SDK interceptor that keeps the `Date` of the last response, in milliseconds.
@@ -55,12 +55,12 @@ impl Intercept for ServiceDate {
 }
 
 impl ServiceDate {
-    /// `store` must be reached through this interceptor.
+    /// `store` must use this interceptor.
     ///
     /// # Errors
     ///
-    /// Returns an error if the clocks differ by more than the change feed allows for, and otherwise a [`StoreError`] if the table
-    /// does not respond.
+    /// Returns an error if the clocks differ by more than the change feed allows for, or a [`StoreError`] if the table doesn't
+    /// respond.
     ///
     /// [`StoreError`]: shared::store::StoreError
     pub async fn compare(&self, store: &Store) -> Result<()> {
@@ -68,7 +68,7 @@ impl ServiceDate {
         let pinged = store.ping().await;
         let received = store.now().millis();
         let date = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // AWS refuses requests that are signed with a wrong time, and says so less clearly.
+        // Checked even without a response to the ping: AWS refuses requests signed at a wrong time, with a less clear error.
         match date.map(|date| behind(sent, received, date)) {
             Some(by) if by.abs() > MAX_DIFFERENCE => {
                 let direction = if by > 0 { "behind" } else { "ahead of" };
@@ -83,9 +83,8 @@ impl ServiceDate {
     }
 }
 
-/// The least time by which this computer's clock can be behind the service's; negative if it is ahead. In milliseconds, as the
-/// times of a request and its response, by this computer's clock. `Date` was cut to whole seconds, and set at some moment between
-/// them.
+/// The minimum time by which this computer's clock is behind the service's, in milliseconds; negative if it is ahead. `sent` and
+/// `received` are by this computer's clock. `date` was set at some moment between them, and cut to whole seconds.
 fn behind(sent: i64, received: i64, date: i64) -> i64 {
     (date - received).max(0) + (date + DATE_RESOLUTION - sent).min(0)
 }

@@ -22,7 +22,7 @@ const LISTED: &[Field] = &[
     (Column::new("DONE (UTC)"), |row| cell(&row["done_at"])),
 ];
 
-/// With `since`, the erasures that a table restored to that time lacks, or lacks in part.
+/// With `since`, lists the erasures that a table restored to that time doesn't contain, or only in part.
 pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Output> {
     let erasures = store.erasures().await?.into_iter();
     let listed = erasures.filter(|erasure| since.is_none_or(|since| erasure.is_since(since)));
@@ -30,7 +30,7 @@ pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Outpu
     Ok(Output::table(listed.map(row).collect(), LISTED, "Nobody was erased."))
 }
 
-/// Erases a person, if nothing is in the way.
+/// Erases a person, unless there is an obstacle.
 pub async fn erase(store: &TenantStore, user: UserId) -> Result<Output> {
     let (record, context) = (store.get::<User>(user).await?, ChangeContext::operator(store.store().now()));
     match store.erase_unhindered(user, record.as_ref(), &context).await? {
@@ -43,7 +43,7 @@ pub async fn erase(store: &TenantStore, user: UserId) -> Result<Output> {
     Ok(erased(store, user, removed, None).into())
 }
 
-/// Erases everything else about the person; in a dry run, only counts it.
+/// Erases all other data about the person; in a dry run, only counts it.
 async fn remove(store: &TenantStore, user: UserId, bucket: Option<&Bucket>) -> Result<Removed> {
     if store.is_dry_run() {
         return Ok(store.remains(user, usize::MAX).await?.1);
@@ -55,7 +55,7 @@ async fn remove(store: &TenantStore, user: UserId, bucket: Option<&Bucket>) -> R
     Ok(removed)
 }
 
-/// What refers to the user.
+/// The records that still refer to the user.
 fn still(obstacle: &Obstacle) -> Option<Value> {
     match obstacle {
         Obstacle::InUse { assets, processes, instances } => {
@@ -84,7 +84,7 @@ const REPEATED: &[Field] = &[
     (Column::text("STILL REFER"), |row| cell(&row["still_refer"])),
 ];
 
-/// Repeats the erasures in `file`, each in the tenant of its line. One that fails doesn't stop the others.
+/// Repeats the erasures in `file`, each in the tenant of its line. A failed one doesn't stop the others.
 pub async fn repeat(store: &Store, file: &Path, is_dry_run: bool) -> Result<Output> {
     let bucket = Bucket::from_env().await?;
     let (mut rows, mut is_success) = (Vec::new(), true);
@@ -102,7 +102,7 @@ pub async fn repeat(store: &Store, file: &Path, is_dry_run: bool) -> Result<Outp
     Ok(Output::table(rows, REPEATED, "There is nothing to repeat.").with_success(is_success))
 }
 
-/// The inner error says why there is nothing to erase.
+/// The inner error is the reason why there is nothing to erase.
 async fn repeat_one(
     store: &Store,
     tenant: TenantId,
@@ -130,7 +130,7 @@ async fn repeat_one(
     Ok(Ok(erased(&store, user, removed, still_refer)))
 }
 
-/// Of all lines of [`list`], before any of them is repeated. Their other members are for people.
+/// Reads all lines written by [`list`], before any erasure is repeated. Their other members are for people.
 fn lines(file: &Path) -> Result<BTreeSet<(TenantId, UserId)>> {
     let mut text = String::new();
     let read = match file.to_str() {
@@ -143,6 +143,6 @@ fn lines(file: &Path) -> Result<BTreeSet<(TenantId, UserId)>> {
         let value: Value = serde_json::from_str(line).ok()?;
         Some((value["tenant_id"].as_str()?.parse().ok()?, value["user_id"].as_str()?.parse().ok()?))
     };
-    let wrong = |number| anyhow!("line {number} of {} is no line of `admin erasures`", file.display());
+    let wrong = |number| anyhow!("line {number} of {} is not from `admin erasures`", file.display());
     lines.map(|(index, text)| line(text).ok_or_else(|| wrong(index + 1))).collect()
 }

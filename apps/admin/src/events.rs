@@ -27,8 +27,8 @@ fn actor(row: &Value) -> String {
     names.filter(|name| !name.is_null()).map(cell).collect::<Vec<_>>().join(", ")
 }
 
-/// Oldest first; with `since`, only those from that time on. The last few seconds are left out, because earlier entries could
-/// still appear there.
+/// Lists changes, oldest first; with `since`, only from that time on. Leaves out the last few seconds, in which earlier entries
+/// could still appear.
 pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Output> {
     let mut after = since.map(|time| EventId::new(time, [0; 10]));
     let mut entries = Vec::new();
@@ -38,7 +38,7 @@ pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Outpu
             entries.push(serde_json::from_str(&entry.text)?);
         }
         if !feed.has_more {
-            return Ok(Output::table(entries, FIELDS, "There are none. Changes of the last few seconds are not listed yet."));
+            return Ok(Output::table(entries, FIELDS, "No changes. The last few seconds are not listed yet."));
         }
         after = feed.last;
     }

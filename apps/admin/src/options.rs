@@ -1,4 +1,4 @@
-//! The commands and options, the values that they accept, and how each command is run. The doc comments are the help texts.
+//! Commands and options, the values that they accept, and how each command runs. The doc comments are the help texts.
 
 use crate::deletion::{self, Deletion};
 use crate::environment::{self, ServiceDate};
@@ -32,21 +32,20 @@ admin verify --tenant Acme";
 
 /// Manage tenants and API keys of the asset lifecycle service, and verify its audit trail.
 ///
-/// Works directly on the DynamoDB table. Prints tables on a terminal, and otherwise a JSON object on each line.
-/// Credentials, region and endpoint come from the usual AWS environment: AWS_PROFILE, AWS_REGION,
-/// AWS_ENDPOINT_URL_DYNAMODB, …
+/// Works directly on the DynamoDB table. Prints tables on a terminal, and otherwise one JSON object per line. Credentials, region
+/// and endpoint come from the usual AWS environment: AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_DYNAMODB, …
 ///
-/// A tenant is named by its ID or, without regard to case, by its name, if no other tenant has that.
+/// Name a tenant by its ID, or by its name if that is unique. Names are case-insensitive.
 ///
-/// Exits with code 0 if everything is fine, 1 if something failed or a check has found something, and 2 if the arguments
-/// are wrong. In a checkout, `cargo run -p admin --` is the same as `admin`.
+/// Exits with code 0 if everything is fine, 1 if something failed or a check found something, and 2 if the arguments are wrong.
+/// In a checkout, `cargo run -p admin --` is the same as `admin`.
 #[derive(Debug, Parser)]
 #[command(name = "admin", version, after_help = examples(EXAMPLES))]
 pub struct Options {
     /// DynamoDB table: the CloudFormation stack's output TableName.
     #[arg(long, env = "TABLE_NAME", global = true, default_value = "asset-lifecycle", display_order = 100)]
     pub table: String,
-    /// Print JSON on a terminal, too.
+    /// Print JSON even on a terminal.
     #[arg(long, global = true, display_order = 101)]
     pub json: bool,
     #[command(subcommand)]
@@ -88,27 +87,27 @@ pub enum Command {
     },
     /// Check a tenant's items for consistency, for example after a restore. Exits with code 1 if there are open findings.
     ///
-    /// A point-in-time restore may hold only a part of the last transactions. The check compares records, their history,
-    /// processes, references, unique values and stored responses, and prints what contradicts, with its repair or what you
-    /// can do. It also finds deliveries to webhooks whose next attempt is an hour overdue: their message is lost. Stop whatever
-    /// writes to the tenant first.
+    /// A point-in-time restore can contain only part of the last transactions. The check compares records, their history,
+    /// processes, references, unique values and stored responses, and prints contradictions, each with its repair or with what
+    /// you can do. It also finds deliveries to webhooks whose next attempt is an hour overdue, because their message is lost.
+    /// First stop everything that writes to the tenant.
     #[command(after_help = examples("admin check --tenant Acme\nadmin check --tenant Acme --repair --dry-run"))]
     Check {
         /// Tenant ID or name.
         #[arg(long)]
         tenant: String,
-        /// Repair what follows from the records, such as unique values and counts of references. No field of a record and no
-        /// entry of the audit trail is changed.
+        /// Repair what can be derived from the records, such as unique values and reference counts. Never changes a record's
+        /// fields or the audit trail.
         #[arg(long)]
         repair: bool,
-        /// Print what --repair would do, and write nothing. So does a check without --repair.
+        /// Print what --repair would do, and write nothing, like a check without --repair.
         #[arg(long)]
         dry_run: bool,
-        /// Queue of retries, to which --repair sends the messages of overdue deliveries again: the stack's output RetryQueueUrl.
+        /// Retry queue, to which --repair resends the messages of overdue deliveries: the stack's output RetryQueueUrl.
         #[arg(long, env = "RETRY_QUEUE_URL", value_name = "URL")]
         retry_queue: Option<String>,
     },
-    /// List the erasures of people in a tenant, the oldest user first. They name nobody: keep them outside of the table.
+    /// List a tenant's erasures of people, oldest user first. They contain no names: keep the list outside of the table.
     ///
     /// After a restore, `admin erase --repeat` repeats them.
     #[command(after_help = examples("admin erasures --tenant Acme\nadmin erasures --tenant Acme --since 2027-01-01T00:00:00Z --json"))]
@@ -120,31 +119,31 @@ pub enum Command {
         #[arg(long, value_name = "TIME")]
         since: Option<Timestamp>,
     },
-    /// Erase what is held about a person, or repeat erasures after a restore. Exits with code 1 if one is refused or fails.
+    /// Erase a person's data, or repeat erasures after a restore. Exits with code 1 if an erasure is refused or fails.
     ///
-    /// A pseudonym takes the place of the person's names, texts and signatures, in the history as well, which still verifies.
-    /// As over the API, the user must be inactive, and have no assets and no open processes. With --repeat, neither matters:
-    /// what still refers to the user is printed. An erasure that is interrupted goes on when the command is repeated. Set
-    /// SNAPSHOTS_URL to the value that the functions have, so that the tenant's snapshots in S3 are deleted, too.
+    /// A pseudonym replaces the person's names, texts and signatures, including in the history, which still verifies. As with the
+    /// API, the user must be inactive, and have no assets and no open processes. --repeat ignores this, and prints what still
+    /// refers to the user. Repeat the command to continue an interrupted erasure. Set SNAPSHOTS_URL to the functions' value to
+    /// delete the tenant's snapshots in S3 too.
     #[command(after_help = examples("admin erase --tenant Acme --dry-run \\\n  --user 01890a5d-ac96-774b-bcce-b302099a8057\nadmin erase --repeat erasures.jsonl"))]
     Erase {
         /// Tenant ID or name.
         #[arg(long, requires = "user", required_unless_present = "repeat")]
         tenant: Option<String>,
-        /// User ID, also of a user who was deleted.
+        /// User ID, even of a deleted user.
         #[arg(long, value_name = "ID", requires = "tenant", value_parser = user_id)]
         user: Option<UserId>,
-        /// The output of `admin erasures`, of one tenant or several; - reads it from the standard input.
+        /// Output of `admin erasures`, for one or several tenants; - reads it from the standard input.
         #[arg(long, value_name = "FILE", conflicts_with_all = ["tenant", "user"])]
         repeat: Option<PathBuf>,
         #[command(flatten)]
         effect: Effect,
     },
-    /// Say what the table lacks, and whether the account may run enough Lambda instances. Exits with code 1 if something is
+    /// Check the table's settings, and whether the account can run enough Lambda instances. Exits with code 1 if something is
     /// missing, too small, or can't be read.
     ///
-    /// Checks the table's indexes, time to live, stream, point-in-time recovery and deletion protection, and compares the account's
-    /// limit with what the template of this release reserves.
+    /// Checks the table's indexes, time to live, stream, point-in-time recovery and deletion protection, and compares the
+    /// account's limit with what this release's template reserves.
     #[command(after_help = examples("admin doctor\nadmin doctor --lambda-limit 1000 --parameter ReservedConcurrency=20"))]
     Doctor {
         /// The account's limit, from `aws lambda get-account-settings --query AccountLimit.ConcurrentExecutions`.
@@ -165,10 +164,10 @@ pub enum Command {
     },
 }
 
-/// Whether a command that writes does so.
+/// Whether a command writes, or only prints what it would do.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Effect {
-    /// Say what would happen, and write nothing.
+    /// Print what would happen, and write nothing.
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -184,7 +183,7 @@ pub enum TenantCommand {
         /// Also create a user with the role admin and this email address.
         #[arg(long, value_name = "EMAIL")]
         admin_email: Option<Email>,
-        /// Create it although another tenant has this name.
+        /// Create it even if another tenant has this name.
         #[arg(long)]
         allow_same_name: bool,
         #[command(flatten)]
@@ -193,9 +192,10 @@ pub enum TenantCommand {
     /// List all tenants, oldest first.
     #[command(after_help = examples("admin tenant list\nadmin tenant list --json"))]
     List,
-    /// Limit the requests of all API keys and signing links of a tenant together, within a minute.
+    /// Limit the requests per minute of all API keys and signing links of a tenant combined.
     ///
-    /// Requests above the limit get 429. `admin tenant list` shows the limits. Without one, each key has its own limit only.
+    /// Requests above the limit get 429. `admin tenant list` shows the limits. Without a limit, only each key's own limit
+    /// applies.
     #[command(after_help = examples("admin tenant limit --tenant Acme --per-minute 3000\nadmin tenant limit --tenant Acme --none"))]
     Limit {
         /// Tenant ID or name.
@@ -210,7 +210,7 @@ pub enum TenantCommand {
         #[command(flatten)]
         effect: Effect,
     },
-    /// Add the system processes that tenants created by an older version don't have yet.
+    /// Add system processes that are missing in tenants created by an older version.
     #[command(after_help = examples("admin tenant upgrade --dry-run\nadmin tenant upgrade --tenant Acme"))]
     Upgrade {
         /// Tenant ID or name [default: all tenants].
@@ -221,9 +221,8 @@ pub enum TenantCommand {
     },
     /// Delete a tenant and all its data.
     ///
-    /// Says first what goes and what stays, and asks for the tenant's name. A deletion that is interrupted goes on when the
-    /// command is repeated. Set SNAPSHOTS_URL to the value that the functions have, so that the tenant's snapshots in S3 are
-    /// deleted, too.
+    /// First prints what will be deleted and what will remain, and asks for the tenant's name. Repeat the command to continue an
+    /// interrupted deletion. Set SNAPSHOTS_URL to the functions' value to delete the tenant's snapshots in S3 too.
     #[command(after_help = examples("admin tenant delete Acme --dry-run\nadmin tenant delete Acme"))]
     Delete {
         /// Tenant ID or name.
@@ -231,7 +230,7 @@ pub enum TenantCommand {
         /// Delete without asking.
         #[arg(long)]
         yes: bool,
-        /// How long to wait for requests that began before the API keys were deleted.
+        /// How long to wait for requests that started before the API keys were deleted.
         #[arg(long, value_name = "SECONDS", default_value_t = 30)]
         settle: u64,
         #[command(flatten)]
@@ -244,7 +243,7 @@ pub enum KeyCommand {
     /// Create an API key. The key is shown once.
     #[command(after_help = examples("admin key create --tenant Acme --name ci --scopes assets:read,assets:write\nadmin key create --tenant Acme --name audit --scopes events:read \\\n  --expires-at 2100-01-01T00:00:00Z"))]
     Create(NewKey),
-    /// List a tenant's API keys, oldest first: what they may do, who owns them, and when they were last used.
+    /// List a tenant's API keys, oldest first, with their scopes, owners and last use.
     #[command(after_help = examples("admin key list --tenant Acme\nadmin key list --tenant Acme --json | jq .prefix"))]
     List {
         /// Tenant ID or name.
@@ -267,19 +266,19 @@ pub enum KeyCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum RecordCommand {
-    /// Remove a record that can't be read, and end its history. Refuses to remove a record that can be read.
+    /// Remove a record that can't be read, and end its history. Refuses records that can be read.
     ///
-    /// First try to take the record from a backup: see the runbook's section "Damaged records". Use this if there is none, and
-    /// run `admin check --repair` afterwards for what belonged to the record.
+    /// First try to restore the record from a backup: see the runbook's section "Damaged records". Use this if there is none, and
+    /// then run `admin check --repair` for everything that belonged to the record.
     #[command(after_help = examples("admin record remove --tenant Acme --kind key --dry-run \\\n  --id 01890a5d-ac96-774b-bcce-b302099a8057"))]
     Remove {
         /// Tenant ID or name.
         #[arg(long)]
         tenant: String,
-        /// Kind of record, as `admin check` names it, for example asset.
+        /// Kind of record, as `admin check` prints it, for example asset.
         #[arg(long, value_parser = kind)]
         kind: Kind,
-        /// Record ID, as `admin check` and `meta.unreadable` of a list name it.
+        /// Record ID, from `admin check` or from `meta.unreadable` of a list.
         #[arg(long, value_parser = record_id)]
         id: Uuid,
         #[command(flatten)]
@@ -291,9 +290,9 @@ pub enum RecordCommand {
 pub enum ReceiptKeyCommand {
     /// Create a new key that signs a tenant's receipts from now on.
     ///
-    /// Receipts that the old key signed can still be verified, but its private key is destroyed. The new private key is
-    /// stored encrypted: set RECEIPT_KMS_KEY_ID to the value that the processes function has or, for a dev server,
-    /// RECEIPT_KEY_FILE to the file receipt.key in its data folder.
+    /// Receipts signed by the old key can still be verified, but its private key is destroyed. The new private key is stored
+    /// encrypted: set RECEIPT_KMS_KEY_ID to the processes function's value or, for a dev server, RECEIPT_KEY_FILE to the file
+    /// receipt.key in its data folder.
     #[command(after_help = examples("admin receipt-key rotate --tenant Acme --dry-run"))]
     Rotate {
         /// Tenant ID or name.
@@ -312,10 +311,10 @@ pub struct NewKey {
     /// Key name, for example ci.
     #[arg(long)]
     pub name: Name,
-    /// Scopes, separated by commas, for example assets:read,assets:write; `admin key list` shows those of other keys.
+    /// Scopes, separated by commas, for example assets:read,assets:write; `admin key list` shows the scopes of other keys.
     #[arg(long, value_parser = parse_list)]
     pub scopes: Scopes,
-    /// Time at which the key expires, for example 2027-01-01T00:00:00Z [default: never].
+    /// Expiry time, for example 2027-01-01T00:00:00Z [default: never].
     #[arg(long, value_name = "TIME")]
     pub expires_at: Option<Timestamp>,
     /// Requests allowed per minute.
@@ -329,7 +328,7 @@ const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
 /// # Errors
 ///
-/// A text with an example, also for a key instead of its ID.
+/// Returns a message with an example, even for a key instead of its ID.
 pub fn key_id(text: &str) -> Result<ApiKeyId, String> {
     text.parse().map_err(|_| {
         let what = if text.starts_with("apl_") { "must be the ID of the key, not the key itself" } else { "must be an ID" };
@@ -343,16 +342,16 @@ pub fn record_id(text: &str) -> Result<Uuid, String> {
 
 /// # Errors
 ///
-/// A text with an example.
+/// Returns a message with an example.
 pub fn user_id(text: &str) -> Result<UserId, String> {
     text.parse().map_err(|_| format!("must be an ID, such as {ID}"))
 }
 
-/// `text` is the noun.
+/// `text` is the noun for the kind.
 ///
 /// # Errors
 ///
-/// Returns a text with the nearest one, and with all.
+/// Returns a message with the nearest kind, and with all kinds.
 pub fn kind(text: &str) -> Result<Kind, String> {
     let nouns = || Kind::ALL.iter().map(|kind| kind.noun());
     Kind::ALL.iter().copied().find(|kind| kind.noun() == text).ok_or_else(|| {
@@ -363,13 +362,13 @@ pub fn kind(text: &str) -> Result<Kind, String> {
 
 /// # Errors
 ///
-/// A text with an example.
+/// Returns a message with an example.
 pub fn parameter(text: &str) -> Result<(String, u64), String> {
     let parts = text.split_once('=').and_then(|(name, value)| Some((name.to_owned(), value.parse().ok()?)));
     parts.ok_or_else(|| "must be a name and a number, such as ReservedConcurrency=20".to_owned())
 }
 
-/// Refuses a clock that differs from the service's.
+/// Fails if this computer's clock differs from the service's.
 async fn store_from_env(table: &str) -> Result<(Store, SdkConfig)> {
     let aws = environment::load().await?;
     let date = ServiceDate::default();
@@ -390,7 +389,7 @@ pub async fn run(options: Options) -> Result<Output> {
     if let Command::VerifyReceipt { file, keys } = &options.command {
         return receipts::verify(file, keys);
     }
-    // To it, a table that doesn't respond is a finding.
+    // Handled first, because to `doctor`, a table that doesn't respond is a finding.
     if let Command::Doctor { lambda_limit, parameters } = &options.command {
         return doctor::run(&options.table, *lambda_limit, parameters).await;
     }
@@ -446,12 +445,12 @@ async fn execute(store: &Store, aws: &SdkConfig, table: &str, command: Command) 
                 erasures::erase(&tenants::writable(store, &tenant, effect.dry_run).await?, user).await
             }
             (_, _, Some(file)) => erasures::repeat(store, &file, effect.dry_run).await,
-            _ => bail!("name a tenant and a user, or a file to repeat"),
+            _ => bail!("pass a tenant and a user, or a file to repeat"),
         },
         Command::Verify { tenant } => verify::tenant(&tenants::existing(store, &tenant).await?).await,
         Command::Check { tenant, repair, dry_run, retry_queue: url } => {
             let mode = if repair && !dry_run { CheckMode::Repair } else { CheckMode::ReadOnly };
-            // The tenant's own record may be among what is lost.
+            // Doesn't read the tenant's own record, which may be lost too.
             let store = store.tenant(tenants::id_of(store, &tenant).await?);
             tenants::refuse_deletion(&store).await?;
             check::tenant(&store, mode, url.map(|url| retry_queue(aws, url))).await

@@ -8,12 +8,12 @@ use terminal::Column;
 /// A column of a table, and the cell of a row.
 pub type Field = (Column, fn(&Value) -> String);
 
-/// The form of a result for people.
+/// How a result is shown to people.
 enum View {
-    /// One thing, with a line for each member.
+    /// One object, with a line for each member.
     Record,
     Text(String),
-    /// Several things, or a text if there is none.
+    /// Several objects, or a text if there are none.
     Table(&'static [Field], &'static str),
     /// A table of the objects in this member, and the other members below it.
     Nested(&'static str, &'static [Field]),
@@ -32,7 +32,7 @@ impl From<Value> for Output {
 }
 
 impl Output {
-    /// `empty` is the text without values.
+    /// `empty` is shown if there are no values.
     pub fn table(values: Vec<Value>, fields: &'static [Field], empty: &'static str) -> Self {
         Self { values, view: View::Table(fields, empty), is_success: true }
     }
@@ -41,7 +41,7 @@ impl Output {
         Self { values: vec![value], view: View::Text(text), is_success: true }
     }
 
-    /// The member `list` of `value` is shown as a table.
+    /// Shows the member `list` of `value` as a table.
     pub fn nested(value: Value, list: &'static str, fields: &'static [Field]) -> Self {
         Self { values: vec![value], view: View::Nested(list, fields), is_success: true }
     }
@@ -54,7 +54,7 @@ impl Output {
         self.is_success
     }
 
-    /// Prints a table on a terminal, and otherwise, or with `is_json`, a JSON object on each line.
+    /// Prints a table on a terminal. Otherwise, or with `is_json`, prints one JSON object per line.
     pub fn print(&self, is_json: bool) -> Result<()> {
         if !is_json && terminal::is_terminal() {
             terminal::print(&self.text(terminal::width()))?;
@@ -107,7 +107,7 @@ fn title(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// As people read it.
+/// A value as people read it.
 pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),

@@ -43,10 +43,10 @@ pub fn verify(file: &Path, keys: &Path) -> Result<Output> {
     Ok(Output::nested(value, "instances", INSTANCES))
 }
 
-/// Returns the new key's id and the number of retired keys.
+/// Returns the new key's ID and the number of retired keys.
 pub async fn rotate_key(store: &TenantStore) -> Result<Output> {
     if store.is_dry_run() {
-        // A new key would be created in the file, or encrypted by AWS KMS.
+        // A real rotation creates the new key in the file, or encrypts it with AWS KMS.
         return dry_rotate(store).await;
     }
     let config = environment::load().await?;
@@ -59,7 +59,7 @@ pub async fn rotate_key(store: &TenantStore) -> Result<Output> {
     Ok(json!({"tenant_id": store.id(), "kid": keys.current.public_key.kid(), "retired": keys.retired.len()}).into())
 }
 
-/// The keys that a rotation would retire.
+/// Returns the keys that a rotation would retire.
 async fn dry_rotate(store: &TenantStore) -> Result<Output> {
     if variable(key_encryption::KMS_KEY).or(variable(key_encryption::KEY_FILE)).is_none() {
         bail!("set {} or {} to the key that encrypts signing keys", key_encryption::KMS_KEY, key_encryption::KEY_FILE);

@@ -13,7 +13,7 @@ use shared::domain::values::text::{Name, composed, fold};
 use shared::store::{DryRun, RegisteredTenant, Store, StoreError, TenantStore};
 use terminal::Column;
 
-/// `tenant` is an id or a name. There may be no tenant with the id.
+/// `tenant` is an ID or a name. Returns an ID even if no tenant has it.
 pub async fn id_of(store: &Store, tenant: &str) -> Result<TenantId> {
     if let Ok(id) = tenant.parse() {
         return Ok(id);
@@ -23,11 +23,11 @@ pub async fn id_of(store: &Store, tenant: &str) -> Result<TenantId> {
     find(tenant, &named.collect::<Vec<_>>()).map_err(anyhow::Error::msg)
 }
 
-/// `tenant` is an id or a name.
+/// `tenant` is an ID or a name.
 ///
 /// # Errors
 ///
-/// Returns an error when there is no such tenant, or when it is being deleted.
+/// Returns an error if the tenant doesn't exist or is being deleted.
 pub async fn existing(store: &Store, tenant: &str) -> Result<TenantStore> {
     let store = store.tenant(id_of(store, tenant).await?);
     refuse_deletion(&store).await?;
@@ -39,13 +39,13 @@ pub async fn existing(store: &Store, tenant: &str) -> Result<TenantStore> {
     }
 }
 
-/// For a command that writes unless it is a dry run.
+/// Returns the tenant's store; in a dry run, a store that writes nothing.
 pub async fn writable(store: &Store, tenant: &str, is_dry_run: bool) -> Result<TenantStore> {
     let store = existing(store, tenant).await?;
     Ok(if is_dry_run { store.in_dry_run(DryRun::default()) } else { store })
 }
 
-/// Fails for a tenant that is being deleted: its rest must not be repaired or get anything new.
+/// Fails if the tenant is being deleted: its remains must not be repaired or extended.
 pub async fn refuse_deletion(store: &TenantStore) -> Result<()> {
     match store.deletion_began().await? {
         Some(_) => bail!("tenant {0} is being deleted; finish that with `admin tenant delete {0}`", store.id()),
@@ -53,7 +53,7 @@ pub async fn refuse_deletion(store: &TenantStore) -> Result<()> {
     }
 }
 
-/// In a dry run, removes the `assigned` members: only the real command assigns them.
+/// In a dry run, sets the `assigned` members to null: only the real command assigns them.
 pub fn mark_dry_run(mut value: Value, is_dry_run: bool, assigned: &[&str]) -> Value {
     if is_dry_run {
         assigned.iter().for_each(|name| value[*name] = Value::Null);
@@ -62,7 +62,7 @@ pub fn mark_dry_run(mut value: Value, is_dry_run: bool, assigned: &[&str]) -> Va
     value
 }
 
-/// Two that create the same name at the same time are both let through: a name identifies nothing in the table.
+/// Two concurrent creations can still get the same name: the table doesn't need unique names.
 pub async fn refuse_same_name(store: &Store, name: &str) -> Result<()> {
     let tenants = store.tenants().await?;
     let same = |tenant: &&RegisteredTenant| tenant.record.as_ref().is_some_and(|it| is_same(&it.value.name, name));
@@ -113,7 +113,7 @@ pub async fn list(store: &Store) -> Result<Output> {
     Ok(Output::table(rows, LISTED, "There are no tenants."))
 }
 
-/// Limits the requests of all keys and links together, or ends that.
+/// Limits the combined requests of all keys and links, or removes the limit.
 pub async fn limit(store: &TenantStore, per_minute: Option<u32>, is_dry_run: bool) -> Result<Output> {
     let before = store.ceiling().await?;
     if !is_dry_run {
@@ -145,7 +145,7 @@ pub async fn upgrade(store: &Store, tenant: Option<&str>, is_dry_run: bool) -> R
 }
 
 const MAX_NAMES: usize = 5;
-/// Tenants of the same name that an error lists.
+/// Maximum number of tenants with the same name to list in an error.
 const MAX_SAME: usize = 20;
 
 /// Ignores case, spelling of characters and white space around the names.
@@ -154,11 +154,11 @@ fn is_same(one: &str, other: &str) -> bool {
     form(one) == form(other)
 }
 
-/// Without regard to case.
+/// Finds a tenant by its name, case-insensitive.
 ///
 /// # Errors
 ///
-/// Returns a text that lists the ids of the tenants with the name or, if there is none, the names that are most like it.
+/// Returns a message with the IDs of all tenants with the name or, if there are none, with the most similar names.
 pub fn find<T: Copy + ToString>(name: &str, tenants: &[(T, &str)]) -> Result<T, String> {
     let same: Vec<T> = tenants.iter().filter(|(_, known)| is_same(known, name)).map(|(tenant, _)| *tenant).collect();
     match same.as_slice() {

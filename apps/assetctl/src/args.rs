@@ -1,17 +1,15 @@
 //! The command line.
 
-use crate::events::Events;
 use crate::export::Export;
 use crate::handover::{Handover, Return};
 use crate::import::args::Import;
 use crate::labels::Labels;
-use crate::list::List;
+use crate::list::{Events, List, Stats};
 use crate::mcp::Mcp;
 use crate::offboard::Offboard;
-use crate::stats::Stats;
+use crate::show::Who;
 use crate::stocktake::Stocktake;
 use crate::webhooks::Webhooks;
-use crate::who::Who;
 use clap::builder::StyledStr;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;

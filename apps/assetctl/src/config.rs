@@ -24,9 +24,6 @@ impl fmt::Debug for ApiKey {
 }
 
 impl ApiKey {
-    /// # Errors
-    ///
-    /// The key has characters that no key has.
     pub fn authorization(&self) -> Result<HeaderValue> {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0))
             .map_err(|_| CliError::Usage("the API key has characters that no key has".into()))?;
@@ -35,57 +32,39 @@ impl ApiKey {
     }
 }
 
-#[derive(Debug, Default)]
-pub struct KeySources {
-    /// `--api-key`.
-    pub option: Option<String>,
-    /// `--api-key-file`.
-    pub file_option: Option<PathBuf>,
-    /// `ASSETCTL_API_KEY`.
-    pub variable: Option<String>,
-    /// `ASSETCTL_API_KEY_FILE`.
-    pub file_variable: Option<PathBuf>,
-}
+/// The key, and the file of a key, as options and as variables. Options come before variables.
+pub type KeySources = [(Option<String>, Option<PathBuf>); 2];
 
-/// The command line comes before the environment.
-///
 /// # Errors
 ///
 /// Returns [`CliError::Usage`] if there is no key, or if other people can read its file.
 pub fn api_key(sources: KeySources) -> Result<ApiKey> {
-    let key = match sources {
-        KeySources { option: Some(_), file_option: Some(_), .. } => {
-            return Err(CliError::Usage("give --api-key or --api-key-file, not both".into()));
-        }
-        KeySources { option: Some(key), .. } => key,
-        KeySources { file_option: Some(path), .. } => read_key(&path)?,
-        KeySources { variable: Some(_), file_variable: Some(_), .. } => {
-            return Err(CliError::Usage("set ASSETCTL_API_KEY or ASSETCTL_API_KEY_FILE, not both".into()));
-        }
-        KeySources { variable: Some(key), .. } => key,
-        KeySources { file_variable: Some(path), .. } => read_key(&path)?,
-        _ => {
-            return Err(CliError::Usage(
-                "no API key: write it to a file that only you can read (chmod 600), and set ASSETCTL_API_KEY_FILE to its path"
-                    .into(),
-            ));
-        }
-    };
-    match key.trim() {
-        "" => Err(CliError::Usage("the API key is empty".into())),
-        key => Ok(ApiKey(key.to_owned())),
+    let twice = ["give --api-key or --api-key-file, not both", "set ASSETCTL_API_KEY or ASSETCTL_API_KEY_FILE, not both"];
+    for (source, twice) in sources.into_iter().zip(twice) {
+        let key = match source {
+            (Some(_), Some(_)) => return Err(CliError::Usage(twice.into())),
+            (Some(key), None) => key,
+            (None, Some(path)) => read_key(&path)?,
+            (None, None) => continue,
+        };
+        return match key.trim() {
+            "" => Err(CliError::Usage("the API key is empty".into())),
+            key => Ok(ApiKey(key.to_owned())),
+        };
     }
+    Err(CliError::Usage(
+        "no API key: write it to a file that only you can read (chmod 600), and set ASSETCTL_API_KEY_FILE to its path".into(),
+    ))
 }
 
 fn read_key(path: &Path) -> Result<String> {
-    let metadata = std::fs::metadata(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))?;
-    if is_open_to_others(&metadata) {
+    let wrong = |error: std::io::Error| CliError::Usage(format!("{}: {error}", path.display()));
+    if is_open_to_others(&std::fs::metadata(path).map_err(wrong)?) {
         let path = path.display();
-        return Err(CliError::Usage(format!(
-            "others can read the API key in {path}: run `chmod 600 {path}`, and consider rotating the key"
-        )));
+        let advice = format!("run `chmod 600 {path}`, and consider rotating the key");
+        return Err(CliError::Usage(format!("others can read the API key in {path}: {advice}")));
     }
-    std::fs::read_to_string(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
+    std::fs::read_to_string(path).map_err(wrong)
 }
 
 #[cfg(unix)]
@@ -111,20 +90,24 @@ pub fn base_url(text: Option<&str>, insecure_http: bool) -> Result<Url> {
         CliError::Usage("no base URL: set ASSETCTL_BASE_URL, for example to https://assets.example.com/v1".into())
     })?;
     let url = Url::parse(text)
-        .map_err(|_| CliError::Usage(format!("--base-url {text:?} is no URL, such as https://assets.example.com/v1")))?;
-    let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        .map_err(|_| CliError::Usage(format!("--base-url {text:?} is not a URL, such as https://assets.example.com/v1")))?;
     let url = with_version(url)?;
     match url.scheme() {
         _ if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() => {
             Err(CliError::Usage("--base-url has only scheme, host and path".into()))
         }
         "https" => Ok(url),
-        "http" if is_local || insecure_http => Ok(url),
+        "http" if is_local(&url) || insecure_http => Ok(url),
         "http" => Err(CliError::Usage(format!(
             "{url} would send the key unencrypted: use https, or --insecure-http in a network that you trust"
         ))),
         _ => Err(CliError::Usage(format!("--base-url {text:?}: must begin with https://"))),
     }
+}
+
+/// The address is on this computer.
+pub fn is_local(url: &Url) -> bool {
+    matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
 
 fn with_version(mut url: Url) -> Result<Url> {
@@ -171,9 +154,7 @@ mod tests {
 
     #[test]
     fn the_command_line_comes_before_the_environment() {
-        let key = |option: Option<&str>, variable: Option<&str>| {
-            api_key(KeySources { option: option.map(Into::into), variable: variable.map(Into::into), ..KeySources::default() })
-        };
+        let key = |option, variable| api_key([option, variable].map(|key: Option<&str>| (key.map(str::to_owned), None)));
         assert_eq!(key(Some("a"), Some("b")).unwrap(), ApiKey("a".into()));
         assert_eq!(key(None, Some(" b\n")).unwrap(), ApiKey("b".into()));
         assert!(key(None, None).is_err());

@@ -29,7 +29,6 @@ pub const EXIT_INTERRUPTED: u8 = 130;
 
 impl CliError {
     /// As `--help` documents it.
-    #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Failed(_) | Self::Unanswered(_) | Self::Answered { .. } => 1,
@@ -38,31 +37,26 @@ impl CliError {
         }
     }
 
-    /// The service has no such resource. Without its code, the address is wrong.
-    #[must_use]
+    /// The service doesn't have this resource. A 404 without this code means a wrong address.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Answered { code, .. } if code == "NOT_FOUND")
     }
 
     /// The idempotency key was sent before with another body, path or query.
-    #[must_use]
     pub fn is_used_key(&self) -> bool {
         matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("\n  Idempotency-Key: "))
     }
 
     /// So many steps of so many assets are too many changes for one transaction.
-    #[must_use]
     pub fn is_too_many_steps(&self) -> bool {
         matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("/through: makes "))
     }
 
     /// The state of the data forbids it; perhaps somebody else was faster.
-    #[must_use]
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Answered { status: 409, .. })
     }
 
-    #[must_use]
     pub fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::Failed(format!("{}: {error}", path.display()))
     }

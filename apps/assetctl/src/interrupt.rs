@@ -8,7 +8,6 @@ pub struct Interrupt(watch::Receiver<u32>);
 
 impl Interrupt {
     /// Listens from now on: the first time, the program ends in order; the second time, at once.
-    #[must_use]
     pub fn listen() -> Self {
         let (sender, receiver) = watch::channel(0);
         tokio::spawn(async move {
@@ -19,7 +18,6 @@ impl Interrupt {
         Self(receiver)
     }
 
-    #[must_use]
     pub fn count(&self) -> u32 {
         *self.0.borrow()
     }

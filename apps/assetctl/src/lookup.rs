@@ -1,18 +1,26 @@
-//! Records by the names that people have for them.
+//! Assets, users, processes and types by the names that people use.
 
 use crate::error::{CliError, Result};
-use crate::http::client::Client;
-use crate::http::request::{get_data, get_object, object};
-use crate::people::Directory;
+use crate::http::{Client, Query, object, unreadable};
+use crate::output::{Format, folded};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// A tag can have any visible character.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+/// The characters of the longest name.
+const MAX_CHARS: usize = 200;
+/// The candidates in an error.
+const MAX_CANDIDATES: usize = 5;
 
 /// `name` is an id, a tag or, if there is neither, a serial number that only one asset has.
 pub async fn asset(client: &Client, name: &str) -> Result<Value> {
     find_asset(client, name).await?.ok_or_else(|| no_asset(name))
 }
 
-/// The error of a name that no asset has.
+/// The error of a name without an asset.
 pub fn no_asset(name: &str) -> CliError {
     let id = if is_id(name) { "the id, " } else { "" };
     CliError::Failed(format!("no asset has {id}the tag or the serial number {name}"))
@@ -23,18 +31,19 @@ pub async fn find_asset(client: &Client, name: &str) -> Result<Option<Value>> {
     // A tag and a serial number can have the form of an id.
     let by_id = is_id(name).then(|| format!("assets/{name}"));
     // Dots would lead to another path.
-    let by_tag = (!name.bytes().all(|byte| byte == b'.')).then(|| format!("assets/by-tag/{}", path_segment(name)));
+    let by_tag =
+        (!name.bytes().all(|byte| byte == b'.')).then(|| format!("assets/by-tag/{}", utf8_percent_encode(name, SEGMENT)));
     for path in by_id.into_iter().chain(by_tag) {
-        match get_object(client, &path, &[]).await {
+        match client.object(&path, &[]).await {
             Err(error) if error.is_missing() => {}
             found => return found.map(Some),
         }
     }
     let same_serial = match name.trim().is_empty() {
         true => Value::Null,
-        false => get_data(client, "assets", &[("serial_number", name)]).await?,
+        false => client.data("assets", &[("serial_number", name)]).await?,
     };
-    match same_serial.as_array().map(Vec::as_slice).unwrap_or_default() {
+    match items(&same_serial) {
         [] => Ok(None),
         [one] => object(one.clone()).map(Some),
         several => {
@@ -46,16 +55,18 @@ pub async fn find_asset(client: &Client, name: &str) -> Result<Option<Value>> {
 
 /// `user` is an id, an e-mail address, or the name of only one active user.
 pub async fn user(client: &Client, user: &str) -> Result<Value> {
-    if is_id(user) {
-        return get_object(client, &format!("users/{user}"), &[]).await;
+    if user.contains('@') {
+        let users = client.data("users", &[("email", user)]).await?;
+        return only(users)?.ok_or_else(|| CliError::Failed(format!("no user has the e-mail address {user}")));
     }
-    if !user.contains('@') {
-        let found = Directory::Service(client).find(user).await?;
-        let id = found.map_err(|detail| CliError::Failed(terminal::clean(&detail)))?;
-        return get_object(client, &format!("users/{id}"), &[]).await;
-    }
-    let users = get_data(client, "users", &[("email", user)]).await?;
-    only(users)?.ok_or_else(|| CliError::Failed(format!("no user has the e-mail address {user}")))
+    let id = match is_id(user) {
+        true => user.to_owned(),
+        false => {
+            let found = Directory::Service(client).find(user).await?;
+            found.map_err(|detail| CliError::Failed(terminal::clean(&detail)))?
+        }
+    };
+    client.object(&format!("users/{id}"), &[]).await
 }
 
 /// `name` is an e-mail address, an id, all of `Ada <ada@example.com>`, or a name that only one user has.
@@ -64,15 +75,15 @@ pub async fn user_named(client: &Client, name: &str) -> Result<Value> {
     if is_id(name) || name.contains('@') {
         return user(client, name).await;
     }
-    let found = get_data(client, "users", &[("q", name), ("limit", "10")]).await?;
-    let all: Vec<&Value> = found.as_array().into_iter().flatten().collect();
+    let found = client.data("users", &[("q", name), ("limit", "10")]).await?;
     let is_same = |user: &&Value| text(&user["display_name"]).to_lowercase() == name.to_lowercase();
-    let same: Vec<&Value> = all.iter().copied().filter(is_same).collect();
-    match (same.as_slice(), all.as_slice()) {
-        ([one], _) | ([], [one]) => object((*one).clone()),
+    let same: Vec<&Value> = items(&found).iter().filter(is_same).collect();
+    match (same.as_slice(), items(&found)) {
+        ([one], _) => object((*one).clone()),
+        ([], [one]) => object(one.clone()),
         (_, []) => Err(CliError::Failed(format!("no user has the name {name}"))),
         (_, all) => {
-            let people = all.iter().map(|user| person(user)).collect::<Vec<_>>().join(", ");
+            let people = all.iter().map(person).collect::<Vec<_>>().join(", ");
             Err(CliError::Failed(format!("several users match {name}, name one by e-mail address: {people}")))
         }
     }
@@ -81,31 +92,32 @@ pub async fn user_named(client: &Client, name: &str) -> Result<Value> {
 /// A process definition.
 pub async fn process(client: &Client, slug: &str) -> Result<Value> {
     let is_slug = !slug.is_empty() && slug.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-    if is_slug && let Some(process) = only(get_data(client, "processes", &[("slug", slug)]).await?)? {
+    if is_slug && let Some(process) = only(client.data("processes", &[("slug", slug)]).await?)? {
         return Ok(process);
     }
-    let all = get_data(client, "processes", &[("limit", "100")]).await?;
-    let slugs: Vec<&str> = all.as_array().into_iter().flatten().filter_map(|process| process["slug"].as_str()).collect();
+    let all = client.data("processes", &[("limit", "100")]).await?;
+    let slugs: Vec<&str> = items(&all).iter().filter_map(|process| process["slug"].as_str()).collect();
     let known = if slugs.is_empty() { "none".to_owned() } else { slugs.join(", ") };
     Err(CliError::Failed(format!("unknown process {slug}; known: {known}")))
 }
 
 /// The id of the asset type with this code or name, or of the only one that is similar.
 pub async fn asset_type(client: &Client, name: &str) -> Result<String> {
-    let coded = get_data(client, "catalog/asset-types", &[("code", name)]).await?;
-    let named = get_data(client, "catalog/asset-types", &[("q", name)]).await?;
-    let all = || named.as_array().into_iter().flatten();
+    let coded = client.data("catalog/asset-types", &[("code", name)]).await?;
+    let named = client.data("catalog/asset-types", &[("q", name)]).await?;
+    let named = items(&named);
     let is_same = |one: &&Value| text(&one["name"]).to_lowercase() == name.to_lowercase();
-    let only = || named.get(0).filter(|_| named.get(1).is_none());
-    let names = || all().map(|one| text(&one["name"])).collect::<Vec<_>>().join(", ");
-    let missing = || CliError::Failed(format!("no single asset type has the code or name {name}; similar: {}", names()));
-    let found = coded.get(0).or_else(|| all().find(is_same)).or_else(only);
-    found.map(|one| text(&one["id"]).to_owned()).ok_or_else(missing)
+    let only = || named.first().filter(|_| named.len() == 1);
+    let found = coded.get(0).or_else(|| named.iter().find(is_same)).or_else(only);
+    found.map(id_of).ok_or_else(|| {
+        let names = named.iter().map(|one| text(&one["name"])).collect::<Vec<_>>().join(", ");
+        CliError::Failed(format!("no single asset type has the code or name {name}; similar: {names}"))
+    })
 }
 
 /// The list is filtered by a unique value.
 fn only(list: Value) -> Result<Option<Value>> {
-    match list.as_array().map(Vec::as_slice).unwrap_or_default() {
+    match items(&list) {
         [] => Ok(None),
         [one] if one["id"].is_string() => Ok(Some(one.clone())),
         several => Err(CliError::Failed(format!("the service answered with {} things instead of one", several.len()))),
@@ -114,7 +126,7 @@ fn only(list: Value) -> Result<Option<Value>> {
 
 /// The user with an id, as [`person`] shows them; the id itself if the user is deleted, or the key may not read users.
 pub async fn person_with(client: &Client, id: &str) -> Result<String> {
-    match get_data(client, &format!("users/{id}"), &[]).await {
+    match client.data(&format!("users/{id}"), &[]).await {
         Ok(user) => Ok(person(&user)),
         Err(CliError::Answered { status: 403 | 404, .. }) => Ok(terminal::clean(id)),
         Err(error) => Err(error),
@@ -134,53 +146,147 @@ pub async fn people_with<'a>(client: &Client, ids: impl Iterator<Item = &'a str>
 
 /// All users by their ids, as [`person`] shows them; none if the key may not read users.
 pub async fn everybody(client: &Client) -> Result<BTreeMap<String, String>> {
-    let mut people = BTreeMap::new();
-    for page in 1_u32.. {
-        let query = [("limit", "100"), ("page", &page.to_string())];
-        let users = match get_data(client, "users", &query).await {
-            Err(CliError::Answered { status: 403, .. }) => break,
-            users => users?,
-        };
-        let all = users.as_array().map(Vec::as_slice).unwrap_or_default();
-        people.extend(all.iter().map(|user| (text(&user["id"]).to_owned(), person(user))));
-        if all.len() < 100 {
-            break;
-        }
+    match client.rows("users", Query::new(), u64::MAX).await {
+        Err(CliError::Answered { status: 403, .. }) => Ok(BTreeMap::new()),
+        users => Ok(users?.rows.iter().map(|user| (id_of(user), person(user))).collect()),
     }
-    Ok(people)
 }
 
 /// `Ada <ada@example.com>`, on one line.
-#[must_use]
 pub fn person(user: &Value) -> String {
     terminal::clean(&format!("{} <{}>", text(&user["display_name"]), text(&user["email"])))
 }
 
 /// `AST-000007 My laptop`, on one line.
-#[must_use]
 pub fn tag_and_name(asset: &Value) -> String {
     terminal::clean(&format!("{} {}", text(&asset["asset_tag"]), text(&asset["name"])))
 }
 
-/// `-` for anything that is no text.
-#[must_use]
+/// `-` for anything but a text.
 pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
 }
 
-#[must_use]
+/// None of anything but an array.
+pub fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+pub fn id_of(record: &Value) -> String {
+    text(&record["id"]).to_owned()
+}
+
 pub fn is_id(text: &str) -> bool {
     let hyphens = [8, 13, 18, 23];
     let fits = |(place, byte): (usize, u8)| if hyphens.contains(&place) { byte == b'-' } else { byte.is_ascii_hexdigit() };
     text.len() == 36 && text.bytes().enumerate().all(fits)
 }
 
-/// A tag can have any visible character.
-fn path_segment(text: &str) -> String {
-    let encode = |byte: u8| {
-        if byte.is_ascii_alphanumeric() || b"-_".contains(&byte) { char::from(byte).into() } else { format!("%{byte:02X}") }
+/// A user as the service lists it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct User {
+    id: String,
+    display_name: String,
+    email: String,
+    is_active: bool,
+}
+
+/// Searches users by words in their names and e-mail addresses.
+pub enum Directory<'c> {
+    /// The service searches.
+    Service(&'c Client),
+    /// All users, each with the text to search.
+    Copy(Vec<(String, User)>),
+}
+
+impl Directory<'_> {
+    /// Reads all users, mostly with one request: a part of an export has more than 10,000.
+    pub async fn read(client: &Client) -> Result<Self> {
+        let mut all = Vec::new();
+        let parts = client.parts("users/export", Query::new(), Format::Ndjson, |part| {
+            for user in serde_json::Deserializer::from_slice(&part.body).into_iter::<User>() {
+                let user = user.map_err(|_| unreadable())?;
+                all.push((folded(&format!("{}\n{}", user.display_name, user.email)), user));
+            }
+            Ok(())
+        });
+        parts.await?;
+        Ok(Self::Copy(all))
+    }
+
+    /// The ID of the one active user with this name, or the candidates.
+    pub async fn find(&self, name: &str) -> Result<Result<String, String>> {
+        let (words, longest) = search(name);
+        if words.is_empty() || name.chars().count() > MAX_CHARS || name.contains(char::is_control) {
+            return Ok(decide(name, &[], &[]));
+        }
+        let users = self.users(&words).await?;
+        let similar = match longest {
+            Some(word) if users.is_empty() => self.users(word).await?,
+            _ => Vec::new(),
+        };
+        Ok(decide(name, &users, &similar))
+    }
+
+    /// Users with all of these words in their name or e-mail address.
+    async fn users(&self, words: &str) -> Result<Vec<User>> {
+        match self {
+            Self::Service(client) => {
+                let found = client.rows("users", vec![("q".to_owned(), words.to_owned())], u64::MAX).await?;
+                found.rows.into_iter().map(|user| serde_json::from_value(user).map_err(|_| unreadable())).collect()
+            }
+            Self::Copy(users) => {
+                let folded = folded(words);
+                let has_words = |text: &str| folded.split(' ').all(|word| text.contains(word));
+                Ok(users.iter().filter(|(text, _)| has_words(text)).map(|(_, user)| user.clone()).collect())
+            }
+        }
+    }
+}
+
+/// The ID of the one active user with this display name, in either order, or with this e-mail address. `users` have all words of
+/// the name, and `similar` some.
+fn decide(name: &str, users: &[User], similar: &[User]) -> Result<String, String> {
+    let called: Vec<&User> = users.iter().filter(|user| is_called(user, name)).collect();
+    let active: Vec<&User> = called.iter().copied().filter(|user| user.is_active).collect();
+    Err(match (active.as_slice(), called.as_slice()) {
+        ([user], _) => return Ok(user.id.clone()),
+        ([], []) if users.is_empty() && similar.is_empty() => format!("{name:?} is not the name of a user"),
+        ([], []) => {
+            let candidates: Vec<&User> = if users.is_empty() { similar } else { users }.iter().collect();
+            format!("{name:?} is not the name of a user; similar: {}", listed(&candidates))
+        }
+        ([], inactive) => format!("{name:?} is not the name of an active user; inactive: {}", listed(inactive)),
+        (several, _) => format!("{name:?} is the name of {} active users: {}", several.len(), listed(several)),
+    })
+}
+
+fn listed(users: &[&User]) -> String {
+    let more = users.len().saturating_sub(MAX_CANDIDATES);
+    let mut texts: Vec<String> =
+        users.iter().take(MAX_CANDIDATES).map(|user| format!("{} <{}>", user.display_name, user.email)).collect();
+    texts.extend((more > 0).then(|| format!("{more} more")));
+    texts.join(", ")
+}
+
+fn is_called(user: &User, name: &str) -> bool {
+    plain(&user.display_name) == plain(name) || folded(&user.email) == folded(name.trim())
+}
+
+/// `Lovelace, Ada` and `Ada Lovelace` become `ada lovelace`.
+fn plain(name: &str) -> String {
+    let parts: Vec<&str> = name.split(',').map(str::trim).collect();
+    let ordered = match parts.as_slice() {
+        [last, first] if !last.is_empty() && !first.is_empty() => format!("{first} {last}"),
+        _ => name.to_owned(),
     };
-    text.bytes().map(encode).collect()
+    folded(&ordered.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The words to search for, and the longest one of several.
+fn search(name: &str) -> (String, Option<&str>) {
+    let words: Vec<&str> = name.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty()).collect();
+    (words.join(" "), words.iter().copied().max_by_key(|word| word.chars().count()).filter(|_| words.len() > 1))
 }
 
 #[cfg(test)]
@@ -189,8 +295,7 @@ mod tests {
 
     #[test]
     fn a_tag_stays_one_segment_of_a_path() {
-        assert_eq!(path_segment("AST-1_b"), "AST-1_b");
-        assert_eq!(path_segment("A/1?#%é"), "A%2F1%3F%23%25%C3%A9");
+        assert_eq!(utf8_percent_encode("AST-1_b A/1?#%é", SEGMENT).to_string(), "AST-1_b%20A%2F1%3F%23%25%C3%A9");
     }
 
     #[test]
@@ -199,5 +304,49 @@ mod tests {
         for tag in ["AST-000001", "0190163d8694739baea5966c26f8ad90", "0190163d-8694-739b-aea5-966c26f8ad9-", ""] {
             assert!(!is_id(tag), "{tag}");
         }
+    }
+
+    fn user(id: &str, display_name: &str, is_active: bool) -> User {
+        User { id: id.into(), display_name: display_name.into(), email: format!("{id}@example.com"), is_active }
+    }
+
+    fn decide(name: &str) -> Result<String, String> {
+        let users = [
+            user("ada", "Ada Lovelace", true),
+            user("old", "Ada Lovelace", false),
+            user("king", "Ada Lovelace-King", true),
+            user("alan1", "Alan Turing", true),
+            user("alan2", "Turing, Alan", true),
+            user("grace", "Hopper, Grace", false),
+        ];
+        super::decide(name, &users, &[])
+    }
+
+    #[test]
+    fn one_active_user_with_exactly_that_name_is_found_in_either_order() {
+        for name in ["Ada Lovelace", "Lovelace, Ada", "LOVELACE,  ada", "ada@example.com"] {
+            assert_eq!(decide(name).as_deref(), Ok("ada"), "{name}");
+        }
+    }
+
+    #[test]
+    fn all_others_are_refused_with_the_candidates() {
+        let ambiguous =
+            "\"Alan Turing\" is the name of 2 active users: Alan Turing <alan1@example.com>, Turing, Alan <alan2@example.com>";
+        assert_eq!(decide("Alan Turing"), Err(ambiguous.into()));
+        let inactive = "\"Grace Hopper\" is not the name of an active user; inactive: Hopper, Grace <grace@example.com>";
+        assert_eq!(decide("Grace Hopper"), Err(inactive.into()));
+        for name in ["Lovelace Ada", "Ada", "Ada Lovelace-"] {
+            let unknown = decide(name).unwrap_err();
+            assert!(unknown.contains("is not the name of a user; similar: Ada Lovelace <ada@example.com>,"), "{unknown}");
+            assert!(unknown.ends_with(", 1 more"), "{unknown}");
+        }
+        assert_eq!(super::decide("Bob", &[], &[]), Err("\"Bob\" is not the name of a user".into()));
+    }
+
+    #[test]
+    fn searches_have_words_without_commas() {
+        assert_eq!(search("Lovelace, Ada"), ("Lovelace Ada".into(), Some("Lovelace")));
+        assert_eq!(search("ada@example.com"), ("ada@example.com".into(), None));
     }
 }

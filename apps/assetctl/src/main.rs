@@ -4,7 +4,6 @@
 mod args;
 mod config;
 mod error;
-mod events;
 mod export;
 mod handover;
 mod http;
@@ -14,20 +13,16 @@ mod labels;
 mod list;
 mod lookup;
 mod mcp;
-mod me;
 mod offboard;
 mod output;
-mod people;
 mod selection;
 mod show;
-mod stats;
 mod stocktake;
 mod webhooks;
-mod who;
 
 use args::{Cli, Command, Global};
 use clap::CommandFactory;
-use config::{Connection, KeySources};
+use config::Connection;
 use error::{CliError, EXIT_SUCCESS, Result};
 use serde_json::json;
 use std::process::ExitCode;
@@ -42,7 +37,7 @@ async fn main() -> ExitCode {
         Err(error) => {
             terminal::print_error(&error.to_string());
             if is_json {
-                // The exit code tells the same if standard output can't be written.
+                // If standard output can't be written, the exit code says the same.
                 let _ = output::print_json(&json!({"error": error.to_string(), "exit_code": error.exit_code()}));
             }
             ExitCode::from(error.exit_code())
@@ -59,18 +54,18 @@ async fn run(global: Global, command: Command) -> Result<u8> {
         Command::Labels(options) => labels::labels(&options, &connection(global)?, is_json).await,
         Command::Handover(options) => handover::handover(options.errand(), &connection(global)?, is_json).await,
         Command::Return(options) => handover::handover(options.errand(), &connection(global)?, is_json).await,
-        Command::Who(options) => who::who(&options, &connection(global)?, is_json).await,
+        Command::Who(options) => show::who(&options, &connection(global)?, is_json).await,
         Command::Show { asset } => show::show(&asset, &connection(global)?, is_json).await,
         Command::Offboard(options) => offboard::offboard(&options, &connection(global)?, is_json).await,
         Command::Webhooks { command: Webhooks::Listen(options) } => {
-            webhooks::listen::listen(&options, &connection(global)?, is_json).await
+            webhooks::listen(&options, &connection(global)?, is_json).await
         }
         Command::Mcp(options) => mcp::mcp(&options, &connection(global)?).await,
         Command::List(options) => list::list(&options, &connection(global)?, is_json).await,
-        Command::Events(options) => events::events(&options, &connection(global)?, is_json).await,
+        Command::Events(options) => list::events(&options, &connection(global)?, is_json).await,
         Command::Stocktake(options) => stocktake::stocktake(&options, &connection(global)?, is_json).await,
-        Command::Stats(options) => stats::stats(&options, &connection(global)?, is_json).await,
-        Command::Me => me::me(&connection(global)?, is_json).await,
+        Command::Stats(options) => list::stats(&options, &connection(global)?, is_json).await,
+        Command::Me => show::me(&connection(global)?, is_json).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "assetctl", &mut script);
@@ -84,12 +79,8 @@ fn connection(global: Global) -> Result<Connection> {
     let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
     let base_url = global.base_url.or_else(|| variable("ASSETCTL_BASE_URL"));
     let base_url = config::base_url(base_url.as_deref(), global.insecure_http);
-    let api_key = config::api_key(KeySources {
-        option: global.api_key,
-        file_option: global.api_key_file,
-        variable: variable("ASSETCTL_API_KEY"),
-        file_variable: variable("ASSETCTL_API_KEY_FILE").map(Into::into),
-    });
+    let file = variable("ASSETCTL_API_KEY_FILE").map(Into::into);
+    let api_key = config::api_key([(global.api_key, global.api_key_file), (variable("ASSETCTL_API_KEY"), file)]);
     match (base_url, api_key) {
         (Err(address), Err(key)) => Err(CliError::Usage(format!("{address}\n{key}"))),
         (base_url, api_key) => Ok(Connection { base_url: base_url?, api_key: api_key? }),

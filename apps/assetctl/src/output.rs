@@ -1,7 +1,7 @@
 //! Output: results on standard output, files that appear when they are complete, and the progress of an import.
 
 use crate::error::{CliError, Result};
-use crate::import::rows::ndjson_rows::Members;
+use crate::import::rows::Members;
 use clap::ValueEnum;
 use icu_normalizer::ComposingNormalizer;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,30 +13,40 @@ use std::time::{Duration, Instant};
 use tempfile::{Builder, NamedTempFile};
 
 /// `1 row`, `2 rows`.
-#[must_use]
 pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// For people. A reader that has seen enough, such as `head`, is no error.
+/// For people. The reader may close the pipe early, as `head` does.
 pub fn print(text: &str) -> Result<()> {
     Ok(terminal::print(text)?)
 }
 
-/// For programs, which get every byte. A reader that has seen enough is no error.
+/// For programs, which get every byte and may close the pipe early.
 pub fn print_data(text: &str) -> Result<()> {
-    terminal::print_data(text)?;
-    Ok(())
+    Ok(terminal::print_data(text).map(drop)?)
 }
 
 pub fn print_json(value: &Value) -> Result<()> {
     print_data(&serde_json::to_string_pretty(&Exact(value)).map_err(std::io::Error::from)?)
 }
 
-/// Begins a text in place of a number with a fraction: as a number of [`Value`], `0.3000` would be `0.3`.
+/// On one line.
+pub fn to_json(value: &Value) -> String {
+    // Texts and numbers can be written.
+    serde_json::to_string(&Exact(value)).unwrap_or_default()
+}
+
+/// Asks for a yes; `None` if nobody answers.
+pub fn confirm(question: &str) -> Result<Option<bool>> {
+    let answer = terminal::ask(&format!("{question} [y/N]"))?;
+    Ok(answer.map(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str())))
+}
+
+/// The first character of a text that stands for a number with a fraction: as a number of [`Value`], `0.3000` would be `0.3`.
 const NUMBER: char = '\u{1}';
 
-/// Reads JSON. Numbers with a fraction become texts that [`digits`] knows, and [`print_json`] writes them as they came.
+/// Reads JSON. Numbers with a fraction become texts that [`digits`] knows, and that [`print_json`] and [`to_json`] write as they came.
 pub fn exact(json: &str) -> serde_json::Result<Value> {
     Ok(match json.trim_start().as_bytes().first() {
         Some(b'{') => {
@@ -56,7 +66,6 @@ pub fn exact(json: &str) -> serde_json::Result<Value> {
 }
 
 /// The digits of a number that [`exact`] has read as a text.
-#[must_use]
 pub fn digits(value: &Value) -> Option<&str> {
     value.as_str()?.strip_prefix(NUMBER).filter(|digits| digits.bytes().all(|byte| b"0123456789.eE+-".contains(&byte)))
 }
@@ -105,16 +114,46 @@ pub enum Format {
 }
 
 impl Format {
+    /// Also the ending of its files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Ndjson => "ndjson",
+        }
+    }
+
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Csv => "text/csv",
+            Self::Ndjson => "application/x-ndjson",
+        }
+    }
+
     /// By the extension of the file's name.
-    #[must_use]
-    pub fn of(path: &std::path::Path) -> Self {
+    pub fn of(path: &Path) -> Self {
         let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
         if matches!(extension.as_deref(), Some("ndjson" | "jsonl")) { Self::Ndjson } else { Self::Csv }
     }
 }
 
+/// In hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// For a POSIX shell, if the word needs quotes.
+pub fn quote(word: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "-_./:=@%+,".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else if word.contains(['"', '$', '`', '\\', '!']) {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    } else {
+        format!("\"{word}\"")
+    }
+}
+
 /// Equal for texts that differ only in case, and in how accents are encoded.
-#[must_use]
 pub fn folded(text: &str) -> String {
     ComposingNormalizer::new_nfc().normalize(&text.to_lowercase()).into_owned()
 }
@@ -126,14 +165,13 @@ pub struct Progress {
     label: &'static str,
     size: u64,
     began: Instant,
-    /// Bytes that are settled.
+    /// Settled bytes.
     done: u64,
     rows: u64,
     last_line: Instant,
 }
 
 impl Progress {
-    #[must_use]
     pub fn new(label: &'static str, size: u64) -> Self {
         let bar = terminal::is_error_terminal().then(|| {
             let style = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} % {msg}");
@@ -176,7 +214,6 @@ fn describe(rows: u64, elapsed: Duration, done: u64, left: u64) -> String {
 }
 
 /// In its two largest units.
-#[must_use]
 pub fn duration(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -194,14 +231,21 @@ mod tests {
         let json = r#"{"a":[1249.00,0.3000,1e3,7,-0.50],"b":{"c":"1.50","d":null,"e":999999999999.9999},"f":"\u0001x"}"#;
         let read = exact(json).unwrap();
         assert_eq!((digits(&read["a"][1]), digits(&read["a"][3]), digits(&read["f"])), (Some("0.3000"), None, None));
-        assert_eq!(serde_json::to_string(&Exact(&read)).unwrap(), json);
+        assert_eq!(to_json(&read), json);
         assert!(exact("{\"a\":").is_err());
     }
 
     #[test]
-    fn rate_and_time_left_follow_from_what_was_done() {
+    fn rate_and_time_left_follow_from_the_progress() {
         assert_eq!(describe(4_000, Duration::from_secs(10), 250, 750), "4000 rows, 400 rows/s, 30 s left");
         assert_eq!(duration(Duration::from_secs(3_725)), "1 h 2 min");
         assert_eq!(duration(Duration::from_secs(61)), "1 min 1 s");
+    }
+
+    #[test]
+    fn words_are_quoted_for_the_shell() {
+        for (word, quoted) in [("a=b", "a=b"), ("a b", "\"a b\""), ("it's $5", "'it'\\''s $5'"), ("", "\"\"")] {
+            assert_eq!(quote(word), quoted);
+        }
     }
 }

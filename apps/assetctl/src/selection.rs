@@ -1,10 +1,9 @@
 //! The selection of assets by tags, ids or filters.
 
 use crate::error::{CliError, Result};
-use crate::http::client::Client;
-use crate::http::request::{get, get_data};
-use crate::lookup;
-use crate::output::folded;
+use crate::http::{Client, Query, unreadable};
+use crate::lookup::{self, id_of, items};
+use crate::output::{Format, folded};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Deserialize;
@@ -12,9 +11,14 @@ use std::collections::BTreeSet;
 use strsim::osa_distance;
 use terminal::print_note;
 
-const NDJSON: &str = "application/x-ndjson";
+/// The most groups of an answer.
+const MAX_GROUPS: usize = 1_000;
+/// The names in an error.
+const MAX_NAMED: usize = 5;
+/// The value of a filter by user for assets without one.
+pub const NOBODY: &str = "none";
 
-/// Which of the records are meant: filters of the list.
+/// Filters of a list.
 #[derive(Debug, Args)]
 pub struct Filters {
     /// Any filter of the list: --filter warranty_before=2027-01-01
@@ -29,15 +33,17 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// As in a query.
-    pub fn pairs(&self) -> impl Iterator<Item = (String, String)> {
-        let named = [("status", &self.status), ("q", &self.q)];
-        let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
-        self.filters.iter().cloned().chain(named)
+    pub fn query(&self) -> Query {
+        self.filters.iter().cloned().chain(given([("status", &self.status), ("q", &self.q)])).collect()
     }
 }
 
-/// Which assets are meant: filters of the list. The common ones are options.
+/// The filters that have a value.
+fn given<const N: usize>(filters: [(&str, &Option<String>); N]) -> impl Iterator<Item = (String, String)> {
+    filters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
+}
+
+/// Filters of the list of assets. The common ones are options.
 #[derive(Debug, Args)]
 pub struct AssetFilters {
     /// Assets at this place and everywhere below it; `none` for assets without a place
@@ -49,7 +55,7 @@ pub struct AssetFilters {
     /// Assets of this manufacturer
     #[arg(long, value_name = "NAME")]
     manufacturer: Option<String>,
-    /// Assets of this user: an e-mail address, a name or an id; `none` for assets that nobody has
+    /// Assets of this user: an e-mail address, a name or an id; `none` for unassigned assets
     #[arg(long, value_name = "USER")]
     person: Option<String>,
     /// Assets with this value of a custom field: --custom cost_center=0815
@@ -61,20 +67,24 @@ pub struct AssetFilters {
 }
 
 impl AssetFilters {
-    /// As in a query. Looks the person up.
-    pub async fn pairs(&self, client: &Client) -> Result<Vec<(String, String)>> {
-        let named = [("location", &self.location), ("asset_type_code", &self.asset_type), ("manufacturer", &self.manufacturer)];
-        let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
-        let custom = self.custom.iter().map(|(name, value)| (format!("custom_fields.{name}"), value.clone()));
-        let mut pairs: Vec<_> = named.chain(custom).chain(self.others.pairs()).collect();
+    /// Looks the person up.
+    pub async fn query(&self, client: &Client) -> Result<Query> {
+        let mut query = self.others.query();
+        query.extend(self.values().chain(given([("asset_type_code", &self.asset_type)])));
         if let Some(person) = &self.person {
             let id = match person.as_str() {
                 NOBODY => NOBODY.to_owned(),
-                person => lookup::text(&lookup::user_named(client, person).await?["id"]).to_owned(),
+                person => id_of(&lookup::user_named(client, person).await?),
             };
-            pairs.push(("assigned_to".to_owned(), id));
+            query.push(("assigned_to".to_owned(), id));
         }
-        Ok(pairs)
+        Ok(query)
+    }
+
+    /// Fields and the value that each must have.
+    fn values(&self) -> impl Iterator<Item = (String, String)> {
+        let custom = self.custom.iter().map(|(name, value)| (format!("custom_fields.{name}"), value.clone()));
+        given([("location", &self.location), ("manufacturer", &self.manufacturer)]).chain(custom)
     }
 }
 
@@ -94,11 +104,6 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
     known
 }
 
-/// The most groups of an answer.
-const MAX_GROUPS: usize = 1_000;
-/// The names that an error has.
-const MAX_NAMED: usize = 5;
-
 /// `; similar: Köln, Köln / 1st floor`, or nothing.
 fn similar(name: &str, known: &BTreeSet<String>) -> String {
     let similar: Vec<&str> = nearest(name, known.iter().map(String::as_str)).into_iter().take(MAX_NAMED).collect();
@@ -109,9 +114,9 @@ fn similar(name: &str, known: &BTreeSet<String>) -> String {
 async fn values(client: &Client, field: &str) -> Result<BTreeSet<String>> {
     let levels = (field == "location").then_some(("depth", "8"));
     let query: Vec<(&str, &str)> = [("group_by", field)].into_iter().chain(levels).collect();
-    let stats = get_data(client, "stats", &query).await?;
+    let stats = client.data("stats", &query).await?;
     let mut values = BTreeSet::new();
-    for value in stats["groups"].as_array().into_iter().flatten().filter_map(|group| group["value"].as_str()) {
+    for value in items(&stats["groups"]).iter().filter_map(|group| group["value"].as_str()) {
         if levels.is_some() {
             values.extend(value.match_indices(" / ").map(|(end, _)| value[..end].to_owned()));
         }
@@ -120,7 +125,7 @@ async fn values(client: &Client, field: &str) -> Result<BTreeSet<String>> {
     Ok(values)
 }
 
-/// What is wrong with a place where nothing is.
+/// The problem with a place without assets.
 pub async fn no_asset_at(client: &Client, place: &str) -> Result<String> {
     Ok(format!("no asset is recorded at {place}{}", similar(place, &values(client, "location").await?)))
 }
@@ -151,8 +156,8 @@ fn option_of(parameter: &str) -> String {
 
 /// The codes of asset types; none if the key may not read them.
 async fn codes(client: &Client) -> BTreeSet<String> {
-    let types = get_data(client, "catalog/asset-types", &[("limit", "100")]).await.unwrap_or_default();
-    types.as_array().into_iter().flatten().filter_map(|one| one["code"].as_str().map(str::to_owned)).collect()
+    let types = client.data("catalog/asset-types", &[("limit", "100")]).await.unwrap_or_default();
+    items(&types).iter().filter_map(|one| one["code"].as_str().map(str::to_owned)).collect()
 }
 
 fn listed(codes: &BTreeSet<String>) -> String {
@@ -160,7 +165,7 @@ fn listed(codes: &BTreeSet<String>) -> String {
 }
 
 impl AssetFilters {
-    /// Names options instead of parameters, and the codes that exist.
+    /// Names options instead of parameters, and the existing codes.
     pub async fn explain(&self, client: &Client, error: CliError) -> CliError {
         let mut error = in_options(error);
         if let CliError::Usage(detail) = &mut error
@@ -172,7 +177,7 @@ impl AssetFilters {
         error
     }
 
-    /// Notes for a list of nothing: values that no asset has.
+    /// Notes for an empty list: values that no asset has.
     pub async fn explain_nothing(&self, client: &Client) {
         if let Some(code) = &self.asset_type {
             let codes = codes(client).await;
@@ -180,12 +185,9 @@ impl AssetFilters {
                 print_note(&format!("no asset has the type {code}; there are {}", listed(&codes)));
             }
         }
-        let named = [("location", &self.location), ("manufacturer", &self.manufacturer)];
-        let named = named.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value.clone()?)));
-        let custom = self.custom.iter().map(|(name, value)| (format!("custom_fields.{name}"), value.clone()));
-        for (field, value) in named.chain(custom) {
+        for (field, value) in self.values() {
             let value = if field == "location" { normal(&value) } else { value };
-            // Several values, and none, are no misspelt value.
+            // Several values and `none` are not a misspelt value.
             if value.contains(',') || folded(&value) == NOBODY {
                 continue;
             }
@@ -199,9 +201,6 @@ impl AssetFilters {
         }
     }
 }
-
-/// The value of a filter by user for assets that nobody has.
-pub const NOBODY: &str = "none";
 
 /// The fields of an asset that a label needs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -220,7 +219,7 @@ pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
     let mut assets: Vec<Asset> = Vec::new();
     for name in names {
         bar.tick();
-        let asset: Asset = serde_json::from_value(lookup::asset(client, name).await?).map_err(|error| unreadable(&error))?;
+        let asset: Asset = serde_json::from_value(lookup::asset(client, name).await?).map_err(|_| unreadable())?;
         if !assets.contains(&asset) {
             assets.push(asset);
         }
@@ -229,28 +228,20 @@ pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
     Ok(assets)
 }
 
-/// In the order of their tags, in which numbers count as such: AST-999 comes before AST-1000.
+/// In the order of their tags, where numbers count as such: AST-999 comes before AST-1000.
 pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> {
-    let mut query = vec![("format".to_owned(), "ndjson".to_owned())];
-    query.extend(filters.pairs());
-    let mut url = client.url("assets/export", &query)?;
-    let bar = ProgressBar::new_spinner().with_message("finding assets");
-    let mut assets = Vec::new();
-    loop {
-        let reply = get(client, &url, NDJSON).await.map_err(in_options)?;
-        let lines = reply.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        for line in lines {
-            assets.push(serde_json::from_slice(line).map_err(|error| unreadable(&error))?);
+    let (bar, mut assets) = (ProgressBar::new_spinner().with_message("finding assets"), Vec::new());
+    let parts = client.parts("assets/export", filters.query(), Format::Ndjson, |part| {
+        for line in part.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            assets.push(serde_json::from_slice(line).map_err(|_| unreadable())?);
         }
         bar.tick();
-        if !reply.unreadable.is_empty() {
-            print_note(&format!("warning: no labels for assets that the service can't read: {}", reply.unreadable.join(", ")));
+        if !part.unreadable.is_empty() {
+            print_note(&format!("warning: no labels for assets that the service can't read: {}", part.unreadable.join(", ")));
         }
-        match reply.next {
-            Some(link) => url = client.follow(&url, &link)?,
-            None => break,
-        }
-    }
+        Ok(())
+    });
+    parts.await.map_err(in_options)?;
     bar.finish_and_clear();
     assets.sort_by_cached_key(|asset: &Asset| in_order(&asset.asset_tag));
     Ok(assets)
@@ -267,10 +258,6 @@ fn in_order(tag: &str) -> (Vec<(String, usize, String)>, String) {
         rest = others;
     }
     (parts, tag.to_owned())
-}
-
-fn unreadable(error: &serde_json::Error) -> CliError {
-    CliError::Failed(format!("can't read the service's answer; check --base-url: {error}"))
 }
 
 fn filter(text: &str) -> Result<(String, String), String> {

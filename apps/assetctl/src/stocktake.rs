@@ -1,17 +1,17 @@
-//! `assetctl stocktake`: what is scanned at a place is seen there, and what belongs there and is not seen is missing.
+//! `assetctl stocktake`: scanned assets are seen at a place, and assets that belong there and were not scanned are missing.
 //!
 //! Answers are kept in a file in the user's folder for state, so that an interrupted stock-taking continues. An asset that is
 //! scanned twice counts once.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
-use crate::http::client::Client;
-use crate::http::request::{get_data, new_run_id, post_patiently, unreadable};
+use crate::http::{Client, new_run_id, unreadable};
 use crate::interrupt::Interrupt;
-use crate::lookup::{is_id, person_with, text};
-use crate::output::{count, folded, print, print_json};
+use crate::list;
+use crate::lookup::{is_id, items, person_with, text};
+use crate::output::{confirm, count, folded, hex, print, print_json};
 use crate::selection::{no_asset_at, normal};
-use crate::{list, who};
+use crate::show::now;
 use clap::Args;
 use jiff::{Timestamp, ToSpan};
 use percent_encoding::percent_decode_str;
@@ -38,7 +38,7 @@ const CONTINUES_FOR: i64 = 7 * 24;
 /// The most characters of a tag and of a serial number.
 const MAX_TAG: usize = 64;
 const MAX_SERIAL: usize = 255;
-/// The columns of what is missing.
+/// The columns of missing assets.
 const MISSING: [&str; 5] = ["asset_tag", "name", "location", "assigned_to", "last_seen_at"];
 
 /// Options of `stocktake`.
@@ -68,15 +68,16 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
     if place.is_empty() {
         return Err(CliError::Usage("name a place, such as \"Berlin / 3rd floor\"".into()));
     }
-    let me = get_data(&client, "me", &[]).await?;
-    let known = get_data(&client, "assets", &[("location", escaped(&place).as_str()), ("limit", "100")]).await?;
-    let known = known.as_array().map(Vec::as_slice).unwrap_or_default();
+    let me = client.data("me", &[]).await?;
+    let known = client.data("assets", &[("location", escaped(&place).as_str()), ("limit", "100")]).await?;
+    let known = items(&known);
     if known.is_empty() && !options.new_place {
         check_new(options, &no_asset_at(&client, &place).await?)?;
     }
     let mut codes = Codes::open(options.file.as_deref())?;
-    let path = state_path(connection.base_url.as_str(), text(&me["tenant"]["id"]), &place)?;
-    let mut state = State::open(&path, options.again, who::now()?)?;
+    let file = file_name(connection.base_url.as_str(), text(&me["tenant"]["id"]), &place);
+    let path = state_folder()?.join("stocktake").join(file);
+    let mut state = State::open(&path, options.again, now()?)?;
     if !state.answers.is_empty() {
         let known = count(state.answers.len() as u64, "code");
         print_note(&format!("Continues the stock-taking of {}: {known} so far. --again begins anew.", shown(state.since)));
@@ -115,11 +116,10 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
     for answer in state.answers.values() {
         holder(&client, &mut people, answer).await;
     }
-    let report = Report { place: &place, state: &state, missing: &missing, people: &people };
     if is_json {
-        print_json(&report.json())?
+        print_json(&state.report(&place, &missing))?
     } else {
-        print(&report.in_words(terminal::width()))?
+        print(&state.in_words(&place, &missing, &people, terminal::width()))?
     }
     if missing.is_empty() {
         state.end()?;
@@ -137,11 +137,10 @@ fn continues(error: CliError) -> CliError {
     }
 }
 
-/// Refuses a place that is probably misspelt, unless somebody at the terminal says that it is new.
+/// Refuses a place that is probably misspelt, unless the user confirms at the terminal that it is new.
 fn check_new(options: &Stocktake, problem: &str) -> Result<()> {
     let asks = options.moves && std::io::stdin().is_terminal();
-    let answer = if asks { terminal::ask(&format!("{problem}. Move assets there? [y/N]"))? } else { None };
-    if answer.is_some_and(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str())) {
+    if asks && confirm(&format!("{problem}. Move assets there?"))? == Some(true) {
         return Ok(());
     }
     Err(CliError::Usage(format!("{problem}. To move assets to a new place, add --move --new-place.")))
@@ -154,7 +153,7 @@ fn are_serials(codes: &[String], assets: &[Value]) -> bool {
     has("serial_number") && !has("asset_tag")
 }
 
-/// The holder of an asset that is elsewhere, or empty. The id, if the service doesn't say more.
+/// The holder of an asset that is elsewhere, or empty; the id if the service doesn't say more.
 async fn holder(client: &Client, people: &mut BTreeMap<String, String>, answer: &Answer) -> String {
     let Some(id) = answer.assigned_to.as_deref().filter(|_| answer.outcome == "elsewhere") else { return String::new() };
     if !people.contains_key(id) {
@@ -168,7 +167,7 @@ fn shown(time: Timestamp) -> String {
     terminal::time(&format!("{time:.3}")) + " UTC"
 }
 
-/// Lines of the keyboard, or of a file.
+/// Lines from the keyboard, or from a file.
 enum Codes {
     Keyboard(UnboundedReceiver<String>),
     File(std::vec::IntoIter<String>),
@@ -178,7 +177,7 @@ impl Codes {
     fn open(file: Option<&Path>) -> Result<Self> {
         let Some(path) = file else {
             let (sender, lines) = unbounded_channel();
-            // Nothing can end a thread that waits for a line, so it must not hold up the end of the program.
+            // Nothing can end a thread that waits for a line, so the program must be able to end without it.
             std::thread::spawn(move || {
                 let (mut input, mut line) = (std::io::stdin().lock(), Vec::new());
                 while input.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
@@ -260,7 +259,7 @@ impl Kind {
         if self == Self::Tag { Self::Serial } else { Self::Tag }
     }
 
-    /// `None` if the code can be neither: the service would refuse it with all others of the request.
+    /// `None` if the code can be neither: the service would refuse the whole request.
     fn item(self, code: &str) -> Option<Value> {
         let code = in_label(code);
         let length = code.chars().count();
@@ -283,20 +282,19 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// An answer for each code. What is unknown as one kind is tried as the other.
+    /// An answer for each code. A code that is unknown as one kind is tried as the other.
     async fn send(&mut self, codes: &[String], kind: &mut Kind) -> Result<Vec<Answer>> {
         let mut answers = self.send_as(codes, *kind).await?;
-        let unknown = |answers: &[Answer]| answers.iter().filter(|answer| answer.outcome == UNKNOWN).count();
-        let open: Vec<usize> = (0..answers.len()).filter(|place| answers[*place].outcome == UNKNOWN).collect();
-        if open.is_empty() {
+        let unknown: Vec<usize> = (0..answers.len()).filter(|place| answers[*place].outcome == UNKNOWN).collect();
+        if unknown.is_empty() {
             return Ok(answers);
         }
-        let again: Vec<String> = open.iter().map(|place| codes[*place].clone()).collect();
+        let again: Vec<String> = unknown.iter().map(|place| codes[*place].clone()).collect();
         let others = self.send_as(&again, kind.other()).await?;
-        if unknown(&others) < others.len() && open.len() == answers.len() {
+        if unknown.len() == answers.len() && others.iter().any(|answer| answer.outcome != UNKNOWN) {
             *kind = kind.other();
         }
-        for (place, answer) in open.into_iter().zip(others) {
+        for (place, answer) in unknown.into_iter().zip(others) {
             answers[place] = answer;
         }
         Ok(answers)
@@ -312,7 +310,7 @@ impl Session<'_> {
                 Err(CliError::Answered { status: 422, detail, .. })
                     if refused(&detail).first().is_some_and(|first| *first < count) =>
                 {
-                    // A code that the service refuses is unknown. It must not hold up the others.
+                    // A code that the service refuses is unknown. The others are sent without it.
                     let refused = refused(&detail);
                     let numbered = items.iter_mut().filter(|item| item.is_some()).enumerate();
                     numbered.filter(|(index, _)| refused.contains(index)).for_each(|(_, item)| *item = None);
@@ -333,8 +331,7 @@ impl Session<'_> {
         let body = json!({"location": self.place, "move": self.moves, "items": items});
         self.requests += 1;
         let key = format!("{}-{}", self.run, self.requests);
-        let url = self.client.url("assets/seen", &[("", ""); 0])?;
-        match post_patiently(self.client, &url, &body, &key, "Codes are kept, and sent then.").await? {
+        match self.client.post_patiently("assets/seen", &body, &key, "Codes are kept, and sent then.").await? {
             Value::Array(entries) if entries.len() == items.len() => Ok(entries),
             _ => Err(unreadable()),
         }
@@ -375,12 +372,7 @@ impl Answer {
             name: member("name"),
             location: member("location"),
             assigned_to: member("assigned_to"),
-            candidates: entry["candidates"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(|one| text(&one["asset_tag"]).to_owned())
-                .collect(),
+            candidates: items(&entry["candidates"]).iter().map(|one| text(&one["asset_tag"]).to_owned()).collect(),
         }
     }
 
@@ -397,7 +389,7 @@ impl Answer {
     }
 }
 
-/// A line for each code; the bell rings unless the asset belongs here.
+/// Prints a line for a code; the bell rings unless the asset belongs here.
 fn say(answer: &Answer, owner: &str) {
     let (label, style, more): (&str, Style, String) = match answer.outcome.as_str() {
         "seen" => ("here     ", GOOD, String::new()),
@@ -417,19 +409,14 @@ fn say(answer: &Answer, owner: &str) {
     }
 }
 
-/// The answers so far, and since when they count.
+/// The answers so far.
 #[derive(Debug)]
 struct State {
     path: PathBuf,
+    /// The start: assets that were last seen before are missing.
     since: Timestamp,
     /// By the id of the asset, or by the code of something unknown. The last answer counts.
     answers: BTreeMap<String, Answer>,
-}
-
-/// The first line of a stock-taking's file. The others are answers.
-#[derive(Debug, Serialize, Deserialize)]
-struct Heading {
-    since: String,
 }
 
 impl State {
@@ -441,8 +428,8 @@ impl State {
         }
         let failed = |error| CliError::file(path, &error);
         fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
-        let heading = json!(Heading { since: format!("{now:.3}") });
-        fs::write(path, format!("{heading}\n")).map_err(failed)?;
+        // The first line of the file. The others are answers.
+        fs::write(path, format!("{}\n", json!({"since": format!("{now:.3}")}))).map_err(failed)?;
         Ok(Self { path: path.to_owned(), since: now, answers: BTreeMap::new() })
     }
 
@@ -450,20 +437,19 @@ impl State {
     fn read(path: &Path, now: Timestamp) -> Result<Option<Self>> {
         let Ok(file) = File::open(path) else { return Ok(None) };
         let mut lines = BufReader::new(file).lines();
-        let heading = lines.next().transpose()?.and_then(|line| serde_json::from_str::<Heading>(&line).ok());
-        let since: Option<Timestamp> = heading.and_then(|heading| heading.since.parse().ok());
+        let heading: Value = serde_json::from_str(&lines.next().transpose()?.unwrap_or_default()).unwrap_or_default();
+        let since: Option<Timestamp> = text(&heading["since"]).parse().ok();
         let continues = |since: &Timestamp| since.checked_add(CONTINUES_FOR.hours()).is_ok_and(|end| end > now);
         let Some(since) = since.filter(continues) else { return Ok(None) };
         let mut state = Self { path: path.to_owned(), since, answers: BTreeMap::new() };
         // The last line is cut off if the program was killed.
-        for answer in lines.map_while(std::result::Result::ok).filter_map(|line| serde_json::from_str::<Answer>(&line).ok()) {
-            state.insert(answer);
-        }
+        let answers = lines.map_while(std::result::Result::ok).filter_map(|line| serde_json::from_str(&line).ok());
+        answers.for_each(|answer| state.insert(answer));
         Ok(Some(state))
     }
 
     fn insert(&mut self, answer: Answer) {
-        // A code may have been unknown, and belong to an asset by now.
+        // An unknown code may belong to an asset by now.
         self.answers.remove(&answer.code);
         self.answers.insert(answer.id.clone().unwrap_or_else(|| answer.code.clone()), answer);
     }
@@ -486,11 +472,7 @@ impl State {
     }
 }
 
-/// In the user's folder for state.
-fn state_path(base_url: &str, tenant: &str, place: &str) -> Result<PathBuf> {
-    Ok(state_folder()?.join("stocktake").join(file_name(base_url, tenant, place)))
-}
-
+/// The user's folder for state.
 pub fn state_folder() -> Result<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let state = folder("XDG_STATE_HOME")
@@ -503,11 +485,10 @@ pub fn state_folder() -> Result<PathBuf> {
 fn file_name(base_url: &str, tenant: &str, place: &str) -> String {
     use sha2::{Digest, Sha256};
     let digest = Sha256::digest(format!("{base_url}\n{tenant}\n{}", folded(place)));
-    let hash: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("{hash}.jsonl")
+    format!("{}.jsonl", hex(&digest[..16]))
 }
 
-/// What belongs here and was not seen. Clocks differ, so what was found is left out even if it seems older.
+/// Assets that belong here and were not seen. Clocks differ, so found ones are left out even if they seem older.
 async fn missing(client: &Client, place: &str, state: &State) -> Result<Vec<Value>> {
     let query = [
         ("location", escaped(place)),
@@ -516,9 +497,9 @@ async fn missing(client: &Client, place: &str, state: &State) -> Result<Vec<Valu
         ("sort", "asset_tag".to_owned()),
     ];
     let query = query.map(|(name, value)| (name.to_owned(), value)).to_vec();
-    let (assets, _) = list::read(client, query, u64::MAX).await?;
-    let is_found = |asset: &Value| state.answers.get(text(&asset["id"])).is_some_and(Answer::is_found);
-    Ok(assets.into_iter().filter(|asset| !is_found(asset)).collect())
+    let mut missing = list::read(client, query, None).await?.rows;
+    missing.retain(|asset| !state.answers.get(text(&asset["id"])).is_some_and(Answer::is_found));
+    Ok(missing)
 }
 
 /// A value of a filter that takes several values.
@@ -526,17 +507,9 @@ fn escaped(value: &str) -> String {
     if folded(value) == "none" { format!("\\{value}") } else { value.replace(',', "\\,") }
 }
 
-struct Report<'a> {
-    place: &'a str,
-    state: &'a State,
-    missing: &'a [Value],
-    /// By id.
-    people: &'a BTreeMap<String, String>,
-}
-
-impl Report<'_> {
+impl State {
     fn with(&self, is_meant: impl Fn(&Answer) -> bool) -> Vec<&Answer> {
-        self.state.answers.values().filter(|answer| is_meant(answer)).collect()
+        self.answers.values().filter(|answer| is_meant(answer)).collect()
     }
 
     fn elsewhere(&self) -> Vec<&Answer> {
@@ -553,21 +526,21 @@ impl Report<'_> {
         self.with(|answer| answer.outcome == AMBIGUOUS)
     }
 
-    fn json(&self) -> Value {
-        let found = self.with(Answer::is_found);
+    fn report(&self, place: &str, missing: &[Value]) -> Value {
         json!({
-            "location": self.place, "since": format!("{:.3}", self.state.since), "found": found, "elsewhere": self.elsewhere(),
-            "unknown": self.unknown(), "ambiguous": self.ambiguous(), "missing": self.missing,
+            "location": place, "since": format!("{:.3}", self.since), "found": self.with(Answer::is_found),
+            "elsewhere": self.elsewhere(), "unknown": self.unknown(), "ambiguous": self.ambiguous(), "missing": missing,
         })
     }
 
-    fn in_words(&self, width: Option<usize>) -> String {
+    /// `people` are by id.
+    fn in_words(&self, place: &str, missing: &[Value], people: &BTreeMap<String, String>, width: Option<usize>) -> String {
         let (found, moved) = (self.with(Answer::is_found).len(), self.with(|answer| answer.outcome == "moved").len());
         let moved = if moved > 0 { format!(", of which {moved} moved here") } else { String::new() };
         let (elsewhere, unknown, ambiguous) = (self.elsewhere(), self.unknown(), self.ambiguous());
         let mut members = vec![
-            ("Place", self.place.to_owned()),
-            ("Since", shown(self.state.since)),
+            ("Place", place.to_owned()),
+            ("Since", shown(self.since)),
             ("Found", format!("{found}{moved}")),
             ("Elsewhere", elsewhere.len().to_string()),
             ("Unknown", unknown.len().to_string()),
@@ -577,19 +550,19 @@ impl Report<'_> {
             members.push(("Ambiguous", ambiguous.len().to_string()));
             members.extend(ambiguous.iter().map(|answer| ("", format!("{}: {}", answer.code, answer.candidates.join(", ")))));
         }
-        members.push(("Missing", self.missing.len().to_string()));
+        members.push(("Missing", missing.len().to_string()));
         let mut parts = vec![terminal::record(members, width)];
         if !elsewhere.is_empty() {
             let mut table = terminal::Table::new(&["ELSEWHERE", "NAME", "LOCATION", "ASSIGNED TO"].map(terminal::Column::text));
             for answer in elsewhere {
-                let holder = answer.assigned_to.as_ref().map(|id| self.people.get(id).unwrap_or(id));
+                let holder = answer.assigned_to.as_ref().map(|id| people.get(id).unwrap_or(id));
                 let cells = [answer.asset_tag.as_ref(), answer.name.as_ref(), answer.location.as_ref(), holder];
                 table.add(cells.map(|cell| cell.cloned().unwrap_or_default()));
             }
             parts.push(table.render(width));
         }
-        if !self.missing.is_empty() {
-            parts.push(format!("Missing:\n{}", list::table(self.missing, &MISSING).render(width)));
+        if !missing.is_empty() {
+            parts.push(format!("Missing:\n{}", list::table(missing, &MISSING).render(width)));
         }
         parts.join("\n\n")
     }
@@ -704,7 +677,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_names_what_is_elsewhere_unknown_and_missing() {
+    fn a_report_names_assets_elsewhere_unknown_codes_and_missing_assets() {
         let since = "2026-03-05T10:00:00Z".parse().unwrap();
         let mut state = State { path: PathBuf::new(), since, answers: BTreeMap::new() };
         for (code, outcome, id) in [
@@ -722,7 +695,6 @@ mod tests {
         let missing =
             [json!({"asset_tag": "A-4", "name": "Dock", "location": "Berlin", "assigned_to": null, "last_seen_at": null})];
         let people = BTreeMap::from([("u1".to_owned(), "Ada".to_owned())]);
-        let report = Report { place: "Berlin", state: &state, missing: &missing, people: &people };
         let expected = "\
 Place      Berlin
 Since      2026-03-05 10:00 UTC
@@ -741,8 +713,8 @@ A-3        Laptop            Ada
 Missing:
 ASSET TAG  NAME  LOCATION  ASSIGNED TO  LAST SEEN AT
 A-4        Dock  Berlin";
-        assert_eq!(report.in_words(Some(80)), expected);
-        let shown = report.json();
+        assert_eq!(state.in_words("Berlin", &missing, &people, Some(80)), expected);
+        let shown = state.report("Berlin", &missing);
         assert_eq!((&shown["unknown"], &shown["missing"][0]["asset_tag"]), (&json!(["X", "Y"]), &json!("A-4")));
         assert_eq!(shown["ambiguous"][0]["candidates"], json!(["A-7", "A-9"]));
         assert_eq!((shown["found"].as_array().unwrap().len(), &shown["since"]), (2, &json!("2026-03-05T10:00:00.000Z")));

@@ -1,5 +1,5 @@
-//! Demo data: 200 assets at three sites with users, a catalog and a year of history, and a handover that waits for its signature,
-//! created through the API by a clock that begins a year ago.
+//! Demo data: 200 assets at three sites with users, a catalog and a year of history, and a handover that waits for its signature.
+//! Created through the API, with a clock that starts a year ago.
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tower::ServiceExt;
 
-/// Users: display name, role. The last one leaves.
+/// Users: display name, role. The last one leaves the organization.
 const USERS: [(&str, &str); 10] = [
     ("Ada Lovelace", "admin"),
     ("Grace Hopper", "technician"),
@@ -41,7 +41,7 @@ const TYPES: [(&str, &str, &str); 7] = [
     ("SaaS subscription", "SAAS", "logical"),
 ];
 
-/// Models: manufacturer, name, index of the asset type, price, number in 50 assets.
+/// Models: manufacturer, name, index of the asset type, price, number per 50 assets.
 const MODELS: [(&str, &str, usize, &str, usize); 12] = [
     ("Dell", "Latitude 7450", 0, "1849.00", 8),
     ("Lenovo", "ThinkPad X1 Carbon", 0, "2199.50", 7),
@@ -61,7 +61,7 @@ const CYCLE: usize = 50;
 
 const STATUSES: [&str; 8] = ["in_use", "in_use", "in_stock", "in_use", "preparing", "in_service", "returned", "in_use"];
 
-/// Where people are.
+/// Locations of assigned assets.
 const ROOMS: [&str; 7] = [
     "Berlin / 1st floor / Reception",
     "Berlin / 3rd floor / 3.14",
@@ -77,16 +77,16 @@ const COST_CENTERS: [&str; 10] = ["0815", "0815", "0815", "0815", "1200", "1200"
 
 /// Days of history.
 const DAYS: i64 = 365;
-/// Assets that were there at the beginning, and the ones bought in each of the twelve months.
+/// Number of assets at the start, and number bought in each of the twelve months.
 const FIRST: usize = 102;
 const MONTHLY: usize = 8;
-/// In use without an owner: one of so many.
+/// One in 40 assets is in use without an owner: remainder and divisor of its number.
 const OWNERLESS: (usize, usize) = (15, 40);
-/// What the colleague who left still has, and the month before which the colleague left.
+/// The asset that the leaver still has, and the month before which the leaver left.
 const OVERDUE: usize = 19;
 const LEAVES_IN: usize = 10;
 
-/// The clock of the dev server, which is behind while demo data is created.
+/// The dev server's clock, which lags behind while demo data is created.
 #[derive(Clone, Default)]
 pub struct DemoClock(Arc<AtomicI64>);
 
@@ -97,18 +97,18 @@ impl DemoClock {
         Arc::new(move || system().plus(TimeDelta::days(-days.load(Ordering::Relaxed))))
     }
 
-    /// It must never go back.
+    /// The clock must never go back.
     pub fn set_days_ago(&self, days: i64) {
         self.0.store(days, Ordering::Relaxed);
     }
 
-    /// Before the tenant is created.
+    /// Must be called before the tenant is created.
     pub fn begin(&self) {
         self.set_days_ago(DAYS);
     }
 }
 
-/// A handover of the demo data that waits for its signature.
+/// A handover in the demo data that waits for its signature.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Handover {
     instance_id: String,
@@ -144,7 +144,7 @@ impl ApiClient {
         Ok(response["data"]["id"].as_str().context("can't create demo data: a response has no id")?.to_owned())
     }
 
-    /// With a key of this user.
+    /// Returns a client with a key bound to this user.
     async fn bound_to(&self, user: &str, name: &str) -> Result<Self> {
         let scopes = ["assets:read", "assets:write", "catalog:read", "processes:read", "processes:write", "users:read"];
         let key = json!({"name": name, "scopes": scopes, "user_id": user}).to_string();
@@ -161,7 +161,7 @@ impl ApiClient {
         ids.collect::<Option<_>>().with_context(|| format!("can't create demo data: {made}"))
     }
 
-    /// Of assets by their numbers, in one batch.
+    /// Updates assets, given by number, in one batch.
     async fn update(&self, assets: &[String], changes: &[(usize, Value)]) -> Result<()> {
         let operation = |(n, body): &(usize, Value)| json!({"op": "update", "id": assets[*n], "body": body});
         let operations: Vec<Value> = changes.iter().map(operation).collect();
@@ -170,8 +170,8 @@ impl ApiClient {
     }
 }
 
-/// Makes a new signing link for a handover, since the secret of the last one isn't stored. Returns its URL, which begins with
-/// this host; `None` if the handover has ended, or somebody has changed its records.
+/// Creates a new signing link for a handover, because the previous link's secret isn't stored. Returns its URL on this host, or
+/// `None` if the handover has ended or its records were changed.
 pub async fn signing_url(router: Router, api_key: &str, host: &str, handover: &Handover) -> Option<String> {
     let Handover { instance_id, user_id } = handover;
     let api = ApiClient { router, api_key: api_key.to_owned(), host: host.to_owned() };
@@ -180,11 +180,11 @@ pub async fn signing_url(router: Router, api_key: &str, host: &str, handover: &H
     Some(link["data"]["url"].as_str()?.to_owned())
 }
 
-/// Ends with the present time. Several people make the changes.
+/// Creates the demo data up to the current time. Several people make the changes.
 ///
 /// # Errors
 ///
-/// Returns an error when a request fails.
+/// Returns an error if a request fails.
 pub async fn load(router: Router, api_key: &str, clock: &DemoClock) -> Result<Handover> {
     let api = ApiClient { router, api_key: api_key.to_owned(), host: "localhost".to_owned() };
     let today = system_clock()().date();
@@ -260,7 +260,7 @@ async fn create_catalog(api: &ApiClient) -> Result<Vec<String>> {
     Ok(models)
 }
 
-/// The place of an asset's model among all, well mixed.
+/// Index of an asset's model. Models are spread over the assets.
 fn model_of(n: usize) -> usize {
     let mut slot = n * 7 % CYCLE;
     MODELS
@@ -288,7 +288,7 @@ fn is_prepared_laptop(n: usize) -> bool {
     status_of(n) == "preparing" && code_of(n) == "LAP"
 }
 
-/// The place of the owner among the users.
+/// Index of the owner among the users.
 fn owner_of(n: usize) -> Option<usize> {
     let is_owned = status_of(n) == "in_use" && n % OWNERLESS.1 != OWNERLESS.0;
     is_owned.then_some(if n == OVERDUE { STAFF } else { n % STAFF })
@@ -323,7 +323,7 @@ fn new_asset(n: usize, models: &[String], users: &[String], today: NaiveDate) ->
     row.as_object().into_iter().flatten().filter(is_set).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// What somebody gets from somebody else in a month.
+/// Assets that change hands in a month.
 fn moves_in(month: usize, users: &[String]) -> [(usize, Value); 2] {
     [8 * month + 1, 8 * month + 3].map(|n| {
         let (owner, room) = (&users[(n + month + 1) % STAFF], ROOMS[(n + 1) % ROOMS.len()]);

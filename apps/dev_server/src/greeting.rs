@@ -7,10 +7,10 @@ use terminal::style::{self, paint};
 pub struct Greeting<'a> {
     pub base_url: &'a str,
     pub api_key: &'a str,
-    /// The link of the demo data's handover, if that is open.
+    /// Signing link of the demo handover, if still open.
     pub signing_url: Option<&'a str>,
     pub is_local: bool,
-    /// `None` when the data is in memory.
+    /// `None` if the data is in memory.
     pub folder: Option<&'a Path>,
     pub dynamodb_endpoint: &'a str,
     pub table: &'a str,
@@ -18,7 +18,7 @@ pub struct Greeting<'a> {
 }
 
 impl Greeting<'_> {
-    /// Addresses, the key, the place of the data, and commands to paste.
+    /// Addresses, the key, the location of the data, and commands to paste.
     #[must_use]
     pub fn text(&self, is_coloured: bool) -> String {
         let Self { base_url, api_key, dynamodb_endpoint, table, .. } = self;
@@ -37,7 +37,7 @@ impl Greeting<'_> {
             };
             format!("  {} {}\n                {}\n", title("Sign         "), address(url), aside(elsewhere))
         });
-        // Without jq, an answer would not end its line.
+        // Without jq, responses don't end with a newline.
         let end = if self.has_jq { " | jq" } else { " -w '\\n'" };
         format!(
             "{} {app}\n\n  \

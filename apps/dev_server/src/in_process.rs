@@ -1,7 +1,7 @@
 //! The embedded engine without a port: an HTTP client for the SDK that executes calls in this process.
 //!
-//! Calls of several tasks overlap as they do over a network. No socket is involved, so that tokio's paused clock skips the
-//! pauses of the service.
+//! Calls of several tasks overlap as they do over a network. No sockets are involved, so that tokio's paused clock skips the
+//! service's pauses.
 
 use crate::table::{TableEngine, TableResponse};
 use crate::test_data;
@@ -18,14 +18,14 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::yield_now;
 
-/// The most times that a call lets other tasks go first, on each way.
+/// Maximum number of times that a call yields to other tasks, before and after its execution.
 const MAX_YIELDS: u8 = 3;
 
 /// An engine in memory that executes calls in the task that sends them. Cheap to clone.
 #[derive(Clone)]
 pub struct InProcessEngine {
     engine: TableEngine,
-    /// How the calls of several tasks overlap.
+    /// Decides how the calls of several tasks interleave.
     random: Arc<Mutex<Rng>>,
 }
 
@@ -38,12 +38,12 @@ impl std::fmt::Debug for InProcessEngine {
 impl InProcessEngine {
     /// # Errors
     ///
-    /// Returns an error when SQLite can't open a database in memory.
+    /// Returns an error if SQLite can't open a database in memory.
     pub fn new() -> Result<Self> {
         Ok(Self { engine: TableEngine::in_memory()?, random: Arc::new(Mutex::new(test_data::random())) })
     }
 
-    /// Lets other tasks go first, a random number of times.
+    /// Yields to other tasks, a random number of times.
     async fn pass(&self) {
         let times = self.random.lock().unwrap_or_else(PoisonError::into_inner).u8(0..=MAX_YIELDS);
         for _ in 0..times {
@@ -62,7 +62,7 @@ impl HttpConnector for InProcessEngine {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let (operation, body) = table_call(&request);
         let engine = self.clone();
-        // A separate task: a call that was sent takes effect even if the sender no longer waits.
+        // A separate task, so that a sent call takes effect even if the sender stops waiting.
         let executed = tokio::spawn(async move {
             engine.pass().await;
             let response = engine.engine.execute(&operation, body);
@@ -76,19 +76,13 @@ impl HttpConnector for InProcessEngine {
     }
 }
 
-/// DynamoDB's name of the operation that a request of the SDK asks for.
-pub(crate) fn operation(request: &HttpRequest) -> String {
-    let target = request.headers().get("x-amz-target").and_then(|target| target.split('.').nth(1));
-    target.unwrap_or_default().to_owned()
-}
-
-/// The operation and the body of a request of the SDK.
+/// Operation and body of an SDK request.
 pub(crate) fn table_call(request: &HttpRequest) -> (String, Value) {
     let body = request.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
     (operation(request), body)
 }
 
-/// As the SDK gets it.
+/// The response in the SDK's form.
 pub(crate) fn http_response(response: &TableResponse) -> Result<HttpResponse, ConnectorError> {
     let status = response.status.try_into().map_err(|_| ConnectorError::other("no status".into(), None))?;
     let mut http = HttpResponse::new(status, SdkBody::from(response.body.to_string()));

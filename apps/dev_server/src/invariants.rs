@@ -9,12 +9,12 @@ use std::collections::HashMap;
 /// Attributes that each row of the GSI `list_index` must have with the record's values.
 const PROJECTED: [&str; 5] = ["version", "updated_at", "status", "name", "listed"];
 
-/// Checks a tenant as `admin check` does, and that the GSI `list_index` has a row for each listed record, with the record's
-/// values. Returns a description of each violation. Nothing must write to the tenant at the same time.
+/// Checks a tenant like `admin check`, and checks that the GSI `list_index` has a row with the record's values for each listed
+/// record. Returns a description of each violation. Nothing may write to the tenant at the same time.
 ///
 /// # Errors
 ///
-/// Returns an error when the table can't be read.
+/// Returns an error if the table can't be read.
 pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Result<Vec<String>> {
     let report = store.check_items(CheckMode::ReadOnly, |_| ()).await?;
     let mut violations: Vec<String> =

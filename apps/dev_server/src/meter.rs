@@ -1,5 +1,5 @@
-//! Measures what requests cost: the capacity that the table reports as consumed, and the processor time of a thread, which
-//! doesn't depend on other work of the machine. Also has the token bucket of a partition's capacity.
+//! Measures the cost of requests: the capacity that the table reports as consumed, and a thread's CPU time, which doesn't depend
+//! on other work on the machine. Also has the token bucket for a partition's capacity.
 
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::operation::{batch_get_item, delete_item, get_item, put_item, query, transact_write_items, update_item};
@@ -126,7 +126,7 @@ impl Meter {
         let mut calls = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         calls.sort_by_key(|call| call.end);
         let mut round_trips = 0;
-        // The calls that can't overlap: each starts after the previous one has ended.
+        // Counts only calls that can't overlap: each starts after the previous one has ended.
         let mut last_end: Option<Instant> = None;
         for call in &calls {
             if last_end.is_none_or(|end| call.start >= end) {
@@ -143,14 +143,14 @@ impl Meter {
     }
 }
 
-/// Of this thread. Includes an engine in the process, but not one with a port, which has its own thread.
+/// CPU time of this thread. Includes an in-process engine, but not an engine with a port, which has a separate thread.
 #[must_use]
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_nanos(time.tv_nsec.unsigned_abs())
 }
 
-/// A token bucket that holds the units of one second. A call may take more than the rest: the bucket goes into debt.
+/// A token bucket with the units of one second. A call can take more than is left: then the bucket goes into debt.
 #[derive(Debug)]
 pub struct TokenBucket {
     left: f64,

@@ -23,8 +23,8 @@ asset-lifecycle-dev --dynamodb-addr 127.0.0.1:8000 --log json";
 pub struct Options {
     /// Address of the API. Port 0 picks a free port
     ///
-    /// With 0.0.0.0:3000, other devices in the network reach it by this machine's address: open the signing link on your phone.
-    /// So does everyone else in the network, and without TLS: whoever can read the traffic gets keys, links and data.
+    /// With 0.0.0.0:3000, other devices in the network can reach it by this machine's address, such as your phone for the signing
+    /// link. So can everyone else in the network. There is no TLS: anyone who can read the traffic gets keys, links and data.
     #[arg(long, default_value = "127.0.0.1:3000", value_name = "IP:PORT", value_parser = address)]
     pub addr: SocketAddr,
     /// Folder for the data.
@@ -39,18 +39,18 @@ pub struct Options {
     /// Address of the DynamoDB-compatible engine, for other tools. Port 0 picks a free port.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "IP:PORT", value_parser = address)]
     pub dynamodb_addr: SocketAddr,
-    /// Let webhooks have http and https addresses of this machine, such as http://127.0.0.1:9000/hook.
+    /// Permit webhooks with http and https addresses of this machine, such as http://127.0.0.1:9000/hook.
     ///
-    /// Without it, as in AWS, they must be https addresses of public hosts.
+    /// Without it, as in AWS, webhooks need https addresses of public hosts.
     #[arg(long)]
     pub allow_local_webhooks: bool,
     /// When the server is ready, write base_url, api_key, tenant_id, table, dynamodb_endpoint and, if the demo data has an open
     /// handover, signing_url to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
-    /// How requests and errors are logged to standard error [default: text on a terminal, otherwise json]
+    /// Log format of requests and errors on standard error [default: text on a terminal, otherwise json]
     ///
-    /// RUST_LOG chooses what is logged. NO_COLOR turns colours off.
+    /// RUST_LOG selects what to log. NO_COLOR turns colours off.
     #[arg(long, value_name = "FORMAT")]
     pub log: Option<Format>,
 }

@@ -1,6 +1,6 @@
-//! The dev server's queues of deliveries and of retries: a channel of messages, and a heap of those that wait. They are lost with
-//! the process. The next one goes on from the records of deliveries and from the table's stream, which keeps its events until
-//! they are handled. A test, a retry or a replay that was only asked for is lost.
+//! The dev server's delivery and retry queues: a channel of messages, and a heap of waiting ones. They are lost with the process.
+//! The next process resumes from the delivery records, and from the table's stream, which keeps its events until they are
+//! handled. Only a test, a retry or a replay that was just requested is lost.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -16,14 +16,14 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// The messages of a tenant in one of the queues that are handled at the same time. They delay nobody else's.
+/// Maximum number of messages per tenant and queue to handle concurrently. They don't delay other tenants.
 const AT_ONCE: usize = 64;
-/// The time until a message that failed is handled again. In AWS, this is the visibility timeout.
+/// Time until a failed message is retried. In AWS, this is the visibility timeout.
 const RETURN: Duration = Duration::from_secs(60);
-/// Receives of a message before it is given up, as in template.yaml.
+/// Number of receives after which a message is dropped, as in template.yaml.
 const MAX_RECEIVES: u32 = 30;
 
-/// Handles a message, of the queue of retries if the second argument says so. Returns whether it is finished.
+/// Handles a message. The second argument says whether it is from the retry queue. Returns whether it is finished.
 pub type Handler = dyn Fn(Message, bool) -> BoxFuture<'static, bool> + Send + Sync;
 
 /// Sends messages. Cheap to clone.
@@ -36,7 +36,7 @@ pub struct MemoryQueue {
 #[derive(Default)]
 struct Counts {
     all: AtomicUsize,
-    /// Those that no record of a delivery has.
+    /// Messages that no delivery record has.
     only_here: AtomicUsize,
 }
 
@@ -55,7 +55,7 @@ pub struct Worker {
     places: HashMap<(String, bool), Arc<Semaphore>>,
 }
 
-/// In the order of their times and, of the same time, of their numbers.
+/// Ordered by time, and then by number.
 struct Waiting(Instant, u64, Queued);
 
 impl PartialEq for Waiting {
@@ -86,7 +86,7 @@ pub fn in_memory() -> (MemoryQueue, Worker) {
 }
 
 impl MemoryQueue {
-    /// The messages that are not finished.
+    /// Number of unfinished messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.counts.all.load(Ordering::Acquire)
@@ -97,7 +97,7 @@ impl MemoryQueue {
         self.len() == 0
     }
 
-    /// No message would be lost with the process: the records of deliveries have all of them.
+    /// Whether the delivery records have all messages, so that losing the process loses none.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
         self.counts.only_here.load(Ordering::Acquire) == 0
@@ -105,10 +105,10 @@ impl MemoryQueue {
 
     fn push(&self, is_retry: bool, messages: Vec<NewMessage>) -> Result<(), QueueError> {
         for NewMessage { message, delay } in messages {
-            // Before the message that leads to it is finished.
+            // Counted before the message that caused it is finished.
             self.count(&message, AtomicUsize::fetch_add);
             let queued = Queued { due: Instant::now() + delay, message, is_retry, receives: 0 };
-            self.sent.send(queued).map_err(|_| QueueError("the server ends".into()))?;
+            self.sent.send(queued).map_err(|_| QueueError("the server is stopping".into()))?;
         }
         Ok(())
     }
@@ -136,7 +136,7 @@ impl Queue for MemoryQueue {
 }
 
 impl Worker {
-    /// Has messages handled until it is told to stop. Those under way are handled to their end.
+    /// Handles messages until told to stop. Messages in flight are handled to the end.
     pub async fn run(mut self, handler: Arc<Handler>, mut stop: watch::Receiver<bool>) {
         let (mut handled, mut number) = (JoinSet::<Option<Queued>>::new(), 0);
         while !*stop.borrow() {
@@ -164,7 +164,7 @@ impl Worker {
     }
 }
 
-/// Returns a message that comes back.
+/// Returns the message if it must be retried.
 async fn handle(
     queue: MemoryQueue,
     handler: Arc<Handler>,
@@ -172,7 +172,7 @@ async fn handle(
     stop: watch::Receiver<bool>,
     queued: Queued,
 ) -> Option<Queued> {
-    // It is never closed.
+    // The semaphore is never closed.
     let _place = places.acquire().await;
     if *stop.borrow() {
         return None;
@@ -184,7 +184,7 @@ async fn handle(
         return Some(Queued { due: Instant::now() + RETURN, receives, ..queued });
     }
     if !is_done {
-        tracing::error!("a message of the queue was never handled, and is given up");
+        tracing::error!("a message failed too often and is dropped");
     }
     queue.count(&queued.message, AtomicUsize::fetch_sub);
     None
@@ -243,7 +243,7 @@ mod tests {
         sleep(Duration::from_secs(1)).await;
         assert_eq!((queue.len(), queue.is_recorded()), (3, true), "a first attempt has no record");
         advance(Duration::from_secs(3)).await;
-        // Another one overtakes waiting ones.
+        // A message with a shorter delay overtakes waiting ones.
         queue.send_retry(vec![delayed(message(2, 3), 6)]).await.unwrap();
         sleep(Duration::from_secs(1_000)).await;
         let times: Vec<_> = handled.lock().unwrap().iter().map(|(at, _, is_retry)| (at.as_secs(), *is_retry)).collect();
@@ -277,7 +277,7 @@ mod tests {
         queue.send((0..200).map(|_| message(1, 1).into()).collect()).await.unwrap();
         sleep(Duration::from_millis(1)).await;
         assert_eq!((handled.lock().unwrap().len(), queue.len()), (200, 500));
-        // Nothing is begun any more, and nothing of it counts as finished.
+        // No message is started any more, and the remaining ones don't count as finished.
         stop.send(true).unwrap();
         sleep(Duration::from_millis(1)).await;
         assert!(queue.send(vec![message(1, 1).into()]).await.is_ok());

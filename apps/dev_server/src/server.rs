@@ -34,11 +34,11 @@ use tracing::instrument::WithSubscriber;
 
 /// The table's name in the embedded engine.
 pub const TABLE: &str = "asset-lifecycle";
-/// For requests and deliveries in progress, after a signal.
+/// How long requests and deliveries in progress can take to finish after a signal.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time between runs of the writer of snapshots.
+/// Interval between runs of the snapshot writer.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(600);
-/// The time in which a run begins to write another tenant's snapshots.
+/// How long a run keeps starting on further tenants.
 const SNAPSHOT_RUN: TimeDelta = TimeDelta::minutes(2);
 
 /// Methods that pages of other origins may use.
@@ -61,7 +61,7 @@ pub const CORS_RESPONSE_HEADERS: [&str; 12] = [
     "x-ratelimit-reset",
 ];
 
-/// The time that browsers may keep the answer to a preflight. template.yaml has the same time for API Gateway.
+/// How long browsers can cache the response to a preflight. template.yaml has the same time for API Gateway.
 pub const CORS_MAX_AGE: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Serialize)]
@@ -75,8 +75,8 @@ struct ReadyFile<'a> {
     signing_url: Option<&'a str>,
 }
 
-/// The whole API, with the CORS headers that API Gateway adds in AWS. Links begin with the caller's `Host`: another device in the
-/// network gets links that it can open.
+/// The whole API, with the CORS headers that API Gateway adds in AWS. Links start with the caller's `Host`, so that another
+/// device in the network gets links that it can open.
 pub fn router(app: App) -> Router {
     let cors = CorsLayer::new()
         .allow_origin(Any)
@@ -125,7 +125,7 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
         None => None,
     };
     let sender = Sender::new(options.address_policy())?;
-    // As the functions `fanout` and `deliver` do in AWS.
+    // Like the functions `fanout` and `deliver` in AWS.
     let deliver = Deliver::new(store.clone(), Arc::new(queue.clone()), key_encryption, sender);
     let webhooks = Pipeline::start(&engine, store.clone(), TABLE, (queue, worker), handler(deliver)).await?;
 
@@ -140,7 +140,7 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     if let Some(file) = &options.ready_file {
         write_atomically(file, &serde_json::to_vec_pretty(&ready)?).with_context(|| format!("can't write {}", file.display()))?;
     }
-    // Before the greeting, which says that Ctrl-C stops the server.
+    // Installed before the greeting, which says that Ctrl-C stops the server.
     let signal = signal()?;
     print_greeting(&ready, folder, options.addr.ip().is_loopback())?;
     let writer = tokio::spawn(write_snapshots(store));
@@ -148,7 +148,7 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     writer.abort();
     webhooks.stop(deadline).await;
     if terminal::is_error_terminal() {
-        // The terminal shows ^C on a line that is not ended.
+        // Ends the line on which the terminal shows ^C.
         terminal::print_note("\nThe server has stopped.");
     }
     if let Some(file) = &options.ready_file {
@@ -157,7 +157,7 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     Ok(())
 }
 
-/// Writes snapshots of list indexes from time to time, as the function `snapshots` does in AWS.
+/// Writes snapshots of list indexes periodically, like the function `snapshots` in AWS.
 async fn write_snapshots(store: Store) {
     loop {
         tokio::time::sleep(SNAPSHOT_INTERVAL).await;
@@ -183,8 +183,8 @@ fn print_greeting(ready: &ReadyFile<'_>, folder: Option<&Path>, is_local: bool) 
     Ok(())
 }
 
-/// Serves requests until a signal, which it passes on to webhooks, and then lets those in progress finish. Returns the deadline
-/// for everything.
+/// Serves requests until a signal, passes it on to webhooks, and then lets requests in progress finish. Returns the deadline for
+/// everything.
 async fn serve(
     listener: TcpListener,
     router: Router,
@@ -198,7 +198,7 @@ async fn serve(
     deadline
 }
 
-/// Ends with the first SIGINT or SIGTERM after this call.
+/// Resolves at the first SIGINT or SIGTERM after this call.
 fn signal() -> io::Result<impl Future<Output = ()>> {
     let mut interrupt = unix::signal(SignalKind::interrupt())?;
     let mut terminate = unix::signal(SignalKind::terminate())?;

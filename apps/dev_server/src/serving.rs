@@ -1,5 +1,5 @@
-//! Serves connections within limits, since strangers in the network reach a dev server that listens on all addresses; and checks
-//! the addresses to listen on.
+//! Serves connections within limits, because anyone in the network can reach a dev server that listens on all addresses. Also
+//! checks the addresses to listen on.
 
 use axum::Router;
 use axum::body::Body;
@@ -27,27 +27,27 @@ use tokio::task::spawn_blocking;
 use tower::ServiceExt;
 use tower_http::timeout::{DeadlineBody, TimeoutBody};
 
-/// The buffer of a request before it is parsed: more than any headers have. API Gateway takes 10 KiB of them.
+/// Buffer size for a request before it is parsed: larger than any headers. API Gateway accepts 10 KiB of them.
 const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections that are served at the same time. Others wait until one ends, in the system's queue of the socket.
+    /// Maximum number of concurrent connections. Further ones wait in the socket's backlog until one ends.
     pub connections: usize,
-    /// The time for the headers of a request, from the start of the connection or the end of the response before. So a connection
-    /// may be idle as long.
+    /// Time limit for the headers of a request, from the start of the connection or the end of the previous response. It also
+    /// limits how long a connection can be idle.
     pub headers: Duration,
-    /// The longest pause of a body.
+    /// Maximum pause within a body.
     pub pause: Duration,
-    /// The time for a whole body.
+    /// Time limit for a whole body.
     pub body: Duration,
-    /// The longest time that a client may take no part of a response. Only Linux enforces it.
+    /// How long a client can stop reading a response. Enforced only on Linux.
     pub response: Duration,
 }
 
 impl Default for Limits {
-    /// Bodies, of at most 1 MiB each, take some 100 MB of memory at most. A phone in a weak network sends and receives the
-    /// largest ones in this time.
+    /// Bodies, of at most 1 MiB each, take at most about 100 MB of memory. A phone in a weak network can transfer the largest
+    /// ones in this time.
     fn default() -> Self {
         Self {
             connections: 64,
@@ -59,7 +59,7 @@ impl Default for Limits {
     }
 }
 
-/// HTTP/1.1, until `stop` ends. Returns the connections that are open then.
+/// Serves HTTP/1.1 until `stop` resolves. Returns the connections that are still open.
 pub async fn serve(
     mut listener: TcpListener,
     router: Router,
@@ -86,13 +86,13 @@ pub async fn serve(
         }
         let router = router.clone();
         let service = service_fn(move |request| respond(router.clone(), request, limits, Arc::clone(&place)));
-        // Errors are those of the client, or of the network.
+        // Errors come from the client or the network.
         tokio::spawn(open.watch(http.serve_connection(TokioIo::new(stream), service)));
     }
 }
 
-/// A separate thread handles the request, so that one that computes for long doesn't hold up others. `place` is taken until it
-/// ends, also if its connection ends before.
+/// Handles the request on a separate thread, so that a long computation doesn't block other requests. Occupies `place` until it
+/// ends, even if its connection ends earlier.
 async fn respond(
     router: Router,
     request: Request<Incoming>,
@@ -116,13 +116,13 @@ async fn respond(
 
 /// # Errors
 ///
-/// A text with an example.
+/// Returns a message with an example.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "must be an IP address and a port, such as 127.0.0.1:3001".to_owned())
 }
 
-/// An address for clients of a server that listens on `address`: for all addresses of this machine, the one in the network, or
-/// else the loopback address.
+/// The address that clients should use for a server listening on `address`: if it listens on all interfaces, the address in the
+/// network, or else loopback.
 pub fn reachable(address: SocketAddr) -> SocketAddr {
     if !address.ip().is_unspecified() {
         return address;
@@ -131,25 +131,26 @@ pub fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// The address that packets to elsewhere are sent from. Connecting a UDP socket sends none.
+/// The source address of packets to other networks. Connecting a UDP socket sends nothing.
 fn address_in_network() -> Option<IpAddr> {
-    // An address for documentation (RFC 5737): it is nowhere in particular.
+    // An address for documentation (RFC 5737), which no host has.
     const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect(ELSEWHERE).ok()?;
     socket.local_addr().ok().map(|address| address.ip())
 }
 
-/// With the reason, and a better value for `option`.
+/// An error text with the reason, and a better value for `option`.
 pub fn cant_listen(option: &str, address: SocketAddr, error: &Error) -> String {
     let (reason, instead) = match error.kind() {
         ErrorKind::AddrInUse => {
             let next = SocketAddr::new(address.ip(), address.port().checked_add(1).unwrap_or_default());
             ("the port is in use, perhaps by another dev server: stop that, or choose another port, such as".to_owned(), next)
         }
-        ErrorKind::PermissionDenied => {
-            ("you may not use this port: choose one from 1024 on, such as".to_owned(), SocketAddr::new(address.ip(), 3000))
-        }
+        ErrorKind::PermissionDenied => (
+            "you don't have permission to use this port: choose one from 1024 up, such as".to_owned(),
+            SocketAddr::new(address.ip(), 3000),
+        ),
         ErrorKind::AddrNotAvailable => {
             let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port());
             ("this computer doesn't have that address: choose another, such as".to_owned(), here)

@@ -1,6 +1,6 @@
 //! The table in the embedded engine: created as template.yaml declares it, so that the two can't differ, and its API calls,
-//! executed by the engine. Its stream is enabled only where somebody reads it, since every change is stored twice until then
-//! (docs/adr/0004 lists where it differs from DynamoDB Streams).
+//! executed by the engine. Its stream is only enabled where it is read, because it stores every change a second time until it is
+//! trimmed (docs/adr/0004 lists where it differs from DynamoDB Streams).
 
 use crate::engine;
 use anyhow::{Context, Result, bail};
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// The contents of template.yaml at build time.
 pub const TEMPLATE: &str = include_str!("../../../template.yaml");
 
-/// Properties of `AWS::DynamoDB::Table` that are needed to create the table.
+/// The properties of `AWS::DynamoDB::Table` needed to create the table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct TableProperties {
@@ -71,11 +71,11 @@ pub struct Stream {
     pub stream_view_type: String,
 }
 
-/// From template.yaml.
+/// Reads the table's properties from template.yaml.
 ///
 /// # Errors
 ///
-/// Returns an error when the template has no resource `Table` with these properties.
+/// Returns an error if the template has no resource `Table` with these properties.
 pub fn declared() -> Result<&'static TableProperties> {
     // Parsing the template takes longer than creating the table, and tests create hundreds of tables.
     static DECLARED: OnceLock<TableProperties> = OnceLock::new();
@@ -110,7 +110,7 @@ fn index(index: &Index) -> Result<GlobalSecondaryIndex> {
     Ok(GlobalSecondaryIndex::builder().index_name(&index.index_name).set_key_schema(Some(keys)).projection(projection).build()?)
 }
 
-/// Fails when another version created the table with other index attributes, which lists would miss.
+/// Fails if another version created the table with other index attributes, which lists would be missing.
 async fn check_indexes(client: &Client, name: &str, declared: &TableProperties) -> Result<()> {
     let described = client.describe_table().table_name(name).send().await.context("can't describe the table")?;
     let indexes = described.table().map(|table| table.global_secondary_indexes()).unwrap_or_default();
@@ -131,11 +131,11 @@ async fn check_indexes(client: &Client, name: &str, declared: &TableProperties) 
     Ok(())
 }
 
-/// Creates the table, unless it exists. Its stream is enabled only where somebody reads it: [`enable_stream`].
+/// Creates the table, unless it exists. Doesn't enable its stream: see [`enable_stream`].
 ///
 /// # Errors
 ///
-/// Returns an error when a call to the engine fails, or when the existing table has other indexes.
+/// Returns an error if a call to the engine fails, or if the existing table has other indexes.
 pub async fn create(client: &Client, name: &str) -> Result<()> {
     let declared = declared()?;
     let attribute = |a: &Attribute| {
@@ -174,16 +174,16 @@ pub fn stream_client(url: &str) -> aws_sdk_dynamodbstreams::Client {
     aws_sdk_dynamodbstreams::Client::from_conf(config.build())
 }
 
-/// Enables the stream that template.yaml declares, also of a table that has none yet, and returns its ARN.
+/// Enables the stream that template.yaml declares, even on an existing table, and returns its ARN.
 ///
 /// # Errors
 ///
-/// Returns an error when a call to the engine fails, or when the template declares no stream.
+/// Returns an error if a call to the engine fails, or if the template declares no stream.
 pub async fn enable_stream(client: &aws_sdk_dynamodb::Client, name: &str) -> Result<String> {
     let view = StreamViewType::from(declared()?.stream_specification.stream_view_type.as_str());
     let described = client.describe_table().table_name(name).send().await.context("can't describe the table")?;
-    let described = described.table().context("the engine describes no table")?;
-    // A second call would give the stream another ARN, by which nobody would find what has been read of it.
+    let described = described.table().context("the engine returned no description of the table")?;
+    // Enabling it again would give the stream another ARN, and lose the position up to which it was read.
     if described.stream_specification().and_then(StreamSpecification::stream_view_type) == Some(&view)
         && let Some(arn) = described.latest_stream_arn()
     {
@@ -193,10 +193,10 @@ pub async fn enable_stream(client: &aws_sdk_dynamodb::Client, name: &str) -> Res
     let updated = client.update_table().table_name(name).stream_specification(stream).send().await;
     let updated = updated.context("can't enable the table's stream")?;
     let arn = updated.table_description().and_then(|table| table.latest_stream_arn());
-    Ok(arn.context("the engine names no stream")?.to_owned())
+    Ok(arn.context("the engine returned no stream")?.to_owned())
 }
 
-/// More transactions than are ever under way at once, between an attempt that timed out and the SDK's next one.
+/// More transactions than are ever in flight between an attempt that timed out and the SDK's retry.
 const REMEMBERED_TRANSACTIONS: usize = 256;
 
 #[derive(Debug, Clone)]
@@ -219,8 +219,8 @@ impl TableResponse {
 #[derive(Clone)]
 pub struct TableEngine {
     database: Database,
-    /// The latest successful transactions by `ClientRequestToken`, newest last. The engine would remember each for ten minutes,
-    /// and walk through all of them at every further one.
+    /// The latest successful transactions by `ClientRequestToken`, newest last. The engine itself would remember each for ten
+    /// minutes, and scan all of them for every further transaction.
     transactions: Arc<Mutex<VecDeque<(String, TableResponse)>>>,
 }
 
@@ -231,12 +231,12 @@ impl TableEngine {
 
     /// # Errors
     ///
-    /// Returns an error when SQLite can't open a database in memory.
+    /// Returns an error if SQLite can't open a database in memory.
     pub fn in_memory() -> Result<Self> {
         Ok(Self::new(Database::memory()?))
     }
 
-    /// `operation` is DynamoDB's name.
+    /// `operation` is DynamoDB's name for it.
     pub fn execute(&self, operation: &str, mut body: Value) -> TableResponse {
         let token = body.as_object_mut().and_then(|request| request.remove("ClientRequestToken"));
         match token.as_ref().and_then(Value::as_str) {
@@ -245,7 +245,7 @@ impl TableEngine {
         }
     }
 
-    /// A repeated attempt waits for the first, and gets its response.
+    /// A retry waits for the first attempt, and gets its response.
     fn execute_once(&self, token: &str, operation: &str, body: Value) -> TableResponse {
         let mut transactions = self.transactions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, response)) = transactions.iter().rev().find(|(earlier, _)| earlier == token) {

@@ -1,5 +1,5 @@
-//! Sample data for the tests of several programs, and the choice of cases of an exhaustive test: a sample every day, all of them
-//! in the full run.
+//! Sample data for several test programs, and the selection of cases for exhaustive tests: a sample that changes daily, or all
+//! cases in the full run.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -10,13 +10,13 @@ use std::panic::Location;
 use std::time::{SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
-/// Of the right form, but never created by the tenant.
+/// A well-formed API key that the tenant never created.
 #[must_use]
 pub fn made_up_key(tenant: TenantId) -> String {
     made_up::<ApiKeyId>(tenant)
 }
 
-/// The secret of a signing link, of the right form, but never created by the tenant.
+/// A well-formed secret of a signing link that the tenant never created.
 #[must_use]
 pub fn made_up_link(tenant: TenantId) -> String {
     made_up::<LinkId>(tenant)
@@ -31,23 +31,23 @@ pub fn unknown_tenant() -> TenantId {
     TenantId::from_uuid(Uuid::from_bytes([5; 16]))
 }
 
-/// Each item of the array `list` is compared with 900 rules.
+/// A schema that compares each item of the array `list` with 900 rules.
 #[must_use]
 pub fn expensive_schema() -> Value {
     let rules: Vec<Value> = (0..900).map(|n| json!({"type": "string", "minLength": n})).collect();
     json!({"properties": {"list": {"items": {"not": {"anyOf": rules}}}}})
 }
 
-/// Repeats the sample of another day.
+/// Repeats another day's sample.
 const SEED: &str = "TEST_SEED";
 
-/// `FULL_TESTS=1` asks for every case.
+/// Whether `FULL_TESTS=1` requests every case.
 #[must_use]
 pub fn full_tests() -> bool {
     std::env::var("FULL_TESTS").is_ok_and(|value| value == "1")
 }
 
-/// Random choices for a place in the code. Prints the seed; the output of a test is shown when it fails.
+/// Random choices for a call site. Prints the seed, which is shown if the test fails.
 #[must_use]
 #[track_caller]
 #[expect(clippy::print_stdout, reason = "only tests call it")]
@@ -56,7 +56,7 @@ pub fn random() -> Rng {
     random_for(Location::caller())
 }
 
-/// Random choices for a test or a place: others get different ones.
+/// Random choices, different for each test or call site.
 pub fn random_for(what: impl Hash) -> Rng {
     let mut hasher = DefaultHasher::new();
     (seed(), what).hash(&mut hasher);
@@ -73,7 +73,7 @@ fn seed() -> u64 {
     }
 }
 
-/// In their order; all cases in the full run.
+/// A sample in the order of the cases, or all cases in the full run.
 #[must_use]
 #[track_caller]
 pub fn sample<T>(cases: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
@@ -86,7 +86,7 @@ pub fn sample<T>(cases: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
     chosen.into_iter().map(|(_, case)| case).collect()
 }
 
-/// For a test with random input: `full` in the full run, otherwise a sixteenth.
+/// Number of cases for a test with random input: `full` in the full run, otherwise a sixteenth.
 #[must_use]
 pub fn case_count(full: u32) -> u32 {
     if full_tests() { full } else { full.div_ceil(16) }

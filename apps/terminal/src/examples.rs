@@ -57,7 +57,7 @@ fn check(root: &Command, command: &Command, path: &str, faults: &mut Vec<String>
     }
 }
 
-/// ` or a `#`.|The examples of a help text, up to a `|` or a `#`.|` or a `#`.
+/// The examples of a help text, without what follows a `|` or a `#`.
 fn lines_of(help: &str) -> Vec<String> {
     let section = help.split("Examples:").nth(1).unwrap_or_default().split("\n\n").next().unwrap_or_default();
     let section = section.replace("\\\n", " ");
@@ -65,7 +65,7 @@ fn lines_of(help: &str) -> Vec<String> {
     lines.map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// As a shell splits a command. Knows only blanks and double quotes.
+/// Splits a command as a shell does, at blanks outside double quotes.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
     for character in line.chars() {

@@ -1,4 +1,4 @@
-//! The output of the command lines for people: tables that fit the terminal, readable times, errors, and help with examples.
+//! Output for people: tables that fit the terminal, readable times, errors, and help with examples.
 
 mod examples;
 mod manual;
@@ -32,7 +32,7 @@ pub fn is_error_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// In columns; `None` if standard output is no terminal, or doesn't tell.
+/// In columns; `None` if standard output isn't a terminal, or its width is unknown.
 #[must_use]
 pub fn width() -> Option<usize> {
     let size = if is_terminal() { Term::stdout().size_checked() } else { None };

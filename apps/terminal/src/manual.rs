@@ -10,37 +10,31 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::{env, fs, io, process};
 
-/// The first argument of a program that is asked for its manual; the second one is the folder. No help shows it.
+/// The first argument that asks a program for its manual; the second one is the folder. The help doesn't show it.
 const ARGUMENT: &str = "--write-manual";
 
 /// Returns the folder, if the arguments after the program's name ask for the manual.
-pub(crate) fn folder(mut arguments: impl Iterator<Item = OsString>) -> Option<PathBuf> {
+fn folder(mut arguments: impl Iterator<Item = OsString>) -> Option<PathBuf> {
     let is_asked = arguments.next().is_some_and(|first| first == ARGUMENT);
     is_asked.then(|| arguments.next().map(PathBuf::from)).flatten()
 }
 
 /// Writes a page for the program and for each of its subcommands, and a file for each shell.
-///
-/// # Errors
-///
-/// Returns an error if the folder can't be written.
-pub(crate) fn write(mut command: Command, folder: PathBuf) -> io::Result<()> {
+fn write(mut command: Command, folder: PathBuf) -> io::Result<()> {
     let name = command.get_name().to_owned();
     fs::create_dir_all(&folder)?;
     for shell in Shell::value_variants() {
         generate_to(*shell, &mut command, &name, &folder)?;
     }
-    // `help import` needs no page beside that of `import`.
+    // `import` has a page, so `help import` needs none.
     clap_mangen::generate_to(command.disable_help_subcommand(true), folder)
 }
 
-/// If they can't be parsed, or ask for help, prints clap's text and ends the program, as [`Parser::parse`] does, but without
-/// control characters, since clap echoes arguments, and without tips that mislead.
+/// As [`Parser::parse`], but the errors have no control characters, since clap echoes arguments, and no misleading tips.
 #[must_use]
 pub fn parse_arguments<T: Parser>() -> T {
     if let Some(folder) = folder(env::args_os().skip(1)) {
-        let written = write(T::command(), folder);
-        process::exit(match written {
+        process::exit(match write(T::command(), folder) {
             Ok(()) => 0,
             Err(error) => {
                 print_error(&error.to_string());
@@ -57,7 +51,7 @@ pub fn parse_arguments<T: Parser>() -> T {
 fn show(error: &Error) {
     let styled = error.render().ansi().to_string();
     let (styled, plain) = (styled.trim_end(), unstyled(styled.trim_end()));
-    // Styles of an argument can't be told from clap's own. They do no harm.
+    // Styles in an argument can't be distinguished from clap's. They do no harm.
     if error.use_stderr() {
         if is_coloured(&io::stderr()) { print_styled_note(styled) } else { print_note(&plain) }
     } else {

@@ -1,10 +1,10 @@
-//! The one place that writes to standard output and standard error. No text of others gets through to a terminal uncleaned.
+//! The only place that writes to standard output and standard error. A terminal gets only clean text.
 
 use crate::style;
 use crate::text::{clean, clean_lines, clean_styled};
 use std::io::{self, ErrorKind, StdoutLock, Write};
 
-/// Prints a text for people and ends its line. A reader that has seen enough, such as `head`, is no error.
+/// Prints a text for people and ends its line. A reader may close the pipe early, as `head` does.
 ///
 /// # Errors
 ///
@@ -13,8 +13,7 @@ pub fn print(text: &str) -> io::Result<()> {
     print_line(io::stdout().lock(), &clean_lines(text)).map(drop)
 }
 
-/// Prints a text for people as [`print()`] does, but with its styles. Texts of others in it must be clean already. Returns
-/// whether anybody still reads the output.
+/// As [`print()`], but keeps styles. Values in the text must be clean already. Returns whether anybody still reads the output.
 ///
 /// # Errors
 ///
@@ -23,8 +22,7 @@ pub fn print_styled(text: &str) -> io::Result<bool> {
     print_line(io::stdout().lock(), &clean_styled(text))
 }
 
-/// Ends the line. Programs get every byte, and a terminal the text that [`clean_lines`] leaves. Returns whether anybody still
-/// reads the output.
+/// Prints a line for programs, as [`data`] does. Returns whether anybody still reads the output.
 ///
 /// # Errors
 ///
@@ -33,8 +31,8 @@ pub fn print_data(text: &str) -> io::Result<bool> {
     print_line(data(), text)
 }
 
-/// Standard output for programs: they get every byte, and a terminal the text that [`clean_lines`] leaves. The rest after the
-/// last line break is written at a flush.
+/// Standard output for programs: they get every byte, and a terminal gets [clean lines](clean_lines). A line without its end is
+/// written at a flush.
 #[must_use]
 pub fn data() -> Box<dyn Write> {
     let output = io::stdout().lock();
@@ -48,7 +46,7 @@ fn print_line(mut output: impl Write, text: &str) -> io::Result<bool> {
     }
 }
 
-/// The reader of the output has ended, by an error or one that it wraps.
+/// The reader closed the pipe, according to the error or one that it wraps.
 #[must_use]
 pub fn is_broken_pipe(error: &io::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
@@ -66,7 +64,7 @@ pub fn print_note(text: &str) {
     write_error(&clean_lines(text), "\n");
 }
 
-/// For people, on standard error. Texts of others in it must be clean already.
+/// For people, on standard error, with styles. Values in the text must be clean already.
 pub fn print_styled_note(text: &str) {
     write_error(&clean_styled(text), "\n");
 }
@@ -146,7 +144,7 @@ mod tests {
     /// Calls that write to standard output or standard error, or let clap do it.
     const WRITERS: [&str; 9] =
         ["print!(", "println!(", "println(", "dbg!(", "stdout()", "stderr()", "::stdout", "::stderr", "::parse()"];
-    /// This crate's own files that use these streams, the log, which cleans its lines, and a helper of tests.
+    /// Files of this crate that use these streams, the log, which cleans its lines, and a helper of tests.
     const EXEMPT: [&str; 6] = [
         "apps/terminal/src/print.rs",
         "apps/terminal/src/lib.rs",

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_painted_only_if_that_is_wanted() {
+    fn texts_are_painted_only_with_colours() {
         assert_eq!(paint("200", GOOD, true), "\u{1b}[32m200\u{1b}[0m");
         assert_eq!(paint("200", GOOD, false), "200");
     }

@@ -20,13 +20,13 @@ pub fn clean(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Removes everything that a terminal would obey, but line breaks.
+/// As [`clean`], but keeps line breaks.
 #[must_use]
 pub fn clean_lines(text: &str) -> String {
     text.split('\n').map(|line| clean(line.strip_suffix('\r').unwrap_or(line))).collect::<Vec<_>>().join("\n")
 }
 
-/// Removes everything that a terminal would obey, but line breaks, and what a person can't see but a program reads.
+/// As [`clean_lines`], and removes characters that a program reads but nobody sees.
 #[must_use]
 pub fn clean_hidden(text: &str) -> String {
     let is_hidden = |character: char| {
@@ -40,7 +40,7 @@ pub fn unstyled(text: &str) -> String {
     STYLES.iter().fold(text.to_owned(), |text, style| text.replace(&format!("\u{1b}{style}"), ""))
 }
 
-/// As [`clean_lines`], but keeps the styles. Texts of others in it must be clean already.
+/// As [`clean_lines`], but keeps the styles. Values in the text must be clean already.
 pub fn clean_styled(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let mut cleaned = clean_lines(parts.next().unwrap_or_default());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_break_between_words_and_within_those_that_are_too_long() {
+    fn lines_break_between_words_and_within_long_ones() {
         assert_eq!(wrap("assets:read, users:read", 12), ["assets:read,", "users:read"]);
         assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
         assert_eq!(wrap("東京都庁", 5), ["東京", "都庁"]);

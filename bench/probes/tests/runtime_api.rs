@@ -1,11 +1,11 @@
-//! The end of a function when the Runtime API ends.
+//! Functions exit when the Runtime API ends.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 use std::io::Read;
 use std::net::TcpListener;
 use std::process::{Command, Output};
 
-/// Runs a function that receives its events from this address, to its end.
+/// Runs a function with its Runtime API at this address, until it exits.
 fn run(runtime_api: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_panics"));
     command.env_clear().envs([

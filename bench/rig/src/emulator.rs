@@ -26,7 +26,7 @@ impl Emulator {
     ///
     /// # Errors
     ///
-    /// Returns an error when `LAMBDA_RIE` is not set to the emulator's path, or when the emulator can't be started.
+    /// Returns an error if `LAMBDA_RIE` is not set to the emulator's path, or if the emulator can't be started.
     pub async fn start<N: AsRef<OsStr>, V: AsRef<OsStr>>(
         binary: &Path,
         variables: impl IntoIterator<Item = (N, V)>,
@@ -61,7 +61,7 @@ impl Emulator {
 
     /// # Errors
     ///
-    /// Returns an error when there is no response in time, or when it is not a function's response.
+    /// Returns an error if there is no response in time, or if it is not a function's response.
     pub async fn invoke(&self, event: &str) -> Result<Value> {
         // HTTP/1.0, so that the response is not chunked.
         let request = format!(

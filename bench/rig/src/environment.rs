@@ -35,7 +35,7 @@ const AWS_ROOTS: &str = include_str!("../../../shared/aws/src/roots.pem");
 pub struct Environment {
     /// The proxy through which functions reach the engine.
     pub proxy: TlsProxy,
-    /// A client that is connected to the engine directly.
+    /// A client connected directly to the engine.
     pub dynamo: Client,
     pub table: &'static str,
     pub api_key: String,
@@ -49,7 +49,7 @@ impl Environment {
     ///
     /// # Errors
     ///
-    /// Returns an error when the engine or the proxy can't be started.
+    /// Returns an error if the engine or the proxy can't be started.
     pub async fn start() -> Result<Self> {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
         let dynamo = Client::from_conf(engine::config(&engine.url).build());
@@ -82,7 +82,7 @@ impl Environment {
         Function::start(binary, self.variables()).await
     }
 
-    /// Starts a release binary of this workspace, with `variables` added to, or replacing, those of the environment.
+    /// Starts a release binary of this workspace, with `variables` that extend or override the environment's.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ async fn create_asset(store: Store, api_key: &str) -> Result<String> {
 /// A running proxy with a self-signed certificate. Dropping it ends it.
 pub struct TlsProxy {
     pub url: String,
-    /// Its certificate in PEM, to be trusted through `AWS_CA_BUNDLE`.
+    /// Its certificate in PEM, to trust through `AWS_CA_BUNDLE`.
     pub certificate: String,
     pause: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -138,7 +138,7 @@ impl Drop for TlsProxy {
 impl TlsProxy {
     /// # Errors
     ///
-    /// Returns an error when the certificate can't be created or no port is free.
+    /// Returns an error if the certificate can't be created or no port is free.
     pub async fn start(target: SocketAddr) -> Result<Self> {
         let key = KeyPair::generate()?;
         let certificate = CertificateParams::new(vec!["localhost".to_owned()])?.self_signed(&key)?;
@@ -167,7 +167,7 @@ impl TlsProxy {
 }
 
 async fn forward(acceptor: TlsAcceptor, client: TcpStream, target: SocketAddr, paused: watch::Receiver<bool>) {
-    // Errors end the connection; the client notices that by itself.
+    // Errors end the connection, which the client notices.
     let _ = client.set_nodelay(true);
     let Ok(client) = acceptor.accept(client).await else { return };
     let Ok(server) = TcpStream::connect(target).await else { return };
@@ -189,7 +189,7 @@ async fn copy(
             return to.shutdown().await;
         }
         if let Some(paused) = &mut paused {
-            // Fails only when the proxy was dropped.
+            // Fails only if the proxy was dropped.
             let _ = paused.wait_for(|is_paused| !is_paused).await;
         }
         to.write_all(&bytes[..read]).await?;

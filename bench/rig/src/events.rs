@@ -1,4 +1,4 @@
-//! The sample events of `events/`, and events like those of API Gateway.
+//! The sample events in `events/`, and events in API Gateway's format.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub struct Sample {
     /// Its function and the name of its file, without extension: `assets/get-200`.
     pub name: String,
-    /// The package of the function that handles it.
+    /// Package of the function that handles it.
     pub function: String,
     /// The expected status, which ends the file's name.
     pub status: u64,
@@ -16,11 +16,11 @@ pub struct Sample {
     pub event: String,
 }
 
-/// Sorted by name, those with `-x-` in it last. Their effects build on each other in this order.
+/// Reads the samples, sorted by name, with `-x-` in the name last. Their effects build on each other in this order.
 ///
 /// # Errors
 ///
-/// Returns an error when a file can't be read or its name doesn't end in a status.
+/// Returns an error if a file can't be read or its name doesn't end in a status.
 pub fn samples(api_key: &str, asset_id: &str) -> Result<Vec<Sample>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../events");
     let mut samples = Vec::new();
@@ -34,12 +34,12 @@ pub fn samples(api_key: &str, asset_id: &str) -> Result<Vec<Sample>> {
         let status = status.with_context(|| format!("the file name {name} doesn't end in a status"))?;
         samples.push(Sample { function, status, event, name });
     }
-    // The asset is deleted last, whatever function the others are of.
+    // The asset is deleted last, after the samples of all functions.
     samples.sort_by_key(|sample| (sample.name.contains("-x-"), sample.name.clone()));
     Ok(samples)
 }
 
-/// The files in the folders of functions, without the events that are no requests.
+/// The sample requests of all functions, without the background events.
 fn request_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for function in std::fs::read_dir(folder)? {
@@ -53,13 +53,13 @@ fn request_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// In API Gateway's form, with a body of JSON.
+/// A request in API Gateway's format, with a JSON body.
 #[must_use]
 pub fn request(method: &str, path: &str, api_key: &str, body: Option<&Value>) -> String {
     request_with_query(method, path, "", api_key, "application/json", body.map(Value::to_string))
 }
 
-/// The body may be of any type.
+/// Like [`request`], with a query, and a body of any type.
 #[must_use]
 pub fn request_with_query(
     method: &str,

@@ -1,5 +1,4 @@
-//! A stand-in for Amazon SQS that remembers its requests. `.ci/aws/queue` tests the client against something closer to the real
-//! one.
+//! A fake Amazon SQS that records its requests. `.ci/aws/queue` tests the client against something closer to the real one.
 
 use anyhow::Result;
 use axum::Router;
@@ -20,7 +19,7 @@ struct Requests {
 
 type Shared = Arc<Mutex<Requests>>;
 
-/// A running stand-in for SQS. Dropping it ends it.
+/// A running fake SQS. Dropping it ends it.
 pub struct FakeSqs {
     /// Its base URL, for `AWS_ENDPOINT_URL_SQS`.
     pub url: String,
@@ -37,7 +36,7 @@ impl Drop for FakeSqs {
 impl FakeSqs {
     /// # Errors
     ///
-    /// No port is free.
+    /// Returns an error if no port is free.
     pub async fn start() -> Result<Self> {
         let requests = Shared::default();
         let listener = TcpListener::bind("127.0.0.1:0").await?;

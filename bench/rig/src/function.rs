@@ -1,5 +1,5 @@
-//! A function's binary as a process with the environment that Lambda gives it: the variables, and the Runtime API ("Using the
-//! Lambda runtime API" in the AWS Lambda developer guide). Also measures memory and processor time of a process, on Linux only.
+//! Runs a function's binary as a process in the environment that Lambda provides: the variables, and the Runtime API ("Using the
+//! Lambda runtime API" in the AWS Lambda developer guide). Also measures memory and CPU time of a process, on Linux only.
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 /// Lambda's limit for the init phase, which ends when the function requests its first event.
 const INIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Those that Lambda sets, and the one that template.yaml sets for all functions.
+/// The variables that Lambda sets, and the one that template.yaml sets for all functions.
 #[must_use]
 pub const fn lambda_variables() -> [(&'static str, &'static str); 9] {
     [
@@ -43,7 +43,7 @@ pub const fn lambda_variables() -> [(&'static str, &'static str); 9] {
 pub struct Function {
     /// The Runtime API that it receives its events from.
     pub runtime_api: RuntimeApi,
-    /// The time from the start of the process to its first request for an event.
+    /// Time from the start of the process to its first request for an event.
     pub init: Duration,
     child: Child,
     pid: u32,
@@ -62,7 +62,7 @@ impl Function {
     ///
     /// # Errors
     ///
-    /// Returns an error when the binary is missing, exits, or requests no event within Lambda's limit.
+    /// Returns an error if the binary is missing, exits, or requests no event within Lambda's limit.
     pub async fn start<N: AsRef<OsStr>, V: AsRef<OsStr>>(
         binary: &Path,
         variables: impl IntoIterator<Item = (N, V)>,
@@ -91,28 +91,28 @@ impl Function {
         Ok(Self { runtime_api, init: ready - start, child, pid, stdout })
     }
 
-    /// Each line is a JSON object.
+    /// The log of the function, with a JSON object for each line.
     ///
     /// # Errors
     ///
-    /// Returns an error when a line is not JSON.
+    /// Returns an error if a line is not JSON.
     pub fn log(&self) -> Result<Vec<Value>> {
         let text = std::fs::read_to_string(self.stdout.path())?;
         text.lines().map(|line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}"))).collect()
     }
 
-    /// Of all threads so far.
+    /// CPU time of all threads so far.
     ///
     /// # Errors
     ///
-    /// Returns an error when the kernel doesn't report it.
+    /// Returns an error if the kernel doesn't report it.
     pub fn cpu_time(&self) -> Result<Duration> {
         cpu_time(self.pid)
     }
 
     /// # Errors
     ///
-    /// Returns an error when the kernel doesn't report it.
+    /// Returns an error if the kernel doesn't report it.
     pub fn peak_memory_bytes(&self) -> Result<u64> {
         Ok(memory_kilobytes(self.pid, "VmHWM")? * 1024)
     }
@@ -121,7 +121,7 @@ impl Function {
     ///
     /// # Errors
     ///
-    /// Returns an error when the process doesn't exit within two seconds, the time that Lambda allows.
+    /// Returns an error if the process doesn't exit within two seconds, the time that Lambda allows.
     pub async fn terminate(mut self) -> Result<()> {
         let sent = Command::new("kill").arg("-TERM").arg(self.pid.to_string()).status().await?;
         if !sent.success() {
@@ -131,11 +131,11 @@ impl Function {
         Ok(())
     }
 
-    /// Kills the process, as Lambda does with an idle one, and waits for its end.
+    /// Kills the process, as Lambda does with an idle one, and waits until it has ended.
     ///
     /// # Errors
     ///
-    /// Returns an error when the process has already exited.
+    /// Returns an error if the process has already exited.
     pub async fn kill(mut self) -> Result<()> {
         Ok(self.child.kill().await?)
     }
@@ -145,11 +145,11 @@ impl Function {
     }
 }
 
-/// A figure of a process's memory: `VmRSS` for the present use, `VmHWM` for the highest. `process` is an ID, or `self`.
+/// A figure of a process's memory: `VmRSS` for the current use, `VmHWM` for the peak. `process` is an ID, or `self`.
 ///
 /// # Errors
 ///
-/// Returns an error when the kernel doesn't report it.
+/// Returns an error if the kernel doesn't report it.
 pub fn memory_kilobytes(process: impl Display, figure: &str) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let value = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
@@ -157,11 +157,11 @@ pub fn memory_kilobytes(process: impl Display, figure: &str) -> Result<u64> {
     Ok(value.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// Of all threads so far.
+/// CPU time of all threads so far.
 ///
 /// # Errors
 ///
-/// Returns an error when the kernel doesn't report it.
+/// Returns an error if the kernel doesn't report it.
 pub fn cpu_time(process: impl Display) -> Result<Duration> {
     let mut nanos = 0;
     for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
@@ -176,7 +176,7 @@ pub struct Invocation {
     pub request_id: String,
     /// The response in API Gateway's format: `statusCode`, `headers`, `body`.
     pub response: Value,
-    /// The time from sending the event to receiving the response.
+    /// Time from sending the event to receiving the response.
     pub duration: Duration,
 }
 
@@ -192,7 +192,7 @@ type Outcome = Result<Bytes, String>;
 
 #[derive(Default)]
 struct Progress {
-    /// The time of the function's first request for an event.
+    /// Time of the function's first request for an event.
     first_request: Option<Instant>,
     pending: HashMap<String, oneshot::Sender<(Instant, Outcome)>>,
     sent_at: HashMap<String, Instant>,
@@ -223,7 +223,7 @@ impl Drop for RuntimeApi {
 impl RuntimeApi {
     /// # Errors
     ///
-    /// Returns an error when no port is free.
+    /// Returns an error if no port is free.
     pub async fn start() -> Result<Self> {
         let (events, queue) = mpsc::unbounded_channel();
         let shared =
@@ -254,11 +254,11 @@ impl RuntimeApi {
         }
     }
 
-    /// `timeout` is the function's.
+    /// `timeout` is the function's timeout.
     ///
     /// # Errors
     ///
-    /// Returns an error when there is no response in time, or when the function reports an error.
+    /// Returns an error if there is no response in time, or if the function reports an error.
     pub async fn invoke(&self, event: &str, timeout: Duration) -> Result<Invocation> {
         let (outcome, received) = oneshot::channel();
         let now = now_millis();
@@ -312,7 +312,7 @@ async fn receive_error(State(shared): State<Shared>, extract::Path(id): extract:
 fn complete(shared: &Shared, id: &str, outcome: Outcome) -> StatusCode {
     let at = Instant::now();
     let Some(sender) = shared.lock().pending.remove(id) else { return StatusCode::BAD_REQUEST };
-    // Fails when the deadline has passed and the receiver is gone.
+    // Fails if the deadline has passed and the receiver is gone.
     let _ = sender.send((at, outcome));
     StatusCode::ACCEPTED
 }

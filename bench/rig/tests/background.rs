@@ -1,4 +1,4 @@
-//! Runs the release binaries of the functions between the table's stream and the receivers of webhooks, as Lambda does.
+//! Runs the release binaries of the functions between the table's stream and webhook receivers, as Lambda does.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -13,11 +13,11 @@ use std::time::Duration;
 const FANOUT_TIMEOUT: Duration = Duration::from_secs(60);
 const DELIVER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Events in the shapes that AWS documents, of a tenant that no table has.
+/// Events in the format that AWS documents, from a tenant that doesn't exist.
 const STREAM_SAMPLE: &str = include_str!("../../../events/background/fanout.json");
 const QUEUE_SAMPLE: &str = include_str!("../../../events/background/deliver.json");
 
-/// A table, a queue, and the variables by which functions find the queue and the key that encrypts secrets.
+/// A table, a queue, and the variables that tell functions the queue and the key that encrypts secrets.
 struct Setup {
     environment: Environment,
     sqs: FakeSqs,
@@ -54,7 +54,7 @@ impl Setup {
         serde_json::from_str::<Value>(response["body"].as_str().unwrap()).unwrap()["data"].take()
     }
 
-    /// All events of this type, as the stream has them.
+    /// All events of this type, in the stream's format.
     async fn stream(&self, event_type: &str) -> Value {
         let sample: Value = serde_json::from_str(STREAM_SAMPLE).unwrap();
         let wire = |value: &AttributeValue| match value {
@@ -108,7 +108,7 @@ async fn the_sample_events_of_stream_and_queue_are_handled() {
         assert_eq!(invoke(&deliver, &serde_json::from_str(QUEUE_SAMPLE).unwrap(), DELIVER_TIMEOUT).await, handled);
     }
     assert!(fanout.is_running() && deliver.is_running());
-    // Nobody wants the event, and the webhook of the message doesn't exist.
+    // No webhook wants the event, and the message's webhook doesn't exist.
     assert_eq!(setup.sqs.take_requests().len(), 0);
 }
 
@@ -131,7 +131,7 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     assert_eq!(entries[0]["MessageGroupId"].as_str().unwrap().len(), 22);
     let body = entries[0]["MessageBody"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(body).unwrap()["webhook_ids"], json!([id]));
-    // The receiver does not exist, so the message waits in the queue of retries, where it is not in flight.
+    // The receiver doesn't exist, so the message waits in the retry queue, where it is not in flight.
     let deliver = setup.start("deliver").await;
     let handled = invoke(&deliver, &batch(&[body]), DELIVER_TIMEOUT).await;
     assert_eq!(handled, json!({"batchItemFailures": []}));
@@ -141,7 +141,7 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     let body = retry["Entries"][0]["MessageBody"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(body).unwrap()["webhook_id"], id);
     assert!((5..=6).contains(&retry["Entries"][0]["DelaySeconds"].as_u64().unwrap()), "{retry}");
-    // From there, it is sent with the delay that is left.
+    // From there, it is sent again with the remaining delay.
     let mut from_retries = batch(&[body]);
     from_retries["Records"][0]["eventSourceARN"] = json!("arn:aws:sqs:us-east-1:123456789012:retries");
     assert_eq!(invoke(&deliver, &from_retries, DELIVER_TIMEOUT).await, json!({"batchItemFailures": []}));
@@ -152,7 +152,7 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     let deliveries = setup.send(&webhooks, "GET", &format!("/v1/webhooks/{id}/deliveries"), Value::Null).await;
     assert_eq!((deliveries.as_array().unwrap().len(), &deliveries[0]["status"]), (1, &json!("pending")));
     assert!(deliveries[0]["attempts"][0]["error"].is_string(), "{deliveries}");
-    // Ids are in the log, and neither addresses nor secrets.
+    // The log contains IDs, but no addresses or secrets.
     for function in [&webhooks, &fanout, &deliver] {
         let log = serde_json::to_string(&function.log().unwrap()).unwrap();
         assert!(!log.contains("receiver.example.com") && !log.contains("hidden") && !log.contains(secret), "{log}");
@@ -174,12 +174,12 @@ async fn what_can_not_be_sent_or_read_is_reported_and_nothing_else() {
     assert_eq!(failed, json!({"batchItemFailures": [{"itemIdentifier": first}]}));
     setup.sqs.set_down(false);
     assert_eq!(invoke(&fanout, &event, FANOUT_TIMEOUT).await, json!({"batchItemFailures": []}));
-    // A record that can't be read would block its shard: it is skipped, with a line in the log that an alarm counts.
+    // A record that can't be read would block its shard, so it is skipped, with a log line that an alarm counts.
     let mut damaged = event.clone();
     damaged["Records"][0]["dynamodb"]["NewImage"]["entry"] = json!({"S": "{"});
     assert_eq!(invoke(&fanout, &damaged, FANOUT_TIMEOUT).await, json!({"batchItemFailures": []}));
     assert!(fanout.log().unwrap().iter().any(|line| line["metric"] == "unreadable_events"));
-    // A message that can't be read ends among the dead letters. The others of its batch are handled.
+    // A message that can't be read ends in the dead-letter queue. The rest of its batch is handled.
     let sample: Value = serde_json::from_str(QUEUE_SAMPLE).unwrap();
     let bodies = ["{", sample["Records"][0]["body"].as_str().unwrap()];
     let failed = invoke(&deliver, &batch(&bodies), DELIVER_TIMEOUT).await;
@@ -196,9 +196,9 @@ async fn a_misconfigured_function_names_the_variable_to_set() {
     let (other_queue, address) = (("DELIVERY_QUEUE_URL", "deliveries"), ("AWS_ENDPOINT_URL_SQS", "127.0.0.1:9324"));
     for (function, variables, expected) in [
         ("fanout", vec![], "set DELIVERY_QUEUE_URL"),
-        ("fanout", vec![other_queue], "DELIVERY_QUEUE_URL must begin with http:// or https://"),
+        ("fanout", vec![other_queue], "DELIVERY_QUEUE_URL must start with http:// or https://"),
         ("fanout", vec![queue], "set RETRY_QUEUE_URL"),
-        ("fanout", vec![queue, address], "AWS_ENDPOINT_URL_SQS must begin with http:// or https://"),
+        ("fanout", vec![queue, address], "AWS_ENDPOINT_URL_SQS must start with http:// or https://"),
         ("deliver", vec![key], "set DELIVERY_QUEUE_URL"),
         ("deliver", vec![key, queue], "set RETRY_QUEUE_URL"),
         ("deliver", vec![queue, retries], "RECEIPT_KMS_KEY_ID"),

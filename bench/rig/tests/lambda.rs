@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// The timeout of the function that writes snapshots, in the template.
+/// Timeout of the function that writes snapshots, from the template.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(840);
 
 fn header<'a>(response: &'a Value, name: &str) -> &'a str {
@@ -171,7 +171,7 @@ async fn every_request_that_the_gateway_forwards_gets_a_response() {
         let mut event = plain.clone();
         event["rawQueryString"] = json!(format!("q=a{letter}b"));
         let response = users.runtime_api.invoke(&event.to_string(), TIMEOUT).await.unwrap().response;
-        // `%b` is not a valid percent-encoding, `b` is not a known parameter, and `q` must not have control characters.
+        // `%b` is not a valid percent-encoding, `b` is not a known parameter, and `q` must not contain control characters.
         let expected = match letter {
             '%' => 400,
             '&' | '\u{7f}' => 422,
@@ -205,7 +205,7 @@ async fn a_misconfigured_function_names_the_variable_to_set() {
         ("AWS_ACCESS_KEY_ID", "", "set AWS_ACCESS_KEY_ID"),
         ("AWS_CA_BUNDLE", "/nowhere", "can't read the certificates in /nowhere"),
         ("AWS_CA_BUNDLE", "/dev/null", "there is no certificate in /dev/null"),
-        ("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000", "AWS_ENDPOINT_URL_DYNAMODB must begin with http:// or https://"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000", "AWS_ENDPOINT_URL_DYNAMODB must start with http:// or https://"),
         ("RECEIPT_KEY_FILE", "/nowhere/key", "/nowhere"),
         ("PUBLIC_URL", "api.example.com", "PUBLIC_URL must be http:// or https:// and a host"),
     ] {
@@ -244,7 +244,7 @@ async fn sigterm_loses_no_acknowledged_write_and_leaves_none_half_done() {
         // Lambda sends SIGTERM only between requests; here it also arrives during one.
         let _ = tokio::time::timeout(delay, assets.runtime_api.invoke(&create, TIMEOUT)).await;
         assets.terminate().await.unwrap();
-        // Gives writes that are in flight time to reach the table.
+        // Gives writes in flight time to reach the table.
         tokio::time::sleep(Duration::from_millis(200)).await;
         let (assets, creations) = assets_and_creations(&environment).await;
         assert_eq!(assets, creations, "an asset without its event, or an event without its asset");

@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The minimal function that others are compared with.
+/// The minimal function that the others are compared with.
 const BASELINE: &str = "hello";
-/// Each function, with a path of its routes that reads the table, if there is one that needs no signing link.
+/// Each function with one of its paths: a path that reads the table, if there is one without a signing link.
 pub const FUNCTIONS: [(&str, &str); 7] = [
     ("assets", "/v1/assets/ASSET"),
     ("processes", "/v1/processes"),
@@ -51,7 +51,7 @@ struct Figures {
     zipped_size: u64,
 }
 
-/// The binaries take turns, so that other load on the machine affects all of them alike.
+/// Alternates the binaries, so that other load on the machine affects all of them equally.
 pub async fn run(options: Options) -> Result<()> {
     let environment = Environment::start().await?;
     let functions: Vec<(&str, &str)> = std::iter::once((BASELINE, "/")).chain(FUNCTIONS).collect();
@@ -78,7 +78,7 @@ pub async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Sends the first and the warm requests to a function that has just started.
+/// Sends the first request and the warm requests to a function that has just started.
 async fn measure(function: Function, event: &str, warm: usize, figures: &mut Figures) -> Result<()> {
     figures.init.push(millis(function.init));
     let init_cpu = function.cpu_time()?;
@@ -93,11 +93,11 @@ async fn measure(function: Function, event: &str, warm: usize, figures: &mut Fig
         figures.warm.push(millis(function.runtime_api.invoke(event, TIMEOUT).await?.duration));
     }
     figures.memory.push(function.peak_memory_bytes()? as f64 / f64::from(1 << 20));
-    // Waits for the end, so that it doesn't slow down the next function's start.
+    // Waits until it has ended, so that it doesn't slow down the next function's start.
     function.kill().await
 }
 
-/// In bytes, plain and compressed. Gzip and zip compress alike.
+/// Sizes in bytes, plain and compressed. gzip and zip compress equally well.
 fn sizes(binary: &Path) -> Result<(u64, u64)> {
     let size = std::fs::metadata(binary).with_context(|| format!("{} not found", binary.display()))?.len();
     let zipped = Command::new("gzip").arg("-9c").arg(binary).stdout(Stdio::piped()).output()?;
@@ -118,7 +118,7 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// A line for each function.
+/// Prints a line for each function.
 fn print_report(functions: &[(&str, &str)], figures: &[Figures], starts: usize) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(

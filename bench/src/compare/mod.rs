@@ -1,6 +1,6 @@
-//! Compares two builds of a function, or of the dev server: what did a change cost? Both run at the same time and take turns, so
-//! that other load on the machine affects both alike, and each round starts both anew. From the processor time, it estimates what
-//! requests take and cost on Lambda, by the function's memory.
+//! Compares two builds of a function, or of the dev server, to see what a change costs. Both run at the same time and take turns,
+//! so that other load on the machine affects both equally, and each round restarts both. From the CPU time, it estimates how long
+//! requests take on Lambda, and what they cost, by the function's memory.
 
 use crate::coldstart::FUNCTIONS;
 use crate::service::ServerProcess;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const ASSETS: &str = "assets";
 const ROWS: usize = 50;
 const PAGE: &str = "page of 20";
-/// Lists read the events of the last 12 s again. Without this pause, a page would be measured with those of the imports before.
+/// Lists reread the events of the last 12 s. Without this pause, a page would be measured with the events of earlier imports.
 const QUIET: Duration = Duration::from_secs(13);
 
 #[derive(clap::Args)]
@@ -30,10 +30,10 @@ pub struct Options {
     /// The binary to compare with.
     #[arg(value_name = "OLD")]
     old: PathBuf,
-    /// The binary that has changed. Both have the name of a function, or of the dev server.
+    /// The changed binary. Both have the name of a function, or of the dev server.
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// Number of rounds. In each, both binaries are started anew.
+    /// Number of rounds. Each round restarts both binaries.
     #[arg(long, default_value_t = 10, value_name = "N")]
     rounds: usize,
     /// Number of requests of each kind per round.
@@ -52,9 +52,9 @@ struct Kind {
     content_type: &'static str,
     /// `NUMBER` stands for the number of the request in its round.
     body: Option<String>,
-    /// The weight of one request: the rows of an import.
+    /// Weight of a request: the number of rows for an import, otherwise 1.
     weight: usize,
-    /// Of the table, one after another; tests count them. For a row of an import, its share.
+    /// Consecutive round trips to the table, which tests count. For a row of an import, its share.
     round_trips: f64,
 }
 
@@ -100,7 +100,7 @@ pub async fn run(options: &Options) -> Result<()> {
     let environment = Environment::start().await?;
     let mut figures = Figures::default();
     for number in 0..options.rounds {
-        // The second one finds warmer caches.
+        // Alternates the order, because the second build finds warmer caches.
         let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
         round(options, &kinds, &environment, order, &mut figures).await?;
     }
@@ -112,7 +112,7 @@ pub async fn run(options: &Options) -> Result<()> {
         let Kind { label, round_trips, weight, .. } = *kind;
         Some(Work { label, cpu_ms: figures.median(&kind.cpu_label(), 1)?, round_trips, weight })
     };
-    // Of other functions, nobody counts the round trips here, and the dev server's processor time is also the engine's.
+    // For other functions, the round trips are unknown here, and the dev server's CPU time includes the engine's.
     if name == ASSETS { print(&kinds.iter().filter_map(work).collect::<Vec<_>>()) } else { Ok(()) }
 }
 
@@ -168,21 +168,21 @@ const SIZES_MB: [f64; 3] = [512.0, 1024.0, 1769.0];
 const ONE_CPU_MB: f64 = 1769.0;
 /// Assumed for DynamoDB in the same region.
 const ROUND_TRIP_MS: f64 = 4.0;
-/// As in docs/costs.md.
+/// Same as in docs/costs.md.
 const PER_MILLION_REQUESTS: f64 = 0.20;
 const PER_GB_SECOND: f64 = 0.000_016_666_7;
 
-/// A kind of request, or the row of an import.
+/// A kind of request, or a row of an import.
 struct Work {
     label: &'static str,
     cpu_ms: f64,
     round_trips: f64,
-    /// The number of rows in a request.
+    /// Number of rows in a request.
     weight: usize,
 }
 
 impl Work {
-    /// The milliseconds that it takes, and the dollars of a million, with this memory.
+    /// Milliseconds per request, and dollars per million requests, with this memory.
     fn on_lambda(&self, size_mb: f64) -> (f64, f64) {
         let ms = self.cpu_ms * ONE_CPU_MB / size_mb + self.round_trips * ROUND_TRIP_MS;
         (ms, PER_MILLION_REQUESTS / self.weight as f64 + ms * 1000.0 * size_mb / 1024.0 * PER_GB_SECOND)
@@ -191,7 +191,7 @@ impl Work {
 
 fn print(rows: &[Work]) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "\nNEW on Lambda, with {ROUND_TRIP_MS} ms per round trip: milliseconds, and dollars of a million (x86_64)")?;
+    writeln!(out, "\nNEW on Lambda, with {ROUND_TRIP_MS} ms per round trip: milliseconds, and dollars per million (x86_64)")?;
     writeln!(out, "{:<20}{}", "", SIZES_MB.map(|size| format!("{:>18}", format!("{size} MB"))).concat())?;
     for work in rows {
         let columns = SIZES_MB.map(|size| {
@@ -242,7 +242,7 @@ fn ratios(old: &[f64], new: &[f64]) -> (f64, [f64; 2]) {
     (quantile(&ratios, 0.5), [0.25, 0.75].map(|share| quantile(&ratios, share)))
 }
 
-/// Interpolated between its neighbours.
+/// Interpolates between neighbouring values.
 fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -259,7 +259,7 @@ enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Starts a binary and waits until it can be sent requests.
+    /// Starts a binary and waits until it accepts requests.
     async fn start(binary: &Path, environment: &'a Environment) -> Result<Self> {
         if !binary.ends_with(dev_server::options::NAME) {
             let function = Box::new(environment.start_binary(binary).await?);
@@ -296,7 +296,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Sends a request, which must be successful; returns the time until it was answered.
+    /// Sends a request, which must succeed. Returns the response time.
     async fn send(&self, kind: &Kind, number: usize) -> Result<Duration> {
         let body = kind.body.as_ref().map(|body| body.replace("NUMBER", &number.to_string()));
         let (status, duration) = match self {
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn ratios_are_those_of_the_rounds() {
-        // A round with other load on the machine slows both down.
+        // A round with other load on the machine slows down both.
         let (ratio, quartiles) = ratios(&[1.0, 10.0, 2.0, 4.0, 8.0], &[2.0, 20.0, 2.0, 6.0, 16.0]);
         assert_eq!((ratio, quartiles), (2.0, [1.5, 2.0]));
         assert_eq!(quantile(&[1.0, 2.0], 0.5), 1.5);

@@ -18,11 +18,11 @@ use std::ops::Range;
 
 /// Number of models: large enough that all assets of a page have different ones.
 const MODEL_COUNT: usize = 100;
-/// Most items in a BatchWriteItem request.
+/// Maximum number of items in a BatchWriteItem request.
 const BATCH_SIZE: usize = 25;
-/// Assets in the table if the others are only in the index.
+/// Number of assets in the table if the others are only in the index.
 const NEWEST: usize = 100;
-/// Number of batches that are written concurrently.
+/// Number of batches to write concurrently.
 const CONCURRENT_BATCHES: usize = 4;
 const STATUSES: [&str; 6] = ["in_stock", "preparing", "in_use", "in_service", "returned", "scrapped"];
 const SITES: [&str; 4] = ["Berlin", "Hamburg", "Paris", "Vienna"];
@@ -30,14 +30,14 @@ const SYSTEMS: [Option<&str>; 5] = [Some("Windows 11"), Some("Windows 10"), Some
 
 pub struct Generator {
     keys: Keys,
-    /// The creation of the first asset. The others follow each second.
+    /// Creation time of the first asset. The others follow, one per second.
     first: Timestamp,
     models: Vec<ModelId>,
     sample: Item,
 }
 
 impl Generator {
-    /// Creates the catalog and the first asset of `count`, the newest of which is an hour old.
+    /// Creates the catalog and the first of `count` assets. The newest one is an hour old.
     async fn new(service: &Service, count: usize) -> Result<Self> {
         let (models, sample) = catalog(service).await?;
         let first = service.store.now().plus(TimeDelta::hours(-1)).plus(TimeDelta::seconds(-i64::try_from(count)?));
@@ -52,7 +52,7 @@ impl Generator {
         AssetId::new(at, bytes)
     }
 
-    /// Always the same item for the same number.
+    /// Returns the same item for the same number.
     fn asset(&self, n: usize) -> Item {
         let id = self.asset_id(n);
         let at = id.timestamp().to_string();
@@ -84,17 +84,17 @@ fn model_name(n: usize) -> String {
     format!("Latitude {n:03}")
 }
 
-/// One of 1,000.
+/// One of 1,000 locations.
 fn place(n: usize) -> String {
     format!("{} / {} / {}", SITES[n % SITES.len()], n / 4 % 10, n / 40 % 25)
 }
 
-/// A day of the five years from this one.
+/// A day in the five years from this one on.
 fn day(year: usize, n: usize) -> String {
     format!("{}-{:02}-{:02}", year + n % 5, n / 5 % 12 + 1, n / 60 % 28 + 1)
 }
 
-/// Two with few values, one of which an asset in five lacks, a date, a number, and one that differs in each asset.
+/// Two fields with few values, one of which every fifth asset lacks, a date, a number, and a field that is unique per asset.
 fn custom_fields(n: usize) -> Map<String, Value> {
     let fields = [
         ("cost_center", json!((4_700 + n % 60).to_string())),

@@ -29,14 +29,14 @@ use tower::ServiceExt;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Numbers of assets to measure with, one tenant each. Without any, and without --generated, 1000 and 100000.
+    /// Numbers of assets to measure, in one tenant each. Default without --generated: 1000 and 100000.
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     sizes: Vec<usize>,
-    /// Measure tenants with this many assets, of which only the newest are in the table. The others are generated when they are
-    /// read: a million takes minutes instead of hours, and about 4 GB of memory.
+    /// Measure tenants with this many assets, of which only the newest are in the table. The others are generated when read: a
+    /// million takes minutes instead of hours, and about 4 GB of memory.
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     generated: Vec<usize>,
-    /// Bucket for the snapshots, with S3's API, as .ci/aws/snapshots starts one. Without it, they are in a folder.
+    /// Bucket for the snapshots, with S3's API, such as .ci/aws/snapshots starts. Default: a folder.
     #[arg(long, env = "SNAPSHOTS_TEST_URL", value_name = "URL")]
     snapshots_url: Option<String>,
     /// Number of requests per warm list.
@@ -47,7 +47,7 @@ pub struct Options {
     json: Option<PathBuf>,
 }
 
-/// Instances that start at once.
+/// Number of instances that start at once.
 const INSTANCES: usize = 13;
 /// Reading every row of the GSI with no list index in memory: the baseline.
 const FULL_QUERY: &str = "full index query";
@@ -62,11 +62,11 @@ const COLD_WITHOUT_FIELDS: &str = "first list, without custom fields";
 struct Scenario {
     name: &'static str,
     path: String,
-    /// The least and the most assets that it may find.
+    /// Minimum and maximum number of assets that it should find.
     totals: (u64, u64),
-    /// The most milliseconds of processor time with a million assets.
+    /// Maximum CPU time in milliseconds with a million assets.
     goal_ms: Option<f64>,
-    /// It takes longer, the more assets there are.
+    /// Whether it takes longer with more assets.
     grows: bool,
 }
 
@@ -139,7 +139,7 @@ fn scenarios(size: usize) -> Vec<Scenario> {
     ]
 }
 
-/// Fails if a list took more round trips or read units than it may.
+/// Fails if a list took more round trips or read units than allowed.
 pub async fn run(options: Options) -> Result<()> {
     let mut report = Report::default();
     report.print_header()?;
@@ -171,7 +171,7 @@ async fn measure(report: &mut Report, size: usize, options: &Options) -> Result<
     let folder = tempfile::tempdir()?;
     let service = Service::start(Some(snapshot_store(options.snapshots_url.as_deref(), folder.path())?)).await?;
     fill::fill(&service, size).await?;
-    // Lists read the events of the last seconds again; those of the catalog, which is new, must not count.
+    // Lists reread the events of the last seconds. The events of the new catalog must not count.
     service.advance_clock(120_000);
     let cold_count = (200_000 / size).clamp(2, 20);
 
@@ -190,7 +190,7 @@ async fn measure(report: &mut Report, size: usize, options: &Options) -> Result<
     measure_warm(report, &service, size, sample_count, &baseline).await
 }
 
-/// Returns the samples of cold lists, which stand in for a missing baseline.
+/// Returns the samples of cold lists, which replace a missing baseline.
 async fn measure_snapshot(
     report: &mut Report,
     service: &Service,
@@ -201,7 +201,7 @@ async fn measure_snapshot(
     let cold = cold_lists(service, size, count).await?;
     let baseline = baseline.unwrap_or(&cold);
     report.add(Measurement::new(size, COLD_SNAPSHOT, &cold, baseline, Some(&service.store)))?;
-    // Custom fields take more than the tenth that is missing.
+    // Custom fields need more than the missing tenth.
     let store = service.store.clone().with_list_index_bytes(service.store.list_index_bytes() / 10 * 9);
     let list = async || {
         let page = PageRequest { number: 1, limit: 20 };
@@ -224,11 +224,11 @@ async fn measure_warm(report: &mut Report, service: &Service, size: usize, count
     Ok(())
 }
 
-/// Measures lists with an index from a snapshot that is written from generated rows.
+/// Measures lists with an index from a snapshot written from generated rows.
 async fn measure_generated(report: &mut Report, size: usize, options: &Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let service = Service::start(Some(snapshot_store(options.snapshots_url.as_deref(), folder.path())?)).await?;
-    // The sample that the generator copies is an asset as well: its event puts it on the list.
+    // The sample that the generator copies is an asset too: its event puts it on the list.
     let generator = fill::fill_newest(&service, size - 1).await?;
     service.generated_index.set(generator, size - 1)?;
     service.advance_clock(120_000);
@@ -241,9 +241,9 @@ async fn measure_generated(report: &mut Report, size: usize, options: &Options) 
 struct Samples {
     /// In ascending order.
     durations: Vec<Duration>,
-    /// Processor times without the engine's, in ascending order.
+    /// CPU times without the engine's, in ascending order.
     cpu_times: Vec<Duration>,
-    /// The most round trips and read units of any sample.
+    /// Maximum round trips and read units of any sample.
     max_cost: Cost,
 }
 
@@ -275,7 +275,7 @@ async fn sample_after(
     Ok(samples)
 }
 
-/// Reads every row of the GSI, page by page, without using them: the cheapest form of a list without list index.
+/// Reads every row of the GSI, page by page, without using them: the cheapest possible list without a list index.
 async fn query_full_index(service: &Service, size: usize) -> Result<()> {
     let query = service.dynamo.query().table_name(TABLE).index_name(LIST_INDEX);
     let mut pages = query
@@ -294,7 +294,7 @@ async fn query_full_index(service: &Service, size: usize) -> Result<()> {
 
 const MILLION: usize = 1_000_000;
 const MAX_BYTES_PER_ASSET: f64 = 500.0;
-/// So that 2,000,000 fit into the third of 1,769 MB that list indexes have (template.yaml).
+/// Allows for 2,000,000 assets in the third of 1,769 MB that list indexes have (template.yaml).
 const MAX_BYTES_WITHOUT_FIELDS: f64 = 309.0;
 
 #[derive(Serialize)]
@@ -305,9 +305,9 @@ struct Measurement {
     read_units: f64,
     p50_ms: f64,
     p99_ms: f64,
-    /// The speed in relation to the full index query.
+    /// Speed relative to the full index query.
     ratio: f64,
-    /// Processor time without the engine's.
+    /// CPU time without the engine's.
     cpu_p50_ms: f64,
     cpu_max_ms: f64,
     /// Memory of the list index.
@@ -315,7 +315,7 @@ struct Measurement {
 }
 
 impl Measurement {
-    /// Summarizes samples; `baseline` are those of the full index query. `store` has nothing but the list index in memory.
+    /// Summarizes samples. `baseline` has the samples of the full index query. `store` has nothing but the list index in memory.
     fn new(assets: usize, scenario: &'static str, samples: &Samples, baseline: &Samples, store: Option<&Store>) -> Self {
         let (p50_ms, baseline_ms) = (quantile_ms(&samples.durations, 0.5), quantile_ms(&baseline.durations, 0.5));
         Self {
@@ -346,7 +346,7 @@ fn quantile_ms(sorted: &[Duration], quantile: f64) -> f64 {
 #[derive(Default)]
 struct Report {
     measurements: Vec<Measurement>,
-    /// By the number of assets: the time of the last answer of several instances that start at once.
+    /// By number of assets: time until the last of several instances that start at once has answered.
     many_at_once: Vec<(usize, Duration)>,
 }
 
@@ -373,12 +373,12 @@ impl Report {
         Ok(())
     }
 
-    /// `last` is the time of the last answer of instances that started at once.
+    /// `last` is the time until the last of the instances that started at once has answered.
     fn add_many_at_once(&mut self, assets: usize, last: Duration) {
         self.many_at_once.push((assets, last));
     }
 
-    /// Prints each goal and whether it was met. Goals that depend on the machine's speed are required only with a million assets.
+    /// Prints each goal and whether it was met. Goals that depend on the machine's speed are only required with a million assets.
     fn check_goals(&self) -> Result<()> {
         let mut out = std::io::stdout().lock();
         let mut missed = 0;
@@ -395,7 +395,7 @@ impl Report {
             trips <= 2.0 && units <= 30.0,
             true,
         )?;
-        // With few assets, most of it is not theirs.
+        // With few assets, most of the memory is not theirs.
         for row in self.measurements.iter().filter(|row| row.assets >= 100_000) {
             let Measurement { assets, scenario, bytes_per_asset: Some(bytes), .. } = row else { continue };
             let limit = if *scenario == COLD_WITHOUT_FIELDS { MAX_BYTES_WITHOUT_FIELDS } else { MAX_BYTES_PER_ASSET };
@@ -413,7 +413,7 @@ impl Report {
                 false,
             )?;
         }
-        // Time is judged only with a million assets, which nobody measures incidentally.
+        // Times are only judged with a million assets, which are never measured by accident.
         for (assets, max_units, max_ms, is_judged) in [(100_000, 100.0, 300.0, false), (MILLION, 100.0, 500.0, true)] {
             let mut rows = self.measurements.iter().filter(|row| row.assets == assets);
             if let Some(cold) = rows.find(|row| row.scenario == COLD_SNAPSHOT) {
@@ -482,8 +482,8 @@ async fn cold_lists(service: &Service, size: usize, count: usize) -> Result<Samp
     sample_after(service, count, forget, async || page.request(service).await).await
 }
 
-/// Starts instances at once, at a table that allows 3,000 read units per second. Returns the time until the last one has listed,
-/// with all retries.
+/// Starts instances at once, on a table that allows 3,000 read units per second. Returns the time until the last one has
+/// answered, including all retries.
 async fn many_at_once(service: &Service) -> Result<Duration> {
     let start = Instant::now();
     service.read_limit.set(true);

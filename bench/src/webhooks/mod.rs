@@ -1,6 +1,6 @@
-//! Delivers events to five receivers, three of which are dead, slow or fail for a while: how long the healthy ones wait, and
-//! whether events are lost. The service runs in this process, with the functions `fanout` and `deliver` on the embedded engine's
-//! stream and the dev server's queue; `deliver` has its own thread, whose processor time is that of deliveries alone.
+//! Delivers events to five receivers, three of which are dead, slow or failing for a while: how long do the healthy ones wait,
+//! and are events lost? The service runs in this process, with the functions `fanout` and `deliver` on the embedded engine's
+//! stream and the dev server's queue; `deliver` has a separate thread, so that its CPU time is known.
 
 use crate::service::ApiClient;
 use crate::statistics::{millis, percentile};
@@ -36,12 +36,12 @@ use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
-/// The receivers. As many fail as are healthy and one more.
+/// The receivers: two are healthy, three fail.
 const BEHAVIOURS: [Behaviour; 5] = [Behaviour::Healthy, Behaviour::Healthy, Behaviour::Dead, Behaviour::Slow, Behaviour::Failing];
-/// The time without arrivals after which missing events count as lost: longer than the wait of any attempt that is left when all
-/// receivers have recovered.
+/// Time without arrivals after which missing events count as lost: longer than any remaining wait once all receivers have
+/// recovered.
 const MAX_STANDSTILL: Duration = Duration::from_secs(600);
-/// For the 99th percentile of a healthy receiver.
+/// Maximum 99th percentile of a healthy receiver.
 const MAX_LATENCY: Duration = Duration::from_secs(3);
 
 #[derive(clap::Args)]
@@ -52,10 +52,10 @@ pub struct Options {
     /// Number of events per second.
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
-    /// Divide the pauses between the attempts of a delivery by this, so that the end comes sooner.
+    /// Divide the pauses between delivery attempts by this, to finish sooner.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     hurry: u16,
-    /// Print what was measured, and don't judge latencies: on a busy machine they mean nothing.
+    /// Print the measurements without judging latencies, which mean nothing on a busy machine.
     #[arg(long)]
     report: bool,
 }
@@ -70,7 +70,7 @@ struct Setup {
     _engine: Engine,
 }
 
-/// Fails if a receiver misses an event in the end, or a healthy one waits too long.
+/// Fails if a receiver misses an event, or if a healthy one waits too long.
 pub async fn run(options: Options) -> Result<()> {
     let setup = set_up(&options).await?;
     let started = Instant::now();
@@ -83,7 +83,7 @@ pub async fn run(options: Options) -> Result<()> {
     for receiver in &setup.receivers {
         receiver.recover().await?;
     }
-    // No replay: what failed must arrive by the attempts that are left.
+    // No replay: failed deliveries must arrive with their remaining retries.
     let started = Instant::now();
     wait_for_all(&setup.receivers, &records).await;
     print_end(&setup.receivers, &records, started.elapsed(), setup.queue.len())?;
@@ -131,11 +131,11 @@ async fn send(client: &ApiClient, method: &str, path: &str, body: &Value) -> Res
     Ok(response)
 }
 
-/// At the rate of the options. Returns the IDs.
+/// Creates assets at the rate of the options. Returns their IDs.
 async fn create_assets(client: &ApiClient, options: &Options) -> Result<Vec<String>> {
     let mut records = Vec::new();
     let mut ticks = interval(Duration::from_secs(1) / options.rate);
-    // Requests that the machine can't send in time are left out, not made up for: bursts are another test.
+    // If the machine is too slow, later requests keep the interval instead of catching up: bursts are another test.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for n in 0..options.events {
         ticks.tick().await;
@@ -145,13 +145,13 @@ async fn create_assets(client: &ApiClient, options: &Options) -> Result<Vec<Stri
     Ok(records)
 }
 
-/// Until they have everything, or nothing more comes.
+/// Waits until they have everything, or nothing more arrives.
 async fn wait_for_healthy(receivers: &[Receiver], records: &[String]) {
     let healthy: Vec<&Receiver> = receivers.iter().filter(|receiver| receiver.behaviour == Behaviour::Healthy).collect();
     wait_for(&healthy, records).await;
 }
 
-/// Until they have everything, or nothing more comes.
+/// Waits until they have everything, or nothing more arrives.
 async fn wait_for_all(receivers: &[Receiver], records: &[String]) {
     wait_for(&receivers.iter().collect::<Vec<_>>(), records).await;
 }
@@ -170,7 +170,7 @@ async fn wait_for(receivers: &[&Receiver], records: &[String]) {
 
 type Invocation = ((Message, bool), oneshot::Sender<bool>);
 
-/// Dropping it ends the thread.
+/// The thread of the function `deliver`. Dropping it ends the thread.
 struct DeliverThread {
     invocations: mpsc::UnboundedSender<Invocation>,
     used: Arc<Mutex<Used>>,
@@ -183,7 +183,7 @@ struct Used {
 }
 
 impl DeliverThread {
-    /// The function's connections must not be used by another thread.
+    /// No other thread may use the function's connections.
     fn start(deliver: Deliver) -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (invocations, mut received) = mpsc::unbounded_channel::<Invocation>();
@@ -198,7 +198,7 @@ impl DeliverThread {
                         let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
                         *used = Used { messages: used.messages + 1, cpu_time: cpu_time() };
                         drop(used);
-                        // Nobody waits any more when the benchmark ends.
+                        // When the benchmark ends, nobody waits for it any more.
                         let _ = respond.send(is_done);
                     });
                 }
@@ -207,37 +207,37 @@ impl DeliverThread {
         Ok(Self { invocations, used })
     }
 
-    /// Of each message so far: first attempts and repeated ones.
+    /// CPU time per message so far, including retries.
     fn cpu_time_per_message(&self) -> Duration {
         let Used { messages, cpu_time } = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
         cpu_time / u32::try_from(messages).unwrap_or(u32::MAX).max(1)
     }
 
-    /// Hands messages to the thread.
+    /// Passes messages to the thread.
     fn handler(&self) -> Arc<Handler> {
         let invocations = self.invocations.clone();
         Arc::new(move |message, is_retry| {
             let (respond, response) = oneshot::channel();
             let _ = invocations.send(((message, is_retry), respond));
-            // After a panic, the message comes back.
+            // After a panic, the message is redelivered.
             Box::pin(async move { response.await.unwrap_or_default() })
         })
     }
 }
 
-/// The time that a slow receiver takes to respond.
+/// Response time of a slow receiver.
 const SLOW: Duration = Duration::from_secs(10);
 
 /// The behaviour of a receiver until it recovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Behaviour {
-    /// It responds at once, always.
+    /// Always responds at once.
     Healthy,
-    /// Nothing listens at its port.
+    /// Nothing listens on its port.
     Dead,
-    /// It responds after 10 seconds.
+    /// Responds after 10 seconds.
     Slow,
-    /// It responds with 500 to every second request, at random.
+    /// Responds with 500 to half of the requests, at random.
     Failing,
 }
 
@@ -259,7 +259,7 @@ struct Accepted {
     count: u64,
 }
 
-/// A receiver with its own address.
+/// A receiver with a separate address.
 struct Receiver {
     behaviour: Behaviour,
     address: SocketAddr,
@@ -326,7 +326,7 @@ impl Receiver {
         self.state.accepted().len()
     }
 
-    /// Accepted deliveries beyond the first of each event.
+    /// Number of accepted deliveries beyond the first of each event.
     fn repetitions(&self) -> u64 {
         self.state.accepted().values().map(|accepted| accepted.count - 1).sum()
     }
@@ -335,7 +335,7 @@ impl Receiver {
         self.state.refused.load(Ordering::Relaxed)
     }
 
-    /// The number of records without an accepted delivery.
+    /// Number of records without an accepted delivery.
     fn missing(&self, records: &[String]) -> usize {
         let accepted = self.state.accepted();
         records.iter().filter(|record| !accepted.contains_key(*record)).count()
@@ -377,11 +377,11 @@ async fn receive(State(state): State<Arc<ReceiverState>>, headers: HeaderMap, bo
     StatusCode::NO_CONTENT
 }
 
-/// The measurements while three receivers failed.
+/// The measurements while three receivers fail.
 struct Report {
     events: usize,
     created_in: Duration,
-    /// Messages that were not finished.
+    /// Unfinished messages.
     queued: usize,
     receivers: Vec<Row>,
 }
@@ -409,7 +409,7 @@ impl Report {
         Self { events: records.len(), created_in, queued, receivers }
     }
 
-    /// The longest 99th percentile of the healthy receivers.
+    /// The highest 99th percentile of the healthy receivers.
     fn slowest_healthy(&self) -> Duration {
         let healthy = self.receivers.iter().filter(|row| row.behaviour == Behaviour::Healthy);
         healthy.map(|row| row.latencies[1]).max().unwrap_or_default()
@@ -444,7 +444,7 @@ fn print_end(receivers: &[Receiver], records: &[String], took: Duration, queued:
     Ok(terminal::print(&text)?)
 }
 
-/// Of the function `deliver`, without the engine and the receivers.
+/// Prints the CPU time of the function `deliver`, without the engine and the receivers.
 fn print_cpu_time(per_message: Duration) -> Result<()> {
     Ok(terminal::print(&format!("processor time per attempt: {:.2} ms\n", millis(per_message)))?)
 }

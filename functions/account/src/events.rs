@@ -17,10 +17,10 @@ use utoipa::ToSchema;
 
 const DEFAULT_LIMIT: u32 = 20;
 
-/// The beginning of a part of the feed.
+/// Where to start in the feed.
 #[derive(Debug, Clone, Copy)]
 pub enum Start {
-    /// At the events from now on.
+    /// With the events from now on.
     Now,
     After(EventId),
 }
@@ -41,19 +41,19 @@ impl FromParam for Start {
 pub struct StartText(());
 
 shared::query! {
-    /// Part of the feed.
+    /// Query of the event feed.
     pub struct EventQuery {
-        /// ID of the event to continue after. `now` begins with the changes of about ten seconds before the request, so that
-        /// none is missed. Default: from the first event.
+        /// ID of the event to continue after. `now` starts about ten seconds before the request, so that no change is missed.
+        /// Default: from the first event.
         after: Start as StartText,
         /// Maximum number of events. Default 20, maximum 100.
         limit: Limit as Limit,
-        /// Types of events, separated by commas: exact ones such as `asset.created`, all of a kind, such as `asset.*`, or `*` for
-        /// all.
+        /// Event types, separated by commas: exact types such as `asset.created`, all types of a kind such as `asset.*`, or `*`
+        /// for all.
         types: EventTypes as EventTypes,
         /// Only events about this resource.
         entity_id: EventId as EventId,
-        /// Only changes that this key, user or signing link made.
+        /// Only changes made by this key, user or signing link.
         actor_id: EventId as EventId,
         /// Only events at this time or later.
         since: Timestamp as Timestamp,
@@ -62,7 +62,7 @@ shared::query! {
     }
 }
 
-/// A part of the feed.
+/// Part of the event feed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventFeed {
     /// Changes, oldest first.
@@ -79,14 +79,14 @@ pub struct FeedMeta {
     /// Value of `after` for the next request. Null while the tenant has no events.
     #[schema(required)]
     after: Option<EventId>,
-    /// Whether more events are available now. With a filter, they may not match.
+    /// Whether more events are available now. With a filter, they might not match.
     has_more: bool,
 }
 
 /// List events
 ///
-/// All changes in the tenant, oldest first, about ten seconds after they happen. Send `meta.after` as `after` to
-/// continue: no event is missed, and none comes twice. With a filter, `data` can be empty although `has_more` is true.
+/// All changes in the tenant, oldest first, about ten seconds after they happen. Send `meta.after` as `after` to continue: no
+/// event is missed or repeated. With a filter, `data` can be empty although `has_more` is true.
 #[utoipa::path(get, path = "/events", tag = "events", responses(InputErrors))]
 pub async fn list_events(caller: Caller<EventsRead>, Query(query): Query<EventQuery>) -> Result<Json<EventFeed>, ApiError> {
     let EventQuery { after, limit, types, entity_id, actor_id, since, until } = query;

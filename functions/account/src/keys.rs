@@ -64,7 +64,7 @@ pub async fn create_key(caller: Caller<KeysWrite>, body: JsonBody<NewKey>) -> Re
     let secret = Secret::new(caller.store.store().random()?);
     let own_limit = caller.key.rate_limit_per_minute;
     let rate_limit = body.rate_limit_per_minute.map_or(DEFAULT_RATE_LIMIT.min(own_limit), |limit| limit.0);
-    // Fails if too many keys created one another within this minute.
+    // Fails if this key has too many ancestors that were also created in this minute.
     let first_minute =
         caller.key.limits_of_new_key(now).ok_or_else(|| ApiError::RateLimited(Rate::new(own_limit, None, now).wait))?;
     let key = ApiKey {
@@ -78,7 +78,7 @@ pub async fn create_key(caller: Caller<KeysWrite>, body: JsonBody<NewKey>) -> Re
     let id = key.id;
     let mut unit = UnitOfWork::new(&caller.store, &caller.context);
     let key = unit.create(key)?;
-    // The stored response must not have the secret.
+    // The stored response must not contain the secret.
     unit.commit_with(|| created(KeyView::from(key.clone()), id).to_stored(Vec::new())).await?;
     caller.store.note_assigned(&prefix(id));
     Ok(created(NewKeyView { api_key: expose(&caller, id, secret), record: key.into() }, id))
@@ -96,7 +96,7 @@ fn created<T>(key: T, id: ApiKeyId) -> CreatedSecret<T> {
 
 /// Revoke an API key
 ///
-/// The next request with it is refused. Returns the key as it was.
+/// The key stops working with the next request. Returns its last state.
 #[utoipa::path(delete, path = "/keys/{id}", tag = "keys", responses(ChangeErrors, ChangeConflict))]
 pub async fn delete_key(caller: Caller<KeysWrite>, Path(id): Path<ApiKeyId>) -> Result<Data<KeyView>, ApiError> {
     caller.delete::<ApiKey, _>(id, |_| Ok(())).await
@@ -104,8 +104,8 @@ pub async fn delete_key(caller: Caller<KeysWrite>, Path(id): Path<ApiKeyId>) -> 
 
 /// Rotate an API key
 ///
-/// Gives the key a new secret, which only this response shows. The previous secret stays valid for `grace_seconds`. A
-/// body is optional.
+/// Gives the key a new secret, which only this response shows. The previous secret stays valid for `grace_seconds`. The body is
+/// optional.
 #[utoipa::path(post, path = "/keys/{id}/rotate", tag = "keys", responses(ChangeErrors, RequestConflict))]
 pub async fn rotate_key(
     caller: Caller<KeysWrite>,
@@ -120,7 +120,7 @@ pub async fn rotate_key(
     let rotation = body.parse(&caller)?;
     let key = or_not_found(key)?;
     let caller = caller.verified().await?;
-    // The caller holds the key afterwards.
+    // The caller gets the key with its new secret.
     check_grantable(&caller, &key.value)?;
     if owner.is_some_and(|user| user.value.erased_at.is_some()) {
         let detail = "The key's user was erased, so it can only be revoked.";
@@ -130,20 +130,20 @@ pub async fn rotate_key(
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let secret = Secret::new(caller.store.store().random()?);
     let next = key.value.rotated(secret.hash(), now, now.plus_seconds(grace));
-    // The stored response must not have the secret.
+    // The stored response must not contain the secret.
     let rotated = caller.replace(&key, next, |rotated| Data { data: KeyView::from(rotated) }).await?;
     let api_key = expose(&caller, rotated.value.id, secret);
     Ok(Data { data: NewKeyView { api_key, record: rotated.into() } })
 }
 
-/// An error if `key` is stronger than the caller's own in some respect.
+/// Fails if `key` has more rights than the caller's key.
 fn check_grantable(caller: &VerifiedCaller, key: &ApiKey) -> Result<(), ApiError> {
     Ok(caller.key.rights(&caller.scopes).check_grant(&key.rights(&key.scopes))?)
 }
 
 const READ_ONLY: &[&str] = &["id", "prefix", "api_key", "last_used_at", "created_at", "created_by"];
 
-/// Seconds in which the previous secret stays valid.
+/// How long the previous secret stays valid, in seconds.
 type Grace = BoundedInteger<0, MAX_GRACE_SECONDS>;
 
 shared::body! {
@@ -197,7 +197,7 @@ pub struct KeyView {
     /// User that the key is bound to.
     #[schema(required)]
     user_id: Option<UserId>,
-    /// The key's first 12 characters, to recognize it by.
+    /// First 12 characters of the key, to recognize it.
     prefix: String,
     /// Time of expiry.
     #[schema(required)]
@@ -209,7 +209,7 @@ pub struct KeyView {
     rate_limit_per_minute: u32,
     /// Time of creation.
     created_at: Timestamp,
-    /// Key that created this one. Null if the operator did.
+    /// Key that created this one. Null if created by the operator.
     #[schema(required)]
     created_by: Option<ApiKeyId>,
 }
@@ -218,8 +218,8 @@ pub struct KeyView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ApiKeyWithSecret)]
 pub struct NewKeyView {
-    /// The key, to be sent as `Authorization: Bearer …`. Shown only in this response, and not when the response is
-    /// replayed for an `Idempotency-Key`. Null in a dry run.
+    /// The key, to send as `Authorization: Bearer …`. Only in this response; a replay by `Idempotency-Key` omits it.
+    /// Null in a dry run.
     #[schema(required = false, value_type = Option<String>)]
     api_key: String,
     /// The key without its secret.

@@ -1,4 +1,4 @@
-//! The endpoint that shows the owner of a request's key.
+//! Endpoint for the request's own key, its tenant and its owner.
 
 use serde::Serialize;
 use shared::auth::{Caller, VerifiedCaller};
@@ -14,7 +14,7 @@ use shared::http::openapi::InputErrors;
 use shared::http::responses::Data;
 use utoipa::ToSchema;
 
-/// The API key of a request, its tenant and its owner.
+/// The request's API key, its tenant and its owner.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Me)]
 pub struct MeView {
@@ -22,12 +22,12 @@ pub struct MeView {
     key: OwnKeyView,
     /// The tenant.
     tenant: OwnTenantView,
-    /// The user that the key is bound to. Null for a key of the tenant.
+    /// The user that the key is bound to. Null for a tenant key.
     #[schema(required)]
     user: Option<OwnerView>,
 }
 
-/// The API key of a request.
+/// The request's API key.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OwnApiKey)]
 pub struct OwnKeyView {
@@ -35,12 +35,12 @@ pub struct OwnKeyView {
     id: ApiKeyId,
     /// Name that says what the key is for.
     name: Name,
-    /// The key's first 12 characters.
+    /// First 12 characters of the key.
     prefix: String,
     /// Effective scopes: the key's, limited by its owner's role.
     #[schema(value_type = Vec<Scope>)]
     scopes: Scopes,
-    /// Time of expiry. After a rotation, of this secret.
+    /// Time of expiry. After a rotation, the expiry of the secret in use.
     #[schema(required)]
     expires_at: Option<Timestamp>,
     /// Maximum number of requests per minute.
@@ -57,9 +57,9 @@ pub struct OwnTenantView {
     id: TenantId,
     /// Name of the organization.
     name: Name,
-    /// IANA time zone of pages that people read.
+    /// IANA time zone for pages such as receipts.
     time_zone: TimeZone,
-    /// BCP 47 language tag: how pages that people read write dates.
+    /// BCP 47 language tag for dates on pages such as receipts.
     locale: Locale,
 }
 
@@ -89,7 +89,7 @@ impl MeView {
                 scopes,
                 expires_at: key.expires_at,
                 rate_limit_per_minute: key.rate_limit_per_minute,
-                // A record is created in the millisecond that its ID names.
+                // A record's ID contains its time of creation, in milliseconds.
                 created_at: key.id.timestamp(),
                 name: key.name,
             },
@@ -101,10 +101,10 @@ impl MeView {
 
 /// Get the API key of the request
 ///
-/// The key, what it permits now, its tenant and its owner. Needs no scope.
+/// The key with its effective scopes, its tenant and its owner. Needs no scope.
 #[utoipa::path(get, path = "/me", tag = "keys", responses(InputErrors))]
 pub async fn get_me(caller: Caller<()>) -> Result<Data<MeView>, ApiError> {
     let tenant = caller.store.get::<Tenant>(caller.store.id()).await?;
-    let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
+    let tenant = tenant.ok_or_else(|| ApiError::Internal("the key's tenant has no record".into()))?;
     Ok(Data { data: MeView::new(caller.verified().await?, tenant.value) })
 }

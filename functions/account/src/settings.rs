@@ -26,13 +26,13 @@ shared::body! {
         optional name: Name,
         optional asset_tag_prefix: TagPrefix,
         optional asset_tag_template: TagTemplate,
-        /// Null permits every change.
+        /// Null permits every status change.
         nullable status_transitions: Transitions,
-        /// IANA time zone of pages that people read, such as printed receipts.
+        /// IANA time zone for pages such as receipts.
         optional time_zone: TimeZone,
-        /// BCP 47 language tag: how pages that people read write dates.
+        /// BCP 47 language tag for dates on pages such as receipts.
         optional locale: Locale,
-        /// Address that codes of labels hold. Null for the asset tag.
+        /// URL in the QR codes of labels. Null for just the asset tag.
         nullable label_url_template: LabelUrlTemplate,
     }
     unchanged: &["number_ranges", "number_range_count"], into: TenantChange
@@ -42,7 +42,7 @@ shared::body! {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = NumberRange)]
 pub struct NumberRangeView {
-    /// The tag, with `{N}` for its number.
+    /// Pattern of the tags, with `{N}` in place of the number.
     #[schema(examples("AST-{N}"))]
     pattern: String,
     /// Highest number in use.
@@ -68,19 +68,19 @@ pub struct SettingsView {
     name: Name,
     asset_tag_prefix: TagPrefix,
     asset_tag_template: TagTemplate,
-    /// Null permits every change.
+    /// Null permits every status change.
     #[schema(required)]
     status_transitions: Option<Transitions>,
-    /// IANA time zone of pages that people read.
+    /// IANA time zone for pages such as receipts.
     time_zone: TimeZone,
-    /// BCP 47 language tag: how pages that people read write dates.
+    /// BCP 47 language tag for dates on pages such as receipts.
     locale: Locale,
-    /// Address that codes of labels hold. Null for the asset tag.
+    /// URL in the QR codes of labels. Null for just the asset tag.
     #[schema(required)]
     label_url_template: Option<LabelUrlTemplate>,
-    /// Number ranges in use, at most the 100 fullest, in the order of their patterns.
+    /// Number ranges in use, sorted by pattern. Only the 100 fullest if there are more.
     number_ranges: Vec<NumberRangeView>,
-    /// Number of all ranges in use, at most 10000.
+    /// Number of ranges in use, at most 10000.
     number_range_count: usize,
 }
 
@@ -114,7 +114,7 @@ impl SettingsView {
 
 async fn read(store: &TenantStore) -> Result<(Stored<Tenant>, Vec<NumberRange>), ApiError> {
     let (tenant, ranges) = tokio::try_join!(store.get::<Tenant>(store.id()), store.number_ranges())?;
-    let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
+    let tenant = tenant.ok_or_else(|| ApiError::Internal("the key's tenant has no record".into()))?;
     Ok((tenant, ranges))
 }
 
@@ -129,7 +129,7 @@ pub async fn get_settings(caller: Caller<SettingsRead>) -> Result<Versioned<Sett
 
 /// Update the settings
 ///
-/// Changes the fields that are sent. Existing asset tags stay as they are.
+/// Changes the given fields. Existing asset tags stay the same.
 #[utoipa::path(patch, path = "/settings", tag = "settings", responses(SettingsErrors, ChangeConflict))]
 pub async fn update_settings(
     caller: Caller<SettingsWrite>,

@@ -1,5 +1,5 @@
-//! Creations, changes and deletions of assets. A single request decides and commits one; a batch several in one transaction; an
-//! import each of its rows.
+//! Creates, changes and deletes assets. A single request decides and commits one asset; a batch commits several in one
+//! transaction; an import commits row by row.
 
 use crate::records::{self, AssetRecords, without_users};
 use crate::wire::{AssetPatch, AssetView, DELETED, NewAsset};
@@ -27,13 +27,13 @@ use shared::store::{CommitFailure, StoreError, UnitOfWork, WriteError};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// After this many taken tags in a row, each step to the next number is twice as long as the one before. Tags of an older
-/// template are then passed in a few more steps, at the price of a gap.
+/// After this many taken tags in a row, the step to the next number doubles each time. This passes an older template's tags
+/// quickly, at the price of a gap.
 const SINGLE_STEPS: u32 = 8;
-/// With so many doublings, a step exceeds the number of any tenant's tags.
+/// A step of 2^40 exceeds the number of any tenant's tags.
 const MAX_DOUBLINGS: u32 = 40;
 
-/// Creates an asset. `errors` come from the body. A request with errors takes no number.
+/// Creates an asset. `errors` are the body's. An invalid request uses up no tag number.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub(crate) async fn create(
     caller.execute_operation(&operation, inputs).await
 }
 
-/// Changes an asset. `errors` come from the body. Concurrent changes of other fields are kept.
+/// Changes an asset. `errors` are the body's. Concurrent changes of other fields are kept.
 ///
 /// # Errors
 ///
@@ -93,7 +93,7 @@ pub(crate) async fn delete(caller: &Caller<AssetsWrite>, id: AssetId) -> Result<
 pub(crate) enum Target {
     New,
     Id(AssetId),
-    /// The only asset with this serial number, given by its key, or a new one.
+    /// The asset with this serial number, given in its compared form, or a new asset.
     Serial(String),
 }
 
@@ -106,30 +106,30 @@ impl Target {
 pub(crate) enum Action {
     Write(Box<AssetWrite>),
     Delete,
-    /// No effect: the operation or row has these errors.
+    /// Changes nothing: the operation or row has these errors.
     Refuse(Vec<FieldError>),
 }
 
 /// The fields that a creation or a change sets.
 #[derive(Default)]
 pub(crate) struct AssetWrite {
-    /// With single custom fields, it sets custom fields, so that the asset type is read.
+    /// Sets the custom fields if single ones are set, so that the asset type is read.
     pub(crate) change: AssetChange,
     pub(crate) custom_fields: Vec<(String, CustomCell)>,
     pub(crate) unchanged: ReadOnlyFields,
-    /// From a file, in which a spreadsheet may have shortened numbers.
+    /// From a file whose numbers a spreadsheet may have shortened.
     pub(crate) is_imported: bool,
-    /// Fields that are set by a name in another column, with this column.
+    /// Fields set by name, each with the column of the name.
     pub(crate) named_columns: Vec<(&'static str, &'static str)>,
 }
 
 impl AssetWrite {
-    /// Of a body with these errors.
+    /// `errors` are the body's.
     pub(crate) fn new(body: impl Into<AssetChange>, errors: Vec<FieldError>) -> Self {
         Self { change: AssetChange { errors, ..body.into() }, ..Self::default() }
     }
 
-    /// Adds single custom fields to the asset's present ones.
+    /// Merges the single custom fields into the asset's current ones.
     fn with_custom_fields(&self, current: Option<&Asset>, references: &AssetReferences) -> AssetChange {
         let mut change = self.change.clone();
         if self.is_imported {
@@ -175,7 +175,7 @@ fn merged(
                 fields.shift_remove(name);
                 continue;
             }
-            // An exported cell of the present value means this value, also if the schema is newer.
+            // Exporting the current value gives this cell, so the value stays, even if the schema has changed since.
             CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::value_text(present) == *text) => continue,
             CustomCell::Text(text) if is_shortened(text) && csv_cell::is_integer(name, schema) => {
                 errors.push(FieldError::column(&format!("{CUSTOM_FIELD}{name}"), SHORTENED));
@@ -192,7 +192,7 @@ fn merged(
     fields
 }
 
-/// Decides the fields of a new asset. Its tag is empty unless the creation brings one.
+/// Decides the fields of a new asset. Its tag is empty unless the request gives one.
 ///
 /// # Errors
 ///
@@ -208,7 +208,7 @@ fn new_asset(
     if change.name.is_none() && !change.errors.iter().any(|error| error.is_about("name")) {
         change.errors.push(FieldError::field("name", "is required"));
     }
-    // Without a name there is an error, and no asset, but other errors are still found.
+    // A missing name is an error already. This placeholder lets the other errors be found.
     let name = change.name.clone().unwrap_or_else(|| Name::from_stored(String::new()));
     Asset::create(id, name, &change, references, validations).map_err(change_error)
 }
@@ -217,7 +217,7 @@ fn new_asset(
 ///
 /// # Errors
 ///
-/// As [`change`].
+/// Same as [`change`].
 fn changed_asset(
     old: &Stored<Asset>,
     target: &Target,
@@ -228,7 +228,7 @@ fn changed_asset(
     let references = records.references(Some(&old.value), &write.change)?;
     let mut change = write.with_custom_fields(Some(&old.value), &references);
     if target.serial().is_some() {
-        // It is the asset's, perhaps in another spelling, which stays.
+        // The serial numbers are equal except for spelling. The asset keeps its own.
         change.details.serial_number = Patch::Absent;
     }
     if !write.unchanged.is_empty() {
@@ -247,7 +247,7 @@ pub(crate) struct AssetOutcome {
     names: CatalogNames,
     result: RowResult,
     is_deleted: bool,
-    /// Of an update, in a dry run.
+    /// Only for an update in a dry run.
     changes: Option<RowChanges>,
 }
 
@@ -267,18 +267,18 @@ impl AssetOutcome {
 
 /// A creation, change or deletion.
 pub(crate) struct AssetOperation {
-    /// Of an asset that it creates.
+    /// Only used if an asset is created.
     new_id: AssetId,
     target: Target,
     action: Action,
     if_match: Option<ExpectedVersions>,
-    /// The tags that the request's operations bring, in compared form: none of them is generated.
+    /// Tags given in the operations of the request, in their compared form. Generated tags must differ from them.
     brought_tags: Arc<BTreeSet<String>>,
 }
 
 pub(crate) struct Inputs {
     records: Arc<AssetRecords>,
-    /// Of a creation: the asset with its tag.
+    /// For a creation: the new asset with its tag.
     new: Option<Asset>,
 }
 
@@ -291,7 +291,7 @@ impl AssetOperation {
         Self { if_match, ..self }
     }
 
-    /// For the operations of one request: none gets a generated tag that another one brings.
+    /// Prevents any operation of one request from getting a generated tag that another one gives.
     pub(crate) fn note_brought_tags(operations: &mut [Self]) {
         let tags = Arc::new(operations.iter().filter_map(|operation| Some(operation.unique_value()?.1)).collect());
         operations.iter_mut().for_each(|operation| operation.brought_tags = Arc::clone(&tags));
@@ -305,7 +305,7 @@ impl AssetOperation {
         self.brought_tags.contains(&Asset::unique_tag(tag).value)
     }
 
-    /// Decides a creation except for its tag: the new asset, and the range of its tag unless it brings one.
+    /// Decides a new asset except for its tag. Also returns the tag's range, unless the request gives the tag.
     fn draft(&self, principal: &Principal, records: &AssetRecords) -> Result<Option<(Asset, Option<TagRange>)>, ApiError> {
         if let Action::Refuse(errors) = &self.action {
             return Err(ApiError::Invalid(errors.clone()));
@@ -319,8 +319,8 @@ impl AssetOperation {
         Ok(Some((draft, range)))
     }
 
-    /// The inputs of each operation. New assets without errors get their tags, in the order of the operations. In a retry, a
-    /// number or a tag was taken: each tag is looked up.
+    /// Builds the inputs of each operation. New assets without errors get their tags, in the order of the operations. A retry
+    /// looks up each tag, because a number or a tag was taken.
     async fn with_new_assets(
         principal: &Principal,
         operations: &[&Self],
@@ -405,7 +405,7 @@ impl Operation for AssetOperation {
 
     fn classify_failure(&self, error: WriteError) -> CommitFailure<ApiError> {
         match error {
-            // The tag is taken. The next attempt has another number, or finds whose tag it is.
+            // The tag is taken. The retry generates another one, or finds the tag's owner.
             WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
             error => error.into(),
         }
@@ -426,12 +426,12 @@ impl Operation for AssetOperation {
 }
 
 impl ImportRow for AssetOperation {
-    /// Each row updates another asset. Only the tags of new ones can be the same.
+    /// Each row updates a different asset, so only the tags of new assets can collide.
     fn subjects(&self, _: &Inputs) -> BTreeSet<String> {
         self.unique_value().into_iter().map(|(_, tag)| tag).collect()
     }
 
-    /// Names the row's own column, also for the ID of an unknown asset.
+    /// Reports errors by the columns that the row used, and an unknown asset as an error in `id`.
     fn locate(&self, error: ApiError) -> ApiError {
         let named_columns = if let Action::Write(write) = &self.action { write.named_columns.as_slice() } else { &[] };
         let locate = |error: FieldError| {
@@ -454,7 +454,7 @@ impl ImportRow for AssetOperation {
     }
 }
 
-/// Reserves numbers for all ranges. Returns the first one of each range, by its counter.
+/// Reserves numbers in all ranges. Returns the first number of each range, by counter.
 async fn reserved_numbers(principal: &Principal, ranges: &[&TagRange]) -> Result<HashMap<String, u64>, ApiError> {
     let mut counts: HashMap<String, (&TagRange, u64)> = HashMap::new();
     for range in ranges {
@@ -467,7 +467,7 @@ async fn reserved_numbers(principal: &Principal, ranges: &[&TagRange]) -> Result
     Ok(first)
 }
 
-/// The next tag that no asset has or had, and that no other operation of the request brings.
+/// Finds the next tag that no asset has or had, and no other operation of the request gives.
 async fn free_tag(
     principal: &Principal,
     range: &TagRange,
@@ -485,16 +485,16 @@ async fn free_tag(
             return Ok(asset.asset_tag);
         }
     }
-    Err(ApiError::Unavailable(Dependency::AssetTags, "every tag that was tried is taken".into()))
+    Err(ApiError::Unavailable(Dependency::AssetTags, "every generated tag was taken".into()))
 }
 
-/// The other asset that has, or had, the tag.
+/// Finds another asset that has or had the tag.
 async fn owner_of_tag(principal: &Principal, asset: &Asset) -> Result<Option<AssetId>, StoreError> {
     let owners = principal.store.owners::<Asset>(&asset.unique()).await?;
     Ok(owners.into_values().find(|owner| *owner != asset.id))
 }
 
-/// For a tag that another asset has, or had.
+/// The error for a tag that another asset has or had.
 async fn taken_tag(principal: &Principal, owner: AssetId) -> Result<ApiError, ApiError> {
     let deletions = principal.store.deletions::<Asset>(std::iter::once(owner)).await?;
     let Some(at) = deletions.get(&owner.uuid()) else {
@@ -504,9 +504,9 @@ async fn taken_tag(principal: &Principal, owner: AssetId) -> Result<ApiError, Ap
     Ok(ApiError::conflict(ConflictCode::Duplicate, format!("This asset_tag {}.", tag_of_deleted(*at)), context))
 }
 
-/// The error of a tag that no asset has any more.
+/// The error text for the tag of a deleted asset.
 pub(crate) fn tag_of_deleted(at: Timestamp) -> String {
-    format!("is the tag of an asset that was deleted on {}, and a tag is never given twice", at.date())
+    format!("is the tag of an asset that was deleted on {}; tags are never reused", at.date())
 }
 
 fn change_error(error: AssetChangeError) -> ApiError {
@@ -522,7 +522,7 @@ fn change_error(error: AssetChangeError) -> ApiError {
     }
 }
 
-/// For a change of an asset while a process instance is in progress on it.
+/// The error for changing an asset while a process instance is in progress on it.
 fn process_running(instance: InstanceId) -> ApiError {
     ApiError::conflict(
         ConflictCode::ProcessRunning,
@@ -531,7 +531,7 @@ fn process_running(instance: InstanceId) -> ApiError {
     )
 }
 
-/// For an ambiguous serial number.
+/// The error for an ambiguous serial number.
 pub(crate) fn several_assets(assets: &[Stored<Asset>]) -> ApiError {
     let ids: Vec<AssetId> = assets.iter().map(|asset| asset.value.id).collect();
     let detail = format!("{} assets have this serial number. Use the ID to change one of them.", ids.len());

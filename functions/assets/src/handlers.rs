@@ -17,7 +17,7 @@ use shared::store::{AssetFilter, Page};
 
 /// List assets
 ///
-/// Newest first by default. A list includes every write that was acknowledged before the request.
+/// Newest first by default. A list includes every write acknowledged before the request.
 #[utoipa::path(get, path = "/assets", tag = "assets", responses(InputErrors))]
 pub async fn list_assets(caller: Caller<AssetsRead>, Query(query): Query<AssetQuery>) -> Result<Page<AssetView>, ApiError> {
     let (page, expand) = (params::page(query.page, query.limit), query.expand);
@@ -32,7 +32,7 @@ pub async fn list_assets(caller: Caller<AssetsRead>, Query(query): Query<AssetQu
 
 /// Create an asset
 ///
-/// Unless the body has an `asset_tag`, the service generates one from the tenant's template.
+/// Without an `asset_tag` in the body, the service generates a tag from the tenant's template.
 #[utoipa::path(post, path = "/assets", tag = "assets", responses(InputErrors, DuplicateConflict))]
 pub async fn create_asset(caller: Caller<AssetsWrite>, body: JsonBody<NewAsset>) -> Result<Created<AssetView>, ApiError> {
     let (body, errors) = body.parse_with_errors(&caller)?;
@@ -53,8 +53,8 @@ pub async fn get_asset(
 
 /// Get the asset with a tag
 ///
-/// Looks up an asset by its label. Tags are case-insensitive. A browser without a key is sent to the inventory's page.
-#[utoipa::path(get, path = "/assets/by-tag/{tag}", tag = "assets", responses(ResourceErrors, (status = 302, description = "For `Accept: text/html` without a key: `Location` is the inventory's page at this tag.")))]
+/// Looks up an asset by its label. Tags are case-insensitive. A browser without a key is redirected to the inventory's page.
+#[utoipa::path(get, path = "/assets/by-tag/{tag}", tag = "assets", responses(ResourceErrors, (status = 302, description = "For `Accept: text/html` without a key: `Location` is the asset on the inventory's page.")))]
 pub async fn get_asset_by_tag(
     caller: Caller<AssetsRead>,
     Query(query): Query<OneAssetQuery>,
@@ -85,7 +85,7 @@ async fn show(caller: &Caller<AssetsRead>, id: AssetId, query: OneAssetQuery) ->
 
 /// Update an asset
 ///
-/// Changes the fields that are sent. Null clears a nullable field.
+/// Changes the given fields. Null clears a nullable field.
 #[utoipa::path(patch, path = "/assets/{id}", tag = "assets", responses(ChangeErrors, AssetConflict))]
 pub async fn update_asset(
     caller: Caller<AssetsWrite>,

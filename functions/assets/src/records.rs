@@ -1,4 +1,4 @@
-//! The records that changes of assets are decided from, read together, and `expand`, which adds users to assets.
+//! The records that decisions on assets need, read together; and `expand`, which adds users to assets.
 
 use crate::changes::{Target, several_assets};
 use crate::wire::AssetView;
@@ -30,7 +30,7 @@ type Records<T> = HashMap<<T as Record>::Id, Stored<T>>;
 
 #[derive(Default)]
 pub(crate) struct AssetRecords {
-    /// The tenant's settings, where a change depends on them.
+    /// The tenant's settings, if a change depends on them.
     tenant: Option<Stored<Tenant>>,
     assets: Records<Asset>,
     types: Records<AssetType>,
@@ -38,17 +38,17 @@ pub(crate) struct AssetRecords {
     manufacturers: Records<Manufacturer>,
     users: Records<User>,
     unreadable: Vec<UnreadableRecord>,
-    /// Assets with each serial number that a change names, by its key.
+    /// Assets by serial number, in compared form, for the serial numbers that changes name.
     by_serial: HashMap<String, SerialMatch>,
 }
 
 impl AssetRecords {
-    /// Takes two round trips; one for a change without a model that leaves the asset type alone.
+    /// Takes two round trips, or one for a change that doesn't need the asset type.
     pub(crate) async fn of_one(store: &TenantStore, target: &Target, change: Option<&AssetChange>) -> Result<Self, StoreError> {
         Self::read(store, &[(target, change)], false).await
     }
 
-    /// With the names that responses show. Takes two round trips, and two more for serial numbers.
+    /// Includes the names that responses show. Takes two round trips, and two more for serial numbers.
     pub(crate) async fn of_all(store: &TenantStore, changes: &[(&Target, Option<&AssetChange>)]) -> Result<Self, StoreError> {
         Self::read(store, changes, true).await
     }
@@ -161,7 +161,7 @@ impl AssetRecords {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unreadable`] if one of them is damaged.
+    /// Returns [`ApiError::Unreadable`] if a referenced record is damaged.
     pub(crate) fn references(&self, asset: Option<&Asset>, change: &AssetChange) -> Result<AssetReferences, ApiError> {
         let model = self.record(&self.models, change.model_id.value())?;
         let user = self.record(&self.users, change.assigned_to.value())?;
@@ -171,10 +171,9 @@ impl AssetRecords {
         Ok(AssetReferences { asset_type, model, manufacturer, user })
     }
 
-    /// The range of a generated tag.
     pub(crate) fn tag_range(&self, references: &AssetReferences, at: Timestamp) -> Result<TagRange, ApiError> {
         let tenant = self.tenant.as_ref().map(|stored| &stored.value);
-        let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
+        let tenant = tenant.ok_or_else(|| ApiError::Internal("the key's tenant has no record".into()))?;
         let type_code = references.asset_type.as_ref().map(|stored| stored.value.code.as_str());
         Ok(tenant.asset_tag_template.range(&tenant.asset_tag_prefix, type_code, at))
     }
@@ -193,7 +192,7 @@ impl AssetRecords {
     }
 }
 
-/// An asset as a GET shows it. Takes a round trip if it has a type or a model.
+/// The response to a GET. Takes a round trip if the asset has a type or a model.
 pub(crate) async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<Versioned<AssetView>, ApiError> {
     let mut names = store.catalog_names(std::slice::from_ref(&asset)).await?;
     let names = names.pop().ok_or_else(|| ApiError::Internal("no catalog names for an asset".into()))?;
@@ -233,7 +232,7 @@ where
         match batch.get::<T>(Some(*id)) {
             Ok(Some(record)) => drop(records.insert(*id, record)),
             Ok(None) => {}
-            // It must not make changes fail that don't need it.
+            // A damaged record must not block changes that don't need it.
             Err(StoreError::Unreadable(record)) => unreadable.push(record),
             Err(error) => return Err(error),
         }
@@ -241,7 +240,7 @@ where
     Ok(())
 }
 
-/// What to add to an asset.
+/// Related data to include.
 #[derive(Debug, Clone, Copy, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[schema(as = ExpandedField)]
@@ -281,7 +280,7 @@ impl ExpandedUsers {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Forbidden`] if the caller may not read users: their names are not the assets' own data.
+    /// Returns [`ApiError::Forbidden`] if the caller may not read users.
     pub(crate) async fn read(
         caller: &Caller<AssetsRead>,
         ids: impl IntoIterator<Item = UserId>,
@@ -292,18 +291,18 @@ impl ExpandedUsers {
         Ok(Self(Some(caller.store.batch_get_without_blobs(BatchGet::new().with_all::<User>(ids)).await?)))
     }
 
-    /// For an asset that is assigned to this user. Users who are gone or can't be read are shown as null.
+    /// The `assigned_user` of an asset. Null for a user that doesn't exist any more or can't be read.
     ///
     /// # Errors
     ///
-    /// Returns a [`StoreError`] if the user can't be read for another reason than its own.
+    /// Returns a [`StoreError`] if reading failed, except for a damaged user.
     pub(crate) fn of(&self, assigned_to: Option<UserId>) -> Result<Option<Option<AssignedUser>>, StoreError> {
         let Some(users) = &self.0 else { return Ok(None) };
         Ok(Some(users.get_readable(assigned_to)?.map(AssignedUser::from)))
     }
 }
 
-/// Compares the assigned user with `assigned_to` only: the asset has nothing else of the user.
+/// Compares `assigned_user` by its ID only: the asset has no other data of the user.
 pub(crate) fn without_users(unchanged: ReadOnlyFields) -> ReadOnlyFields {
     unchanged.by_reference("assigned_user", "assigned_to")
 }

@@ -26,9 +26,9 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 const MAX_ITEMS: usize = 100;
-/// A scan that was stored on a device may be sent so much later.
+/// Maximum age of a scan, for devices that store scans and send them later.
 const MAX_AGE_SECONDS: u32 = 7 * 24 * 60 * 60;
-/// The assets that an ambiguous serial number names.
+/// Maximum number of assets listed for an ambiguous serial number.
 const MAX_CANDIDATES: usize = 20;
 const SEEN_ITEM: &str = "SeenItem";
 const ONE_OF: &str = "must have one of tag, serial_number and id";
@@ -40,7 +40,7 @@ shared::body! {
         nullable location: Location,
         /// When they were seen: not later than now, and at most 7 days ago. Default: now.
         nullable at: Timestamp,
-        /// Whether `location` becomes the location of assets that are neither there nor below. Default false.
+        /// Whether assets that are neither at `location` nor below it get it as their location. Default false.
         nullable r#move: bool,
         /// The assets, 1 to 100.
         required items: SeenItems,
@@ -48,7 +48,7 @@ shared::body! {
     read_only: &[]
 }
 
-/// What was scanned, in the form in which it is compared.
+/// A scanned value in its compared form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum SeenItem {
     Tag(String),
@@ -118,7 +118,7 @@ impl ToSchema for SeenItems {
             text.description(Some(description.to_owned()))
         };
         let item = ObjectBuilder::new()
-            .description(Some("What was scanned: one of the members."))
+            .description(Some("A scanned item. Has exactly one of the members."))
             .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
             .property("tag", text("Asset tag."))
             .property("serial_number", text("Serial number."))
@@ -136,7 +136,7 @@ pub struct SeenCandidate {
     asset_tag: String,
     /// Display name.
     name: Name,
-    /// Where it is.
+    /// Location.
     #[schema(required)]
     location: Option<Location>,
 }
@@ -144,9 +144,9 @@ pub struct SeenCandidate {
 /// The outcome of an item.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SeenAsset {
-    /// Place of the item in the request, from zero.
+    /// Zero-based position of the item in the request.
     index: usize,
-    /// What was found.
+    /// Outcome.
     outcome: SeenOutcome,
     /// ID of the asset; null if none was found.
     #[schema(required)]
@@ -157,48 +157,48 @@ pub struct SeenAsset {
     /// Display name.
     #[schema(required)]
     name: Option<Name>,
-    /// Where it is, after the scan.
+    /// Location after the scan.
     #[schema(required)]
     location: Option<Location>,
     /// Assigned user.
     #[schema(required)]
     assigned_to: Option<UserId>,
-    /// The assets with an ambiguous serial number, at most 20. Absent for other items.
+    /// Assets with the ambiguous serial number, at most 20. Absent for other items.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     candidates: Vec<SeenCandidate>,
 }
 
-/// Number of different items by outcome.
+/// Number of distinct items by outcome.
 #[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
 pub struct SeenCounts {
-    /// All items of the request. The other counts leave out repeated ones.
+    /// All items of the request. The other counts exclude duplicates.
     items: usize,
     /// Seen.
     seen: usize,
     /// Seen and moved.
     moved: usize,
-    /// Seen, with another location.
+    /// Seen, but the asset has another location.
     elsewhere: usize,
-    /// No asset.
+    /// No matching asset.
     unknown: usize,
-    /// Several assets.
+    /// Several matching assets.
     ambiguous: usize,
 }
 
-/// The outcomes of the items.
+/// Outcomes of the items.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SeenResult {
-    /// The items, in their order.
+    /// The items, in the order of the request.
     data: Vec<SeenAsset>,
     /// Number of items by outcome.
     meta: SeenCounts,
 }
 
-/// What an item stands for, before the scan is stored.
+/// The match for an item, before the scan is stored.
 enum Found {
     Asset(Box<Stored<Asset>>),
-    /// The same as an earlier item, or its asset.
+    /// A duplicate of the item at this index, or of its asset.
     SameAs(usize),
     Several(Vec<SeenCandidate>),
     Nothing,
@@ -209,7 +209,7 @@ struct Scan {
     index: usize,
     found: Found,
     location: Option<Location>,
-    /// As sent.
+    /// As sent in the request.
     at: Option<Timestamp>,
     moves: bool,
 }
@@ -254,7 +254,7 @@ impl Operation for Scan {
         let mut inputs = Vec::new();
         for scan in scans {
             inputs.push(match &scan.found {
-                // Only one is retried at a time.
+                // Only one asset is retried at a time.
                 Found::Asset(asset) if is_retry => principal.store.get::<Asset>(asset.value.id).await.map_err(ApiError::from),
                 Found::Asset(asset) => Ok(Some(asset.as_ref().clone())),
                 Found::SameAs(_) | Found::Several(_) | Found::Nothing => Ok(None),
@@ -290,14 +290,15 @@ impl Operation for Scan {
     }
 }
 
-/// No two scans of a request are of the same asset.
+/// Each scan of a request is about a different asset.
 impl ImportRow for Scan {}
 
-/// Note that assets were seen
+/// Record that assets were seen
 ///
-/// Sets `last_seen_at` of up to 100 assets, each in a transaction with an event `asset.seen`. Responds with whether each is at the
-/// place, elsewhere, or unknown; with `move`, assets elsewhere get the place as their location. Unless its location changes, an
-/// asset keeps its `updated_at` and the version that `If-Match` compares. An `at` before the last scan changes nothing.
+/// Sets `last_seen_at` of up to 100 assets, each in a transaction with an event `asset.seen`. The response says for each asset
+/// whether it is at `location`, elsewhere or unknown; with `move`, assets elsewhere get the new location. Unless its location
+/// changes, an asset keeps its `updated_at` and the version that `If-Match` compares. An `at` before the last scan changes
+/// nothing.
 #[utoipa::path(post, path = "/assets/seen", tag = "assets", responses(InputErrors))]
 pub async fn see_assets(caller: Caller<AssetsWrite>, body: JsonBody<SeenAssets>) -> Result<Json<SeenResult>, ApiError> {
     let SeenAssets { location, at, r#move, items: SeenItems(items) } = body.parse(&caller)?;
@@ -326,7 +327,7 @@ pub async fn see_assets(caller: Caller<AssetsWrite>, body: JsonBody<SeenAssets>)
     for response in caller.execute_each(&scans).await? {
         match response.status {
             ..300 => {}
-            // Others scan the same asset, or the same request is in progress.
+            // Concurrent scans of the same asset, or the same request still in progress.
             409 => return Err(WriteError::InProgress.into()),
             _ => return Err(ApiError::Unavailable(Dependency::Table, "a scan was not stored".into())),
         }
@@ -357,7 +358,7 @@ fn result(responses: &[ScanResponse]) -> SeenResult {
     SeenResult { data: responses.iter().map(entry).collect(), meta }
 }
 
-/// Takes two round trips at most, and more for a list index that is not in memory.
+/// Takes at most two round trips, and more if the list index is not in memory.
 async fn find(store: &TenantStore, items: &[SeenItem]) -> Result<Vec<Found>, ApiError> {
     let (mut tags, mut serials, mut ids) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for item in items {

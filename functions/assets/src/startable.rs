@@ -1,4 +1,4 @@
-//! The processes that can be started on an asset now, and the reasons why others can't.
+//! Which processes can be started on an asset now, and why others can't.
 
 use serde::Serialize;
 use shared::auth::Caller;
@@ -61,7 +61,7 @@ impl AssetProcessView {
 
 /// List startable processes
 ///
-/// Lists all process definitions, first the ones that can be started on the asset now.
+/// Lists all process definitions, startable ones first.
 #[utoipa::path(get, path = "/assets/{id}/processes", tag = "assets", responses(ResourceErrors))]
 pub async fn list_asset_processes(
     caller: Caller<ProcessesRead>,

@@ -56,8 +56,8 @@ impl ToSchema for StatsOrGroups {
 
 /// Get statistics
 ///
-/// Counts the matching assets, and all process instances. With `group_by`, responds with groups of assets instead: the largest first,
-/// at most 1,000, and the others in `rest`. Includes every write that was acknowledged before the request.
+/// Counts the matching assets, and all process instances. With `group_by`, returns groups of assets instead: the largest 1,000,
+/// largest first, and the remaining assets in `rest`. Includes every write acknowledged before the request.
 #[utoipa::path(get, path = "/stats", tag = "reports", responses(InputErrors))]
 pub async fn get_stats(caller: Caller<AssetsRead>, Query(query): Query<StatsQuery>) -> Result<Data<StatsOrGroups>, ApiError> {
     let (filter, group_by, depth) = (AssetFilter::from(query.filter), query.group_by, query.depth);

@@ -29,11 +29,11 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterS
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 
 const MAX_CUSTOM_FIELDS: usize = 5;
-const CUSTOM_FIELDS: &str = "Filter by custom fields: `custom_fields.<name>=<value>`, such as `custom_fields.ram_gb=16`, at most 5 \
-    names. Without regard to case, against the exported cell; numbers have any form. Several values are separated by commas or sent \
-    one by one, `none` is for assets without the field, `\\,` a comma and `\\none` the word.";
+const CUSTOM_FIELDS: &str = "Filter by up to 5 custom fields: `custom_fields.<name>=<value>`, such as `custom_fields.ram_gb=16`. \
+    Case-insensitive, compared with the exported cell; numbers match in any notation. Separate several values by commas, or \
+    repeat the parameter. `none` matches assets without the field; `\\,` stands for a comma and `\\none` for the word.";
 
-/// Of an existing asset; of a new one, all but the first.
+/// For an existing asset. For a new asset, all but the first.
 const READ_ONLY: &[&str] = &[
     "asset_tag",
     "id",
@@ -70,7 +70,7 @@ shared::body! {
         nullable notes: Notes,
         /// Custom field values, as the asset type's schema requires.
         nullable custom_fields: CustomFields,
-        /// Single custom fields to set after `custom_fields`. Null removes one.
+        /// Single custom fields to set after `custom_fields`. Null removes a field.
         optional custom_fields_patch: CustomFieldsPatch,
         /// Assigned user, who must be active.
         nullable assigned_to: UserId,
@@ -96,9 +96,9 @@ shared::body! {
         group details: AssetDetailsChange,
         /// Internal notes.
         nullable notes: Notes,
-        /// All custom field values. Values that are missing from the object are removed.
+        /// All custom field values. Omitted values are removed.
         nullable custom_fields: CustomFields,
-        /// Single custom fields to set; the others stay. Null removes one. With `custom_fields` in the body, that comes first.
+        /// Single custom fields to set; the others stay. Null removes a field. Applied after `custom_fields`.
         optional custom_fields_patch: CustomFieldsPatch,
         /// Assigned user, who must be active. Null ends the assignment.
         nullable assigned_to: UserId,
@@ -135,24 +135,24 @@ pub struct AssetView {
     /// Catalog model.
     #[schema(required)]
     pub(crate) model_id: Option<ModelId>,
-    /// Present name of the manufacturer in the catalog. Only with a model.
+    /// Current name of the manufacturer in the catalog. Only with a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Name, required = false)]
     pub(crate) catalog_manufacturer_name: Option<Name>,
-    /// Present name of the model in the catalog. Only with a model.
+    /// Current name of the model in the catalog. Only with a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Name, required = false)]
     pub(crate) catalog_model_name: Option<Name>,
     /// Serial number.
     #[schema(required)]
     pub(crate) serial_number: Option<Line>,
-    /// Where it is: levels separated by ` / `, the largest first.
+    /// Location: levels separated by ` / `, largest first.
     #[schema(required)]
     pub(crate) location: Option<Location>,
     /// Date of purchase.
     #[schema(required)]
     pub(crate) purchase_date: Option<Date>,
-    /// Purchase price, with the digits that were sent.
+    /// Purchase price, with the digits as sent.
     #[serde(serialize_with = "Price::serialize_number")]
     #[schema(required, value_type = Option<PriceNumber>)]
     pub(crate) purchase_price: Option<Price>,
@@ -166,7 +166,7 @@ pub struct AssetView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AssignedUser>, required = false)]
     pub(crate) assigned_user: Option<Option<AssignedUser>>,
-    /// Day from which the assignment counts, as an import claimed. Null without a claim.
+    /// First day of the assignment, if an import gave it.
     #[schema(required)]
     pub(crate) assigned_since: Option<Date>,
     /// Internal notes.
@@ -251,13 +251,13 @@ pub(crate) const DELETED: DeletedAsset = DeletedAsset { message: "Asset deleted.
 #[schema(as = AssetSort)]
 pub struct SortText(());
 
-/// A value by which assets are grouped.
+/// Field to group assets by.
 #[derive(ToSchema)]
 #[schema(value_type = String, pattern = "^(status|asset_type|manufacturer|model|location|assigned_to|custom_fields[.].+)$", examples("location"))]
 #[schema(as = AssetGroupBy)]
 pub struct GroupByText(());
 
-/// The number of levels of a place, 1 to 8.
+/// Number of location levels, 1 to 8.
 #[derive(Debug, Clone, Copy, ToSchema)]
 #[schema(value_type = u32, minimum = 1, maximum = 8)]
 #[schema(as = LocationDepth)]
@@ -276,7 +276,7 @@ impl Depth {
     }
 }
 
-/// The texts that must be equal, by the names of their fields, and the custom fields.
+/// Filters for exact texts, by field, and for custom fields.
 #[derive(Debug)]
 pub struct TextFilters {
     exact: Vec<(&'static str, String)>,
@@ -329,7 +329,7 @@ shared::query! {
         status: Statuses as Statuses,
         /// Filter by asset type.
         asset_type_id: AssetTypeId as AssetTypeId,
-        /// Filter by the code of the asset type, without regard to case.
+        /// Filter by the code of the asset type, case-insensitive.
         asset_type_code: CodeFilter as CodeFilter,
         /// Filter by kind: `physical` or `logical`.
         kind: AssetKind as AssetKind,
@@ -337,9 +337,9 @@ shared::query! {
         assigned_to: Assignee as Assignee,
         /// Filter by catalog model.
         model_id: ModelId as ModelId,
-        /// Filter by manufacturer, exactly and without regard to case: the catalog's for assets with a model, else the text.
+        /// Filter by manufacturer, exact but case-insensitive: the catalog's name for assets with a model, or else the free text.
         manufacturer: SearchText as SearchText,
-        /// Filter by place: assets there and below, without regard to case. `none` for assets without a location.
+        /// Filter by location: assets there and below, case-insensitive. `none` for assets without a location.
         location: PlaceFilter as PlaceFilter,
         ..texts: TextFilters,
         /// Filter by date of purchase: this day or later.
@@ -360,7 +360,7 @@ shared::query! {
         created_before: Timestamp as Timestamp,
         /// Filter by `updated_at`: assets that were changed at this time or later.
         updated_since: Timestamp as Timestamp,
-        /// As `updated_since`.
+        /// Same as `updated_since`.
         updated_from: Timestamp as Timestamp,
         /// Filter by `updated_at`: before this time.
         updated_before: Timestamp as Timestamp,
@@ -383,7 +383,7 @@ shared::query! {
         /// `warranty_until`, `last_seen_at` or `custom_fields.<name>`, with a leading `-` for descending order. Numbers in texts
         /// compare as numbers, and assets without a value come last. Default `-created_at`.
         sort: AssetSort as SortText,
-        /// What to add to each asset. `assigned_to` adds `assigned_user`, and needs the scope `users:read`.
+        /// Related data to include. `assigned_to` adds `assigned_user`, and needs the scope `users:read`.
         expand: Expand as Expand,
     }
 }
@@ -392,10 +392,10 @@ shared::query! {
     /// Assets to count.
     pub struct StatsQuery {
         ..filter: AssetFilterQuery,
-        /// `status`, `asset_type`, `manufacturer`, `model`, `location`, `assigned_to` or `custom_fields.<name>`: responds with the
-        /// assets by this value.
+        /// `status`, `asset_type`, `manufacturer`, `model`, `location`, `assigned_to` or `custom_fields.<name>`: returns groups
+        /// of assets by this field.
         group_by: GroupBy as GroupByText,
-        /// Levels of places in groups by location. Default 1.
+        /// Number of location levels for `group_by=location`. Default 1.
         depth: Depth as Depth,
     }
 }
@@ -457,7 +457,7 @@ shared::query! {
     pub struct OneAssetQuery {
         /// Shows the asset as it was at this time, from its history.
         as_of: Timestamp as Timestamp,
-        /// What to add. `assigned_to` adds `assigned_user`, and needs the scope `users:read`.
+        /// Related data to include. `assigned_to` adds `assigned_user`, and needs the scope `users:read`.
         expand: Expand as Expand,
     }
 }

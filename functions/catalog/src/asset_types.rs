@@ -27,7 +27,7 @@ shared::query! {
         limit: Limit as Limit,
         /// Search text. Every word must occur in the name or code.
         q: SearchText as SearchText,
-        /// Filter by code, exactly but without regard to case.
+        /// Filter by code, exact but case-insensitive.
         code: CodeFilter as CodeFilter,
     }
 }
@@ -122,7 +122,7 @@ pub async fn get_asset_type(
 
 /// Create an asset type
 ///
-/// A tenant can have 1,000 asset types.
+/// A tenant can have up to 1,000 asset types.
 #[utoipa::path(post, path = "/catalog/asset-types", tag = "catalog", responses(InputErrors, DuplicateConflict))]
 pub async fn create_asset_type(
     caller: Caller<CatalogWrite>,
@@ -146,7 +146,7 @@ pub async fn create_asset_type(
 
 /// Update an asset type
 ///
-/// Changes the fields that are sent.
+/// Changes the given fields.
 #[utoipa::path(patch, path = "/catalog/asset-types/{id}", tag = "catalog", responses(ChangeErrors, UniqueConflict))]
 pub async fn update_asset_type(
     caller: Caller<CatalogWrite>,
@@ -160,7 +160,7 @@ pub async fn update_asset_type(
 
 /// Delete an asset type
 ///
-/// Refused while models or assets have it. Returns the asset type as it was.
+/// Refused while models or assets use it. Returns its last state.
 #[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_asset_type(
     caller: Caller<CatalogWrite>,

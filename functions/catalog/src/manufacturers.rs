@@ -25,7 +25,7 @@ shared::query! {
         limit: Limit as Limit,
         /// Search text. Every word must occur in the name.
         q: SearchText as SearchText,
-        /// Filter by name, exactly but without regard to case.
+        /// Filter by name, exact but case-insensitive.
         name: Name as Name,
     }
 }
@@ -39,7 +39,7 @@ impl From<ManufacturerQuery> for ManufacturerFilter {
 shared::body! {
     /// A new manufacturer.
     pub struct NewManufacturer {
-        /// Name, unique in the tenant regardless of case.
+        /// Name, case-insensitively unique in the tenant.
         required name: Name,
         /// Website.
         nullable website: Website,
@@ -52,7 +52,7 @@ shared::body! {
 shared::body! {
     /// Fields of a manufacturer to change.
     pub struct ManufacturerPatch {
-        /// Name, unique in the tenant regardless of case.
+        /// Name, case-insensitively unique in the tenant.
         optional name: Name,
         /// Website.
         nullable website: Website,
@@ -103,7 +103,7 @@ pub async fn list_manufacturers(
 
 /// Get a manufacturer
 ///
-/// Returns its `ETag`, for a change with `If-Match`.
+/// The response has an `ETag`, for changes with `If-Match`.
 #[utoipa::path(get, path = "/catalog/manufacturers/{id}", tag = "catalog", responses(ResourceErrors))]
 pub async fn get_manufacturer(
     caller: Caller<CatalogRead>,
@@ -114,7 +114,7 @@ pub async fn get_manufacturer(
 
 /// Create a manufacturer
 ///
-/// Names are unique regardless of case.
+/// Names are case-insensitively unique.
 #[utoipa::path(post, path = "/catalog/manufacturers", tag = "catalog", responses(InputErrors, DuplicateConflict))]
 pub async fn create_manufacturer(
     caller: Caller<CatalogWrite>,
@@ -129,7 +129,7 @@ pub async fn create_manufacturer(
 
 /// Update a manufacturer
 ///
-/// Changes the fields that are sent.
+/// Changes the given fields.
 #[utoipa::path(patch, path = "/catalog/manufacturers/{id}", tag = "catalog", responses(ChangeErrors, UniqueConflict))]
 pub async fn update_manufacturer(
     caller: Caller<CatalogWrite>,
@@ -143,7 +143,7 @@ pub async fn update_manufacturer(
 
 /// Delete a manufacturer
 ///
-/// Refused while models have it. Returns the manufacturer as it was.
+/// Refused while models use it. Returns its last state.
 #[utoipa::path(delete, path = "/catalog/manufacturers/{id}", tag = "catalog", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_manufacturer(
     caller: Caller<CatalogWrite>,

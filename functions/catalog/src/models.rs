@@ -26,7 +26,7 @@ shared::query! {
         limit: Limit as Limit,
         /// Search text. Every word must occur in the name.
         q: SearchText as SearchText,
-        /// Filter by name, exactly but without regard to case.
+        /// Filter by name, exact but case-insensitive.
         name: Name as Name,
         /// Filter by manufacturer.
         manufacturer_id: ManufacturerId as ManufacturerId,
@@ -58,7 +58,7 @@ shared::body! {
 }
 
 shared::body! {
-    /// Fields of a model to change. A model that assets use keeps its manufacturer and type.
+    /// Fields of a model to change. The manufacturer and type of a model in use can't change.
     pub struct ModelPatch {
         /// Display name, such as `Latitude 7450`.
         optional name: Name,
@@ -112,7 +112,7 @@ impl References {
         BatchGet::new().with::<Manufacturer>(self.manufacturer).with::<AssetType>(self.asset_type)
     }
 
-    /// Reports each entry that the batch lacks, together with the body's `errors`.
+    /// Checks that all references exist. Returns missing ones together with the body's `errors`.
     fn check(self, batch: &BatchResult, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
         if self.manufacturer.is_some() && batch.get::<Manufacturer>(self.manufacturer)?.is_none() {
             errors.push(unknown_reference("manufacturer_id"));
@@ -135,7 +135,7 @@ pub async fn list_models(caller: Caller<CatalogRead>, Query(query): Query<ModelQ
 
 /// Get a model
 ///
-/// Returns its `ETag`, for a change with `If-Match`.
+/// The response has an `ETag`, for changes with `If-Match`.
 #[utoipa::path(get, path = "/catalog/models/{id}", tag = "catalog", responses(ResourceErrors))]
 pub async fn get_model(caller: Caller<CatalogRead>, Path(id): Path<ModelId>) -> Result<Versioned<ModelView>, ApiError> {
     caller.get::<Model, _>(id).await
@@ -158,7 +158,7 @@ pub async fn create_model(caller: Caller<CatalogWrite>, body: JsonBody<NewModel>
 
 /// Update a model
 ///
-/// Changes the fields that are sent. A model that assets use keeps its manufacturer and type.
+/// Changes the given fields. The manufacturer and type of a model in use can't change.
 #[utoipa::path(patch, path = "/catalog/models/{id}", tag = "catalog", responses(ChangeErrors, ModelConflict))]
 pub async fn update_model(
     caller: Caller<CatalogWrite>,
@@ -186,7 +186,7 @@ pub async fn update_model(
 
 /// Delete a model
 ///
-/// Refused while assets have it. Returns the model as it was.
+/// Refused while assets use it. Returns its last state.
 #[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_model(caller: Caller<CatalogWrite>, Path(id): Path<ModelId>) -> Result<Data<ModelView>, ApiError> {
     caller.delete::<Model, _>(id, |_| Ok(())).await

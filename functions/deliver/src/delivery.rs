@@ -1,5 +1,5 @@
-//! One delivery: read, decide, sign, send. Keeps decrypted secrets in memory, the webhooks of tenants for a second, and their
-//! health for a batch.
+//! One delivery: read, decide, sign, send. Caches decrypted secrets, the webhooks of tenants for a second, and the health of
+//! webhooks for a batch.
 
 use super::settling::Before;
 use super::{Deliver, Failure, SignedDelivery};
@@ -21,25 +21,25 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
-/// If a consistent read does not find an event after this time, the table was restored to an earlier time.
+/// If a consistent read doesn't find an event after this time, the table was restored to an earlier time.
 const MAX_TIME_TO_APPEAR: TimeDelta = TimeDelta::minutes(1);
-/// The maximum age of a tenant's webhooks in memory.
+/// Maximum age of a tenant's cached webhooks.
 const MAX_AGE: TimeDelta = TimeDelta::seconds(1);
-/// The most that the clock of the function that made an event may be ahead.
+/// Maximum clock difference to the function that created an event.
 const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::milliseconds(100);
 const MAX_TENANTS: usize = 1000;
 const MAX_SECRETS: usize = 1000;
 
-/// Where a delivery is attempted.
+/// The batch and the queue of a message.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) batch: u64,
-    /// Nothing that may take long is attempted in the queue of first attempts.
+    /// The queue of first attempts only attempts what is likely to be fast.
     pub(crate) is_retry: bool,
     pub(crate) age: Age,
 }
 
-/// The event of a message. It is read once, however many webhooks want it.
+/// The event of a message. Read once for all webhooks that want it.
 #[derive(Default)]
 pub(crate) struct EventOfMessage {
     event: OnceCell<Option<HistoryEntry>>,
@@ -51,11 +51,11 @@ impl EventOfMessage {
         Ok(self.event.get_or_try_init(|| store.event_entry(event)).await?.as_ref())
     }
 
-    /// As the feed has it.
+    /// The event as the feed shows it.
     async fn entry(&self, store: &TenantStore, event: &HistoryEntry) -> Result<&FeedEntry, Failure> {
         let read = async || {
             let entry = feed_entries(store, vec![event.clone()]).await?.pop();
-            // Another version of the service may be able to read it.
+            // Another version of the service might be able to read it.
             Ok(entry.ok_or("the event can't be read")?)
         };
         self.entry.get_or_try_init(read).await
@@ -63,18 +63,18 @@ impl EventOfMessage {
 }
 
 impl Deliver {
-    /// Makes the first attempts to deliver a new event, at the same time.
+    /// Makes the first attempts to deliver a new event, concurrently.
     ///
     /// # Errors
     ///
-    /// Returns one of the failures. The message comes back then, and drops what is recorded.
+    /// Returns one of the failures. The message is then redelivered, and attempts already recorded are dropped.
     pub(crate) async fn deliver_event(&self, place: Place, request: &EventRequest) -> Result<(), Failure> {
         let (place, event) = (Place { age: Age::After(request.event_id), ..place }, EventOfMessage::default());
         let attempts = request.deliveries().map(async |delivery| self.deliver(place, &event, &delivery).await);
         join_all(attempts).await.into_iter().collect()
     }
 
-    /// Attempts a delivery once, or lets it wait until that is due.
+    /// Attempts a delivery once, or requeues it if it is not due yet.
     pub(crate) async fn deliver(&self, place: Place, event: &EventOfMessage, request: &DeliveryRequest) -> Result<(), Failure> {
         let (store, now) = (self.store.tenant(request.tenant_id), self.store.now());
         let DeliveryRequest { webhook_id, event_id, .. } = *request;
@@ -132,14 +132,14 @@ impl Deliver {
         self.settle(store, request, before, Attempted { event_type: event_type.clone(), attempt }).await
     }
 
-    /// There is no such event, although it was committed before its message was sent. If it may not be visible yet, the message
-    /// comes back.
+    /// Handles an event that is not in the table, although it is committed before its message is sent. If it might not be visible
+    /// yet, the message is redelivered.
     fn missing(&self, request: &DeliveryRequest) -> Result<(), Failure> {
         let DeliveryRequest { tenant_id, webhook_id, event_id, .. } = request;
         if self.store.now().since(event_id.timestamp()) < MAX_TIME_TO_APPEAR {
-            return Err("there is no such event yet".into());
+            return Err("the event is not visible yet".into());
         }
-        tracing::warn!(%tenant_id, %webhook_id, %event_id, "an event is not delivered, since the table does not have it");
+        tracing::warn!(%tenant_id, %webhook_id, %event_id, "an event is not delivered, because it is not in the table");
         Ok(())
     }
 
@@ -149,7 +149,7 @@ impl Deliver {
     }
 }
 
-/// Whether this message, and no duplicate of it, makes the attempt.
+/// Whether this message makes the attempt, not a duplicate of it.
 async fn claimed(
     store: &TenantStore,
     request: &DeliveryRequest,
@@ -162,7 +162,7 @@ async fn claimed(
     }
 }
 
-/// Signed by each of the secrets.
+/// Signs the delivery with each secret.
 fn signed<'a>(
     webhook: &'a Webhook,
     request: &DeliveryRequest,
@@ -175,7 +175,7 @@ fn signed<'a>(
     SignedDelivery { url: &webhook.url, id, seconds, signatures: signatures.join(" "), body }
 }
 
-/// The webhook is not active.
+/// Records that the delivery is given up, because its webhook is not active.
 async fn give_up(
     store: &TenantStore,
     request: &DeliveryRequest,
@@ -186,7 +186,7 @@ async fn give_up(
     let of_record = record.map(|record| record.event_type.clone());
     let of_event = || Some(EventView::read(event?.clone())?.event_type);
     let of_test = || request.test.as_ref().map(|_| TEST_EVENT.to_owned());
-    // Without any of them there is no such event.
+    // All are missing only if the event doesn't exist.
     let Some(event_type) = of_record.or_else(of_event).or_else(of_test) else { return Ok(()) };
     match store.write_delivery(record, &Delivery::given_up(record, request, &event_type, now)).await {
         // Another message has just settled it.
@@ -201,7 +201,7 @@ fn log(request: &DeliveryRequest, attempt: &Attempt) {
     tracing::info!(%tenant_id, %webhook_id, %event_id, status, error, duration_ms, "an attempt to deliver an event");
 }
 
-/// Keeps decrypted secrets in memory: each delivery needs one, and decrypting it costs a request to the provider.
+/// Caches decrypted secrets: each delivery needs one, and decrypting takes a request to the provider.
 pub(crate) struct Secrets {
     key_encryption: Arc<dyn KeyEncryption>,
     decrypted: Mutex<HashMap<(TenantId, EncryptedSecret), WebhookSecret>>,
@@ -214,7 +214,7 @@ impl Secrets {
 
     /// # Errors
     ///
-    /// Returns a [`KeyEncryptionError`] when it can't be decrypted.
+    /// Returns a [`KeyEncryptionError`] if the secret can't be decrypted.
     pub(crate) async fn decrypt(&self, tenant: TenantId, secret: &EncryptedSecret) -> Result<WebhookSecret, KeyEncryptionError> {
         let name = (tenant, secret.clone());
         if let Some(known) = self.known(&name) {
@@ -237,7 +237,8 @@ impl Secrets {
 
 type Webhooks = HashMap<WebhookId, Stored<Webhook>>;
 
-/// Every message needs a webhook. One query reads all webhooks of a tenant, for as many units as two or three single reads.
+/// Caches webhooks, because every message needs one. One query reads all webhooks of a tenant, for as many read units as two or
+/// three single reads.
 #[derive(Default)]
 pub(crate) struct RecentWebhooks {
     webhooks: Mutex<HashMap<TenantId, CachedWebhooks>>,
@@ -256,17 +257,17 @@ struct CachedWebhooks {
     webhooks: Arc<OnceCell<Webhooks>>,
 }
 
-/// How old a webhook may be.
+/// How old a cached webhook can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Age {
-    /// Read after this event, so that all earlier changes of the webhook count, and at most a second ago.
+    /// Read after this event and at most a second ago, so that all changes before the event are included.
     After(EventId),
-    /// Read for this batch or a later one: for requested and repeated deliveries.
+    /// Read for this batch or a later one. For requested and retried deliveries.
     Current,
 }
 
 impl RecentWebhooks {
-    /// `None` if it is deleted.
+    /// `None` if deleted.
     pub(crate) async fn get(
         &self,
         store: &TenantStore,
@@ -281,13 +282,13 @@ impl RecentWebhooks {
         };
         match cell.get_or_try_init(read).await?.get(&webhook) {
             Some(found) if found.value.is_active || age == Age::Current => Ok(Some(found.clone())),
-            // Deleted, newer, one that can't be read, which is an error, or one that may just have been activated: its first events
-            // must not be given up.
+            // Not in the cache, or inactive there: it may be deleted, damaged (an error), newer than the cache, or just
+            // activated, and then its first events must not be given up.
             _ => store.get(webhook).await,
         }
     }
 
-    /// The messages of a batch are often for the same webhooks.
+    /// Cached for the batch, whose messages are often for the same webhooks.
     pub(crate) async fn health(&self, store: &TenantStore, webhook: WebhookId, batch: u64) -> Result<Health, StoreError> {
         let cell = {
             let mut kept = self.health.lock().unwrap_or_else(PoisonError::into_inner);
@@ -305,7 +306,7 @@ impl RecentWebhooks {
             let is_young = (TimeDelta::zero()..MAX_AGE).contains(&now.since(kept.at));
             is_young && kept.at > event.timestamp().plus(MAX_CLOCK_DIFFERENCE)
         };
-        // Each message of a batch was received before the batch's first read.
+        // All messages of a batch were received before its first read.
         let is_usable = |kept: &&CachedWebhooks| kept.batch >= batch || matches!(age, Age::After(event) if is_after(kept, event));
         if let Some(found) = kept.get(&tenant).filter(is_usable) {
             return Arc::clone(&found.webhooks);
@@ -325,7 +326,7 @@ mod tests {
     use shared::key_encryption::KeyBytes;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Leaves each ciphertext as it is, and counts.
+    /// Returns ciphertexts unchanged, and counts the calls.
     #[derive(Default)]
     struct Counting(AtomicUsize);
 

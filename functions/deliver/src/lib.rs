@@ -1,5 +1,5 @@
-//! Delivers events to webhooks: each message of the queue is an event for the webhooks that want it, one delivery, or something
-//! that leads to such messages.
+//! Delivers events to webhooks. Each message of the queue is a new event with the webhooks that want it, a single delivery, or a
+//! request that creates such messages.
 
 mod delivery;
 mod replay;
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// After it, the message comes back.
+/// Makes SQS redeliver the message.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// The state that the function keeps between invocations.
@@ -56,18 +56,18 @@ impl Deliver {
         Self { retry_delays, ..self }
     }
 
-    /// Handles the messages at the same time. Returns the unfinished ones, which come back later.
+    /// Handles the messages concurrently. Returns the unfinished ones, which SQS redelivers later.
     pub async fn handle(&self, event: SqsEvent) -> SqsBatchResponse {
         let batch = self.next_batch();
         let finished = join_all(event.records.iter().map(|message| self.finish(batch, message))).await;
         response(&event.records, &finished)
     }
 
-    /// Handles a message. `is_retry` says that it is of the queue of retries.
+    /// Handles a message. `is_retry` is true for messages from the retry queue.
     ///
     /// # Errors
     ///
-    /// Returns a [`Failure`] when the table, the queue or the key encryption fails. The message must come back later.
+    /// Returns a [`Failure`] if the table, the queue or the key encryption fails. The message must then be redelivered.
     pub async fn handle_message(&self, message: &Message, is_retry: bool) -> Result<(), Failure> {
         self.handle_of_batch(self.next_batch(), message, is_retry).await
     }
@@ -79,7 +79,7 @@ impl Deliver {
     /// Returns whether the message is finished.
     async fn finish(&self, batch: u64, message: &SqsMessage) -> bool {
         let message_id = message.message_id.as_deref();
-        // Without the cause, which may quote the message.
+        // Doesn't log the cause, which can quote the message.
         let Ok(content) = serde_json::from_str::<Message>(message.body.as_deref().unwrap_or_default()) else {
             tracing::error!(message_id, "a message can't be read");
             return false;
@@ -87,7 +87,7 @@ impl Deliver {
         let is_retry = self.queue.is_of_retries(message.event_source_arn.as_deref().unwrap_or_default());
         let handled = self.handle_of_batch(batch, &content, is_retry).await;
         if let Err(failure) = &handled {
-            tracing::error!(message_id, cause = error_chain(&**failure), "a message can't be handled, and comes back");
+            tracing::error!(message_id, cause = error_chain(&**failure), "a message can't be handled, and will be redelivered");
         }
         handled.is_ok()
     }
@@ -103,14 +103,15 @@ impl Deliver {
         }
     }
 
-    /// Sends a message that waits in the queue of retries until it is due, as long as a message can, and is sent again then.
+    /// Sends a message to the retry queue, delayed until it is due or for the longest possible delay, after which it is sent
+    /// again.
     async fn send_again(&self, request: DeliveryRequest) -> Result<(), QueueError> {
         let left = request.due.map_or(TimeDelta::zero(), |due| due.since(self.store.now()));
         let delay = left.to_std().unwrap_or(Duration::ZERO).min(MAX_DELAY);
         self.queue.send_retry(vec![NewMessage { message: Message::Delivery(request), delay }]).await
     }
 
-    /// Fans events out that the function `fanout` could not.
+    /// Fans out events that the function `fanout` couldn't.
     async fn fan_out(&self, request: &FanoutRequest) -> Result<(), Failure> {
         let webhooks = self.store.tenant(request.tenant_id).all().await?;
         let webhooks: Vec<_> = webhooks.into_iter().map(|stored| stored.value).collect();
@@ -134,7 +135,7 @@ fn response(messages: &[SqsMessage], finished: &[bool]) -> SqsBatchResponse {
     let mut response = SqsBatchResponse::default();
     for (message, is_finished) in messages.iter().zip(finished) {
         if !is_finished {
-            // Without an ID, all messages of the batch come back.
+            // Without an ID, the whole batch is redelivered.
             response.add_failure(message.message_id.clone().unwrap_or_default());
         }
     }

@@ -1,4 +1,4 @@
-//! Runs when messages arrive in the queues of deliveries and of retries.
+//! Runs when messages arrive in the delivery queue or the retry queue.
 
 use deliver::{Deliver, Sender};
 use shared::aws::environment::EnvironmentError;

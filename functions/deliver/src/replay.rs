@@ -1,4 +1,4 @@
-//! Replays: events of the past that are delivered again.
+//! Replays: delivers past events again.
 
 use super::{Deliver, Failure};
 use chrono::TimeDelta;
@@ -8,12 +8,12 @@ use shared::domain::webhooks::{Message, ReplayRequest, Replays, Webhook};
 use shared::queue::NewMessage;
 use shared::store::StoreError;
 
-/// The events that one message of a replay leads to.
+/// Number of events per message of a replay.
 const EVENTS_AT_ONCE: u32 = 100;
 
 impl Deliver {
-    /// Sends a message for each event of the next part of a replay, and then one for the rest of it. If this is interrupted
-    /// before the end, the part is sent again: deliveries that have succeeded drop the doubles.
+    /// Sends a message for each event in the next part of a replay, then one message for the rest. If interrupted, the part is
+    /// sent again: deliveries that already succeeded drop the duplicates.
     pub(crate) async fn replay(&self, request: &ReplayRequest) -> Result<(), Failure> {
         let store = self.store.tenant(request.tenant_id);
         let (id, requested_at) = (request.webhook_id, request.requested_at);
@@ -24,7 +24,7 @@ impl Deliver {
         };
         let (webhook, is_superseded) = tokio::try_join!(store.get::<Webhook>(id), store.change_replays(confirm))?;
         if is_superseded {
-            tracing::warn!(webhook_id = %id, %requested_at, "a replay ends, because a later one has started");
+            tracing::warn!(webhook_id = %id, %requested_at, "a replay ends, because a newer one has started");
             return Ok(());
         }
         let end = |replays: Replays| Ok::<_, StoreError>((replays.ended(id, requested_at), ()));
@@ -32,7 +32,7 @@ impl Deliver {
             tracing::info!(webhook_id = %id, "a replay ends, because the webhook is not active");
             return Ok(store.change_replays(end).await?);
         }
-        // Before the feed is read: no event up to here can be added any more.
+        // Taken before the feed is read: no event can be added before this time any more.
         let complete_until = store.end_of_feed().timestamp().plus(TimeDelta::milliseconds(1));
         let filter = EventFilter { types: request.events.filter(), ..EventFilter::default() };
         let feed = store.matching_events(Some(request.after), EVENTS_AT_ONCE, &filter).await?;
@@ -42,7 +42,7 @@ impl Deliver {
         if !deliveries.is_empty() {
             self.queue.send(deliveries).await?;
         }
-        // Not together with them: if only some were sent, the rest would be replayed by two messages from then on.
+        // Sent separately: if the batch failed in part after sending this message, two messages would replay the rest.
         if let Some((rest, delay)) = part.rest {
             self.queue.send(vec![NewMessage { message: Message::Replay(rest), delay }]).await?;
             return Ok(());

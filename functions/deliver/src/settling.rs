@@ -1,4 +1,4 @@
-//! The end of an attempt: the record of the delivery, and the webhook's health, which may disable it.
+//! The end of an attempt: records the delivery and the webhook's health, and disables the webhook if necessary.
 
 use super::{Deliver, Failure};
 use futures_util::future::join;
@@ -10,10 +10,10 @@ use shared::log::error_chain;
 use shared::queue::{NewMessage, QueueError, SOON};
 use shared::store::{TenantStore, WriteError};
 
-/// Attempts to write a record while others change it.
+/// Attempts to write a record in spite of concurrent changes.
 const MAX_ROUNDS: u32 = 5;
 
-/// What was read before the attempt.
+/// Read before the attempt.
 pub(crate) struct Before {
     pub(crate) webhook: Stored<Webhook>,
     pub(crate) health: Health,
@@ -21,7 +21,7 @@ pub(crate) struct Before {
 }
 
 impl Deliver {
-    /// Records an attempt. If that is not possible, another message does it, so that nothing is sent again.
+    /// Records an attempt. If that fails, queues another message to record it, so that nothing is sent again.
     pub(crate) async fn settle(
         &self,
         store: &TenantStore,
@@ -41,7 +41,7 @@ impl Deliver {
         Ok(self.queue.send_retry(vec![to_record]).await?)
     }
 
-    /// Records an attempt. Returns whether the message of the next one was sent.
+    /// Records an attempt. Returns whether the message for the next attempt was sent.
     async fn record(
         &self,
         store: &TenantStore,
@@ -55,7 +55,7 @@ impl Deliver {
             None => webhook.value.health_after(&attempted.attempt, &health),
         };
         let write_health = store.write_webhook_health(request.webhook_id, &health, &next, attempted.attempt.at);
-        // First: once the attempt is recorded, nothing would disable the webhook.
+        // Done first: once the attempt is recorded, nothing would disable the webhook.
         if let Some(reason) = disabled {
             self.disable(store, &webhook, reason).await?;
         } else if health.failing_since.is_some() && next.failing_since.is_none() {
@@ -64,14 +64,14 @@ impl Deliver {
         }
         let (recorded, noted) = join(self.write_record(store, request, record, attempted), write_health).await;
         if let Err(error) = noted {
-            // The next failure, or the next slow attempt, does it.
+            // The next failure or slow attempt records it.
             tracing::warn!(webhook_id = %request.webhook_id, cause = error_chain(&error), "the health of a webhook can't be recorded");
         }
         recorded
     }
 
-    /// `previous` is the record as it was read before the attempt. The message of the next attempt is sent before the record
-    /// expects one: a record without a message would wait forever, and a message without a record ends.
+    /// `previous` is the record before the attempt. Sends the message for the next attempt before the record expects one: a
+    /// record without a message would wait forever, but a message without a record is dropped.
     async fn write_record(
         &self,
         store: &TenantStore,
@@ -79,10 +79,10 @@ impl Deliver {
         mut previous: Option<Delivery>,
         Attempted { event_type, attempt }: &Attempted,
     ) -> Result<Result<(), QueueError>, Failure> {
-        // Without random bytes there is no jitter.
+        // Without random bytes, there is no jitter.
         let random = u16::from_le_bytes(self.store.random().unwrap_or_default());
         let retries = Retries { delays: &self.retry_delays, random };
-        // An attempt that is only to be recorded may be older than the record.
+        // An attempt sent only to be recorded can be older than the record.
         let mut is_raced = request.attempted.is_some();
         for _ in 0..MAX_ROUNDS {
             if let Some(present) = previous.as_ref().filter(|_| is_raced) {
@@ -95,7 +95,7 @@ impl Deliver {
             let mut next = Delivery::after_attempt(previous.as_ref(), request, event_type, attempt.clone(), &retries);
             let sent = self.send_next(request, &next).await;
             if sent.is_err() {
-                // The present message comes back, and waits for the next attempt instead of the unsent one.
+                // The current message is redelivered, and takes the place of the unsent one for the next attempt.
                 next.tries -= 1;
             }
             match store.write_delivery(previous.as_ref(), &next).await {
@@ -109,7 +109,7 @@ impl Deliver {
         Err(WriteError::Stale.into())
     }
 
-    /// Sends the message of the next attempt, if there will be one.
+    /// Sends the message for the next attempt, if there is one.
     async fn send_next(&self, request: &DeliveryRequest, record: &Delivery) -> Result<(), QueueError> {
         match record.pending_request(request.tenant_id) {
             Some(next) => self.send_again(next).await,
@@ -117,7 +117,7 @@ impl Deliver {
         }
     }
 
-    /// Disables a webhook, unless it has been disabled, deleted or given another address since it was read.
+    /// Disables a webhook, unless it was disabled, deleted or given another address since it was read.
     async fn disable(&self, store: &TenantStore, webhook: &Stored<Webhook>, reason: DisabledReason) -> Result<(), Failure> {
         let (webhook_id, tenant_id) = (webhook.value.id, store.id());
         let mut present = webhook.clone();

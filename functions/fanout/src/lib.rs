@@ -1,4 +1,4 @@
-//! Turns the events in records of the table's stream into messages, one for each event that webhooks want.
+//! Turns events from the table's stream into messages, one for each event that a webhook wants.
 
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
@@ -17,9 +17,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 
-/// Tenants whose webhooks are read at the same time.
+/// Number of tenants whose webhooks are read concurrently.
 const TENANTS_AT_ONCE: usize = 16;
-/// The metric in the log lines of events that can't be read.
+/// The metric in log lines about damaged events.
 const UNREADABLE: &str = "unreadable_events";
 
 /// The state that the function keeps between invocations.
@@ -35,13 +35,13 @@ impl Fanout {
     }
 
     /// Sends a message for each event of the batch that a webhook wants. Returns the sequence number of the first record that
-    /// could not be handled, if there is one: the stream repeats the batch from there.
+    /// couldn't be handled, if any: the stream repeats the batch from there.
     pub async fn handle(&self, event: Event) -> DynamoDbEventResponse {
         response(&event.records, self.fan_out(&event.records).await)
     }
 
-    /// The index of the first record that could not be handled, because a queue is unavailable. The stream repeats the batch from
-    /// there; repeated messages are duplicates.
+    /// Returns the index of the first record that couldn't be handled because a queue was unavailable. The stream repeats the
+    /// batch from there, which duplicates some messages.
     async fn fan_out(&self, records: &[EventRecord]) -> Option<usize> {
         let mut places = HashMap::new();
         let mut tenants = HashMap::<TenantId, Vec<NewEvent>>::new();
@@ -78,24 +78,24 @@ impl Fanout {
         let aside = aside.into_iter().map(|request| self.later(Message::Fanout(request))).collect();
         let failed = join(
             sent(first_sent, self.queue.send(messages)),
-            // A tenant whose webhooks can't be read delays no other: `deliver` fans its events out.
+            // If a tenant's webhooks can't be read, `deliver` fans its events out, without a delay for other tenants.
             sent(first_aside, self.queue.send_retry(aside)),
         );
         let (failed, failed_aside) = failed.await;
         if failed.is_none() && failed_aside.is_none() && count + count_aside > 0 {
-            tracing::info!(messages = count, tenants_left_to_deliver = count_aside, "events are on their way");
+            tracing::info!(messages = count, tenants_left_to_deliver = count_aside, "events were queued");
         }
         failed.into_iter().chain(failed_aside).min()
     }
 
-    /// Delayed with jitter, so that a throttled partition does not get everything at once.
+    /// Delays with jitter, so that a throttled partition doesn't get everything at once.
     fn later(&self, message: Message) -> NewMessage {
         NewMessage { message, delay: self.store.jittered(SOON) }
     }
 }
 
-/// `first` is the index of the first record that led to a message; `None` without messages, so nothing is sent. Returns it if they
-/// can't be sent.
+/// `first` is the index of the first record with a message, or `None` if there are no messages to send. Returns it if sending
+/// fails.
 async fn sent(first: Option<usize>, send: impl Future<Output = Result<(), QueueError>>) -> Option<usize> {
     let first = first?;
     let error = send.await.err()?;
@@ -103,7 +103,7 @@ async fn sent(first: Option<usize>, send: impl Future<Output = Result<(), QueueE
     Some(first)
 }
 
-/// `failed` is the index of the first record that was not handled.
+/// `failed` is the index of the first unhandled record.
 fn response(records: &[EventRecord], failed: Option<usize>) -> DynamoDbEventResponse {
     let mut response = DynamoDbEventResponse::default();
     if let Some(record) = failed.and_then(|place| records.get(place)) {
@@ -130,8 +130,7 @@ impl BatchHandler for Fanout {
     }
 }
 
-/// `None` if the record has no event. An unreadable event is logged and skipped, since reading it again would not help, and would
-/// delay all others.
+/// `None` if the record has no event. Logs and skips a damaged event: reading it again wouldn't help, and would delay all others.
 fn new_event(record: &EventRecord) -> Option<(TenantId, NewEvent)> {
     let keys = &record.change.keys;
     let sort = text(keys, SK).filter(|sort| record.event_name == "INSERT" && sort.starts_with(EVENTS))?;
@@ -140,7 +139,7 @@ fn new_event(record: &EventRecord) -> Option<(TenantId, NewEvent)> {
         Some((tenant_id, NewEvent { id, event_type: event.event_type }))
     });
     if event.is_none() {
-        // Without its content. The template's metric filters count these lines.
+        // Doesn't log the content. The template's metric filters count these lines.
         let sequence_number = record.change.sequence_number.as_deref();
         tracing::error!(metric = UNREADABLE, sequence_number, "an event of the stream can't be read");
     }

@@ -1,4 +1,4 @@
-//! The page to look at the inventory: a client of the API, whose files are in `app`.
+//! The inventory's page: a client of the API, with its files in `app`.
 
 use crate::packed;
 use axum::extract::{Path, RawQuery, State};
@@ -14,19 +14,19 @@ use utoipa::openapi::path::Operation;
 
 const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/app.html"));
 
-/// Names, and contents compressed by gzip.
+/// File names and gzip-compressed contents.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/app_files.rs"));
 
-/// The path of the page's files, which changes with their contents.
+/// Path of the page's files, which changes with their contents.
 pub const FILES_PATH: &str = concat!("/v1/app/", env!("APP_VERSION"), "/{file}");
 
-/// The policy of the page: scripts, styles and requests only from and to where it comes from, and images that it makes itself.
+/// The page's policy: scripts, styles and requests only from and to its own origin, and images that it creates itself.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data: blob:; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'",
 );
 
-/// The page, which browsers ask for again each time: it names the present files.
+/// The page. Browsers revalidate it each time, because it names the current files.
 pub struct AppPage(HtmlPage);
 
 impl IntoResponse for AppPage {
@@ -44,11 +44,11 @@ impl Describe for AppPage {
 
 /// Get the inventory's page
 ///
-/// To look at the inventory, hand assets over, take them back and take stock. It calls this API with the reader's key. What it shows
-/// is in the fragment of its address, which browsers don't send. Needs a browser.
+/// A page to look at the inventory, hand assets over, take them back and take stock. It calls this API with the reader's key. Its
+/// state is in the fragment of its address, which browsers don't send. Needs a browser.
 #[utoipa::path(get, path = "/app", tag = "meta", security(()), responses(InputErrors))]
 pub async fn get_app(State(_): State<App>, RawQuery(query): RawQuery) -> Result<AppPage, ApiError> {
-    // Nothing that is looked at belongs into a log.
+    // The query could tell what someone looks at, so it must not reach a log.
     Params::parse(query.as_deref().unwrap_or_default())?.finish()?;
     let page = html::page_with_policy(PAGE, POLICY)
         .with_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))
@@ -81,11 +81,11 @@ mod tests {
 
     /// English, German, French and Spanish.
     const LANGUAGES: usize = 4;
-    /// What a browser loads, decompressed: the page, its style sheet, its scripts and the texts.
+    /// Everything a browser loads, decompressed: the page, its style sheet, its scripts and the texts.
     const LOADED_BYTES: usize = 120_000;
     const PAGE_BYTES: usize = 40 * 1024;
 
-    /// As browsers get them.
+    /// The files as browsers get them.
     fn files() -> BTreeMap<&'static str, String> {
         let files = FILES.iter().map(|(name, content)| {
             let mut text = String::new();
@@ -95,7 +95,7 @@ mod tests {
         files.chain([("index.html", PAGE.to_owned())]).collect()
     }
 
-    /// The texts in all languages, by their names.
+    /// The texts in all languages, by name.
     fn texts(files: &BTreeMap<&str, String>) -> BTreeMap<String, Vec<String>> {
         let rows = files["texts.txt"].lines().map(|line| {
             let (name, texts) = line.split_once('|').unwrap();
@@ -110,7 +110,7 @@ mod tests {
         files.iter().filter(|(name, _)| name.ends_with(".js")).map(|(_, script)| script.as_str()).collect()
     }
 
-    /// The ends of what follows each `start` up to `end`.
+    /// The texts between each `start` and the next `end`.
     fn between<'a>(text: &'a str, start: &str, end: char) -> BTreeSet<&'a str> {
         text.split(start).skip(1).filter_map(|rest| rest.split(end).next()).collect()
     }
@@ -126,7 +126,7 @@ mod tests {
     fn nothing_is_inline_or_from_elsewhere() {
         for (name, content) in files() {
             for address in ["http:", "https:", "//cdn", "data:text", "@import", "url("] {
-                // The only name in it is that of SVG, and "https?" reads the addresses of labels.
+                // The only allowed addresses are SVG's namespace, and "https?" for the addresses of labels.
                 let content = content.replace("http://www.w3.org/2000/svg", "");
                 assert!(!content.contains(address), "{name} contains {address}");
             }
@@ -146,7 +146,7 @@ mod tests {
             assert_eq!(texts.len(), LANGUAGES, "{name}");
             let expected = between(&texts[0], "{", '}');
             for text in &texts {
-                // Both forms, if the text has two.
+                // Both forms, if the text has two (singular and plural).
                 assert!(text.split('~').count() <= 2, "{name}: {text}");
                 for form in text.split('~') {
                     assert!(!form.trim().is_empty(), "{name}");
@@ -166,7 +166,7 @@ mod tests {
             assert!(family || scripts.contains(&format!("'{name}'")), "{name} is not used");
         }
         let calls = ["t('", "sentence('"].into_iter().flat_map(|call| {
-            // Not the end of another name, such as `input('`.
+            // Excludes the end of another name, such as `input('`.
             scripts.split(call).collect::<Vec<_>>().windows(2).map(|pair| (pair[0], pair[1])).collect::<Vec<_>>()
         });
         let mut used = 0;

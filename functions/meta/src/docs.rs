@@ -10,14 +10,14 @@ use shared::http::openapi::OpenErrors;
 use shared::http::responses::ApiResponse;
 use shared::http::responses::html::{self, HtmlPage};
 
-/// The viewer's script, compressed by gzip.
+/// The viewer's script, compressed with gzip.
 static VIEWER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/viewer.js.gz"));
 
-/// The path of the viewer's script, which changes with its contents.
+/// Path of the viewer's script, which changes with its contents.
 pub const VIEWER_PATH: &str = concat!("/v1/docs/viewer-", env!("VIEWER_VERSION"), ".js");
 
-/// The policy of the page: scripts and requests only from and to where it comes from. The viewer makes its style sheets
-/// as it runs, and shows images of responses as blobs.
+/// The page's policy: scripts and requests only from and to its own origin. The viewer creates its style sheets at run time, and
+/// shows images in responses as blobs.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -40,7 +40,7 @@ pub async fn get_docs(State(_): State<App>) -> Result<HtmlPage, ApiError> {
 
 /// # Errors
 ///
-/// Returns [`ApiError::Internal`] if it can't be decompressed, which never happens.
+/// Returns [`ApiError::Internal`] if the script can't be decompressed, which never happens.
 pub async fn get_viewer(headers: HeaderMap) -> Result<ApiResponse, ApiError> {
     packed::response(&headers, "text/javascript; charset=utf-8", VIEWER)
 }

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 /// The state of the service.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Health {
-    /// Always `ok`. If the service is not healthy, the response is a problem document.
+    /// Always `ok`. If the service is unhealthy, the response is a problem document.
     status: &'static str,
     /// Version of the service.
     version: &'static str,

@@ -32,11 +32,11 @@ const INDEX: Index = Index {
     style: STYLE,
 };
 
-/// In the form that the client prefers.
+/// The index in the format that the client prefers.
 ///
 /// # Errors
 ///
-/// Returns [`ApiError::Internal`] if it can't be rendered, which never happens.
+/// Returns [`ApiError::Internal`] if the page can't be rendered, which never happens.
 pub async fn get_index(headers: HeaderMap) -> Result<ApiResponse, ApiError> {
     let response = if html::is_wanted(&headers) {
         html::page(INDEX.render().map_err(|error| ApiError::Internal(error.into()))?, STYLE)?

@@ -10,8 +10,8 @@ mod receipt_keys;
 use axum::routing::get;
 use shared::http::error::ApiError;
 
-/// The OpenAPI 3.1 document of all functions: docs/openapi.json, which a test writes, without blanks. Making it at run time
-/// would link every function into this one (docs/adr/0011).
+/// The OpenAPI 3.1 document of all functions: docs/openapi.json, which a test writes, without whitespace. Generating it at run
+/// time would link every function into this one (docs/adr/0011).
 pub const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
 shared::endpoints! {
@@ -21,7 +21,7 @@ shared::endpoints! {
     receipt_keys: get_receipt_keys;
 }
 
-/// With the routes that the OpenAPI document doesn't describe.
+/// Includes the routes that the OpenAPI document doesn't describe.
 pub fn all_routes() -> axum::Router<shared::app::App> {
     let only_get = async || ApiError::MethodNotAllowed("This path takes GET, HEAD.".to_owned());
     routes()

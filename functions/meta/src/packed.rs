@@ -1,4 +1,4 @@
-//! Files that are compressed at build time.
+//! Files compressed at build time.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use flate2::read::GzDecoder;
@@ -6,11 +6,12 @@ use shared::http::error::ApiError;
 use shared::http::responses::{ApiResponse, html};
 use std::io::Read;
 
-/// A file whose path changes with its content. `content` is compressed by gzip; clients that don't take that get it decompressed.
+/// Responds with a file whose path changes with its content. `content` is compressed with gzip, and decompressed here for clients
+/// that don't accept gzip.
 ///
 /// # Errors
 ///
-/// Returns [`ApiError::Internal`] if it can't be decompressed, which never happens.
+/// Returns [`ApiError::Internal`] if the content can't be decompressed, which never happens.
 pub fn response(headers: &HeaderMap, content_type: &'static str, content: &'static [u8]) -> Result<ApiResponse, ApiError> {
     let response = if html::takes_gzip(headers) {
         ApiResponse::new(content_type, content).with_header(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))

@@ -29,19 +29,19 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-/// The default length of a page: a tenant rarely has more definitions.
+/// Default page size: tenants rarely have more definitions.
 const DEFAULT_LIMIT: u32 = 100;
-/// The default length of a page if [`DEFAULT_LIMIT`] is too large for a response. So many definitions always fit.
+/// Default page size if [`DEFAULT_LIMIT`] definitions are too large for a response. This many always fit.
 const SAFE_LIMIT: u32 = 20;
 const FIRST_PAGE: PageRequest = PageRequest { number: 1, limit: DEFAULT_LIMIT };
 
-/// The highest counted number behind a slug. After it, numbers are random.
+/// The highest sequential number appended to a slug. After it, numbers are random.
 const MAX_COUNTED_SLUGS: u32 = 20;
 const MAX_RANDOM_SLUGS: u32 = 5;
 
 /// List process definitions
 ///
-/// Newest first. Lists active definitions by default. Without `limit`, a page has 100 of them, or 20 if the first 100 would
+/// Newest first. Lists active definitions by default. Without `limit`, a page has 100 definitions, or 20 if the first 100 would
 /// exceed 6 MB.
 #[utoipa::path(get, path = "/processes", tag = "processes", responses(InputErrors))]
 pub async fn list_processes(
@@ -52,7 +52,7 @@ pub async fn list_processes(
     let filter = ProcessFilter { status: query.status.unwrap_or(default_status).into(), slug: query.slug };
     let list = |limit| caller.store.list_processes(&filter, params::page_of(query.page, query.limit, limit));
     let page = list(DEFAULT_LIMIT).await?.map(ProcessView::from);
-    // A request without a limit must not fail because of one. The first page decides for all whether they are smaller.
+    // A request without a limit must not fail because of the page size. The first page decides the size of all pages.
     if query.limit.is_some() {
         return Ok(page);
     }
@@ -80,7 +80,7 @@ pub async fn get_process(caller: Caller<ProcessesRead>, Path(id): Path<ProcessId
 
 /// Create a process definition
 ///
-/// A process begins with assets of its `trigger_status`, and leads through 1 to 50 steps to its `target_status`.
+/// A process starts on assets with its `trigger_status` and takes them through 1 to 50 steps to its `target_status`.
 #[utoipa::path(post, path = "/processes", tag = "processes", responses(InputErrors, DuplicateConflict))]
 pub async fn create_process(
     caller: Caller<ProcessesWrite>,
@@ -106,7 +106,7 @@ pub async fn create_process(
     create_with_free_slug(&caller, process).await
 }
 
-/// Creates a definition under the first free slug that its name leads to.
+/// Creates a definition with the first free slug derived from its name.
 async fn create_with_free_slug(caller: &VerifiedCaller, process: Process) -> Result<Created<ProcessView>, ApiError> {
     for attempt in 1..=MAX_COUNTED_SLUGS + MAX_RANDOM_SLUGS {
         let is_counted = attempt <= MAX_COUNTED_SLUGS;
@@ -124,8 +124,8 @@ async fn create_with_free_slug(caller: &VerifiedCaller, process: Process) -> Res
 
 /// Update a process definition
 ///
-/// Changes the fields that are sent. Only the status of a system process can change. Instances in progress keep the
-/// steps that they were started with. With the ID of a process instance, `{"status": "cancelled"}` cancels it.
+/// Changes the given fields. For a system process, only the status can change. Instances in progress keep the steps that they
+/// were started with. With the ID of a process instance, `{"status": "cancelled"}` cancels it.
 #[utoipa::path(patch, path = "/processes/{id}", tag = "processes", responses(ChangeErrors, DefinitionConflict))]
 pub async fn update_process(
     caller: Caller<ProcessesWrite>,
@@ -171,7 +171,7 @@ async fn update_instance(
     let present = RequestedStatus::from(instance.value.status());
     let status = body.status.unwrap_or(present);
     if status != present && status != RequestedStatus::Cancelled {
-        errors.push(FieldError::field("status", "must be cancelled: the ID names a process instance"));
+        errors.push(FieldError::field("status", "must be cancelled: the ID belongs to a process instance"));
     }
     errors.extend(differing(&caller.store, &instance, &body).await?);
     if !errors.is_empty() {
@@ -186,7 +186,7 @@ async fn update_instance(
     Ok(Versioned { version, data: DefinitionOrInstance::Instance(Box::new(data)) })
 }
 
-/// The errors of read-only fields. Signatures may be images or paths, as in a GET.
+/// Compares the read-only fields. Signatures can be images or paths, as in a GET.
 async fn differing(store: &TenantStore, instance: &Stored<Instance>, body: &InstancePatch) -> Result<Vec<FieldError>, ApiError> {
     let mut fewest: Option<Vec<FieldError>> = None;
     for omit_signatures in [true, false] {
@@ -202,7 +202,7 @@ async fn differing(store: &TenantStore, instance: &Stored<Instance>, body: &Inst
 
 /// Delete a process definition
 ///
-/// Refused for system processes, and while instances are in progress. Returns the definition as it was.
+/// Refused for system processes, and while instances are in progress. Returns its last state.
 #[utoipa::path(delete, path = "/processes/{id}", tag = "processes", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_process(caller: Caller<ProcessesWrite>, Path(id): Path<ProcessId>) -> Result<Data<ProcessView>, ApiError> {
     let permit = |process: &Process| match process.is_system {
@@ -249,7 +249,7 @@ shared::body! {
         optional trigger_status: Status,
         /// Status of the asset after completion.
         optional target_status: Status,
-        /// Steps of instances that are started from now on.
+        /// Steps of instances started from now on.
         optional steps: Steps,
         /// `active` or `inactive`; for a process instance, `cancelled`.
         optional status: RequestedStatus,
@@ -260,7 +260,7 @@ shared::body! {
 shared::body! {
     /// Fields of a process instance: a PATCH can only cancel it.
     pub struct InstancePatch {
-        /// `cancelled`, or the present status.
+        /// `cancelled`, or the current status.
         optional status: RequestedStatus,
     }
     unchanged: &[
@@ -305,21 +305,21 @@ impl FromJson for RequestedStatus {
             "\"completed\"" => Ok(Self::Completed),
             "\"cancelled\"" => Ok(Self::Cancelled),
             _ => Err(ValueError::new(
-                "must be active or inactive; of a process instance, cancelled, or its present status: in_progress or completed",
+                "must be active or inactive; for a process instance, cancelled or its current status: in_progress or completed",
             )),
         }
     }
 }
 
 impl ProcessPatch {
-    /// Also returns the error of a status that no definition has.
+    /// Also returns the error for a status that definitions can't have.
     fn into_change(self) -> (ProcessChange, Option<FieldError>) {
         let (status, field_error) = match self.status {
             None => (None, None),
             Some(RequestedStatus::Active) => (Some(ProcessStatus::Active), None),
             Some(RequestedStatus::Inactive) => (Some(ProcessStatus::Inactive), None),
             Some(RequestedStatus::InProgress | RequestedStatus::Completed | RequestedStatus::Cancelled) => {
-                (None, Some(FieldError::field("status", "must be active or inactive: the ID names a definition")))
+                (None, Some(FieldError::field("status", "must be active or inactive: the ID belongs to a definition")))
             }
         };
         let Self { name, description, trigger_status, target_status, steps, .. } = self;
@@ -337,7 +337,7 @@ pub enum DefinitionOrInstance {
 
 impl PartialSchema for DefinitionOrInstance {
     fn schema() -> RefOr<Schema> {
-        let text = "The changed definition or, for the ID of a process instance, the instance, each with all of its fields.";
+        let text = "The changed definition or, for the ID of a process instance, the instance, with all fields.";
         let mut schema = either::<ProcessView, InstanceView>(text);
         schema.properties.insert("status".to_owned(), schema_or_reference::<RequestedStatus>());
         schema.into()
@@ -356,7 +356,7 @@ impl ToSchema for DefinitionOrInstance {
     }
 }
 
-/// The definitions that a list includes.
+/// Filter for the status of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[schema(as = ProcessStatusFilter)]
@@ -420,7 +420,7 @@ pub struct ProcessView {
     trigger_status: Status,
     /// Status of the asset after completion.
     target_status: Status,
-    /// Whether every tenant has the process from the start.
+    /// Whether the process is built in, so that every tenant has it.
     is_system: bool,
     /// Whether the process can be started.
     status: ProcessStatus,

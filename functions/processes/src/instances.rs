@@ -34,7 +34,7 @@ pub async fn start_process(
             return Err(ApiError::Invalid(errors));
         }
         (None, None) => {
-            // If one of the two can't be read, its own error suffices.
+            // If one of the two is invalid, its own error is enough.
             let is_sent = |error: &FieldError| error.is_at("asset_id") || error.is_at("asset_ids");
             if !errors.iter().any(is_sent) {
                 errors.push(FieldError::field("asset_id", "is required, or asset_ids"));
@@ -66,7 +66,7 @@ pub async fn list_instances(
 
 /// Get a process instance
 ///
-/// Shows the steps that it was started with, and what has been submitted. Signatures are data URLs.
+/// Includes the steps that it was started with, and the submitted values. Signatures are data URLs.
 #[utoipa::path(get, path = "/processes/instances/{id}", tag = "processes", responses(ResourceErrors))]
 pub async fn get_instance(
     caller: Caller<ProcessesRead>,
@@ -92,7 +92,7 @@ pub async fn advance_instance(
 
 /// Cancel a process instance
 ///
-/// Frees the asset and changes nothing else on it. A body is optional.
+/// Frees the asset and changes nothing else on it. The body is optional.
 #[utoipa::path(post, path = "/processes/instances/{id}/cancel", tag = "processes", responses(ChangeErrors, CancellationConflict))]
 pub async fn cancel_instance(
     caller: Caller<ProcessesWrite>,
@@ -104,7 +104,7 @@ pub async fn cancel_instance(
 
 /// Get a signature's image
 ///
-/// The PNG image that was submitted for a signature step.
+/// The PNG image submitted for a signature step.
 #[utoipa::path(get, path = "/processes/instances/{id}/signatures/{key}", tag = "processes", responses(ResourceErrors))]
 pub async fn get_signature(
     caller: Caller<ProcessesRead>,

@@ -28,9 +28,9 @@ use shared::http::responses::{Created, CreatedSecret, Data, Success, Versioned, 
 use shared::store::{CommitFailure, Page, StoreError, TenantStore, UnitOfWork, WriteError};
 use utoipa::ToSchema;
 
-/// Make a signing link for a process instance
+/// Create a signing link for a process instance
 ///
-/// A person without an API key submits steps with it, from the open one up to `until`. Only this response shows the link's address.
+/// Lets a person without an API key submit steps, from the open one up to `until`. Only this response shows the link's address.
 #[utoipa::path(post, path = "/processes/instances/{id}/links", tag = "signing", responses(ResourceErrors, CancellationConflict))]
 pub async fn create_instance_link(
     caller: Caller<ProcessesWrite>,
@@ -41,9 +41,9 @@ pub async fn create_instance_link(
     create(caller, id.into(), base, body).await
 }
 
-/// Make a signing link for a movement
+/// Create a signing link for a movement
 ///
-/// A person without an API key submits steps of all its instances with it, from the open one up to `until`. Only this response shows
+/// Lets a person without an API key submit steps of all its instances, from the open one up to `until`. Only this response shows
 /// the link's address.
 #[utoipa::path(post, path = "/movements/{id}/links", tag = "signing", responses(ResourceErrors, CancellationConflict))]
 pub async fn create_movement_link(
@@ -143,7 +143,7 @@ async fn read(store: &TenantStore, of: SubjectId, id: LinkId) -> Result<(Stored<
 
 /// Revoke a signing link of a process instance
 ///
-/// The next request with it is refused. Revoking it again changes nothing.
+/// The link stops working with the next request. Revoking it again changes nothing.
 #[utoipa::path(
     delete,
     path = "/processes/instances/{id}/links/{link_id}",
@@ -160,7 +160,7 @@ pub async fn revoke_instance_link(
 
 /// Revoke a signing link of a movement
 ///
-/// The next request with it is refused. Revoking it again changes nothing.
+/// The link stops working with the next request. Revoking it again changes nothing.
 #[utoipa::path(delete, path = "/movements/{id}/links/{link_id}", tag = "signing", responses(ChangeErrors, ChangeConflict))]
 pub async fn revoke_movement_link(
     caller: Caller<ProcessesWrite>,
@@ -182,11 +182,11 @@ async fn revoke(caller: Caller<ProcessesWrite>, of: SubjectId, link: LinkId) -> 
 type Lifetime = BoundedInteger<MIN_SECONDS, MAX_SECONDS>;
 
 shared::body! {
-    /// The signer of a link: a user, or the name of a person who is not a user.
+    /// The signer of a link: a user, or the name of someone who isn't a user.
     pub struct SignerBody as NewSigner {
-        /// User. May be inactive: people who leave sign when they return assets.
+        /// User. Can be inactive: people who leave the organization sign when they return assets.
         optional user_id: UserId,
-        /// Name of a person who is not a user.
+        /// Name of someone who isn't a user.
         optional name: Name,
         /// E-mail address of that person, for your own use.
         optional email: Email,
@@ -219,10 +219,10 @@ shared::body! {
     pub struct NewLink as NewSigningLink {
         /// The signer.
         required signer: SignerBody,
-        /// Key of the last step that the link opens. Default: the next signature step and, if it follows directly, the `complete`
-        /// step; without a signature, the last step.
+        /// Key of the last step to submit with the link. Default: the next signature step, including a `complete` step directly
+        /// after it; without a signature step, the last step.
         optional until: String,
-        /// How many seconds the link lasts. Default 259200 (3 days), maximum 2592000 (30 days).
+        /// Lifetime of the link in seconds. Default 259200 (3 days), maximum 2592000 (30 days).
         optional expires_in: Lifetime,
     }
     read_only: &[]
@@ -242,12 +242,12 @@ shared::query! {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Signer)]
 pub struct SignerView {
-    /// User; null for a person who is not a user.
+    /// User. Null for someone who isn't a user.
     #[schema(required)]
     user_id: Option<UserId>,
-    /// Name. For a user, the display name when the link was made.
+    /// Name. For a user, the display name when the link was created.
     name: Name,
-    /// E-mail address of a person who is not a user.
+    /// E-mail address of someone who isn't a user.
     #[schema(required)]
     email: Option<Email>,
 }
@@ -258,15 +258,15 @@ pub struct SignerView {
 pub struct LinkView {
     /// ID.
     id: LinkId,
-    /// Process instance that it opens.
+    /// Process instance that the link is for.
     #[schema(required)]
     instance_id: Option<InstanceId>,
-    /// Movement that it opens.
+    /// Movement that the link is for.
     #[schema(required)]
     movement_id: Option<MovementId>,
     /// The signer.
     signer: SignerView,
-    /// Key of the last step that it opens.
+    /// Key of the last step to submit with the link.
     until: String,
     /// Status.
     status: LinkStatus,
@@ -275,7 +275,7 @@ pub struct LinkView {
     /// Time of the first opening.
     #[schema(required)]
     opened_at: Option<Timestamp>,
-    /// Time at which its last step was submitted.
+    /// Time when the link's last step was submitted.
     #[schema(required)]
     used_at: Option<Timestamp>,
     /// Time of the revocation.
@@ -283,7 +283,7 @@ pub struct LinkView {
     revoked_at: Option<Timestamp>,
     /// Time of creation.
     created_at: Timestamp,
-    /// API key that made it.
+    /// API key that created the link.
     #[schema(required)]
     created_by: Option<ApiKeyId>,
 }
@@ -292,8 +292,8 @@ pub struct LinkView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SigningLinkWithUrl)]
 pub struct NewLinkView {
-    /// Address to send to the signer. Its fragment is the link's secret. Shown only in this response, and not when the
-    /// response is replayed for an `Idempotency-Key`. Null in a dry run.
+    /// Address to send to the signer. Its fragment is the link's secret. Only in this response; a replay by `Idempotency-Key`
+    /// omits it. Null in a dry run.
     #[schema(required = false, value_type = Option<String>)]
     url: String,
     /// The link without its secret.
@@ -328,7 +328,7 @@ fn created<T>(subject: SubjectId, id: LinkId, view: T) -> CreatedSecret<T> {
     Created::new(&collection(subject), id, view).with_secret()
 }
 
-/// The path of the links, without the prefix of every path.
+/// Path of the links, relative to `/v1`.
 fn collection(subject: SubjectId) -> String {
     match subject {
         SubjectId::Instance(id) => format!("processes/instances/{id}/links"),
@@ -336,11 +336,10 @@ fn collection(subject: SubjectId) -> String {
     }
 }
 
-/// The creation of a link.
 struct CreateLink {
     subject: SubjectId,
     body: NewLink,
-    /// Known errors of the body.
+    /// Errors found in the body.
     errors: Vec<FieldError>,
     hash: SecretHash,
 }
@@ -388,8 +387,8 @@ fn unknown_user() -> FieldError {
     FieldError::within("signer", "/user_id", "does not exist in this tenant")
 }
 
-/// The steps from `first` to the one with the key `until`. By default to the next signature, and to the `complete` step right after
-/// it, so that the signature finishes a handover.
+/// Returns the steps from `first` to the one with the key `until`. The default is the next signature, including a `complete` step
+/// right after it, so that the signature finishes a handover.
 fn link_steps(steps: &[Step], first: usize, until: Option<&str>) -> Result<LinkSteps, FieldError> {
     let position = match until {
         Some(key) => steps.iter().position(|step| step.key == key),
@@ -451,16 +450,16 @@ impl Command for CreateLink {
             revoked_at: None,
             slot,
         };
-        // The link is made for the steps that are open now.
+        // The link is for the steps that are open now.
         unit.expect(instance);
-        // The name is still the user's: nobody has erased it meanwhile.
+        // An erasure of the user in between would leave the name in the link.
         if let Some(user) = &inputs.user {
             unit.expect(user);
         }
         Ok(unit.create(link)?)
     }
 
-    /// The stored response must not have the secret.
+    /// The stored response must not contain the secret.
     fn stored_response(&self, link: &Stored<Link>) -> Result<StoredResponse, StoreError> {
         let open = (InstanceStatus::InProgress, link.value.steps.first);
         let view = LinkView::new(link.clone(), link.created_at, open);
@@ -469,7 +468,7 @@ impl Command for CreateLink {
 
     fn classify_failure(&self, error: WriteError, _: &Stored<Link>) -> CommitFailure<ApiError> {
         match error {
-            // Another creation has taken the slot: the next attempt takes a free one.
+            // A concurrent request took the slot. The retry takes a free one.
             WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
             error => error.into(),
         }

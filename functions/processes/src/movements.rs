@@ -13,7 +13,7 @@ use shared::http::requests::params::{self, Limit, PageNumber};
 use shared::http::responses::{Data, PageItems, SerializedPage};
 use shared::store::{BatchGet, StoreError};
 
-/// Movements that are read at once for a list. More movements with large instances could exceed a function's memory.
+/// Number of movements to read at once for a list. More movements with large instances could exceed a function's memory.
 const MOVEMENTS_PER_READ: usize = 20;
 
 /// List movements
@@ -31,7 +31,7 @@ pub async fn list_movements(
         let batch = store.batch_get(BatchGet::new().with_all::<Instance>(ids)).await?;
         for movement in movements {
             let instances = match batch.get_all::<Instance>(movement.value.instance_ids.iter().copied()) {
-                // Without one of its instances, a movement can't be shown.
+                // A movement can't be shown without one of its instances.
                 Err(StoreError::Unreadable(_)) => {
                     unreadable.push(movement.value.id.uuid());
                     continue;
@@ -49,7 +49,7 @@ pub async fn list_movements(
 
 /// Get a movement
 ///
-/// With its instances.
+/// Includes its instances.
 #[utoipa::path(get, path = "/movements/{id}", tag = "processes", responses(ResourceErrors))]
 pub async fn get_movement(caller: Caller<ProcessesRead>, Path(id): Path<MovementId>) -> Result<Data<MovementView>, ApiError> {
     let subject = Subject::read(&caller.store, id.into()).await?;
@@ -70,7 +70,7 @@ pub async fn advance_movement(
 
 /// Cancel a movement
 ///
-/// Cancels all instances in progress, in one transaction. A body is optional.
+/// Cancels all instances in progress, in one transaction. The body is optional.
 #[utoipa::path(post, path = "/movements/{id}/cancel", tag = "processes", responses(ResourceErrors, CancellationConflict))]
 pub async fn cancel_movement(
     caller: Caller<ProcessesWrite>,

@@ -1,4 +1,4 @@
-//! The endpoint that offboards a user: it starts the process that takes devices back on all of the user's assets.
+//! The endpoint that offboards a user: it starts a return process on all of the user's assets.
 
 use crate::subject::start::StartProcess;
 use crate::subject::{Subject, Submission, process_error};
@@ -23,17 +23,18 @@ use std::collections::{HashMap, VecDeque};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// The process that is started if the request names none.
+/// The default process.
 const DEFAULT_PROCESS: &str = "device-return";
-/// Movements and single instances that a request starts.
+/// Maximum number of movements and single instances to start per request.
 const MAX_STARTS: usize = 10;
-/// Listed assets without a start, and listed assets in progress.
+/// Maximum number of assets to list in `not_started`, and in `in_progress`.
 const MAX_LISTED: usize = 500;
 
 /// Offboard a user
 ///
-/// Deactivates the user and starts a process on all of the user's assets, as movements of up to 20. Responds with the assets that are
-/// left, and why. Can be repeated: nothing in progress is started again. Also needs the scopes `processes:write` and `assets:read`.
+/// Deactivates the user and starts a process on all of the user's assets, in movements of up to 20. The response lists the
+/// remaining assets, with the reasons. Safe to repeat: assets already in progress are skipped. Also needs the scopes
+/// `processes:write` and `assets:read`.
 #[utoipa::path(post, path = "/users/{id}/offboard", tag = "users", responses(ResourceErrors, OffboardingConflict))]
 pub async fn offboard_user(
     caller: Caller<(UsersWrite, ProcessesWrite, AssetsRead)>,
@@ -49,9 +50,9 @@ pub async fn offboard_user(
         None => (None, true),
     };
     let process = process(&caller, process_id).await?;
-    // Each change is one that can't be made twice, so none needs the idempotency key. The response is stored at the end.
+    // Every change is idempotent by itself, so none needs the idempotency key. The response is stored at the end.
     let worker = caller.without_idempotency_key();
-    // First, so that the user gets no more assets.
+    // Done first, so that the user gets no more assets.
     let user = match deactivate {
         true => worker.update(user, |user| Ok(User { is_active: false, ..user.clone() })).await?,
         false => user,
@@ -62,7 +63,7 @@ pub async fn offboard_user(
     Ok(response)
 }
 
-/// Reads the process to start. It must be active, before anything is changed.
+/// Reads the process to start. Fails if it is inactive, before anything is changed.
 async fn process(caller: &VerifiedCaller, id: Option<ProcessId>) -> Result<Stored<Process>, ApiError> {
     let missing = |detail: &str| ApiError::Invalid(vec![FieldError::field("process_id", detail)]);
     let process = match id {
@@ -80,7 +81,7 @@ async fn process(caller: &VerifiedCaller, id: Option<ProcessId>) -> Result<Store
     Ok(process)
 }
 
-/// The progress of starting a process on the assets of a user.
+/// The progress of starting a process on a user's assets.
 struct Plan<'c> {
     caller: &'c VerifiedCaller,
     process: &'c Stored<Process>,
@@ -97,7 +98,7 @@ impl<'c> Plan<'c> {
         Self { caller, process, user, movements, instances, in_progress, not_started }
     }
 
-    /// Starts the process on all assets on which it can be started.
+    /// Starts the process on all assets that allow it.
     async fn execute(mut self, user: User) -> Result<Offboarding, ApiError> {
         let (assets, unreadable) = self.caller.store.assets_of_user(self.user).await?;
         let startable = self.sort_out(assets).await?;
@@ -106,7 +107,7 @@ impl<'c> Plan<'c> {
             let Some(group) = groups.pop_front() else { break };
             match self.start(&group).await {
                 Ok(()) => {}
-                // Another request was faster with some of them.
+                // Another request was faster for some of the assets.
                 Err(ApiError::Conflict(conflict)) => {
                     let refused = asset_ids(&conflict.context);
                     let (changed, rest): (Vec<_>, _) = group.into_iter().partition(|asset| refused.contains(&asset.value.id));
@@ -121,7 +122,7 @@ impl<'c> Plan<'c> {
                     }
                     groups.extend(Movement::groups(&self.process.value, rest, MAX_TRANSACTION_ITEMS));
                 }
-                // One has been deleted, or together they are too large for a transaction.
+                // An asset was deleted, or the group is too large for a transaction.
                 Err(ApiError::Invalid(errors)) => {
                     let mut present = self.read_again(&group).await?;
                     if present.len() == group.len() && group.len() == 1 {
@@ -150,7 +151,7 @@ impl<'c> Plan<'c> {
         })
     }
 
-    /// Returns assets that can be started, and notes the others with the reason.
+    /// Returns the startable assets, and records the others with the reason.
     async fn sort_out(&mut self, assets: Vec<Stored<Asset>>) -> Result<Vec<Stored<Asset>>, ApiError> {
         let running = assets.iter().filter_map(|asset| asset.value.running_instance_id);
         let running = self.caller.store.batch_get(BatchGet::new().with_all::<Instance>(running)).await?;
@@ -169,7 +170,7 @@ impl<'c> Plan<'c> {
         Ok(startable)
     }
 
-    /// Drops assets that the user does not have any more.
+    /// Reads the assets again, without the ones no longer assigned to the user.
     async fn read_again(&self, assets: &[Stored<Asset>]) -> Result<Vec<Stored<Asset>>, ApiError> {
         let ids: Vec<AssetId> = assets.iter().map(|asset| asset.value.id).collect();
         let batch = self.caller.store.batch_get(BatchGet::new().with_all::<Asset>(ids.iter().copied())).await?;
@@ -179,7 +180,7 @@ impl<'c> Plan<'c> {
         Ok(ids.iter().filter_map(|id| assets.remove(id)).collect())
     }
 
-    /// Starts the process on a group of assets: all, or none.
+    /// Starts the process on all assets of a group, or on none.
     async fn start(&mut self, group: &[Stored<Asset>]) -> Result<(), ApiError> {
         let assets = group.iter().map(|asset| asset.value.id).collect();
         let command = StartProcess::new(self.process.value.id, assets, Submission::at_start(None, None, Vec::new()));
@@ -216,29 +217,29 @@ shared::body! {
 /// The result of an offboarding.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Offboarding {
-    /// The user, as they are now.
+    /// The user after the request.
     user: OffboardedUser,
     /// The process.
     process: OffboardingProcess,
-    /// Movements that were started, each on 2 to 20 assets.
+    /// Movements started, each on 2 to 20 assets.
     movements: Vec<StartedMovement>,
-    /// Process instances that were started on a single asset.
+    /// Process instances started on single assets.
     instances: Vec<StartedInstance>,
-    /// Assets on which this process was in progress already.
+    /// Assets on which this process was already in progress.
     in_progress: Vec<RunningInstance>,
-    /// Number of those assets. `in_progress` names at most 500.
+    /// Total number of assets in progress. `in_progress` lists at most 500.
     in_progress_count: usize,
-    /// Assets that stay with the user, because the process can't be started on them.
+    /// Assets on which the process can't be started. They stay with the user.
     not_started: Vec<NotStarted>,
-    /// Number of those assets. `not_started` names at most 500.
+    /// Total number of assets not started. `not_started` lists at most 500.
     not_started_count: usize,
-    /// IDs of the user's assets that can't be read, on which nothing was started.
+    /// IDs of the user's assets that can't be read. Nothing was started on them.
     unreadable: Vec<Uuid>,
-    /// Whether the user has further assets: then send the request again.
+    /// Whether the user has more assets. If so, send the request again.
     has_more: bool,
 }
 
-/// The user of an offboarding.
+/// The offboarded user.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OffboardedUser {
     id: UserId,
@@ -254,7 +255,7 @@ impl From<User> for OffboardedUser {
     }
 }
 
-/// The process of an offboarding.
+/// The process that was started.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OffboardingProcess {
     id: ProcessId,
@@ -268,7 +269,7 @@ impl From<&Process> for OffboardingProcess {
     }
 }
 
-/// A movement that an offboarding has started.
+/// A movement started by an offboarding.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StartedMovement {
     /// Null in a dry run.
@@ -277,11 +278,11 @@ pub struct StartedMovement {
     /// Movement number. Null in a dry run.
     #[schema(value_type = Option<String>, required = true, examples("MOV-000001"))]
     number: String,
-    /// Its assets.
+    /// The assets and their instances.
     assets: Vec<StartedInstance>,
 }
 
-/// A process instance that an offboarding has started.
+/// A process instance started by an offboarding.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StartedInstance {
     asset_id: AssetId,
@@ -299,7 +300,7 @@ impl From<Instance> for StartedInstance {
     }
 }
 
-/// An instance of the process that was in progress before.
+/// An instance of the process that was already in progress.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RunningInstance {
     asset_id: AssetId,

@@ -1,7 +1,7 @@
-//! The signing page, and the endpoints that it calls with the secret of a signing link instead of an API key.
+//! The signing page, and the endpoints that it calls with a signing link's secret instead of an API key.
 //!
-//! The handlers of the calls are in the crate `processes`, beside the rules that they share. They are a function of their own,
-//! with the page, so that a link in many hands slows down nobody else (docs/adr/0019).
+//! The handlers of these endpoints are in the crate `processes`, next to the rules that they share. They run in a separate
+//! function, together with the page, so that a widely shared link slows down nobody else (docs/adr/0019).
 
 mod page;
 

@@ -1,4 +1,4 @@
-//! The signing page: one document, whose files are in `page`.
+//! The signing page: one document, built from the files in `page`.
 
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
@@ -11,7 +11,7 @@ use utoipa::openapi::path::Operation;
 
 const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/sign.html"));
 
-/// The policy of the page: its own style sheet and script, images that it makes itself, and requests to where it comes from.
+/// The page's policy: its own style sheet and script, images that it creates itself, and requests to its own origin.
 const POLICY: HeaderValue = HeaderValue::from_static(concat!(
     "default-src 'none'; script-src 'sha256-",
     env!("SCRIPT_HASH"),
@@ -20,7 +20,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(concat!(
     "'; img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 ));
 
-/// The page, which browsers store.
+/// The page. Browsers can cache it.
 pub struct SignPage(HtmlPage);
 
 impl IntoResponse for SignPage {

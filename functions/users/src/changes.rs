@@ -1,5 +1,5 @@
-//! Creations, changes and deletions of users. A single request decides and commits one; a batch several in one transaction; an
-//! import each of its rows.
+//! Creates, changes and deletes users. A single request decides and commits one user; a batch commits several in one transaction;
+//! an import commits row by row.
 
 use crate::wire::{NewUser, UserPatch, UserView};
 use serde_json::json;
@@ -23,7 +23,7 @@ use std::collections::{BTreeSet, HashMap};
 ///
 /// # Errors
 ///
-/// Returns [`ApiError::Invalid`] with every bad field, [`ApiError::Conflict`] for an address that another user has, and
+/// Returns [`ApiError::Invalid`] with every bad field, [`ApiError::Conflict`] if another user has the address, and
 /// [`ApiError::NotGrantable`] for a role above the caller's.
 pub(crate) async fn create(caller: &Caller<UsersWrite>, new: NewUser) -> Result<Stored<User>, ApiError> {
     let caller = caller.verified().await?;
@@ -36,7 +36,7 @@ pub(crate) async fn create(caller: &Caller<UsersWrite>, new: NewUser) -> Result<
 ///
 /// # Errors
 ///
-/// As [`create`], and [`ApiError::NotFound`].
+/// Same as [`create`], and [`ApiError::NotFound`].
 pub(crate) async fn change(caller: &Caller<UsersWrite>, id: UserId, body: JsonBody<UserPatch>) -> Result<Stored<User>, ApiError> {
     let (user, patch) = caller.patch::<User, UserView, _>(id, body, |_, _| None).await?;
     let caller = caller.verified().await?;
@@ -50,14 +50,14 @@ pub(crate) async fn change(caller: &Caller<UsersWrite>, id: UserId, body: JsonBo
 pub(crate) enum Target {
     New,
     Id(UserId),
-    /// The user with this e-mail address, folded, or a new one.
+    /// The user with this e-mail address (case-folded), or a new user.
     Email(String),
 }
 
 pub(crate) enum Action {
     Write(Box<UserWrite>),
     Delete,
-    /// No effect: the operation or row has these errors.
+    /// Changes nothing: the operation or row has these errors.
     Refuse(Vec<FieldError>),
 }
 
@@ -73,15 +73,15 @@ pub(crate) struct UserOutcome {
     user: Stored<User>,
     result: RowResult,
     is_deleted: bool,
-    /// Of an update, in a dry run.
+    /// Only for an update in a dry run.
     changes: Option<RowChanges>,
 }
 
 /// A creation, change or deletion.
 pub(crate) struct UserOperation {
-    /// The caller's role: no higher one can be given.
+    /// The caller's role, which is the highest that it can grant.
     role: Role,
-    /// The ID of a user that it creates.
+    /// Only used if a user is created.
     new_id: UserId,
     target: Target,
     action: Action,
@@ -90,9 +90,9 @@ pub(crate) struct UserOperation {
 
 #[derive(Default)]
 pub(crate) struct Inputs {
-    /// `None` for a creation.
+    /// `None` for a new user.
     user: Option<Stored<User>>,
-    /// The user with the address that the operation sets.
+    /// The user who has the address that the operation sets.
     email_owner: Option<UserId>,
 }
 
@@ -105,7 +105,7 @@ impl UserOperation {
         Self { if_match, ..self }
     }
 
-    /// The address that the operation sets or names, folded.
+    /// The address that the operation sets or names, case-folded.
     fn email(&self) -> Option<String> {
         match (&self.target, &self.action) {
             (Target::Email(email), _) => Some(email.clone()),
@@ -175,7 +175,7 @@ fn reserved(email: &Email) -> Option<FieldError> {
     email.check_free().err().map(|error| FieldError::field("email", error.to_string()))
 }
 
-/// `owner` is the user with this address.
+/// `owner` is the user who has the address.
 fn check_email(user: &User, owner: Option<UserId>) -> Result<(), ApiError> {
     match owner.filter(|owner| *owner != user.id) {
         Some(owner) => Err(WriteError::Duplicate("email", Some((Kind::User, owner.uuid()))).into()),
@@ -187,7 +187,7 @@ impl Operation for UserOperation {
     type Inputs = Inputs;
     type Outcome = UserOutcome;
 
-    /// Takes a round trip, and another one before it for e-mail addresses.
+    /// Takes one round trip, and another before it if there are e-mail addresses.
     async fn read(principal: &Principal, operations: &[&Self], _: bool) -> Result<Vec<Result<Inputs, ApiError>>, ApiError> {
         let emails: BTreeSet<String> = operations.iter().filter_map(|operation| operation.email()).collect();
         let emails: Vec<_> = emails.into_iter().map(User::unique_email).collect();
@@ -219,7 +219,7 @@ impl Operation for UserOperation {
             return Ok(UserOutcome { user: old.clone(), result: RowResult::Updated, is_deleted: true, changes: None });
         };
         let next = changed_user(old, write)?;
-        // A user who becomes active again gets the role again.
+        // Reactivating a user also grants the role again.
         let present = (old.value.is_active || !next.is_active).then_some(old.value.role);
         self.role.check_grant(present, next.role).map_err(ApiError::from)?;
         check_email(&next, *email_owner)?;
@@ -231,7 +231,7 @@ impl Operation for UserOperation {
 
     fn classify_failure(&self, error: WriteError) -> CommitFailure<ApiError> {
         match (&error, &self.target) {
-            // Another request was faster: the next attempt finds the user with the address.
+            // A concurrent request created the user. The retry finds it by its address.
             (WriteError::Duplicate(..), Target::Email(_)) => CommitFailure::Outdated(error),
             _ => error.into(),
         }
@@ -252,7 +252,7 @@ impl Operation for UserOperation {
 }
 
 impl ImportRow for UserOperation {
-    /// A row can free the address that another one sets.
+    /// One row can free an address that another row sets.
     fn subjects(&self, inputs: &Inputs) -> BTreeSet<String> {
         let user = inputs.user.as_ref();
         let present = user.map(|user| user.value.email.folded());
@@ -260,7 +260,7 @@ impl ImportRow for UserOperation {
         emails.chain(user.map(|user| format!("user {}", user.value.id))).collect()
     }
 
-    /// Names the row's column, also for the ID of an unknown user.
+    /// Reports errors by column, and an unknown user as an error in `id`.
     fn locate(&self, error: ApiError) -> ApiError {
         match error {
             ApiError::Invalid(errors) => ApiError::Invalid(errors.into_iter().map(FieldError::in_column).collect()),

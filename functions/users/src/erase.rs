@@ -1,4 +1,4 @@
-//! The endpoint that erases what is held about a person (docs/adr/0021-people.md).
+//! The endpoint that erases a person's data (docs/adr/0021-people.md).
 
 use serde::Serialize;
 use serde_json::json;
@@ -16,33 +16,34 @@ use shared::http::requests::extract::Path;
 use shared::http::responses::{Data, Success};
 use utoipa::ToSchema;
 
-/// The assets, and the process instances, that an error names.
+/// Maximum number of assets, and of process instances, that an error lists.
 const MAX_NAMED: usize = 20;
 
-/// The progress of an erasure.
+/// Progress of an erasure.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Erasure {
     /// The user.
     user_id: UserId,
     /// Replaces names and texts.
     pseudonym: String,
-    /// Whether everything is erased, or counted in a dry run. If not, send the request again; a dry run has counted only a part.
+    /// Whether everything is erased or, in a dry run, counted. If not, send the request again; a dry run then has counted only a
+    /// part.
     done: bool,
-    /// What this request has removed.
+    /// Data removed by this request.
     removed: Removed,
 }
 
 /// Erase a person
 ///
-/// Replaces everything that names the person by a pseudonym: in the user, histories, processes, links, signatures and stored
+/// Replaces everything that names the person with a pseudonym: in the user, histories, processes, links, signatures and stored
 /// responses. Histories still verify. The user must be inactive, and nothing may refer to it. Send the request again until
-/// `done`. Only for keys that count as `admin`.
+/// `done`. Requires a key with the effective role `admin`.
 #[utoipa::path(post, path = "/users/{id}/erase", tag = "users", responses(ResourceErrors, ErasureConflict))]
 pub async fn erase_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>, body: NoBody) -> Result<Data<Erasure>, ApiError> {
     let user = caller.store.get::<User>(id).await?;
     let mut caller = caller.verified().await?;
     caller.role.check_rank(Role::Admin)?;
-    // `dry_run` belongs in the query: a request with it in a body is not meant to erase.
+    // `dry_run` belongs in the query. A client that sends it in a body doesn't intend to erase.
     body.check(&caller)?;
     let is_expected = |expected: &ExpectedVersions| user.as_ref().is_some_and(|user| expected.contains(user.version));
     if caller.take_precondition().is_some_and(|precondition| !is_expected(&precondition.expected)) {

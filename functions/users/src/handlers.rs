@@ -24,7 +24,7 @@ pub async fn list_users(caller: Caller<UsersRead>, Query(query): Query<UserQuery
 
 /// Get a user
 ///
-/// Returns its `ETag`, for a change with `If-Match`.
+/// The response has an `ETag`, for changes with `If-Match`.
 #[utoipa::path(get, path = "/users/{id}", tag = "users", responses(ResourceErrors))]
 pub async fn get_user(caller: Caller<UsersRead>, Path(id): Path<UserId>) -> Result<Versioned<UserView>, ApiError> {
     caller.get::<User, _>(id).await
@@ -32,7 +32,7 @@ pub async fn get_user(caller: Caller<UsersRead>, Path(id): Path<UserId>) -> Resu
 
 /// Create a user
 ///
-/// E-mail addresses are unique regardless of case.
+/// E-mail addresses are case-insensitively unique.
 #[utoipa::path(post, path = "/users", tag = "users", responses(InputErrors, DuplicateConflict))]
 pub async fn create_user(caller: Caller<UsersWrite>, body: JsonBody<NewUser>) -> Result<Created<UserView>, ApiError> {
     let body = body.parse(&caller)?;
@@ -41,7 +41,7 @@ pub async fn create_user(caller: Caller<UsersWrite>, body: JsonBody<NewUser>) ->
 
 /// Update a user
 ///
-/// Changes the fields that are sent.
+/// Changes the given fields.
 #[utoipa::path(patch, path = "/users/{id}", tag = "users", responses(ChangeErrors, UniqueConflict))]
 pub async fn update_user(
     caller: Caller<UsersWrite>,
@@ -53,7 +53,7 @@ pub async fn update_user(
 
 /// Delete a user
 ///
-/// Refused while assets are assigned to the user. Returns the user as it was.
+/// Refused while assets are assigned to the user. Returns its last state.
 #[utoipa::path(delete, path = "/users/{id}", tag = "users", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>) -> Result<Data<UserView>, ApiError> {
     caller.delete::<User, _>(id, |_| Ok(())).await

@@ -1,4 +1,5 @@
-//! `/v1/users`: the people that assets are assigned to, their present and earlier assets, what is held about them, and erasing it.
+//! `/v1/users`: the people that assets are assigned to, their current and former assets, the report on a person's data, and its
+//! erasure.
 
 mod bulk;
 mod changes;

@@ -1,4 +1,4 @@
-//! The endpoint of the assets of a user, now or at an earlier time.
+//! The endpoint for a user's assets, now or at an earlier time.
 
 use assets::AssetView;
 use shared::auth::Caller;
@@ -21,15 +21,15 @@ shared::query! {
         page: PageNumber as PageNumber,
         /// Items per page. Default 20, maximum 100.
         limit: Limit as Limit,
-        /// Lists the assets that the user had at this time, as they were.
+        /// Lists the assets that the user had at this time, in their state at the time.
         as_of: Timestamp as Timestamp,
     }
 }
 
 /// List a user's assets
 ///
-/// Newest first. With `as_of`, the assets that the user had at that time, as they were, even if they or the user have been
-/// deleted since.
+/// Newest first. With `as_of`, lists the assets that the user had at that time, in their state at the time, even if they or the
+/// user have since been deleted.
 #[utoipa::path(get, path = "/users/{id}/assets", tag = "users", responses(ResourceErrors))]
 pub async fn list_user_assets(
     caller: Caller<AssetsRead>,
@@ -58,7 +58,7 @@ pub async fn list_user_assets(
 
 fn too_many() -> ApiError {
     let detail = format!(
-        "can't be used for a user who was assigned assets more than {MAX_ASSIGNMENTS} times; ask for each asset by GET /assets/{{id}}?as_of="
+        "can't be used for a user who was assigned assets more than {MAX_ASSIGNMENTS} times; use GET /assets/{{id}}?as_of="
     );
     ApiError::Invalid(vec![FieldError::parameter("as_of", detail)])
 }

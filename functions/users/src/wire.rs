@@ -16,11 +16,11 @@ const READ_ONLY: &[&str] = &["id", "last_login_at", "erased_at", "created_at", "
 shared::body! {
     /// A new user.
     pub struct NewUser {
-        /// E-mail address, unique in the tenant regardless of case.
+        /// E-mail address, case-insensitively unique in the tenant.
         required email: Email,
         /// Display name.
         required display_name: Name,
-        /// Role, at most your own. Limits the scopes of keys that are bound to the user. Default `viewer`.
+        /// Role, at most your own. Limits the scopes of keys bound to the user. Default `viewer`.
         optional role: Role,
         /// Whether assets can be assigned to the user. Default true.
         optional is_active: bool,
@@ -31,20 +31,20 @@ shared::body! {
 shared::body! {
     /// Fields of a user to change.
     pub struct UserPatch {
-        /// E-mail address, unique in the tenant regardless of case.
+        /// E-mail address, case-insensitively unique in the tenant.
         optional email: Email,
         /// Display name.
         optional display_name: Name,
-        /// Role, at most your own. Limits the scopes of keys that are bound to the user.
+        /// Role, at most your own. Limits the scopes of keys bound to the user.
         optional role: Role,
-        /// Whether assets can be assigned to the user, and whether the keys that are bound to the user work.
+        /// Whether assets can be assigned to the user, and whether keys bound to the user work.
         optional is_active: bool,
     }
     unchanged: READ_ONLY, into: UserChange
 }
 
 shared::query! {
-    /// Users to list or to export.
+    /// Users to list or export.
     pub struct UserFilterQuery {
         /// Search text. Every word must occur in the display name or e-mail address.
         q: SearchText as SearchText,
@@ -52,7 +52,7 @@ shared::query! {
         role: Role as Role,
         /// Filter by whether users are active.
         is_active: bool as bool,
-        /// Filter by e-mail address, exactly but without regard to case.
+        /// Filter by e-mail address, exact but case-insensitive.
         email: Email as Email,
     }
 }
@@ -85,7 +85,7 @@ pub struct UserView {
     pub(crate) email: Email,
     /// Display name.
     pub(crate) display_name: Name,
-    /// Limits the scopes of keys that are bound to the user.
+    /// Role. Limits the scopes of keys bound to the user.
     pub(crate) role: Role,
     /// Whether assets can be assigned to the user.
     pub(crate) is_active: bool,

@@ -1,5 +1,4 @@
-//! The endpoints of deliveries, which list them and request them, with their queries and views. The function `deliver` makes
-//! them.
+//! The endpoints that list and request deliveries, with their queries and views. The function `deliver` sends them.
 
 use crate::secrets;
 use serde::Serialize;
@@ -22,8 +21,8 @@ use utoipa::ToSchema;
 
 /// List deliveries
 ///
-/// Newest event first. At most the newest 500 matching ones are counted and shown. Deliveries are kept for 30 days after their last
-/// attempt.
+/// Newest event first. Counts and shows at most the newest 500 matching deliveries. Deliveries are kept for 30 days after their
+/// last attempt.
 #[utoipa::path(get, path = "/webhooks/{id}/deliveries", tag = "webhooks", responses(ResourceErrors))]
 pub async fn list_deliveries(
     caller: Caller<WebhooksRead>,
@@ -39,8 +38,8 @@ pub async fn list_deliveries(
 
 /// Send a test event
 ///
-/// Sends an event of the type `webhook.test` to this webhook, even if it is not active. The list shows the delivery after its first
-/// attempt. Failed tests are retried, but not after a 410, and disable nothing.
+/// Sends an event of the type `webhook.test` to this webhook, even if it is inactive. The list shows the delivery after its first
+/// attempt. Failed tests are retried, except after a 410, and never disable the webhook.
 #[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", responses(ResourceErrors, RequestConflict))]
 pub async fn test_webhook(
     caller: Caller<WebhooksWrite>,
@@ -70,7 +69,7 @@ pub async fn test_webhook(
 
 /// Retry a delivery
 ///
-/// Sends the event again, whatever the delivery's status, with new retries. The list shows it after its first attempt.
+/// Sends the event again, regardless of the delivery's status, with new retries. The list shows it after its first attempt.
 #[utoipa::path(
     post,
     path = "/webhooks/{id}/deliveries/{delivery_id}/retry",
@@ -97,7 +96,7 @@ pub async fn retry_delivery(
     ask_for(&caller, again).await
 }
 
-/// The time of a request for a delivery: after the previous request by any clock, since the later one counts.
+/// Time of a delivery request. Always later than the previous request, regardless of clocks, because the latest one counts.
 fn later(now: Timestamp, before: Timestamp) -> Timestamp {
     now.max(Timestamp::from_millis(before.millis() + 1))
 }
@@ -110,11 +109,11 @@ pub(crate) fn check_active(webhook: &Webhook) -> Result<(), ApiError> {
     Err(ApiError::conflict(ConflictCode::Conflict, detail, Value::Null))
 }
 
-/// Enqueues a delivery for the function `deliver`. The response shows the present state.
+/// Enqueues a delivery for the function `deliver`. The response shows the current state.
 async fn ask_for<V: From<Delivery> + Serialize>(caller: &VerifiedCaller, delivery: Delivery) -> Result<Data<V>, ApiError> {
     let queue = secrets::queue(&caller.app)?;
     let is_test = delivery.event_type == TEST_EVENT;
-    // No history has a test.
+    // A test is in no history.
     let test = is_test.then(|| TestEvent { actor: caller.context.actor.nameless() });
     let Delivery { webhook_id, event_id, requested_at, .. } = delivery;
     let request = DeliveryRequest::first(caller.store.id(), webhook_id, event_id, requested_at);
@@ -140,7 +139,7 @@ shared::query! {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DeliveryAttempt)]
 pub struct AttemptView {
-    /// When it began.
+    /// Start time.
     at: Timestamp,
     /// Status of the response. Null if there was none.
     #[schema(required)]
@@ -148,17 +147,17 @@ pub struct AttemptView {
     /// Why there was no response.
     #[schema(required)]
     error: Option<AttemptFailure>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     duration_ms: u64,
 }
 
-/// An event on its way to a webhook.
+/// The delivery of an event to a webhook.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Delivery)]
 pub struct DeliveryView {
     /// ID of the event, also in the header `webhook-id`.
     id: EventId,
-    /// Everything else.
+    /// The other fields.
     #[serde(flatten)]
     details: DeliveryDetails,
 }
@@ -170,7 +169,7 @@ pub struct TestDeliveryView {
     /// ID of the event, also in the header `webhook-id`. Null in a dry run.
     #[schema(required, value_type = Option<EventId>)]
     id: EventId,
-    /// Everything else.
+    /// The other fields.
     #[serde(flatten)]
     details: DeliveryDetails,
 }
@@ -189,7 +188,7 @@ pub struct DeliveryDetails {
     attempts: Vec<AttemptView>,
     /// Number of all attempts.
     attempt_count: u64,
-    /// When the next attempt is due. Null if none is, or if it is due now.
+    /// When the next attempt is due. Null if there is none, or if it is due now.
     #[schema(required)]
     next_attempt_at: Option<Timestamp>,
     /// Time of the event.

@@ -46,7 +46,7 @@ pub async fn get_webhook(caller: Caller<WebhooksRead>, Path(id): Path<WebhookId>
 
 /// Create a webhook
 ///
-/// Only this response shows the secret that deliveries are signed with. A tenant can have 20 webhooks.
+/// Only this response shows the secret that signs deliveries. A tenant can have up to 20 webhooks.
 #[utoipa::path(post, path = "/webhooks", tag = "webhooks", responses(InputErrors, RequestConflict))]
 pub async fn create_webhook(
     caller: Caller<WebhooksWrite>,
@@ -58,10 +58,10 @@ pub async fn create_webhook(
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));
     }
-    // Without a queue, nothing would be delivered.
+    // Without a queue, nothing could be delivered.
     secrets::queue(&caller.app)?;
     if free_slots.is_empty() {
-        // Before a secret is encrypted for nothing.
+        // Checked early, to avoid encrypting a secret for nothing.
         return Err(too_many());
     }
     let caller = caller.verified().await?;
@@ -73,7 +73,7 @@ pub async fn create_webhook(
 
 /// Update a webhook
 ///
-/// Changes the fields that are sent.
+/// Changes the given fields.
 #[utoipa::path(patch, path = "/webhooks/{id}", tag = "webhooks", responses(ChangeErrors, ChangeConflict))]
 pub async fn update_webhook(
     caller: Caller<WebhooksWrite>,
@@ -81,7 +81,7 @@ pub async fn update_webhook(
     body: JsonBody<WebhookPatch>,
 ) -> Result<Versioned<WebhookView>, ApiError> {
     let check = |old: &Webhook, body: &WebhookPatch| {
-        // The present address may have been allowed by another policy. It can be sent back.
+        // The current address may only be valid by an earlier policy. It can be sent back unchanged.
         let new_url = body.url.as_ref().filter(|url| **url != old.url);
         new_url.and_then(|url| check_url(url, caller.app.address_policy()))
     };
@@ -93,7 +93,7 @@ pub async fn update_webhook(
 
 /// Delete a webhook
 ///
-/// Deliveries that are pending are dropped. Returns the webhook as it was.
+/// Drops pending deliveries. Returns the webhook's last state.
 #[utoipa::path(delete, path = "/webhooks/{id}", tag = "webhooks", responses(ChangeErrors, ChangeConflict))]
 pub async fn delete_webhook(caller: Caller<WebhooksWrite>, Path(id): Path<WebhookId>) -> Result<Data<WebhookView>, ApiError> {
     caller.delete::<Webhook, _>(id, |_| Ok(())).await
@@ -147,14 +147,14 @@ impl Command for CreateWebhook {
         })?)
     }
 
-    /// The stored response must not have the secret.
+    /// The stored response must not contain the secret.
     fn stored_response(&self, webhook: &Stored<Webhook>) -> Result<StoredResponse, StoreError> {
         created(webhook, WebhookView::from(webhook.clone())).to_stored(Vec::new())
     }
 
     fn classify_failure(&self, error: WriteError, _: &Stored<Webhook>) -> CommitFailure<ApiError> {
         match error {
-            // Another creation has taken the slot: the next attempt takes one that is left.
+            // A concurrent request took the slot. The retry takes a free one.
             WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
             error => error.into(),
         }
@@ -164,16 +164,16 @@ impl Command for CreateWebhook {
 const READ_ONLY: &[&str] =
     &["id", "disabled_reason", "secret", "created_at", "updated_at", "rotated_at", "previous_secret_until"];
 
-/// Seconds in which the previous secret still signs.
+/// How long the previous secret still signs, in seconds.
 type Grace = BoundedInteger<0, MAX_GRACE_SECONDS>;
 
 shared::body! {
     /// A new webhook.
     pub struct NewWebhook {
         required url: WebhookUrl,
-        /// What it is for.
+        /// Purpose.
         nullable description: Notes,
-        /// Types of events.
+        /// Event types.
         required events: WebhookEvents,
         /// Whether events are sent. Default true.
         optional is_active: bool,
@@ -185,9 +185,9 @@ shared::body! {
     /// Fields of a webhook to change.
     pub struct WebhookPatch {
         optional url: WebhookUrl,
-        /// What it is for.
+        /// Purpose.
         nullable description: Notes,
-        /// Types of events.
+        /// Event types.
         optional events: WebhookEvents,
         /// Whether events are sent. `true` also clears the `disabled_reason`.
         optional is_active: bool,
@@ -198,7 +198,7 @@ shared::body! {
 shared::body! {
     /// Options for rotating a webhook's secret.
     pub struct Rotation as WebhookRotation {
-        /// How many seconds the previous secret still signs, besides the new one. Default 0, maximum 604800 (7 days).
+        /// How many seconds the previous secret still signs, in addition to the new one. Default 0, maximum 604800 (7 days).
         optional grace_seconds: Grace,
     }
     read_only: &[]
@@ -226,14 +226,14 @@ pub struct WebhookView {
     id: WebhookId,
     /// Address that events are sent to.
     url: WebhookUrl,
-    /// What it is for.
+    /// Purpose.
     #[schema(required)]
     description: Option<Notes>,
-    /// Types of events.
+    /// Event types.
     events: WebhookEvents,
     /// Whether events are sent.
     is_active: bool,
-    /// Why the service has disabled it. Null if it has not.
+    /// Why the service disabled the webhook. Null if it didn't.
     #[schema(required)]
     disabled_reason: Option<DisabledReason>,
     /// Time of creation.
@@ -252,8 +252,8 @@ pub struct WebhookView {
 #[derive(Serialize, ToSchema)]
 #[schema(as = WebhookWithSecret)]
 pub struct NewWebhookView {
-    /// The secret that signs deliveries, `whsec_…`. Shown only in this response, and not when the response is replayed for an
-    /// `Idempotency-Key`. Null in a dry run.
+    /// The secret that signs deliveries, `whsec_…`. Only in this response; a replay by `Idempotency-Key` omits it. Null in a dry
+    /// run.
     #[schema(required = false, value_type = Option<String>)]
     pub(crate) secret: String,
     /// The webhook without its secret.

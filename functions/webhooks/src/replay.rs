@@ -1,4 +1,4 @@
-//! The endpoint of replays, which send all events of a period again.
+//! The endpoint for replays, which send all events of a period again.
 
 use crate::deliveries::check_active;
 use crate::secrets;
@@ -17,42 +17,42 @@ use shared::http::responses::{Data, or_not_found};
 use shared::store::keys::Keys;
 use utoipa::ToSchema;
 
-/// The most that a client's clock may be ahead, in seconds.
+/// How far a client's clock can be ahead, in seconds.
 const MAX_CLOCK_DIFFERENCE: u32 = 60;
 
 shared::body! {
-    /// The events to send again.
+    /// Events to send again.
     pub struct Replay as WebhookReplay {
-        /// Beginning of the period.
+        /// Start of the period.
         required since: Timestamp,
-        /// End of the period, which is not part of it. Default: now.
+        /// End of the period, exclusive. Default: now.
         optional until: Timestamp,
-        /// Types of the events. Default: the webhook's.
+        /// Event types. Default: the webhook's.
         optional events: WebhookEvents,
     }
     read_only: &[]
 }
 
-/// A replay that was requested.
+/// A requested replay.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StartedReplay)]
 pub struct ReplayView {
     /// The webhook.
     webhook_id: WebhookId,
-    /// Beginning of the period.
+    /// Start of the period.
     since: Timestamp,
-    /// End of the period, which is not part of it.
+    /// End of the period, exclusive.
     until: Timestamp,
-    /// Types of the events.
+    /// Event types.
     events: WebhookEvents,
-    /// When it was requested: `requested_at` of its deliveries.
+    /// Time of the request. Its deliveries have the same `requested_at`.
     requested_at: Timestamp,
 }
 
 /// Replay events
 ///
-/// Sends all events of a period again, whether or not they were delivered: one delivery each, which the list then shows. A webhook
-/// has one replay at a time, and a tenant starts at most 50 a day.
+/// Sends all events of a period again, whether or not they were delivered: one delivery each, which the list then shows. A
+/// webhook can have one replay at a time, and a tenant can start at most 50 a day.
 #[utoipa::path(post, path = "/webhooks/{id}/replay", tag = "webhooks", responses(ResourceErrors, RequestConflict))]
 pub async fn replay_events(
     caller: Caller<WebhooksWrite>,
@@ -63,7 +63,7 @@ pub async fn replay_events(
     let (body, errors) = body.parse_with_errors(&caller)?;
     let webhook = or_not_found(webhook)?.value;
     let caller = caller.verified().await?;
-    // Before anything is written; `idempotent_enqueue` refuses it as well.
+    // Checked before anything is written. `idempotent_enqueue` refuses it too.
     if caller.context.precondition.is_some() {
         return Err(ApiError::PreconditionFailed);
     }
@@ -78,7 +78,7 @@ pub async fn replay_events(
     };
     let start = |replays: Replays| replays.start(webhook.id, &identity, now).map_err(refused);
     let asked = async {
-        // A resumed request has started its replay with its first copy.
+        // If the request is a resumed one, its first copy has started the replay.
         let requested_at = if caller.is_resumed() { now } else { caller.store.change_replays(start).await? };
         let (until, events) = (until.unwrap_or(requested_at), events.unwrap_or(webhook.events));
         let message = Message::Replay(ReplayRequest {
@@ -95,7 +95,8 @@ pub async fn replay_events(
     };
     let asked = asked.await;
     if asked.is_err() && caller.context.idempotency.is_none() {
-        // No copy of the request sends the message. If this fails as well, the replay counts as running for a time.
+        // Without an idempotency key, no copy of the request will send the message. If cancelling fails too, the replay counts as
+        // running for a while.
         let cancel = |replays: Replays| Ok::<_, ApiError>((replays.cancelled(webhook.id, &identity), ()));
         let _ = caller.store.change_replays(cancel).await;
     }
@@ -108,14 +109,14 @@ fn refused(refusal: ReplayRefusal) -> ApiError {
             (format!("A replay of this webhook, requested at {since}, is still running."), json!({"requested_at": since}))
         }
         ReplayRefusal::DayIsUsed(next_day) => (
-            format!("The limit of {MAX_REPLAYS_PER_DAY} replays a day is reached. The next day begins at {next_day}."),
+            format!("The limit of {MAX_REPLAYS_PER_DAY} replays a day is reached. The next day starts at {next_day}."),
             json!({"retry_at": next_day}),
         ),
     };
     ApiError::conflict(ConflictCode::Conflict, detail, context)
 }
 
-/// Checks that a time has an end that is not in the future, and a beginning before it.
+/// Checks that the period doesn't end in the future, and starts before its end.
 fn check_times(body: &Replay, now: Timestamp, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
     let until = body.until.unwrap_or(now);
     let is_known = !errors.iter().any(|error| error.is_at("until"));

@@ -1,5 +1,5 @@
-//! The secrets that sign deliveries: made, encrypted, shown once, and replaced. Also the parts of the operator's configuration that
-//! webhooks need.
+//! Secrets that sign deliveries: creates, encrypts, shows once and replaces them. Also the operator's configuration that webhooks
+//! need.
 
 use crate::handlers::{NewWebhookView, Rotation, WebhookView};
 use serde_json::Value;
@@ -39,7 +39,7 @@ impl NewSecret {
 
 /// Rotate a webhook's secret
 ///
-/// Only this response shows the new secret. For `grace_seconds`, deliveries are signed with both. A body is optional.
+/// Only this response shows the new secret. For `grace_seconds`, deliveries are signed with both. The body is optional.
 #[utoipa::path(post, path = "/webhooks/{id}/rotate", tag = "webhooks", responses(ChangeErrors, RequestConflict))]
 pub async fn rotate_webhook(
     caller: Caller<WebhooksWrite>,
@@ -54,7 +54,7 @@ pub async fn rotate_webhook(
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let secret = NewSecret::make(&caller).await?;
     let next = webhook.value.rotated(secret.encrypted.clone(), now, now.plus_seconds(grace));
-    // The stored response must not have the secret.
+    // The stored response must not contain the secret.
     let rotated = caller.replace(&webhook, next, |rotated| Data { data: WebhookView::from(rotated) }).await?;
     Ok(Data { data: secret.show(&caller, rotated) })
 }

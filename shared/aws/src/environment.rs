@@ -1,4 +1,4 @@
-//! The parts of AWS's clients that a function takes from its environment: region, credentials and trusted certificates.
+//! Configuration of AWS clients from the environment: region, credentials and trusted certificates.
 
 use aws_sdk_dynamodb::config::{Credentials, Region, SharedHttpClient};
 use aws_smithy_http_client::Connector;
@@ -7,11 +7,11 @@ use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
 use aws_smithy_runtime_api::client::http::{HttpConnectorSettings, SharedHttpConnector, http_client_fn};
 use std::time::Duration;
 
-/// Of every connection to AWS.
+/// Applies to every connection to AWS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The root certificates of AWS's endpoints. `AWS_CA_BUNDLE` names a file with others. Reading the system's 150 or so
-/// certificates would take a third of a cold start.
+/// Root certificates of AWS endpoints, unless `AWS_CA_BUNDLE` names another file. Reading the system's 150 or so certificates
+/// would take a third of a cold start.
 const ROOT_CERTIFICATES: &[u8] = include_bytes!("roots.pem");
 
 #[derive(Debug, thiserror::Error)]
@@ -20,29 +20,29 @@ pub enum EnvironmentError {
     #[error("set {0}")]
     Missing(&'static str),
     /// A variable that must be a URL is not one.
-    #[error("{0} must begin with http:// or https://")]
+    #[error("{0} must start with http:// or https://")]
     Endpoint(&'static str),
-    /// The file that `AWS_CA_BUNDLE` names can't be read.
-    #[error("can't read the certificates in {0}, which AWS_CA_BUNDLE names")]
+    /// The file named in `AWS_CA_BUNDLE` can't be read.
+    #[error("can't read the certificates in {0}, named in AWS_CA_BUNDLE")]
     Bundle(String, #[source] std::io::Error),
-    /// The file that `AWS_CA_BUNDLE` names has no certificates.
-    #[error("there is no certificate in {0}, which AWS_CA_BUNDLE names")]
+    /// The file named in `AWS_CA_BUNDLE` has no certificates.
+    #[error("there is no certificate in {0}, named in AWS_CA_BUNDLE")]
     NoCertificate(String),
     #[error("can't set up TLS")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// The parts of a function's clients of AWS.
+/// Configuration shared by all AWS clients.
 pub struct Environment {
     pub region: Region,
     pub credentials: Credentials,
-    /// Sends the requests of the clients that are made of this. It has the connect timeout of all of them.
+    /// Sends the requests of all clients. It sets their connect timeout.
     pub connector: SharedHttpConnector,
 }
 
 impl Environment {
-    /// For clients of the SDK, whose own connect timeout has no effect. The SDK's own HTTP clients set up TLS twice: to check the
-    /// configuration and for the first request.
+    /// The HTTP client for SDK clients. It ignores their connect timeout. The SDK's default HTTP clients set up TLS twice: to
+    /// check the configuration and for the first request.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
         let connector = self.connector.clone();
@@ -50,7 +50,7 @@ impl Environment {
     }
 }
 
-/// `None` if it is missing or empty.
+/// Reads an environment variable. `None` if missing or empty.
 #[must_use]
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
@@ -58,18 +58,18 @@ pub fn variable(name: &str) -> Option<String> {
 
 /// # Errors
 ///
-/// Returns [`EnvironmentError::Missing`] when it is missing or empty.
+/// Returns [`EnvironmentError::Missing`] when the variable is missing or empty.
 pub fn required_variable(name: &'static str) -> Result<String, EnvironmentError> {
     variable(name).ok_or(EnvironmentError::Missing(name))
 }
 
-/// `None` if it is missing or empty.
+/// Reads a URL from an environment variable. `None` if missing or empty.
 ///
-/// The check is here because the SDK's error about a URL without a scheme quotes the request, which must not be logged.
+/// Checks the scheme here because the SDK's error about a missing one quotes the request, which must not be logged.
 ///
 /// # Errors
 ///
-/// Returns [`EnvironmentError::Endpoint`] when it is not a URL.
+/// Returns [`EnvironmentError::Endpoint`] when the value is not a URL.
 pub fn endpoint(name: &'static str) -> Result<Option<String>, EnvironmentError> {
     match variable(name) {
         Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => Err(EnvironmentError::Endpoint(name)),
@@ -77,7 +77,7 @@ pub fn endpoint(name: &'static str) -> Result<Option<String>, EnvironmentError> 
     }
 }
 
-/// From the variables that Lambda sets. Nothing else is searched for credentials (docs/adr/0011-cold-start.md).
+/// Reads the variables that Lambda sets, and no other source of credentials (docs/adr/0011-cold-start.md).
 ///
 /// # Errors
 ///
@@ -97,7 +97,7 @@ pub fn function_environment() -> Result<Environment, EnvironmentError> {
 
 fn read_certificates(path: String) -> Result<Vec<u8>, EnvironmentError> {
     match std::fs::read(&path) {
-        // Without any certificate nothing is trusted, and every request would fail instead of the start.
+        // Without a certificate, nothing is trusted: fail at startup rather than on every request.
         Ok(text) if memchr::memmem::find(&text, b"-----BEGIN CERTIFICATE-----").is_none() => {
             Err(EnvironmentError::NoCertificate(path))
         }
@@ -116,13 +116,13 @@ fn connector(trusted: TlsContext) -> SharedHttpConnector {
     SharedHttpConnector::new(builder.build())
 }
 
-/// For the operator's tools. Trusts the system's certificates.
+/// HTTP client for the operator's tools. Trusts the system's certificates.
 #[must_use]
 pub fn system_https() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new().tls_provider(tls_provider()).build_https()
 }
 
-/// For the operator's tools. They trust the system's certificates.
+/// Environment of the operator's tools. Trusts the system's certificates.
 #[must_use]
 pub fn operator_environment(region: Region, credentials: Credentials) -> Environment {
     Environment { region, credentials, connector: connector(TlsContext::default()) }

@@ -1,4 +1,4 @@
-//! Access to AWS other than the table: the parts that every function links.
+//! AWS access besides the table, linked by every function.
 //!
 //! KMS and SQS have separate crates, `key_encryption` and `queue`, because only some functions link their SDKs.
 

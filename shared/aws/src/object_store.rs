@@ -1,4 +1,4 @@
-//! Objects by key, outside of the table: the snapshots of list indexes (docs/adr/0013).
+//! Objects stored by key, outside the table: snapshots of list indexes (docs/adr/0013).
 
 use futures_util::future::BoxFuture;
 use std::error::Error;
@@ -21,21 +21,21 @@ impl ObjectStoreError {
 
 /// Whole objects by key: `list-index/<table>/<tenant>/<kind>`.
 pub trait ObjectStore: Send + Sync {
-    /// At most `max_bytes` of the object; `None` if there is none.
+    /// Reads at most `max_bytes` of an object; `None` if it doesn't exist.
     ///
     /// # Errors
     ///
     /// Returns an [`ObjectStoreError`] when the object can't be read.
     fn get<'a>(&'a self, key: &'a str, max_bytes: usize) -> BoxFuture<'a, Result<Option<Vec<u8>>, ObjectStoreError>>;
 
-    /// The object is complete afterwards, or as it was before.
+    /// Writes an object atomically: readers get either the whole new object or the old one.
     ///
     /// # Errors
     ///
     /// Returns an [`ObjectStoreError`] when the object can't be written.
     fn put<'a>(&'a self, key: &'a str, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), ObjectStoreError>>;
 
-    /// Succeeds without such an object.
+    /// Deletes an object. Succeeds if it doesn't exist.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Objects in an S3 bucket: GET, PUT and DELETE, signed and sent with the parts that the SDK's client of the table is made of.
-//! The SDK's own client of S3 would make every function larger by more than what is below (docs/adr/0013).
+//! Objects in an S3 bucket: GET, PUT and DELETE, signed and sent with components of the SDK's DynamoDB client. The SDK's S3
+//! client would add more code to every function (docs/adr/0013).
 
 use crate::environment::Environment;
 use crate::object_store::{ObjectStore, ObjectStoreError};
@@ -17,11 +17,11 @@ use http_body_util::BodyExt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// The longest time for an object to arrive. A list that waits in vain has time left to load its index from the table.
+/// Leaves a list enough time to load its index from the table instead.
 const GET_TIMEOUT: Duration = Duration::from_secs(4);
 const PUT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns the present time, which signatures contain.
+/// Returns the current time, for signatures.
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// An S3 bucket, or something with the same API.
@@ -46,11 +46,11 @@ impl S3 {
         }
     }
 
-    /// The signature covers the body, also over HTTPS.
+    /// Creates a signed request. The signature covers the body, even over HTTPS.
     fn request(&self, method: &str, key: &str, range: Option<String>, body: Vec<u8>) -> Result<HttpRequest, ObjectStoreError> {
         let uri = format!("{}/{key}", self.url);
         let mut settings = SigningSettings::default();
-        // S3 expects this, other than most services. No key contains anything to encode.
+        // S3 expects this, unlike most services. No key contains anything to encode.
         settings.percent_encoding_mode = PercentEncodingMode::Single;
         settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
         settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
@@ -97,7 +97,7 @@ impl S3 {
     }
 }
 
-/// Fails if the result isn't there in time.
+/// Fails if the result takes longer than `timeout`.
 async fn within<T>(timeout: Duration, result: impl Future<Output = Result<T, ObjectStoreError>>) -> Result<T, ObjectStoreError> {
     tokio::time::timeout(timeout, result).await.unwrap_or_else(|elapsed| Err(ObjectStoreError::unavailable(elapsed)))
 }

@@ -4,21 +4,21 @@ use crate::values::id::{ApiKeyId, Id, LinkId, UserId};
 use fields::compared::name_key;
 use serde::{Deserialize, Serialize};
 
-/// Who made a change, with the names of that time.
+/// Who made a change, with the names at that time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Actor {
-    /// The API key that was used; null for the operator's command line and for a signing link.
+    /// API key used; null for the operator's command line and for signing links.
     #[schema(required)]
     pub key_id: Option<ApiKeyId>,
-    /// The name of the key; `signing link` for a link.
+    /// Name of the key; `signing link` for a signing link.
     pub key_name: String,
-    /// The user that the key is bound to, or the signer, if that is a user; null for a key of the tenant.
+    /// The key's user, or the signer if the signer is a user; null for tenant keys.
     #[schema(required)]
     pub user_id: Option<UserId>,
-    /// The display name of that user, or the signer's name.
+    /// Display name of that user, or the signer's name.
     #[schema(required)]
     pub user_name: Option<String>,
-    /// The signing link that was used. Only events that were caused through a link have it.
+    /// Signing link used; absent for other changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = Uuid, required = false)]
     pub link_id: Option<LinkId>,
@@ -36,51 +36,51 @@ impl Actor {
         Self { key_id: None, key_name: "signing link".into(), user_id: user, user_name, link_id: Some(link) }
     }
 
-    /// The JSON Pointers to personal data, in an entry of a history.
+    /// JSON Pointers to the personal data within a history entry.
     #[must_use]
     pub fn personal_pointers(&self) -> Vec<String> {
         let user_name = self.user_name.is_some().then_some("/actor/user_name");
-        // A key that is bound to a user is often named after the user.
+        // Keys bound to a user are often named after the user.
         let key_name = (self.user_id.is_some() && self.key_id.is_some()).then_some("/actor/key_name");
         [user_name, key_name].into_iter().flatten().map(str::to_owned).collect()
     }
 
-    /// Without personal data, for places other than histories.
+    /// A copy without personal data, for use outside histories.
     #[must_use]
     pub fn nameless(&self) -> Self {
         let key_name = if self.personal_pointers().is_empty() { self.key_name.clone() } else { "key of a user".to_owned() };
         Self { key_name, user_name: None, ..self.clone() }
     }
 
-    /// The delivery of events, which disables failing webhooks.
+    /// The actor that disables failing webhooks.
     #[must_use]
     pub fn webhook_delivery() -> Self {
         Self { key_name: "webhook delivery".into(), ..Self::operator() }
     }
 }
 
-/// The characters of the user's id that a pseudonym ends with: 47 random bits.
+/// A pseudonym ends with this many characters of the user's id: 47 random bits.
 const SUFFIX: usize = 8;
 
 const PREFIX: &str = "Erased user ";
-/// No mail reaches it (RFC 2606 §2).
+/// Can't receive mail (RFC 2606 §2).
 const DOMAIN: &str = "erased.invalid";
 
-/// `Erased user` and the end of the user's id, so it is always the same.
+/// `Erased user` and the end of the user's id. Always the same for a user.
 #[must_use]
 pub fn pseudonym(user: UserId) -> String {
     let id = user.short();
     format!("{PREFIX}{}", &id[id.len() - SUFFIX..])
 }
 
-/// Different for each user, since addresses are unique.
+/// Unique per user, as e-mail addresses must be.
 #[must_use]
 pub fn pseudonymous_email(user: UserId) -> String {
     format!("erased-{}@{DOMAIN}", user.short())
 }
 
-/// Nobody may take a pseudonymous address, which would block an erasure, or a look-alike. Case, width and the kind of full stop
-/// make no difference (UTS 46).
+/// Whether an address is reserved for pseudonyms: a user with a pseudonymous address would block an erasure. Ignores case, width
+/// and the kind of full stop (UTS 46), so look-alikes are reserved, too.
 #[must_use]
 pub fn is_reserved(email: &str) -> bool {
     let compared = name_key(email).replace('。', ".");
@@ -88,7 +88,7 @@ pub fn is_reserved(email: &str) -> bool {
     domain.strip_suffix(DOMAIN).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// Whether a text looks like a pseudonym. Anybody can write one.
+/// Whether a text looks like a pseudonym. Anyone can write one.
 #[must_use]
 pub fn is_pseudonym(text: &str) -> bool {
     let is_name =
@@ -97,7 +97,7 @@ pub fn is_pseudonym(text: &str) -> bool {
     is_name || (text.starts_with("erased-") && is_address())
 }
 
-/// Replaces the value at the end of this path, such as `email`.
+/// Returns the pseudonym for the value at a path such as `email`.
 #[must_use]
 pub fn replacement(user: UserId, path: &str) -> String {
     if path.contains("email") && !path.contains("step_data") { pseudonymous_email(user) } else { pseudonym(user) }

@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// The table has one item for each record.
+/// The kind of a record. The table has one item per record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// With the tenant's settings.
+    /// A tenant with its settings.
     Tenant,
     ApiKey,
     Asset,
@@ -23,7 +23,7 @@ pub enum Kind {
     Instance,
     /// A movement: one process on several assets.
     Movement,
-    /// All keys of a tenant.
+    /// All receipt keys of a tenant.
     ReceiptKeys,
     Link,
     Webhook,
@@ -46,7 +46,7 @@ impl Kind {
         Self::Webhook,
     ];
 
-    /// The text, such as `asset` in `asset.created`.
+    /// The name in event types, such as `asset` in `asset.created`.
     #[must_use]
     pub const fn noun(self) -> &'static str {
         match self {
@@ -67,12 +67,12 @@ impl Kind {
     }
 }
 
-/// A value that only one record of its kind may have in a tenant.
+/// A value that only one record of its kind can have in a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unique {
-    /// The API's name of the field that has the value.
+    /// The field's name in the API.
     pub field: &'static str,
-    /// Case-folded where case doesn't distinguish values.
+    /// Case-folded if the field is case-insensitive.
     pub value: String,
     pub reserved_after_deletion: bool,
 }
@@ -80,16 +80,16 @@ pub struct Unique {
 /// A reference from one record to another, which can't be deleted while the reference exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// The API's name of the referring field.
+    /// The referring field's name in the API.
     pub field: &'static str,
     pub kind: Kind,
     pub id: Uuid,
-    /// Apply when the reference is new.
+    /// Checked when the reference is new.
     pub requirements: Vec<Requirement>,
 }
 
-/// A value that an attribute of a referenced record must have when the reference is new: a user who is newly assigned must
-/// be active, but stays assigned when deactivated.
+/// An attribute's required value in the referenced record. Only checked for new references: a newly assigned user must be active,
+/// but stays assigned when deactivated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
     pub attribute: &'static str,
@@ -115,7 +115,7 @@ pub enum RequiredValue {
 }
 
 impl Reference {
-    /// The referenced record must only exist.
+    /// A reference that only requires the record to exist.
     #[must_use]
     pub fn new(field: &'static str, kind: Kind, id: Uuid) -> Self {
         Self { field, kind, id, requirements: Vec::new() }
@@ -128,47 +128,47 @@ impl Reference {
     }
 }
 
-/// A record, which has its own item in the table.
+/// A record with an item in the table.
 pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
     const KIND: Kind;
-    /// The fields of the history that are about people, such as `email`. `step_data/*` stands for each text and signature in
-    /// `step_data`. The history commits to their values, so that they can be erased.
+    /// Fields in the history that can be about people, such as `email`. `step_data/*` stands for each text and signature in
+    /// `step_data`. The history commits to their values, so they can be erased.
     const PERSONAL_FIELDS: &'static [&'static str] = &[];
     type Id: Id;
 
     fn id(&self) -> Self::Id;
 
-    /// The fields as the history shows them, without secrets. Implementations destructure `self` completely, so that a new field
-    /// can't be forgotten.
+    /// The fields as shown in the history, without secrets. Implementations destructure `self` completely, so a new field can't
+    /// be forgotten.
     fn history_fields(&self) -> Map<String, Value>;
 
-    /// Whether the API shows this field of the history. A change to other fields only leaves `updated_at` as it is.
+    /// Whether the API shows this field of the history. Changes to only hidden fields don't update `updated_at`.
     #[must_use]
     fn is_shown(_field: &str) -> bool {
         true
     }
 
-    /// The number of versions that `If-Match` doesn't count: they changed nothing that a change could be based on.
+    /// Number of versions that `If-Match` ignores, because no change depends on what they changed.
     fn uncounted_versions(&self) -> u64 {
         0
     }
 
-    /// Further values that lists need, as one text of the secondary index `list_index`, which has few attributes.
+    /// Further values that lists need, as one text in the secondary index `list_index`, which has few attributes.
     fn listed(&self) -> Option<String> {
         None
     }
 
-    /// The record will not change any more. Lists of open records need not read it.
+    /// Whether the record will never change again, so that lists of open records can skip it.
     fn is_ended(&self) -> bool {
         false
     }
 
-    /// Values that no other record of its kind may have.
+    /// Values that no other record of this kind can have.
     fn unique(&self) -> Vec<Unique> {
         Vec::new()
     }
 
-    /// The attributes that references to it can require, with its values; `None` if no record can refer to its kind.
+    /// The attributes that references can require, with this record's values; `None` if no record can refer to this kind.
     fn referenceable_attributes(&self) -> Option<Vec<Requirement>> {
         None
     }
@@ -183,20 +183,20 @@ pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, 
     fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
 }
 
-/// A record as it is stored in the table.
+/// A record as stored in the table.
 #[derive(Debug, Clone)]
 pub struct Stored<T> {
     pub value: T,
     pub version: u64,
     pub created_at: Timestamp,
-    /// The time of the last change that the history shows.
+    /// Time of the last change to a field that the API shows.
     pub updated_at: Timestamp,
     pub last_hash: String,
     pub last_event: EventId,
 }
 
 impl<T: Record> Stored<T> {
-    /// The version that entity tags have and `If-Match` compares.
+    /// The version in entity tags, which `If-Match` compares.
     #[must_use]
     pub fn tag_version(&self) -> u64 {
         self.version.saturating_sub(self.value.uncounted_versions())
@@ -246,7 +246,7 @@ impl<T> Patch<T> {
         }
     }
 
-    /// Absent if the field has this value already.
+    /// Absent if the field already has this value.
     #[must_use]
     pub fn unless(self, present: Option<&T>) -> Self
     where
@@ -271,9 +271,9 @@ impl<T> Patch<T> {
     }
 }
 
-/// Declares the change of a record: the struct, and the method that returns the record with the change applied. Each field that
-/// can change is `set`, or `set_or_clear` if it can also become empty. Missing fields stay as they are. The fields behind `and`
-/// have other rules: the method leaves them alone.
+/// Declares a change of a record: the struct, and the method that returns the record with the change applied. Each field is
+/// `set`, or `set_or_clear` if it can also become empty. Missing fields stay unchanged. The fields after `and` have other rules:
+/// the method ignores them.
 macro_rules! record_change {
     (
         $(#[doc = $doc:literal])* $change:ident of $record:ident::$method:ident {

@@ -1,4 +1,4 @@
-//! The parts of a request besides its body: an idempotency key, and the versions that it expects (`If-Match`).
+//! Idempotency keys with stored responses, and the versions that a request expects (`If-Match`).
 
 use crate::keys::api_key::{BearerToken, Credential};
 use crate::processes::instance::ImageName;
@@ -28,29 +28,30 @@ impl FromStr for IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// For keys of the table: its length is fixed.
+    /// A text of fixed length for keys in the table.
     #[must_use]
     pub fn hash(&self) -> String {
         hex::sha256(&self.0)
     }
 }
 
-/// The same idempotency key of another credential is another request.
+/// A request with an idempotency key. The same key from another credential is another request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
-    /// The API key or the signing link that it was sent with.
+    /// The API key or signing link that sent the request.
     pub by: Uuid,
     pub key: IdempotencyKey,
-    /// HMAC of its path, query and body, under the credential's secret. A different request with the same idempotency key has another
-    /// one and is refused. Readers of the table can't test a guess of the body, as after the erasure of a person.
+    /// HMAC of path, query and body, under the credential's secret. A different request with the same idempotency key has a
+    /// different fingerprint, and is rejected. An HMAC, so readers of the table can't verify guesses of the body, such as an
+    /// erased person's data.
     pub fingerprint: String,
 }
 
 impl IdempotentRequest {
-    /// The change number `index` as a separate request: each has a stored response.
+    /// The change number `index` as a separate request with its stored response.
     #[must_use]
     pub fn part(&self, index: usize) -> Self {
-        // No other request has this key, since NUL is not printable.
+        // No other request has this key, because NUL is not printable.
         Self { key: IdempotencyKey(format!("{}\0{index}", self.key.0)), ..self.clone() }
     }
 
@@ -60,39 +61,40 @@ impl IdempotentRequest {
     }
 }
 
-/// A response that is stored together with the changes of its request, for a repetition of that request.
+/// A response stored together with the changes of its request, to replay for a retry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredResponse {
     pub status: u16,
     pub location: Option<String>,
     /// From the header `ETag`.
     pub version: Option<u64>,
-    /// The body without secrets. Paths replace the images of signatures, and hashes replace steps.
+    /// The body without secrets. Paths replace signature images, and hashes replace steps.
     pub body: String,
     /// The paths that replace images in `body`, each with the name of its image.
     pub images: Vec<(String, ImageName)>,
     /// The hashes that replace steps in `body`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
-    /// The request's changes are committed one by one, each with its stored response. This one only says that the request has begun.
+    /// The request's changes are committed one by one, each with its stored response. This response only marks the request's
+    /// start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_in_parts: bool,
-    /// It says nothing about people, although it has the id of one: an erasure leaves it.
+    /// Contains a person's id, but no personal data: erasures keep it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_nameless: bool,
 }
 
-/// The error of a repeated request whose response named a person who was erased since.
+/// The error of a retry if the response named a person who was erased since.
 pub const ERASED: &str =
     "The request took effect, but its stored response was deleted because it named a person who has since been erased.";
 
-/// The placeholder of steps in a stored body. No submitted value is an object, so nothing else has this form.
+/// The placeholder for steps in a stored body. No submitted value is an object, so nothing else has this form.
 fn steps_by_hash(hash: &str) -> String {
     format!(r#""steps":{{"hash":"{hash}"}}"#)
 }
 
 impl StoredResponse {
-    /// Without headers.
+    /// A response without headers.
     #[must_use]
     pub fn new(status: u16, body: String) -> Self {
         Self {
@@ -107,20 +109,20 @@ impl StoredResponse {
         }
     }
 
-    /// Marks the beginning of a request whose changes are committed one by one.
+    /// Marks the start of a request whose changes are committed one by one.
     #[must_use]
     pub fn of_request_in_parts() -> Self {
         Self { is_in_parts: true, ..Self::new(200, String::new()) }
     }
 
-    /// Replaces a response that named a person who was erased since. The body is for a part of a request: the whole request gets an
-    /// error.
+    /// Replaces a response that named a person who was erased since. The body is used if this is a part of a request; a whole
+    /// request gets an error instead.
     #[must_use]
     pub fn erased() -> Self {
         Self::new(409, json!({"code": "CONFLICT", "detail": ERASED}).to_string())
     }
 
-    /// Puts the hash of `steps` in their place: the table has them already.
+    /// Replaces `steps` with their hash: the table already has them.
     #[must_use]
     pub fn naming(mut self, steps: &Steps) -> Self {
         let hash = steps.hash();
@@ -130,14 +132,14 @@ impl StoredResponse {
         self
     }
 
-    /// `text`: the steps as JSON.
+    /// Returns the body with the steps restored. `text` is the JSON of the steps.
     #[must_use]
     pub fn with_steps(&self, hash: &str, text: &str) -> String {
         self.body.replace(&steps_by_hash(hash), &format!(r#""steps":{text}"#))
     }
 }
 
-/// The versions that a change is meant for, from the header `If-Match` (RFC 9110 §13.1.1).
+/// The versions that a change expects, from the header `If-Match` (RFC 9110 §13.1.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExpectedVersions {
     /// `*`: any version.
@@ -175,7 +177,7 @@ pub struct Precondition {
     pub expected: ExpectedVersions,
 }
 
-/// Hexadecimal digits of the body's hash that an entity tag contains.
+/// Number of hexadecimal digits of the body's hash in an entity tag.
 const TAG_HASH_DIGITS: usize = 16;
 
 /// The strong entity tag of a response body that shows this version of a record. It contains the body's hash, so it changes
@@ -185,14 +187,14 @@ pub fn entity_tag(version: u64, body: &[u8]) -> String {
     format!("\"{version}-{}\"", &hex::sha256(body)[..TAG_HASH_DIGITS])
 }
 
-/// `None` if [`entity_tag`] did not write it.
+/// The version in an entity tag; `None` if the tag didn't come from [`entity_tag`].
 fn version_of(tag: &str) -> Option<u64> {
     let (version, hash) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
     let has_hash = hash.len() == TAG_HASH_DIGITS && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     version.parse::<u64>().ok().filter(|number| has_hash && number.to_string() == version)
 }
 
-/// Compares weakly (RFC 9110 §13.1.2).
+/// Whether the header `If-None-Match` contains a tag, by weak comparison (RFC 9110 §13.1.2).
 ///
 /// # Errors
 ///

@@ -21,7 +21,7 @@ pub(crate) fn user(number: u128) -> UserId {
     UserId::from_uuid(Uuid::from_u128(number))
 }
 
-/// In preparation, not assigned.
+/// An unassigned asset in preparation.
 pub(crate) fn asset(number: u128) -> Asset {
     let id = AssetId::from_uuid(Uuid::from_u128(number));
     let fields =
@@ -29,7 +29,7 @@ pub(crate) fn asset(number: u128) -> Asset {
     serde_json::from_value(fields).expect("an asset")
 }
 
-/// Active, from `preparing` to `in_use`.
+/// An active process from `preparing` to `in_use`.
 pub(crate) fn process(steps: &Value) -> Process {
     Process {
         id: ProcessId::from_uuid(Uuid::from_u128(1000)),
@@ -50,7 +50,7 @@ pub(crate) fn instance(number: u128, process: &Process) -> Instance {
     Instance::start(id, process, &asset(1), &starter).expect("can be started").0
 }
 
-/// Each chained to the one before.
+/// Chains each event to the previous one.
 pub(crate) fn chained(events: impl IntoIterator<Item = Event>) -> Vec<HistoryEntry> {
     let mut previous_hash = None;
     let entries = events.into_iter().map(|event| {

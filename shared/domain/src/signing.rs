@@ -1,4 +1,4 @@
-//! Signing links: with its secret, a person without an API key submits steps of one process instance or movement.
+//! Signing links: with a link's secret, a person without an API key can submit steps of one process instance or movement.
 
 use crate::keys::api_key::SecretHash;
 use crate::processes::instance::InstanceStatus;
@@ -20,35 +20,35 @@ pub const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;
 pub const MIN_SECONDS: u32 = 60;
 /// 30 days.
 pub const MAX_SECONDS: u32 = 30 * 24 * 3600;
-/// Requests per minute with one link.
+/// Requests per minute and link.
 pub const RATE_LIMIT: u32 = 60;
-/// The limit for each process instance or movement: a list reads all their markers.
+/// Maximum number of links per process instance or movement: a list reads all their unique markers.
 pub const MAX_LINKS: u8 = 100;
-/// Time that a link still opens the receipt after its last step.
+/// How long a link still opens the receipt after its last step.
 const RECEIPT_TIME: TimeDelta = TimeDelta::hours(24);
 
 string_enum! {
-    /// What can be done with a signing link.
+    /// Status of a signing link.
     LinkStatus {
         /// Its steps can be submitted.
         Open = "open",
-        /// All its steps were submitted with it.
+        /// All its steps were submitted through it.
         Used = "used",
-        /// It was revoked.
+        /// Revoked.
         Revoked = "revoked",
         /// Expired.
         Expired = "expired",
-        /// The process has ended, or others have submitted its steps.
+        /// The process has ended, or someone else submitted its steps.
         Ended = "ended",
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signer {
-    /// `None` for a person who is no user.
+    /// `None` for a person who isn't a user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// For a user, the display name when the link was made.
+    /// For a user, the display name when the link was created.
     pub name: Name,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<Email>,
@@ -56,9 +56,9 @@ pub struct Signer {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkSteps {
-    /// The index of the step that was open when the link was made.
+    /// The index of the step that was open when the link was created.
     pub first: usize,
-    /// The index of the last step.
+    /// The index of the link's last step.
     pub last: usize,
     pub until: String,
 }
@@ -82,19 +82,19 @@ pub struct Link {
     /// `None` for the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<ApiKeyId>,
-    /// The time of the first opening.
+    /// When the link was first opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// The number below [`MAX_LINKS`] that no other link of the process instance or movement has.
+    /// A number below [`MAX_LINKS`], unique among the links of the process instance or movement.
     pub slot: u8,
 }
 
 impl Link {
-    /// The status by the link alone: it may be open although its process has ended. See [`Link::status`].
+    /// The status, ignoring the process: a link can be open even if its process has ended. See [`Link::status`].
     #[must_use]
     pub fn own_status(&self, now: Timestamp) -> LinkStatus {
         if self.revoked_at.is_some() {
@@ -108,7 +108,7 @@ impl Link {
         }
     }
 
-    /// `process` and `step` are the status and the current step of its process instance or movement.
+    /// `process` and `step` are the status and current step of the link's process instance or movement.
     #[must_use]
     pub fn status(&self, now: Timestamp, (process, step): (InstanceStatus, usize)) -> LinkStatus {
         match self.own_status(now) {
@@ -117,13 +117,13 @@ impl Link {
         }
     }
 
-    /// Its expiry or, once it is used, 24 hours after its last step: until then it opens the receipt.
+    /// The expiry or, for a used link, 24 hours after its last step: until then, it opens the receipt.
     #[must_use]
     pub fn ends_at(&self) -> Timestamp {
         self.used_at.map_or(self.expires_at, |at| at.plus(RECEIPT_TIME))
     }
 
-    /// The reason by the link alone.
+    /// Why the link no longer works, ignoring the process.
     #[must_use]
     pub fn end_reason(&self, now: Timestamp) -> Option<LinkStatus> {
         match self.own_status(now) {
@@ -139,7 +139,7 @@ impl Link {
         Self { opened_at: self.opened_at.or(Some(at)), ..self.clone() }
     }
 
-    /// `last` is the last submitted step. The link is used once its own last step is submitted.
+    /// `last` is the last submitted step. The link is used once its last step is submitted.
     #[must_use]
     pub fn submitted(&self, last: usize, at: Timestamp) -> Self {
         let used_at = (last >= self.steps.last).then_some(at);
@@ -151,8 +151,8 @@ impl Link {
         Self { revoked_at: self.revoked_at.or(Some(at)), ..self.clone() }
     }
 
-    /// The prefix of the unique value of every link that opens this process instance or movement. After it comes the link's slot:
-    /// the table finds the links by it.
+    /// The prefix shared by the unique values of all links to this process instance or movement, to find them in the table. The
+    /// link's slot follows it.
     #[must_use]
     pub fn of_subject(subject: Uuid) -> Unique {
         Self::unique_of(subject, "")

@@ -1,4 +1,4 @@
-//! Users, who have assets assigned to them.
+//! Users: people that assets can be assigned to.
 
 use crate::actor::{is_reserved, pseudonym, pseudonymous_email};
 use crate::keys::api_key::Role;
@@ -10,7 +10,7 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// An e-mail address as it was given. Compared without regard to case, and to how its characters are composed.
+/// E-mail address as entered. Comparisons ignore case and Unicode composition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String, format = Email, max_length = 254)]
@@ -20,10 +20,10 @@ pub struct Email(String);
 const MAX_BYTES: usize = 254;
 
 impl Email {
-    /// Composed and case-folded, to compare addresses.
+    /// Composed and case-folded, for comparisons.
     #[must_use]
     pub fn folded(&self) -> String {
-        // Folding can take apart what was composed.
+        // Folding can decompose characters.
         composed(&fold(&composed(&self.0))).into_owned()
     }
 
@@ -34,10 +34,10 @@ impl Email {
 
     /// # Errors
     ///
-    /// Returns an error for an address that only a user who was erased can have.
+    /// Returns an error for an address reserved for erased users.
     pub fn check_free(&self) -> Result<(), ValueError> {
         match is_reserved(&self.0) {
-            true => Err(ValueError::new("must not be in the domain erased.invalid, which is for users who were erased")),
+            true => Err(ValueError::new("must not be in the domain erased.invalid, which is reserved for erased users")),
             false => Ok(()),
         }
     }
@@ -70,11 +70,11 @@ pub struct User {
     /// Unique in the tenant.
     pub email: Email,
     pub display_name: Name,
-    /// Limits the scopes of the keys that are bound to the user.
+    /// Limits the scopes of keys bound to the user.
     pub role: Role,
-    /// Whether assets can be assigned to the user, and the keys bound to the user work.
+    /// Whether assets can be assigned to the user, and keys bound to the user work.
     pub is_active: bool,
-    /// Since then the record says nothing about the person, and nothing of it can be changed.
+    /// When the user was erased. Since then, the record has no personal data and can't be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased_at: Option<Timestamp>,
 }
@@ -90,7 +90,7 @@ record_change! {
 }
 
 impl User {
-    /// Without what it says about the person. A user who is erased already keeps the time.
+    /// Replaces the personal data with pseudonyms. A user who was already erased keeps the original time.
     #[must_use]
     pub fn erased(&self, at: Timestamp) -> Self {
         Self {

@@ -1,17 +1,17 @@
-//! Texts in the form in which they are compared.
+//! Normalized forms of texts, for comparison.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-/// Equal for texts that differ only in case: `Straße`, `STRASSE` and `strasse`.
+/// Case-folds a text: the result is the same for `Straße`, `STRASSE` and `strasse`.
 ///
-/// Upper case unifies characters that share it (ß and SS, σ and ς). Lower case comes before that because the capital ẞ is its own
-/// upper case.
+/// Uppercasing unifies characters with the same upper case (ß and SS, σ and ς). Lowercasing comes first because the capital ẞ is
+/// its own upper case.
 #[must_use]
 pub fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.chars().flat_map(char::to_lowercase) {
         match c {
-            // It shares its upper case with i, and is another letter (Unicode, CaseFolding.txt).
+            // Same upper case as i, but a different letter (Unicode, CaseFolding.txt).
             'ı' => folded.push(c),
             c => folded.extend(c.to_uppercase().flat_map(char::to_lowercase)),
         }
@@ -19,17 +19,17 @@ pub fn fold(text: &str) -> String {
     folded
 }
 
-/// Case-folded, with one form for characters of different width (Unicode's NFKC).
+/// Case-folds a text and ignores the width of characters (Unicode's NFKC).
 pub(crate) fn compatible(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
     const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfkc();
-    // Folding can take a composed letter apart.
+    // Normalized again because folding can decompose a letter.
     NFKC.normalize(&fold(&NFKC.normalize(text))).into_owned()
 }
 
-/// Equal for names that differ only in case, in width, and in the kind and number of spaces.
+/// Returns the same key for names that differ only in case, width, or the kind and number of spaces.
 #[must_use]
 pub fn name_key(name: &str) -> String {
     compatible(name).split_whitespace().collect::<Vec<_>>().join(" ")

@@ -6,7 +6,7 @@ pub mod serial_number;
 /// Maximum number of rows that an error lists.
 const MAX_NAMED_ROWS: usize = 5;
 
-/// The error of a row whose matching value also occurs in other rows. `rows` are all rows with the value, `own` is this one.
+/// Error of a row whose match value also occurs in other rows. `rows` are all rows with the value, `own` is this one.
 #[must_use]
 pub fn same_value(rows: &[u64], own: u64) -> String {
     let others = rows.iter().filter(|row| **row != own).map(u64::to_string);
@@ -40,9 +40,9 @@ pub enum CellType {
 pub struct Column {
     pub name: &'static str,
     pub cell: CellType,
-    /// Whether exports also have it.
+    /// Whether exports include the column.
     pub is_exported: bool,
-    /// Its headings in other systems' files, lowercase and without spaces or punctuation, separated by spaces. If several columns
+    /// Headings in other systems' files, lowercase and without spaces or punctuation, separated by spaces. If several columns
     /// match a field, the heading listed first wins.
     pub headings: &'static str,
 }
@@ -60,9 +60,8 @@ impl Column {
 
 /// The columns of assets, besides `custom_fields.<name>`.
 ///
-/// Headings come from exports and import templates of Snipe-IT (sample file, importer's aliases, table exports), in device
-/// exports of Intune (admin center and Graph), in searches and inventory preload of Jamf Pro, and in German, French and Spanish
-/// spreadsheets.
+/// Headings come from exports and import templates of Snipe-IT (sample file, importer's aliases, table exports), device exports
+/// of Intune (admin center and Graph), searches and inventory preload of Jamf Pro, and German, French and Spanish spreadsheets.
 pub const ASSET_COLUMNS: &[Column] = &[
     Column::new("id", CellType::Word, ""),
     Column::new("asset_tag", CellType::Word, ASSET_TAG),
@@ -93,11 +92,11 @@ pub const ASSET_COLUMNS: &[Column] = &[
     Column::only_imported("custom_fields", CellType::Json),
 ];
 
-/// The fields that lists of assets compare exactly, with the descriptions of their query parameters. The projection of `list_index`
-/// in template.yaml names them.
+/// Exact-match filters of asset lists, with the descriptions of their query parameters. The projection of `list_index` in
+/// template.yaml lists the same fields.
 pub const ASSET_FILTERS: &[(&str, &str)] = &[
-    ("asset_tag", "Filter by asset tag, exactly."),
-    ("serial_number", "Filter by serial number, without regard to case, width and white space."),
+    ("asset_tag", "Filter by exact asset tag."),
+    ("serial_number", "Filter by serial number, ignoring case, width and whitespace."),
 ];
 
 const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr invnr numérodinventaire \

@@ -1,36 +1,35 @@
-//! Serial numbers: how they are compared, and those that name no device.
+//! Serial numbers: comparison, placeholders, and numbers rounded by spreadsheets.
 
 use crate::compared::compatible;
 
-/// Entries of people, and of firmware that nobody filled in, without spaces and punctuation (`dmidecode` and Intune show the
-/// latter).
+/// Placeholders typed by people or left in firmware (as shown by `dmidecode` and Intune), without spaces and punctuation.
 const PLACEHOLDERS: &str = "na none null nil no unknown unbekannt keine kein ohne tbd todo missing notavailable notapplicable notspecified \
     noserial noserialnumber serialnumber defaultstring systemserialnumber chassisserialnumber tobefilledbyoem oem so ka nv keineangabe \
     nichtvorhanden nichtbekannt entfällt sans sansobjet aucun inconnu néant sinnúmero desconocido ninguno invalid empty leer vide vacío \
     noassettag assettag undefined ungültig";
-/// Errors of spreadsheets that don't end with `!` or `?`.
+/// Spreadsheet errors that don't end with `!` or `?`.
 const OTHER_ERRORS: [&str; 3] = ["#n/a", "#nv", "#n/d"];
-/// From this length on, one repeated character and ascending digits are no serial number.
+/// Minimum length of a repeated character or of ascending digits that count as a placeholder.
 const MIN_PATTERN: usize = 6;
 
 const PLACEHOLDER: &str = "is a placeholder, not a serial number; create the asset without one";
-/// What is wrong with a number of which a spreadsheet has dropped digits, and what helps.
+/// Error for a serial number or tag rounded by a spreadsheet.
 pub const SHORTENED: &str =
     "was rounded to scientific notation by a spreadsheet; export it again with this column formatted as text";
 
-/// What is wrong with a serial number that is to find an asset.
+/// Returns why a serial number can't identify an asset; `None` if it can.
 #[must_use]
 pub fn fault(serial: &str) -> Option<&'static str> {
     if is_placeholder(serial) { Some(PLACEHOLDER) } else { is_shortened(serial).then_some(SHORTENED) }
 }
 
-/// The form in which serial numbers are compared: without regard to case, width (Unicode's NFKC) and white space.
+/// Normalized form for comparisons: ignores case, width (Unicode's NFKC) and whitespace.
 #[must_use]
 pub fn key(serial: &str) -> String {
     compatible(serial).split_whitespace().collect()
 }
 
-/// Whether it stands for a serial number that nobody knows, such as `n/a`, `-`, `0`, `#REF!` or `To Be Filled By O.E.M.`
+/// Whether the text stands for an unknown serial number, such as `n/a`, `-`, `0`, `#REF!` or `To Be Filled By O.E.M.`
 #[must_use]
 pub fn is_placeholder(serial: &str) -> bool {
     let text = key(serial);
@@ -43,7 +42,7 @@ pub fn is_placeholder(serial: &str) -> bool {
         || PLACEHOLDERS.split(' ').any(|placeholder| placeholder == bare)
 }
 
-/// None, one character repeated often enough, or nothing but zeros or `x`.
+/// Whether the text is empty, one character repeated at least `MIN_PATTERN` times, or only zeros or only `x`.
 fn is_repetition(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_none_or(|first| {
@@ -67,8 +66,8 @@ fn is_spreadsheet_error(text: &str) -> bool {
     OTHER_ERRORS.contains(&text) || is_named()
 }
 
-/// Whether a spreadsheet has rounded it, as `1.23E+12` or `1,23E+12`: one digit, a point or comma, digits, `E+`, and two digits or
-/// more.
+/// Whether a spreadsheet rounded the number, such as `1.23E+12` or `1,23E+12`: one digit, a point or comma, digits, `E+`, and at
+/// least two digits.
 #[must_use]
 pub fn is_shortened(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -20,13 +20,13 @@ impl<O: Operation> Together<'_, O> {
     async fn inputs(&self, is_retry: bool) -> Result<Vec<O::Inputs>, ApiError> {
         let Self { principal, operations } = self;
         let all: Vec<&O> = operations.iter().collect();
-        // In a box, since the compiler nests the types of futures only so deep.
+        // Boxed, because the compiler limits how deep future types can nest.
         let read = Box::pin(O::read(principal, &all, is_retry)).await?;
         let has_errors = read.iter().any(Result::is_err);
         let (mut all, mut errors) = (Vec::new(), OperationErrors::default());
         for (index, (operation, inputs)) in operations.iter().zip(read).enumerate() {
             match inputs {
-                // The errors of the decisions too, so that all are reported together.
+                // Decide anyway, so that all errors are reported at once.
                 Ok(inputs) if has_errors => {
                     let mut scratch = UnitOfWork::new(&principal.store, &principal.context);
                     if let Err(CommitFailure::Failed(error)) = operation.decide(principal, &mut scratch, &inputs) {
@@ -83,11 +83,11 @@ impl<O: Operation> Command for Together<'_, O> {
         Ok(StoredResponse::new(200, serde_json::to_string(result).map_err(StoreError::broken)?))
     }
 
-    /// The operation of a failed condition is unknown, so the first one speaks for all.
+    /// A failed condition doesn't tell its operation, so the first operation classifies the error.
     fn classify_failure(&self, error: WriteError, _: &BatchResult) -> CommitFailure<ApiError> {
         match (error, self.operations.first()) {
             (WriteError::TooLarge, _) => {
-                let detail = "take more than one transaction can hold; send fewer of them together";
+                let detail = "don't fit in one transaction; send fewer operations at once";
                 ApiError::Invalid(vec![FieldError::field("operations", detail)]).into()
             }
             (error, Some(operation)) => operation.classify_failure(error),
@@ -101,8 +101,7 @@ impl VerifiedCaller {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] with every bad field of all operations, or the error of the first operation that has
-    /// another one.
+    /// Returns [`ApiError::Invalid`] with the invalid fields of all operations, or the first error of another kind.
     pub async fn execute_batch<O: Operation>(&self, operations: &[O]) -> Result<BatchResult, ApiError> {
         self.refuse_precondition()?;
         let together = Together { principal: self, operations };
@@ -113,8 +112,8 @@ impl VerifiedCaller {
         }
     }
 
-    /// Returns the error of the first operation that fails alone, or else the error of all together. Only the commit knows
-    /// whether other records refer to one, and it does not say to which.
+    /// Dry-runs the operations one by one and returns the error of the first that fails, or else `error`. The commit alone can't
+    /// tell which operation's record is still referenced.
     async fn error_of_one<O: Operation>(&self, operations: &[O], error: ApiError) -> Result<ApiError, ApiError> {
         let checker = self.with_dry_run();
         for (index, operation) in operations.iter().enumerate() {

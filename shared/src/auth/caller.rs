@@ -1,6 +1,6 @@
-//! The sender of a request with an API key, and the scopes that an endpoint needs, as types. The check of a key, in this order:
-//! its secret, its owner, its rate limit, its scope. Keys that this instance verified lately are remembered, so that a request's
-//! reads may begin together with the check; they never affect permissions or responses.
+//! Authentication by API key, and an endpoint's required scopes as types. A key is checked in this order: secret, owner, rate
+//! limit, scopes. Keys that this instance verified recently are cached, so that a request's reads can start together with the
+//! check. The cache never affects permissions or responses.
 
 use super::Command;
 use crate::app::App;
@@ -37,11 +37,11 @@ use uuid::Uuid;
 
 /// The sender of a request with an API key that has the scopes `S`: the first argument of a handler.
 ///
-/// The key is verified if this instance has not verified it lately. Otherwise, that may go on while the handler reads; the
-/// layer around all routes discloses nothing before. [`Caller::verified`] waits for it, and has what a change needs: nothing but
-/// review keeps a handler from writing through `store` before.
+/// If this instance hasn't verified the key recently, it is verified before the handler runs. Otherwise the check runs while the
+/// handler reads, and the layer around all routes discloses nothing until it passes. [`Caller::verified`] waits for the check and
+/// returns what a change needs. Only code review keeps a handler from writing through `store` earlier.
 pub struct Caller<S> {
-    /// For reads. The first single items join the batch that reads the key.
+    /// For reads. The first reads of single items join the batch that reads the key.
     pub store: TenantStore,
     pub app: App,
     check: Check<VerifiedCaller>,
@@ -54,7 +54,7 @@ impl<S: RequiredScopes> FromRequestParts<App> for Caller<S> {
 
     /// # Errors
     ///
-    /// Returns the errors of a key that was not verified lately: [`ApiError::Unauthorized`], [`ApiError::RateLimited`],
+    /// Returns the errors of a key that wasn't verified recently: [`ApiError::Unauthorized`], [`ApiError::RateLimited`],
     /// [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let request = UnverifiedRequest::<ApiKeyId>::new(parts, app, ApiError::Unauthorized)?;
@@ -79,8 +79,8 @@ impl<S> Caller<S> {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unauthorized`] in place of the error of the key or of the headers `Idempotency-Key` and `If-Match`, which
-    /// is sent instead. Returns [`ApiError::Invalid`] for query parameters that nobody has read.
+    /// Returns [`ApiError::Unauthorized`] if the check of the key or of the headers `Idempotency-Key` and `If-Match` fails; the
+    /// client gets the actual error. Returns [`ApiError::Invalid`] for query parameters that the handler hasn't read.
     pub async fn verified(&self) -> Result<VerifiedCaller, ApiError> {
         let caller = self.check.passed().await?;
         self.received.refuse_unread_query()?;
@@ -98,8 +98,7 @@ impl<S> Caller<S> {
     }
 }
 
-/// The sender of a request whose credential is verified, with all that its changes need: a [`VerifiedCaller`] or the holder of a
-/// signing link.
+/// The authenticated sender of a request, with everything its changes need: a [`VerifiedCaller`] or the holder of a signing link.
 #[derive(Clone)]
 pub struct Principal {
     pub store: TenantStore,
@@ -116,13 +115,13 @@ pub struct VerifiedCaller {
     pub(super) principal: Principal,
     /// The key's effective scopes.
     pub scopes: Scopes,
-    /// The owner's or, for a key of the tenant, the highest role whose scopes the key has.
+    /// The owner's role. For a tenant key, the highest role whose scopes the key has.
     pub role: Role,
     pub key: ApiKey,
-    /// `None` for a key of the tenant.
+    /// `None` for a tenant key.
     pub owner: Option<User>,
     pub(crate) notes: RequestContext,
-    /// Whether the request, whose changes are committed one by one, was begun before under its idempotency key.
+    /// Whether an earlier attempt with the same idempotency key has started. Only if changes are committed one by one.
     pub(super) is_resumed: bool,
 }
 
@@ -136,22 +135,22 @@ impl Deref for VerifiedCaller {
 }
 
 impl VerifiedCaller {
-    /// Checks that the key has a further scope, which only some requests of an endpoint need.
+    /// Checks for an additional scope, which only some requests of an endpoint need.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Forbidden`] if it does not.
+    /// Returns [`ApiError::Forbidden`] if the key doesn't have it.
     pub fn check_scope(&self, scope: Scope) -> Result<(), ApiError> {
         if self.scopes.contains(&scope) { Ok(()) } else { Err(ApiError::Forbidden(scope)) }
     }
 
-    /// For the single changes of a request that stores its response at the end ([`VerifiedCaller::store_finished`]).
+    /// For the individual changes of a request that stores its response at the end ([`VerifiedCaller::store_finished`]).
     #[must_use]
     pub fn without_idempotency_key(&self) -> Self {
         self.with_context(ChangeContext { idempotency: None, ..self.context.clone() })
     }
 
-    /// For an endpoint that checks it by itself.
+    /// For an endpoint that checks the precondition itself.
     pub fn take_precondition(&mut self) -> Option<Precondition> {
         self.principal.context.precondition.take()
     }
@@ -162,18 +161,18 @@ impl VerifiedCaller {
         Self { principal, ..self.clone() }
     }
 
-    /// Stores the response after all changes, if the request has an idempotency key. A response that is too long is not stored: a
-    /// repetition makes its own, and nothing twice.
+    /// Stores the response after all changes, if the request has an idempotency key. A response that is too long isn't stored: a
+    /// retry makes no change twice, and builds a new response.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Conflict`] if a copy of the request has stored its response before, which is sent instead, and
-    /// [`ApiError::Unavailable`] if the table can't be written.
+    /// Returns [`ApiError::Conflict`] if another attempt has already stored its response, which is sent instead, and
+    /// [`ApiError::Unavailable`] if the table is unavailable.
     pub async fn store_finished(&self, response: &StoredResponse) -> Result<(), ApiError> {
         Ok(self.store_response_alone(response).await?)
     }
 
-    /// Stores a response to the request as a whole, if it has an idempotency key and the response is not too long.
+    /// Stores a response to the whole request, if it has an idempotency key and the response isn't too long.
     pub(super) async fn store_response_alone(&self, response: &StoredResponse) -> Result<(), WriteError> {
         let Some(request) = &self.context.idempotency else { return Ok(()) };
         match self.store.store_response_alone(request, response).await {
@@ -203,12 +202,12 @@ scopes! {
     KeysRead KeysWrite EventsRead WebhooksRead WebhooksWrite
 }
 
-/// Every key may, whatever its scopes.
+/// Any key is allowed.
 impl RequiredScopes for () {
     const SCOPES: &'static [Scope] = &[];
 }
 
-/// Offboarding is a change of a user, of processes and of assets.
+/// For offboarding: it changes a user, starts processes and lists assets.
 impl RequiredScopes for (UsersWrite, ProcessesWrite, AssetsRead) {
     const SCOPES: &'static [Scope] = &[Scope::UsersWrite, Scope::ProcessesWrite, Scope::AssetsRead];
 }
@@ -226,7 +225,7 @@ pub(super) struct UnverifiedRequest<C> {
 impl<C: Credential> UnverifiedRequest<C> {
     /// # Errors
     ///
-    /// Returns `without` for a request without a credential.
+    /// Returns `without` if the request has no credential.
     pub(super) fn new(parts: &Parts, app: &App, without: ApiError) -> Result<Self, ApiError> {
         let token: BearerToken<C> = bearer_token(&parts.headers).ok_or(without)?;
         let received = received(parts)?;
@@ -245,13 +244,13 @@ impl<C: Credential> UnverifiedRequest<C> {
         })
     }
 
-    /// The context of the request's changes, from its headers; and whether its changes, which are committed one by one, were
-    /// begun before. The credential is verified.
+    /// Returns the context of the request's changes, with its headers, and whether an earlier attempt has started, for changes
+    /// committed one by one. The credential must be verified.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the headers. Returns [`WriteError::AlreadyAnswered`] if the request was answered before: the layer
-    /// around all routes then sends the stored response.
+    /// Returns the errors of the headers, or [`WriteError::AlreadyAnswered`] if there is a stored response, which the layer
+    /// around all routes then sends.
     pub(super) fn context_with_headers(
         &self,
         principal: &Principal,
@@ -280,7 +279,7 @@ impl<C: Credential> UnverifiedRequest<C> {
     }
 
     pub(super) async fn idempotency(&self, store: &TenantStore) -> Result<Idempotency, ApiError> {
-        // A body that is not whole is refused before the request could be repeated.
+        // A request without its whole body is rejected, so there is nothing to deduplicate.
         let ReceivedBody::Whole(body) = &self.received.body else { return Ok(None) };
         if store.is_dry_run() {
             return Ok(None);
@@ -292,9 +291,9 @@ impl<C: Credential> UnverifiedRequest<C> {
 }
 
 impl UnverifiedRequest<ApiKeyId> {
-    /// Begins the check of a key that this instance has verified lately: the rest of it is returned, with a store whose first reads
-    /// join the batch that reads the key. Any other key is read first, alone; the rest is to count the request, and to look it up by
-    /// its idempotency key.
+    /// Begins the check. For a key that this instance verified recently, returns a store whose first reads join the batch that
+    /// reads the key, and the check as a future. Any other key is first read alone; the future then does the rest, including the
+    /// lookup of the idempotency key.
     ///
     /// # Errors
     ///
@@ -312,7 +311,7 @@ impl UnverifiedRequest<ApiKeyId> {
         let store = reads.clone();
         let rest = async move {
             let check = self.key_check(scopes);
-            // The look-up is polled first, so that it joins the batch. An error of the key ends it.
+            // The lookup is polled first, so that it joins the batch. An error of the key cancels it.
             let look_up = async { Ok(self.idempotency(&reads).await) };
             let (idempotency, caller) = futures_util::try_join!(look_up, check.verify(key, &batch))?;
             let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
@@ -326,10 +325,10 @@ impl UnverifiedRequest<ApiKeyId> {
     }
 }
 
-/// A request by its idempotency key, and the previous request under it; `None` if it has no key.
+/// The request with its idempotency key, and the previous request with the same key. `None` without a key.
 pub(super) type Idempotency = Option<(IdempotentRequest, Option<PreviousRequest>)>;
 
-/// The headers that the method uses. A bad one is reported once the key is verified.
+/// The headers that the method uses. Invalid headers are reported after the key is verified.
 struct RequestHeaders {
     /// The path, with the parameters that change the meaning of the request.
     path: String,
@@ -338,7 +337,7 @@ struct RequestHeaders {
 }
 
 impl RequestHeaders {
-    /// Reads `Idempotency-Key` of a POST, and `If-Match` of every request that is not safe (RFC 9110 §9.2.1).
+    /// Reads `Idempotency-Key` of a POST, and `If-Match` of every request with an unsafe method (RFC 9110 §9.2.1).
     fn of(parts: &Parts) -> Self {
         let (is_post, is_safe) = (parts.method == Method::POST, parts.method.is_safe());
         let idempotency_key = single_header(&parts.headers, "idempotency-key").filter(|_| is_post);
@@ -373,11 +372,11 @@ impl RequestHeaders {
         self.idempotency_key.as_ref().map_or(Ok(()), |_| Err(ApiError::idempotency_key(reason)))
     }
 
-    /// From `If-Match`: the accepted versions of the resource with this `id` or, without one, of the tenant.
+    /// The versions that `If-Match` accepts for the resource `id` or, without an ID, for the tenant.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Malformed`] for a text that is not a list of entity tags.
+    /// Returns [`ApiError::Malformed`] if the header isn't a list of entity tags.
     fn precondition(&self, id: Option<Uuid>, tenant: TenantId) -> Result<Option<Precondition>, ApiError> {
         match &self.expected {
             None => Ok(None),
@@ -389,15 +388,15 @@ impl RequestHeaders {
     }
 }
 
-/// Returns the path with its query parameters, in an order that does not depend on the client, and with the format of rows,
-/// since the same text can be rows of CSV and of NDJSON. Whether it is a dry run is left out: a dry run has no idempotency key.
+/// Returns the path with its query parameters, sorted, and the row format, because the same text can be valid as CSV and as
+/// NDJSON. Omits `dry_run`: a dry run has no idempotency key.
 fn path_with_parameters(parts: &Parts) -> String {
     let query = parts.uri.query().unwrap_or_default();
     let is_kept = |pair: &&str| !pair.is_empty() && pair.split('=').next() != Some("dry_run");
     let mut parameters: Vec<&str> = query.split('&').filter(is_kept).collect();
     parameters.sort_unstable();
     let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    // Nothing is added for other types: they can differ in letter case or parameters and mean the same.
+    // Other types add nothing, because they can differ in case or parameters and still be the same type.
     let format = Some("\nNDJSON").filter(|_| media_type(content_type).eq_ignore_ascii_case("application/x-ndjson"));
     [vec![parts.uri.path()], parameters, format.into_iter().collect()].concat().join("&")
 }
@@ -411,7 +410,7 @@ fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Result<&'a st
     Some(value.to_str().map_err(|_| ValueError::new("must be printable ASCII")))
 }
 
-/// The age from which a key's `last_used_at` is written again.
+/// A key's `last_used_at` is updated once it is this old.
 const LAST_USED_PRECISION: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 
 /// Marks the log lines of requests that could not be counted, for the dashboard.
@@ -425,33 +424,33 @@ pub(super) struct KeyCheck<'a> {
     pub(super) notes: &'a RequestContext,
 }
 
-/// What is known of a key before the handler runs.
+/// The state of a key's check before the handler runs.
 pub(super) enum CheckedKey {
-    /// Verified lately, not yet for this request.
+    /// Verified recently, but not yet for this request.
     Known(KnownKey),
-    /// Read for this request, which is not counted yet.
+    /// Read for this request, which isn't counted yet.
     Read(Box<Credentials>),
     Verified(Box<VerifiedCaller>),
 }
 
-/// A key's record and the user whom it is bound to, as they are now.
+/// A key's record and the user it is bound to, just read.
 pub(super) struct Credentials {
     key: ApiKey,
-    /// `None` for a key of the tenant.
+    /// `None` for a tenant key.
     owner: Option<User>,
 }
 
 impl KeyCheck<'_> {
-    /// The key, if this instance found lately that it permits such a request. Then the request's reads may begin at once.
+    /// Returns the cached key if the cache says that it permits the request. The request's reads can then start right away.
     pub(super) fn known(&self) -> Option<KnownKey> {
         self.app.verified_keys().permits(self.token, self.scopes, self.store.store().now())
     }
 
-    /// Reads a key that is not known: alone, so that strangers cost next to nothing; then the owner of a bound key.
+    /// Reads an uncached key, alone so that unauthenticated requests stay cheap, and then the owner of a bound key.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unauthorized`] for an unknown key, a wrong secret, or an owner who is inactive or deleted.
+    /// Returns [`ApiError::Unauthorized`] for a missing key, a wrong secret, or an inactive or deleted owner.
     async fn credentials(&self) -> Result<Credentials, ApiError> {
         // A key or an owner that can't be read can't be verified.
         let key = StoreError::tolerate_unreadable(self.store.get::<ApiKey>(self.token.id).await)?;
@@ -463,7 +462,7 @@ impl KeyCheck<'_> {
         self.remember(Some((key, owner)))
     }
 
-    /// Reads a known key with its owner and all that has joined the batch.
+    /// Reads a cached key with its owner and everything that has joined the batch.
     async fn credentials_in(&self, batch: &KeyBatch, owner: Option<UserId>) -> Result<Credentials, ApiError> {
         let records = BatchGet::new().with::<ApiKey>(Some(self.token.id)).with::<User>(owner);
         let records = self.store.read_key_batch(batch, records).await?;
@@ -472,14 +471,14 @@ impl KeyCheck<'_> {
         self.remember(key.map(|key| (key, owner)))
     }
 
-    /// The key, if its secret is the token's.
+    /// Returns the key if it accepts the token's secret.
     fn accepted(&self, key: Option<Stored<ApiKey>>) -> Option<ApiKey> {
         let (key, secret) = (key?.value, &self.token.secret);
         let is_accepted = secret.is_one_of(&key.accepted_hashes(self.store.store().now()));
         is_accepted.then(|| if secret.is_one_of(&[&key.hash]) { key } else { key.in_grace() })
     }
 
-    /// Refuses a bound key whose owner is gone or inactive.
+    /// Caches an accepted key. Rejects a bound key whose owner is deleted or inactive, and removes rejected keys from the cache.
     fn remember(&self, read: Option<(ApiKey, Option<Stored<User>>)>) -> Result<Credentials, ApiError> {
         let known = self.app.verified_keys();
         let accepted = read.map(|(key, owner)| (key, owner.map(|owner| owner.value).filter(|owner| owner.is_active)));
@@ -497,7 +496,7 @@ impl KeyCheck<'_> {
         RequestCount { store: self.store, credential: self.token.id.uuid(), at: self.store.store().now() }
     }
 
-    /// Reads a key that is not known. A request that it does not permit is refused before the handler reads.
+    /// Reads an uncached key. Rejects a request that it doesn't permit before the handler runs.
     ///
     /// # Errors
     ///
@@ -510,7 +509,7 @@ impl KeyCheck<'_> {
         Ok(CheckedKey::Verified(Box::new(self.count_and_verify(*credentials).await?)))
     }
 
-    /// Verifies the key, and counts the request. A known key is read with all that has joined the batch.
+    /// Verifies the key, and counts the request. A cached key is read with everything that has joined the batch.
     ///
     /// # Errors
     ///
@@ -583,7 +582,7 @@ pub(super) struct RequestCount<'a> {
     pub(super) at: Timestamp,
 }
 
-/// A request that is counted against the limit of its credential only.
+/// A request that is so far counted only against the limit of its credential.
 pub(super) struct Begun {
     used: Result<u64, StoreError>,
     /// The tenant's limit.
@@ -598,13 +597,13 @@ impl RequestCount<'_> {
         Begun { used, ceiling }
     }
 
-    /// Counts the request against the other limits: the ones that a new key shares with the keys that made it, then the tenant's.
-    /// What one limit refuses doesn't count against the next, so a key beyond its own limit doesn't use up the tenant's.
+    /// Counts the request against the other limits: first the limits that a new key shares with the keys that created it, then
+    /// the tenant's. A request rejected by one limit doesn't count against the next, so a key over its limit doesn't use up the
+    /// tenant's. `notes` gets the exceeded limit or, if there is none, the credential's limit.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::RateLimited`] or [`ApiError::TenantRateLimited`]. `notes` get the limit that is exceeded, and otherwise
-    /// the credential's own.
+    /// Returns [`ApiError::RateLimited`] or [`ApiError::TenantRateLimited`].
     pub(super) async fn finish(
         &self,
         begun: Begun,
@@ -623,7 +622,7 @@ impl RequestCount<'_> {
         of_tenant.map_or(Ok(()), |of_tenant| Err(ApiError::TenantRateLimited(of_tenant.wait)))
     }
 
-    /// Returns the rate of the first shared limit that is exceeded.
+    /// Returns the rate of the first exceeded shared limit.
     async fn shared_rate(&self, limits: &[SharedLimit]) -> Result<Option<Rate>, StoreError> {
         let count = |limit: &SharedLimit| self.store.count_request(limit.key.uuid(), limit.rate_limit_per_minute, self.at);
         let counts = futures_util::future::join_all(limits.iter().map(count)).await;
@@ -643,8 +642,8 @@ impl RequestCount<'_> {
         Ok(Some(Rate::new(limit, self.counted(tenant, used)?, self.at)))
     }
 
-    /// What the table says. `None` if it can't: limits protect the service from its callers, so they must not refuse them for a
-    /// fault of the table.
+    /// Returns the table's answer, or `None` if the table is unavailable: an outage of the table must not make rate limits reject
+    /// requests.
     fn counted<T>(&self, credential_id: Uuid, answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
         match answer {
             Err(StoreError::Unavailable(cause)) => {
@@ -657,14 +656,14 @@ impl RequestCount<'_> {
     }
 }
 
-/// How long after a key's last verification reads begin early.
+/// How long after a key's last verification reads can start early.
 const EARLY_READS_FOR: TimeDelta = TimeDelta::minutes(15);
-/// Each takes less than a kilobyte.
+/// Cached keys. Each takes less than a kilobyte.
 const MAX_KEYS: usize = 1_000;
 
 type VerifiedKey = (TenantId, ApiKeyId, SecretHash);
 
-/// The latest known values of a key, from which its check starts.
+/// Cached values of a key, which its check starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownKey {
     pub rate_limit: u32,
@@ -677,18 +676,17 @@ struct Permission {
     at: Timestamp,
     scopes: Scopes,
     key: KnownKey,
-    /// Until then, all its requests exceed its rate limit.
+    /// Until then, all requests exceed the key's rate limit.
     exhausted_until: Timestamp,
 }
 
-/// The keys, with the time of their last verification.
+/// A cache of recently verified keys.
 #[derive(Debug, Default)]
 pub struct VerifiedKeys(Mutex<HashMap<VerifiedKey, Permission>>);
 
 impl VerifiedKeys {
-    /// Returns the key if its request, which needs these scopes, is likely to be permitted: the key was
-    /// recently verified with this secret and these scopes, has not been rejected since, and is not known to have exceeded its
-    /// rate limit.
+    /// Returns the key if a request that needs these scopes will probably be permitted: the key was recently verified with this
+    /// secret and these scopes, has not been rejected since, and is not known to have exceeded its rate limit.
     #[must_use]
     pub fn permits(&self, token: &Token, scopes: &[Scope], now: Timestamp) -> Option<KnownKey> {
         let is_permitted = |known: &Permission| {
@@ -707,7 +705,7 @@ impl VerifiedKeys {
         if keys.len() >= MAX_KEYS {
             keys.retain(|_, known| known.at.plus(EARLY_READS_FOR) > now);
         }
-        // This is rare, and costs each key one request whose reads begin late.
+        // Rare, and costs each key one request without early reads.
         if keys.len() >= MAX_KEYS {
             keys.clear();
         }

@@ -1,6 +1,6 @@
-//! The one way to write on behalf of a caller: a command decides, and decides again from fresh data when another writer was
-//! faster (optimistic locking). Most commands concern one record: handlers show, create, change and delete it with the
-//! functions here.
+//! The only way to write on behalf of a caller, with optimistic locking: a command decides, and decides again from fresh data if
+//! another writer was faster. Most commands concern one record: handlers get, create, change and delete it with the functions
+//! here.
 
 use super::{Caller, Principal, VerifiedCaller};
 use crate::domain::record::{Record, Stored};
@@ -13,12 +13,12 @@ use crate::http::responses::{Created, Data, Success, Versioned, or_not_found};
 use crate::store::{CommitFailure, DryRun, StoreError, TenantStore, UnitOfWork, WriteError, has_time_for_operation, pause};
 use serde::Serialize;
 
-/// Attempts before the caller is told to try again.
+/// Attempts before the request fails.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// A change of one or several records, decided from its inputs.
 ///
-/// The handler reads the inputs with [`Command::read`] while the key is verified, and hands them to [`Principal::execute`].
+/// The handler reads the inputs with [`Command::read`] while the key is verified, and passes them to [`Principal::execute`].
 pub trait Command: Sync {
     /// The records that the decision needs.
     type Inputs: Send;
@@ -26,7 +26,7 @@ pub trait Command: Sync {
 
     fn read(&self, reads: &TenantStore) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
 
-    /// Reads the inputs again, for another attempt.
+    /// Reads the inputs again, for a retry.
     fn reread(
         &self,
         _previous: Self::Inputs,
@@ -35,11 +35,11 @@ pub trait Command: Sync {
         self.read(&principal.store)
     }
 
-    /// Decides the change and adds it to `unit`. Does nothing else: it is called again when another writer was faster.
+    /// Decides the change and adds it to `unit`. Has no other effect, because it is called again if another writer was faster.
     ///
     /// # Errors
     ///
-    /// Returns why the change is not possible, or [`CommitFailure::Outdated`] if the inputs contradict each other.
+    /// Returns why the change isn't possible, or [`CommitFailure::Outdated`] if the inputs contradict each other.
     fn decide(
         &self,
         principal: &Principal,
@@ -47,29 +47,29 @@ pub trait Command: Sync {
         inputs: &Self::Inputs,
     ) -> Result<Self::Outcome, CommitFailure<ApiError>>;
 
-    /// Returns the response that is stored for a repetition of the request. Only POST requests are repeatable.
+    /// Returns the response to store for retries of the request. Only POST requests have an idempotency key.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Internal`] for a change that no POST makes, or if the response can't be serialized.
+    /// Returns [`StoreError::Internal`] for a change that isn't made by a POST, or if the response can't be serialized.
     fn stored_response(&self, _: &Self::Outcome) -> Result<StoredResponse, StoreError> {
         Err(StoreError::broken("a repeatable request without a response to store"))
     }
 
-    /// The meaning of a failed commit: another attempt, or an error.
+    /// Whether to retry after a failed commit, and the error if not.
     fn classify_failure(&self, error: WriteError, _: &Self::Outcome) -> CommitFailure<ApiError> {
         error.into()
     }
 }
 
 impl Principal {
-    /// Decides a change from `inputs` and commits it in one transaction. When another writer was faster, pauses, reads the
-    /// inputs again and decides again, up to five times.
+    /// Decides a change from `inputs` and commits it in one transaction. If another writer was faster, pauses, reads the inputs
+    /// again and decides again, with at most five attempts.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the command, its error for a failed commit, or the last [`WriteError`] if every attempt was
-    /// outdated.
+    /// Returns the errors of the command, its error for a failed commit, or the last [`WriteError`] if another writer was faster
+    /// every time.
     pub async fn execute<C: Command>(&self, command: &C, mut inputs: C::Inputs) -> Result<C::Outcome, ApiError> {
         let mut attempt = 1;
         loop {
@@ -95,12 +95,12 @@ impl Principal {
         }
     }
 
-    /// The response is stored for a repetition of the request, without images.
+    /// Creates a record, and stores the response for retries of the request. The response has no images.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Conflict`] for a value that another record has and that must be unique, and [`ApiError::Invalid`] for
-    /// a field that refers to a missing record.
+    /// Returns [`ApiError::Conflict`] for the duplicate of a unique value, and [`ApiError::Invalid`] for a field that refers to a
+    /// missing record.
     pub async fn create<T: Record, R: Success + Send>(
         &self,
         value: T,
@@ -109,14 +109,13 @@ impl Principal {
         self.execute(&Creation { value, respond }, ()).await
     }
 
-    /// Changes a record that was just read with `decide`, which adds the change to the unit of work. If another writer
-    /// changes it meanwhile, reads it again and decides again, so that both changes take effect. For requests other than
-    /// POST.
+    /// Changes a record that was just read: `decide` adds the change to the unit of work. If another writer changes the record
+    /// meanwhile, reads it again and decides again, so that both changes take effect. Not for POST requests.
     ///
     /// # Errors
     ///
-    /// Returns the errors of `decide`, [`ApiError::NotFound`] if the record is deleted meanwhile, and
-    /// [`ApiError::Conflict`] if other writers were faster five times. As [`Principal::create`] otherwise.
+    /// Returns the errors of `decide`, [`ApiError::NotFound`] if the record is deleted meanwhile, and [`ApiError::Conflict`] if
+    /// other writers were faster five times. Otherwise as [`Principal::create`].
     pub async fn change<T: Record>(
         &self,
         old: Stored<T>,
@@ -125,7 +124,7 @@ impl Principal {
         self.execute(&Change { id: old.value.id(), decide }, old).await
     }
 
-    /// The record was just read.
+    /// Like [`Principal::change`], for a change of the record alone.
     ///
     /// # Errors
     ///
@@ -138,8 +137,8 @@ impl Principal {
         self.change(old, |unit, old| Ok(unit.update(old, decide(&old.value)?)?)).await
     }
 
-    /// Replaces a record that was just read by `next`, in one attempt: a second one would undo what another writer has done
-    /// meanwhile. `respond` makes the response that is stored for a repetition of the request.
+    /// Replaces a record that was just read with `next`. Makes one attempt, because a retry would undo the change of another
+    /// writer. `respond` builds the response to store for retries of the request.
     ///
     /// # Errors
     ///
@@ -158,12 +157,12 @@ impl Principal {
         }
     }
 
-    /// Deletes a record that was just read, whoever else is changing it, if `permit` allows it. Returns the record as
-    /// it was.
+    /// Deletes a record that was just read, if `permit` allows it, even if another writer changes it meanwhile. Returns the
+    /// deleted record.
     ///
     /// # Errors
     ///
-    /// As [`Principal::change`], and [`ApiError::Conflict`] with the count while other records refer to it.
+    /// As [`Principal::change`], and [`ApiError::Conflict`] with the number of records that refer to it.
     pub async fn delete<T: Record>(
         &self,
         old: Stored<T>,
@@ -199,7 +198,7 @@ impl<T: Record, R: Success + Send, F: Fn(Stored<T>) -> R + Sync> Command for Cre
         response.to_stored(Vec::new())
     }
 
-    /// Nothing was read that another attempt could read again.
+    /// A retry would fail the same way, because there are no inputs to read again.
     fn classify_failure(&self, error: WriteError, _: &R) -> CommitFailure<ApiError> {
         CommitFailure::Failed(error_of_one_record(error))
     }
@@ -234,7 +233,7 @@ where
     }
 }
 
-/// A reference that is missing was missing when the request was sent: the value comes from the client.
+/// A missing reference is an error of the client, which sent its ID.
 fn error_of_one_record(error: WriteError) -> ApiError {
     match error {
         WriteError::MissingReference(field) => ApiError::Invalid(vec![unknown_reference(field)]),
@@ -255,7 +254,7 @@ impl<S> Caller<S> {
         Ok(or_not_found(self.store.get::<T>(id).await?)?.into())
     }
 
-    /// Reads the record with this ID and the body of a PATCH, whose read-only fields must be as in the view.
+    /// Reads the record and the body of a PATCH. Read-only fields in the body must have the values of the view `V`.
     ///
     /// # Errors
     ///
@@ -302,15 +301,15 @@ impl<V> Created<V> {
     }
 }
 
-/// A change of one record that comes alone, in a batch, or as a row of an import.
+/// A change of one record: as a single request, in a batch, or as a row of an import.
 pub trait Operation: Sync + Sized {
-    /// What the decision is made from.
+    /// What the decision needs.
     type Inputs: Send + Sync;
     /// The record after the change.
     type Outcome: Send;
 
-    /// Reads the inputs of all these operations together; for each, its inputs, or why it is not possible. In a retry, another
-    /// writer was faster.
+    /// Reads the inputs of all operations together. Returns the inputs or the error of each. `is_retry` means that another writer
+    /// was faster.
     fn read(
         principal: &Principal,
         operations: &[&Self],
@@ -334,10 +333,10 @@ pub trait Operation: Sync + Sized {
         error.into()
     }
 
-    /// The field that the operation sets and that must be unique, with its value.
+    /// The unique field that the operation sets, with its value.
     fn unique_value(&self) -> Option<(&'static str, String)>;
 
-    /// The response of the single request.
+    /// The response to the operation as a single request.
     ///
     /// # Errors
     ///
@@ -345,7 +344,7 @@ pub trait Operation: Sync + Sized {
     fn response(outcome: &Self::Outcome) -> Result<StoredResponse, StoreError>;
 }
 
-/// The command of one operation. `respond` makes the response that is stored.
+/// The command for one operation. `respond` builds the response to store.
 pub(super) struct Alone<'a, O, R> {
     pub(super) principal: &'a Principal,
     pub(super) operation: &'a O,
@@ -354,7 +353,7 @@ pub(super) struct Alone<'a, O, R> {
 
 impl<O: Operation, R: Sync> Alone<'_, O, R> {
     pub(super) async fn inputs(&self, is_retry: bool) -> Result<O::Inputs, ApiError> {
-        // In a box, since the compiler nests the types of futures only so deep.
+        // Boxed, because the compiler limits how deep future types can nest.
         let read = Box::pin(O::read(self.principal, &[self.operation], is_retry)).await?.pop();
         read.unwrap_or_else(|| Err(ApiError::Internal("an operation without inputs".into())))
     }
@@ -404,7 +403,7 @@ impl VerifiedCaller {
         self.execute(&Alone { principal: self, operation, respond: O::response }, inputs).await
     }
 
-    /// [`VerifiedCaller::execute_operation`] with the reads.
+    /// Like [`VerifiedCaller::execute_operation`], but reads the inputs first.
     ///
     /// # Errors
     ///
@@ -414,7 +413,7 @@ impl VerifiedCaller {
         self.execute(&alone, alone.inputs(false).await?).await
     }
 
-    /// Refuses a precondition for the request as a whole: it changes several records.
+    /// Rejects `If-Match` on a request that changes several records.
     ///
     /// # Errors
     ///
@@ -427,12 +426,12 @@ impl VerifiedCaller {
         Err(ApiError::Invalid(vec![FieldError { location: ErrorLocation::Header("If-Match"), detail }]))
     }
 
-    /// Ignores the request's own parameter.
+    /// The same caller in a dry run, whether or not the request is one.
     pub(super) fn with_dry_run(&self) -> Self {
         if self.store.is_dry_run() { self.without_idempotency_key() } else { self.with_new_dry_run() }
     }
 
-    /// A dry run that knows nothing of the request's own.
+    /// The same caller in a new dry run, without the planned writes of the request's dry run.
     pub(super) fn with_new_dry_run(&self) -> Self {
         let mut checker = self.without_idempotency_key();
         checker.principal.store = checker.principal.store.in_dry_run(DryRun::default());

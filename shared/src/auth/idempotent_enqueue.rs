@@ -1,8 +1,8 @@
-//! Requests whose effect is a message in the queue of deliveries, which no transaction contains (docs/adr/0010).
+//! Idempotent requests that enqueue a message for webhooks, which can't be part of a transaction (docs/adr/0010).
 //!
-//! With an idempotency key, the message is stored before it is sent, and the response takes its place afterwards. A copy of
-//! the request waits for that. If it does not come, because the first request was ended, the copy sends the same message.
-//! Sent twice, it has the effect of one: a delivery is known by its event, and a request for it by its time.
+//! With an idempotency key, the message is stored before it is sent, and replaced by the response afterwards. A retry of the
+//! request waits for the response. If none comes, because the first attempt was interrupted, the retry sends the same message.
+//! Duplicate messages are harmless: they are identified by the event and the time of the request.
 
 use super::VerifiedCaller;
 use crate::domain::request::{IdempotentRequest, StoredResponse};
@@ -17,21 +17,21 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The time that a copy of a request waits for the first one before it sends the message itself.
+/// How long a retry waits for another attempt before it sends the message itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The stored state of a request whose message is being sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Dispatch {
-    /// The beginning of the sending; `None` after a failure.
+    /// When sending started; `None` after a failure.
     since: Option<Timestamp>,
     message: Message,
     response: StoredResponse,
 }
 
 impl Dispatch {
-    /// The state in the place of a response: the request is resumed, as those in parts are.
+    /// The state to store in place of the response. Marked as a request in parts, so that a retry resumes it.
     fn stored(&self) -> Result<StoredResponse, StoreError> {
         let body = serde_json::to_string(self).map_err(StoreError::broken)?;
         Ok(StoredResponse { body, ..StoredResponse::of_request_in_parts() })
@@ -43,14 +43,14 @@ impl Dispatch {
 }
 
 impl VerifiedCaller {
-    /// Sends a message, once for each idempotency key, and stores the response. In a dry run, sends nothing.
+    /// Sends a message once per idempotency key, and stores the response. A dry run sends nothing.
     ///
     /// # Errors
     ///
     /// - [`ApiError::PreconditionFailed`] for a request with `If-Match`: the message changes no resource.
-    /// - [`ApiError::Unavailable`] when the queue or the table does not respond.
-    /// - [`ApiError::Conflict`] when the message was sent before. The layer around all routes then sends the stored response,
-    ///   or this error if there is none yet.
+    /// - [`ApiError::Unavailable`] if the queue or the table doesn't respond.
+    /// - [`ApiError::Conflict`] if the message was already sent. The layer around all routes then sends the stored response, or
+    ///   this error if there is none yet.
     pub async fn idempotent_enqueue(&self, queue: &dyn Queue, message: Message, response: &impl Success) -> Result<(), ApiError> {
         if self.context.precondition.is_some() {
             return Err(ApiError::PreconditionFailed);
@@ -74,23 +74,23 @@ impl VerifiedCaller {
         self.store.store().now()
     }
 
-    /// Sends the message, and lets the response take its place.
+    /// Sends the message, then replaces it with the response.
     async fn send(&self, queue: &dyn Queue, request: &IdempotentRequest, dispatch: Dispatch) -> Result<(), ApiError> {
         let present = dispatch.stored()?;
         if let Err(error) = queue.send(vec![dispatch.message.clone().into()]).await {
-            // So that the next copy need not wait. It may have been sent, so the next one is the same.
+            // The next retry need not wait. It sends the same message, because this one may have been sent after all.
             let failed = Dispatch { since: None, ..dispatch }.stored()?;
             let _ = self.store.replace_stored_response(request, &present, &failed).await;
             return Err(error.into());
         }
         if self.store.replace_stored_response(request, &present, &dispatch.response).await.is_err() {
-            // The message is sent, which is what the client asked for. A copy of the request would send it again.
+            // The message is sent, so the request succeeds. A retry would send the message again.
             tracing::warn!(request_id = self.notes.request_id(), "the response to a request can't be stored");
         }
         Ok(())
     }
 
-    /// Waits until another copy of the request has sent the message, or sends it in its place.
+    /// Waits for another attempt to send the message, or sends it after [`PATIENCE`].
     async fn resume(&self, queue: &dyn Queue, request: &IdempotentRequest) -> Result<(), ApiError> {
         let began = Instant::now();
         let patience = TimeDelta::from_std(PATIENCE).unwrap_or_default();

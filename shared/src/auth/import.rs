@@ -1,5 +1,5 @@
-//! Imports: each row is a transaction. With an idempotency key, each row is a part of the request with a stored response, written
-//! in the transaction of the change. A repetition of the request takes those responses and executes the rest.
+//! Imports: one transaction per row. With an idempotency key, each row is a part of the request, and its transaction also stores
+//! its response. A retry of the request returns the stored responses and executes the remaining rows.
 
 use super::command::{Alone, Operation};
 use crate::auth::VerifiedCaller;
@@ -16,24 +16,24 @@ use std::error::Error;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The rows that are executed at the same time. With more, a table that throttles lets a request go on no faster, and others that
-/// share the table wait longer.
+/// Number of rows executed concurrently. If the table throttles, more would not make an import faster, only slow down other users
+/// of the table.
 const CONCURRENT_ROWS: usize = 5;
 
-/// An operation of a row, or another one of several that are committed one by one.
+/// An operation that is committed separately from the others of its request, such as a row of an import.
 pub trait ImportRow: Operation {
-    /// Names of the things that the row touches and that other rows could touch, too.
+    /// Names of everything that the row touches and other rows might touch, too.
     fn subjects(&self, _: &Self::Inputs) -> BTreeSet<String> {
         BTreeSet::new()
     }
 
-    /// Puts an error where the sender finds it in the row.
+    /// Gives an error its location in the row, such as a column.
     fn locate(&self, error: ApiError) -> ApiError {
         error
     }
 
-    /// What became of the row. The cells that were skipped are part of it: a repetition of the request can't find them again, since
-    /// the row is written.
+    /// The row's result, including skipped cells: a retry of the request can't find them again, because the row is already
+    /// written.
     ///
     /// # Errors
     ///
@@ -43,22 +43,22 @@ pub trait ImportRow: Operation {
     }
 }
 
-/// The common state of a request's rows while they are executed.
+/// State shared by the rows of a request during execution.
 #[derive(Default)]
 struct Progress {
-    /// The reason why no further row begins.
+    /// If set, no further row starts, because this dependency is unavailable.
     halted: OnceLock<Dependency>,
-    /// Another attempt of the request has executed a row, so that the inputs may be outdated.
+    /// Another attempt of the request has executed a row, so the inputs may be stale.
     is_outdated: AtomicBool,
 }
 
 impl VerifiedCaller {
-    /// Writes the rows, each in a separate transaction. `operations` makes the rows' operations; it is called again to
-    /// write what has been checked. Invalid cells of the columns `skip_bad` are dropped from rows without other errors.
+    /// Writes the rows, each in a separate transaction. `operations` builds the operations of rows; it is called for each check
+    /// and again for the writes. Invalid cells in the columns `skip_bad` are dropped from rows without other errors.
     ///
     /// # Errors
     ///
-    /// Returns the errors of `operations`, and [`ApiError::Unavailable`] if the table can't be reached at the beginning.
+    /// Returns the errors of `operations`, and [`ApiError::Unavailable`] if the table is unavailable at the start.
     pub async fn execute_import<O: ImportRow, F: Future<Output = Result<Vec<O>, ApiError>>>(
         &self,
         on_error: OnError,
@@ -68,7 +68,7 @@ impl VerifiedCaller {
     ) -> Result<Json<ImportResult>, ApiError> {
         self.refuse_precondition()?;
         let skipped = self.skip_bad_cells(skip_bad, &mut rows, &operations).await?;
-        // Checked rows are written to the end, also if the request was interrupted.
+        // A resumed request has passed the check, so its remaining rows are written.
         if on_error == OnError::Abort && !self.is_resumed() {
             let checker = self.with_dry_run();
             let operations = operations(checker.clone(), rows.clone()).await?;
@@ -78,7 +78,7 @@ impl VerifiedCaller {
             if is_good && self.store.is_dry_run() {
                 return Ok(Json(result));
             }
-            // What another attempt has written can refuse these rows.
+            // The check can fail because of rows that another attempt has written.
             if !is_good && !self.has_begun_elsewhere().await? {
                 return Ok(Json(result.without_placeholders(|text| checker.store.is_placeholder(text))));
             }
@@ -87,7 +87,7 @@ impl VerifiedCaller {
         Ok(Json(ImportResult::new(&self.execute_rows(&operations, &skipped).await?, false)?))
     }
 
-    /// Removes the bad cells of these columns from rows without other errors. Returns what was wrong with them, for each row.
+    /// Removes invalid cells in these columns from rows without other errors. Returns the errors of the removed cells, per row.
     async fn skip_bad_cells<O: ImportRow, F: Future<Output = Result<Vec<O>, ApiError>>>(
         &self,
         columns: &[String],
@@ -99,9 +99,9 @@ impl VerifiedCaller {
             Some(request) if self.is_resumed() && !columns.is_empty() => self.store.previous_parts(request, rows.len()).await?,
             _ => vec![None; rows.len()],
         };
-        // A row that an earlier attempt has written would be a duplicate of itself. Its stored response has the skipped cells.
+        // A row that an earlier attempt wrote would now be its own duplicate. Its stored response has the skipped cells.
         let left: Vec<usize> = (0..rows.len()).filter(|index| done[*index].is_none()).collect();
-        // An error can hide others, which the next check finds.
+        // One error can hide others, which the next check finds.
         for _ in columns {
             let checker = self.with_new_dry_run();
             let checked_rows = left.iter().map(|index| rows[*index].clone()).collect();
@@ -124,27 +124,27 @@ impl VerifiedCaller {
         Ok(skipped)
     }
 
-    /// Executes operations that are not the rows of a file, as an import without cells to skip.
+    /// Executes operations that are not rows of a file, each in a separate transaction.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unavailable`] if the table can't be reached at the beginning, and [`ApiError::Conflict`] if
-    /// another request has the same idempotency key.
+    /// Returns [`ApiError::Unavailable`] if the table is unavailable at the start, and [`ApiError::Conflict`] if another request
+    /// has the same idempotency key.
     pub async fn execute_each<O: ImportRow>(&self, operations: &[O]) -> Result<Vec<StoredResponse>, ApiError> {
         Ok(self.execute_rows(operations, &vec![Vec::new(); operations.len()]).await?.responses)
     }
 
-    /// Executes the rows, each in a separate transaction, and returns the response to each: to its change, or a problem
-    /// document. After an error that is only temporary, such as throttling, no further row begins; the rest get an
-    /// error of that kind. Only changes are stored: a repetition of the request executes the rest.
+    /// Executes the rows, each in a separate transaction, and returns a response for each: the result of the change, or a problem
+    /// document. After a temporary error, such as throttling, no further row starts, and the remaining rows get the same kind of
+    /// error. Errors are not stored: a retry of the request executes these rows.
     ///
-    /// Rows that touch nothing in common are executed first, several at a time. The others follow one after another, in their
-    /// order, each with what those before it have changed.
+    /// Rows without a common subject run first, concurrently. The others follow one by one, in order, so that each sees the
+    /// changes of the rows before it.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unavailable`] if the table can't be reached at the beginning, and [`ApiError::Conflict`] if
-    /// another request has the same idempotency key.
+    /// Returns [`ApiError::Unavailable`] if the table is unavailable at the start, and [`ApiError::Conflict`] if another request
+    /// has the same idempotency key.
     async fn execute_rows<O: ImportRow>(&self, rows: &[O], skipped: &[Vec<RowError>]) -> Result<Executed, ApiError> {
         let mut responses = match &self.context.idempotency {
             Some(request) if self.begin(request).await? => self.store.previous_parts(request, rows.len()).await?,
@@ -159,7 +159,7 @@ impl VerifiedCaller {
             return Ok(Executed { responses: responses.into_iter().flatten().collect(), are_replayed });
         }
         let rows_left: Vec<&O> = left.iter().map(|index| &rows[*index]).collect();
-        // In a box, since the compiler nests the types of futures only so deep.
+        // Boxed, because the compiler limits how deep future types can nest.
         let read = Box::pin(O::read(self, &rows_left, false)).await?;
         let subjects = left.iter().zip(&read).map(|(index, inputs)| match inputs {
             Ok(inputs) => rows[*index].subjects(inputs),
@@ -185,7 +185,7 @@ impl VerifiedCaller {
         Ok(Executed { responses: responses.into_iter().flatten().collect(), are_replayed })
     }
 
-    /// Does nothing if the request is halted. Without `inputs`, reads them.
+    /// Does nothing if the request is halted. Reads the inputs if `inputs` is `None` or stale.
     async fn execute_row<O: ImportRow>(
         &self,
         index: usize,
@@ -233,7 +233,8 @@ impl VerifiedCaller {
         Ok(O::row_response(&outcome, skipped)?)
     }
 
-    /// Returns the stored response of a row that has failed, if it took effect before, or now, after a timeout. Otherwise its error.
+    /// Returns the stored response of a failed row if it took effect after all: in another attempt, or despite a timeout.
+    /// Otherwise returns the error.
     async fn settle(&self, error: ApiError, progress: &Progress) -> Result<StoredResponse, ApiError> {
         if let Some(cause) = error.source().map(error_chain) {
             tracing::error!(request_id = self.notes.request_id(), cause, "an operation of a request failed");
@@ -248,21 +249,21 @@ impl VerifiedCaller {
         }
     }
 
-    /// An earlier attempt of the request has begun to execute its parts.
+    /// Whether an earlier attempt of the request has started to execute its parts.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
     }
 
-    /// Another attempt of the request has begun to execute its rows since this one looked.
+    /// Whether another attempt of the request has started to execute its rows since this one checked.
     async fn has_begun_elsewhere(&self) -> Result<bool, ApiError> {
         let Some(request) = &self.context.idempotency else { return Ok(false) };
         let previous = self.store.previous_request(request).await?;
         Ok(matches!(previous, Some(PreviousRequest::Same(response)) if response.is_in_parts))
     }
 
-    /// Stores that the request has begun. Returns whether it had begun before: then each row is executed once, by
-    /// whichever attempt is faster.
+    /// Records that the request has started. Returns whether it had already started: each row is then executed once, by whichever
+    /// attempt is faster.
     async fn begin(&self, request: &IdempotentRequest) -> Result<bool, ApiError> {
         if self.is_resumed {
             return Ok(true);
@@ -272,12 +273,12 @@ impl VerifiedCaller {
             Err(WriteError::AlreadyAnswered) => {}
             Err(error) => return Err(error.into()),
         }
-        // Any other stored response is looked up by the layer around all routes.
+        // The layer around all routes sends any other stored response.
         if self.has_begun_elsewhere().await? { Ok(true) } else { Err(WriteError::AlreadyAnswered.into()) }
     }
 }
 
-/// Whether each row has a subject in common with another one.
+/// For each row, whether it shares a subject with another row.
 fn are_connected(subjects: &[BTreeSet<String>]) -> Vec<bool> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for subject in subjects.iter().flatten() {

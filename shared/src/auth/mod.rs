@@ -1,7 +1,7 @@
-//! Callers: the verification of API keys and of signing links, and changes on behalf of callers.
+//! Authentication by API key or signing link, and changes on behalf of callers.
 //!
-//! The first argument of a handler is a [`Caller`] or a [`Signer`]. The only way to a [`VerifiedCaller`], and so to every write, is
-//! [`Caller::verified`]. Nothing that was read, and no error of the request, is disclosed before the key is verified: see
+//! The first argument of a handler is a [`Caller`] or a [`Signer`]. The only way to a [`VerifiedCaller`], and so to every write,
+//! is [`Caller::verified`]. No data and no error of the request is disclosed before the key is verified: see
 //! `http::credential_check`.
 
 mod batch;

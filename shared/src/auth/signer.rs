@@ -18,10 +18,10 @@ use axum::http::request::Parts;
 use std::sync::Arc;
 use utoipa::openapi::path::Operation;
 
-/// The holder of a signing link whose secret is verified: the first argument of a handler.
+/// The holder of a signing link with a verified secret: the first argument of a handler.
 ///
-/// A secret causes one read of its link, and nothing else until it has been checked. Then the request is counted, and only then
-/// may the handler read: link holders are untrusted. Meanwhile, the request is looked up by its idempotency key.
+/// Verifying the secret costs one read of the link. Then the request is counted against the rate limit. The handler runs only
+/// after that, because link holders are untrusted. While it reads, the idempotency key is looked up.
 pub struct Signer {
     /// For reads.
     pub store: TenantStore,
@@ -36,7 +36,7 @@ impl FromRequestParts<App> for Signer {
 
     /// # Errors
     ///
-    /// Returns [`ApiError::BadLink`] for an unknown link, a wrong secret, or a link that is over, [`ApiError::RateLimited`] and
+    /// Returns [`ApiError::BadLink`] for an unknown link, a wrong secret or a link that has ended, [`ApiError::RateLimited`] and
     /// [`ApiError::TenantRateLimited`].
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let request = UnverifiedRequest::<LinkId>::new(parts, app, ApiError::BadLink(None))?;
@@ -75,17 +75,17 @@ impl UnverifiedRequest<LinkId> {
 impl VerifiedSender for Signer {}
 
 impl Describe for Signer {
-    /// The attribute of the handler names the credential.
+    /// Empty: the handler's `utoipa::path` attribute declares the security scheme.
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
 impl Signer {
-    /// Waits until the headers are checked, and the request is looked up by its idempotency key.
+    /// Waits until the headers are checked and the idempotency key is looked up.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unauthorized`] in place of the error of the headers, which is sent instead, and [`ApiError::Invalid`] for
-    /// query parameters that nobody has read.
+    /// Returns [`ApiError::Unauthorized`] if that fails; the client gets the actual error. Returns [`ApiError::Invalid`] for
+    /// query parameters that the handler hasn't read.
     pub async fn verified(&self) -> Result<Principal, ApiError> {
         let principal = self.check.passed().await?;
         self.received.refuse_unread_query()?;

@@ -1,8 +1,7 @@
-//! The address of the API, which begins links to it.
+//! The base URL of the API, for links to it.
 //!
-//! In Lambda this is `PUBLIC_URL` if it is set, and otherwise the domain that the gateway names in the request's context.
-//! A header of the caller decides only where there is no gateway of AWS: in the dev server, `sam local` and
-//! `cargo lambda watch`.
+//! In Lambda, this is `PUBLIC_URL` if set, and otherwise the gateway's domain in the request context. The client's `Host` header
+//! is used only without an AWS gateway: in the dev server, `sam local` and `cargo lambda watch`.
 
 use super::error::ApiError;
 use super::openapi::{Describe, Schemas};
@@ -18,15 +17,14 @@ use std::convert::Infallible;
 use std::net::Ipv6Addr;
 use utoipa::openapi::path::Operation;
 
-/// The header in which `lambda.rs` hands on the caller's `Host`.
+/// The header in which `lambda.rs` passes on the client's `Host`.
 pub(crate) const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The longest domain name (RFC 1035 §2.3.4), and the longest label in one.
+/// Maximum lengths of a domain name and of a label (RFC 1035 §2.3.4).
 const MAX_DOMAIN: usize = 253;
 const MAX_LABEL: usize = 63;
 
-/// Scheme, host and port of the API, such as `https://api.example.com`. Empty if they are not known, so that a link that
-/// begins with it is a path.
+/// Scheme, host and port of the API, such as `https://api.example.com`. Empty if unknown: links are then just paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BaseUrl(String);
 
@@ -35,22 +33,22 @@ pub struct BaseUrl(String);
 pub struct PublicUrlError;
 
 impl BaseUrl {
-    /// Returns the text, without a slash at its end.
+    /// Returns the URL without a trailing slash.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns `PUBLIC_URL`; `None` if it is missing or empty.
+    /// Returns `PUBLIC_URL`, or `None` if it is missing or empty.
     ///
     /// # Errors
     ///
-    /// Returns [`PublicUrlError`] when it is something else than a scheme and a host.
+    /// Returns [`PublicUrlError`] if it is anything other than a scheme and a host.
     pub fn from_env() -> Result<Option<Self>, PublicUrlError> {
         variable("PUBLIC_URL").map(|url| Self::configured(url).ok_or(PublicUrlError)).transpose()
     }
 
-    /// `None` unless the operator's value is valid.
+    /// `None` if the operator's value is invalid.
     fn configured(url: String) -> Option<Self> {
         let host = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme));
         host.is_some_and(is_host).then_some(Self(url))
@@ -59,28 +57,28 @@ impl BaseUrl {
     /// From the `Host` header of a server without TLS.
     fn of_host(headers: &HeaderMap, name: &HeaderName) -> Option<Self> {
         let mut hosts = headers.get_all(name).iter();
-        // With two of them, servers and proxies may each mean another.
+        // With two headers, a server and a proxy could each use a different one.
         let (host, None) = (hosts.next()?, hosts.next()) else { return None };
         let host = host.to_str().ok().filter(|host| is_host(host))?;
         Some(Self(format!("http://{host}")))
     }
 
-    /// From the domain of a gateway, in the request's context.
+    /// From a gateway's domain in the request context.
     fn of_gateway(domain: &str, headers: &HeaderMap) -> Option<Self> {
         if matches!(domain, "localhost" | "127.0.0.1") {
-            // So say `sam local` and `cargo lambda watch`, whatever their address is.
+            // `sam local` and `cargo lambda watch` always report these, whatever their address.
             return Self::of_host(headers, &FORWARDED_HOST);
         }
         is_domain(domain).then(|| Self(format!("https://{domain}")))
     }
 }
 
-/// Fixes the address of the API, whatever a request says.
+/// Sets a fixed base URL, regardless of the request.
 pub fn with_base_url<S: Clone + Send + Sync + 'static>(routes: Router<S>, base_url: BaseUrl) -> Router<S> {
     routes.layer(Extension(base_url))
 }
 
-/// For a server without a gateway: takes the address from the `Host` header.
+/// For a server without a gateway: takes the base URL from the `Host` header.
 pub fn with_host_header<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
     routes.layer(map_request(async |mut request: Request| {
         if let Some(base_url) = BaseUrl::of_host(request.headers(), &HOST) {
@@ -90,7 +88,7 @@ pub fn with_host_header<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> 
     }))
 }
 
-/// Marks a request of HTTP/1.1 with several `Host` headers or none, which a server must refuse (RFC 9112 §3.2).
+/// Marks an HTTP/1.1 request with no `Host` header or several, which a server must reject (RFC 9112 §3.2).
 #[derive(Debug, Clone, Copy)]
 pub struct WithoutOneHost;
 
@@ -101,7 +99,7 @@ pub(super) async fn refuse_without_one_host(request: Request) -> Result<Request,
     }
 }
 
-/// A host that can stand in a URL, with a port or without one.
+/// Whether a URL can have this host, with or without a port.
 fn is_host(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, port)) => match address.parse::<Ipv6Addr>() {
@@ -118,7 +116,7 @@ fn is_host(text: &str) -> bool {
     host.is_none_or(is_domain) && port.is_none_or(is_port)
 }
 
-/// A domain name or an IPv4 address: letters, digits and hyphens between dots.
+/// Whether it is a domain name or an IPv4 address: letters, digits and hyphens between dots.
 fn is_domain(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let is_label = |label: &str| {
@@ -153,7 +151,7 @@ mod tests {
     use super::*;
     use axum::http::HeaderValue;
 
-    /// The header that a local gateway's function receives.
+    /// The header that a function receives from a local gateway.
     fn forwarded(host: &str) -> HeaderMap {
         HeaderMap::from_iter([(FORWARDED_HOST, HeaderValue::from_str(host).expect(host))])
     }

@@ -1,8 +1,8 @@
-//! The check of a request's credential, which may go on while the handler reads.
+//! Checks a request's credential while the handler reads.
 //!
-//! The extractor of a credential begins the check. A handler reads meanwhile; for everything with an effect, it waits for
-//! [`Check::passed`]. The layer around all routes polls both, and sends the handler's response only when the check has passed.
-//! Otherwise it sends the error of the check, whatever the handler says.
+//! The extractor of a credential begins the check. The handler reads meanwhile, but waits for [`Check::passed`] before anything
+//! with an effect. The layer around all routes polls both, and sends the handler's response only if the check passes. Otherwise
+//! it sends the error of the check, whatever the handler returns.
 
 use super::error::ApiError;
 use super::requests::extract::ReceivedRequest;
@@ -18,7 +18,7 @@ use std::task::Poll;
 
 type Checked<T> = Result<T, Arc<ApiError>>;
 
-/// A check that was begun. All clones have its result, which is a `T`.
+/// A check in progress. All clones share its result, a `T`.
 #[derive(Clone)]
 pub(crate) struct Check<T: Clone>(Shared<BoxFuture<'static, Checked<T>>>);
 
@@ -49,11 +49,11 @@ impl CheckOfRequest {
 }
 
 impl<T: Clone + Send + Sync + 'static> Check<T> {
-    /// Begins the check of a request. Its errors are about the credential and the headers.
+    /// Begins the check of a request. Its errors concern the credential and the headers.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Internal`] for a route that the layer isn't around.
+    /// Returns [`ApiError::Internal`] for a route without the layer.
     pub(crate) fn begin(
         parts: &Parts,
         received: Arc<ReceivedRequest>,
@@ -68,13 +68,13 @@ impl<T: Clone + Send + Sync + 'static> Check<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unauthorized`] if it fails. The layer sends the error of the check instead.
+    /// Returns [`ApiError::Unauthorized`] if it fails. The layer then sends the check's own error.
     pub(crate) async fn passed(&self) -> Result<T, ApiError> {
         self.0.clone().await.map_err(|_| ApiError::Unauthorized)
     }
 }
 
-/// Runs the handler, and the check of its credential once it has begun.
+/// Runs the handler and, once begun, the check of its credential.
 pub(super) async fn join(mut request: Request, next: Next) -> Response {
     let of_request = CheckOfRequest::default();
     request.extensions_mut().insert(of_request.clone());
@@ -85,7 +85,7 @@ async fn respond(handler: impl Future<Output = Response>, of_request: &CheckOfRe
     let mut handler = pin!(handler);
     let (mut response, mut check, mut received) = (None, None, None);
     std::future::poll_fn(|context| {
-        // The handler first: its first reads join the batch that reads its key.
+        // Poll the handler first, so that its first reads join the batch that reads its key.
         if response.is_none()
             && let Poll::Ready(ready) = handler.as_mut().poll(context)
         {
@@ -102,7 +102,7 @@ async fn respond(handler: impl Future<Output = Response>, of_request: &CheckOfRe
             }
         }
         let Some(response) = response.take() else { return Poll::Pending };
-        // Before what the handler finds wrong with the path and the body.
+        // Takes precedence over the handler's errors about the path and the body.
         let unread = received.as_ref().map_or(Ok(()), |received| received.refuse_unread_query());
         Poll::Ready(unread.map_or_else(IntoResponse::into_response, |()| response))
     })

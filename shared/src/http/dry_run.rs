@@ -1,4 +1,4 @@
-//! The query parameter `dry_run`, which every write has: the response and the description.
+//! The query parameter `dry_run`, which every write has: its response and its description.
 
 use super::openapi::ANY_STATUS;
 use crate::store::DryRun;
@@ -14,8 +14,8 @@ pub(super) const PARAMETER: &str = "dry_run";
 /// Marks the response to a dry run.
 const DRY_RUN: HeaderName = HeaderName::from_static("dry-run");
 
-/// Returns the response to a dry run: in JSON, null takes the place of values that only the real request would assign. Successes
-/// are marked, and name no resource and no version.
+/// Turns a response into a dry run's response. In JSON, null replaces values that only the real request would assign. A success
+/// gets the header `Dry-Run` and status 200, and loses `Location` and `ETag`.
 pub(super) async fn into_dry_run(response: Response, dry_run: &DryRun) -> Response {
     let (mut parts, body) = response.into_parts();
     let content_type = parts.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
@@ -35,7 +35,7 @@ pub(super) async fn into_dry_run(response: Response, dry_run: &DryRun) -> Respon
     Response::from_parts(parts, body)
 }
 
-/// Replaces placeholders by null. Works on the text, so that numbers keep their digits. Names of members stay.
+/// Replaces placeholders with null, but not in member names. Works on the text, so that numbers keep their digits.
 fn with_nulls(json: &[u8], dry_run: &DryRun) -> Vec<u8> {
     let mut written = Vec::with_capacity(json.len());
     let mut rest = json;
@@ -53,7 +53,7 @@ fn with_nulls(json: &[u8], dry_run: &DryRun) -> Vec<u8> {
     written
 }
 
-/// The length of the JSON string at the beginning of `json`, with its quotes.
+/// Length of the JSON string at the start of `json`, including its quotes.
 fn string_len(json: &[u8]) -> usize {
     let mut is_escaped = false;
     let end = json.iter().skip(1).position(|byte| {
@@ -64,9 +64,9 @@ fn string_len(json: &[u8]) -> usize {
     end.map_or(json.len(), |end| end + 2)
 }
 
-/// Adds the parameter to a write. The 200 of a creation's dry run is described by the parameter only: with a schema of its own, it
-/// would make what a client gets of a creation one of two types. A range of errors takes the place of the default response then,
-/// which would include that 200. Where a change has a 200 as well, that says so.
+/// Adds the parameter to a write. A creation returns 200 only in a dry run. Just the parameter describes that status: with
+/// another schema, generated clients would return one of two types. The default response would cover the 200, so `4XX` and `5XX`
+/// replace it. If the operation has a 200 anyway, the description of the 200 mentions dry runs.
 pub(super) fn describe(operation: &mut Operation) {
     let parameter = ParameterBuilder::new()
         .name(PARAMETER)

@@ -1,4 +1,4 @@
-//! A function's endpoints: one list makes both its routes and its part of the OpenAPI document. Also the layers around the routes.
+//! A function's endpoints: routes and OpenAPI document are generated from one list. Also the layers around the routes.
 
 use super::openapi::{self, DescribedHandler, Schemas};
 use super::requests::extract::receive;
@@ -10,7 +10,7 @@ use axum::middleware::{from_fn, from_fn_with_state, map_request};
 use axum::routing::{MethodFilter, on};
 #[doc(hidden)]
 pub use pastey::paste;
-// `utoipa::Path` leaves out the tag of `#[utoipa::path(tag = …)]`; only this trait, which the attribute implements, has it.
+// `utoipa::Path` omits the tag of `#[utoipa::path(tag = …)]`; only this trait, which the attribute implements, has it.
 use utoipa::__dev::Tags;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::{Components, HttpMethod, OpenApi, OpenApiBuilder};
@@ -31,10 +31,9 @@ pub fn service(routes: Router<App>, app: App) -> Router {
         .with_state(app)
 }
 
-/// Makes `routes()` and `description()` from handlers with `#[utoipa::path]`, listed by module.
+/// Generates `routes()` and `description()` from handlers with `#[utoipa::path]`, listed by module.
 ///
-/// A deployed function calls `routes()` only. Making the descriptions took more than half of a function's start
-/// (docs/adr/0011).
+/// A deployed function calls only `routes()`: building the descriptions took more than half of its start time (docs/adr/0011).
 #[macro_export]
 macro_rules! endpoints {
     ($($module:ident: $($handler:ident),+;)+) => {
@@ -85,7 +84,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// Adds the operation of `P`, as the types of its handler describe it.
+    /// Adds the operation of `P`, with the descriptions of its handler's types.
     pub fn add<P: utoipa::Path + Tags<'static>, H: DescribedHandler<A>, A>(&mut self, _: H) {
         let mut operation = P::operation();
         operation.tags = Some(P::tags().into_iter().map(str::to_owned).collect());

@@ -1,4 +1,4 @@
-//! The conventions of the API, the same for every function: a handler's arguments and responses, and the layers around it.
+//! HTTP conventions that all functions share: a handler's arguments and responses, and the layers around it.
 //!
 //! [`requests`] has a handler's arguments, [`responses`] its successes, [`error`] its errors.
 

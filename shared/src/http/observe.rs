@@ -1,5 +1,5 @@
-//! The layer around all routes: request IDs, log lines, stored responses, and the rendering of errors and panics. It ends a
-//! request while there is still time to respond.
+//! The layer around all routes: request IDs, log lines, stored responses, rendering of errors and panics, and the time limit of a
+//! request.
 
 use super::dry_run::into_dry_run;
 use super::error::{ApiError, ConflictCode};
@@ -26,16 +26,16 @@ use std::time::{Duration, Instant};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Marks a response that was stored when the same request came before.
+/// Marks a stored response, from an earlier attempt of the request.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// The time that an error waits for the stored response of the same request.
+/// How long an error waits for the lookup of a stored response to the same request.
 const STORED_RESPONSE_TIMEOUT: Duration = Duration::from_millis(400);
-/// The time between the end of a request and Lambda's deadline. Lambda stops a function at its deadline, and the client would get
-/// a response of API Gateway's without a request ID.
+/// Time left until Lambda's deadline when a request is ended. At the deadline, Lambda stops the function, and the client would
+/// get API Gateway's response, without a request ID.
 const MARGIN: Duration = Duration::from_millis(500);
 
-/// Gives a request its ID, runs it, renders its error and logs one line about it. A log line never contains a body, a
-/// query, a key or a name.
+/// Assigns a request ID, runs the request, renders its error and logs one line. A log line never contains a body, a query, a key
+/// or a name.
 pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let request_id = request_id(&app, &request);
@@ -66,7 +66,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     }
     let headers = response.headers_mut();
     headers.extend(HeaderValue::try_from(&request_id).ok().map(|id| (REQUEST_ID, id)));
-    // Only files that never change may be stored.
+    // Only files that never change may be cached.
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
@@ -88,8 +88,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     response
 }
 
-/// Turns a response into a 304 if `If-None-Match` names its `ETag`. A header that is not a list of entity tags names
-/// none.
+/// Turns a response into a 304 if `If-None-Match` contains its `ETag`. Ignores a header that isn't a list of entity tags.
 fn not_modified(response: Response, if_none_match: Option<&str>) -> Response {
     let names = |tag: &HeaderValue| if_none_match_contains(if_none_match?, tag.to_str().ok()?).ok();
     match response.headers().get(header::ETAG) {
@@ -103,7 +102,7 @@ fn not_modified(response: Response, if_none_match: Option<&str>) -> Response {
     }
 }
 
-/// Lambda's request ID, so that its log lines and ours are found together; outside of Lambda, a new ID.
+/// Lambda's request ID, which its own log lines have too. Outside Lambda, a new ID.
 fn request_id(app: &App, request: &Request) -> String {
     match request.lambda_context_ref() {
         Some(context) => context.request_id.clone(),
@@ -116,14 +115,14 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     format!("panic: {}", text.unwrap_or("no message"))
 }
 
-/// Runs a request until shortly before Lambda's deadline for it, and then responds with 503. Operations under way are dropped:
-/// each write is one transaction, so it takes effect as a whole or not at all. Outside of Lambda there is no deadline.
+/// Responds with 503 if the request is still running shortly before Lambda's deadline. Operations in flight are dropped: each
+/// write is one transaction, so it takes effect completely or not at all. Outside Lambda, there is no deadline.
 pub(super) async fn end_in_time(State(app): State<App>, request: Request, next: Next) -> Response {
     let Some(deadline) = request.lambda_context_ref().map(|context| context.deadline) else {
         return next.run(request).await;
     };
     let now = u64::try_from(app.store().now().millis()).unwrap_or_default();
-    // Lambda never passes on a deadline in the past; `cargo lambda watch` does, when it has none.
+    // `cargo lambda watch` passes a deadline in the past if it has none. Lambda never does.
     let Some(left) = deadline.checked_sub(now) else { return next.run(request).await };
     let left = Duration::from_millis(left).saturating_sub(MARGIN);
     let request = with_deadline(tokio::time::Instant::now() + left, next.run(request));
@@ -133,7 +132,7 @@ pub(super) async fn end_in_time(State(app): State<App>, request: Request, next: 
     }
 }
 
-/// Notes on one request, written by the key check and read by the layer around all routes. Each is written once.
+/// Notes about one request, written by the key check and read by the layer around all routes. Each is written once.
 #[derive(Clone, Default)]
 pub(crate) struct RequestContext(Arc<Notes>);
 
@@ -159,18 +158,18 @@ impl RequestContext {
         &self.0.request_id
     }
 
-    /// A problem document, as the response to a part of the request.
+    /// A problem document as the response to one part of the request.
     pub(crate) fn problem(&self, error: &ApiError) -> StoredResponse {
         let problem = error.problem(&self.0.request_id);
         StoredResponse::new(problem.status, serde_json::to_string(&problem).unwrap_or_default())
     }
 
-    /// Notes that all parts of the request were executed before.
+    /// Notes that an earlier attempt executed all parts of the request.
     pub(crate) fn note_replay(&self) {
         let _ = self.0.replayed.set(());
     }
 
-    /// Marks the response if all parts were executed before.
+    /// Marks the response if an earlier attempt executed all parts.
     fn add_replayed(&self, headers: &mut HeaderMap) {
         headers.extend(self.0.replayed.get().map(|()| (REPLAYED, HeaderValue::from_static("true"))));
     }
@@ -189,7 +188,7 @@ impl RequestContext {
         let _ = self.0.rate.set(rate);
     }
 
-    /// Notes that the request has an idempotency key, and the previous request under it.
+    /// Notes a request with an idempotency key, and the previous request with the same key.
     pub(crate) fn note_idempotent_request(
         &self,
         store: TenantStore,
@@ -202,7 +201,7 @@ impl RequestContext {
         }
     }
 
-    /// Nothing is written; `dry_run` collects the writes.
+    /// `dry_run` collects the writes that a real request would make.
     pub(crate) fn note_dry_run(&self, dry_run: DryRun) {
         let _ = self.0.dry_run.set(dry_run);
     }
@@ -218,8 +217,7 @@ impl RequestContext {
         [tenant.get().map(ToString::to_string), key.get().map(ToString::to_string), link.get().map(ToString::to_string)]
     }
 
-    /// Adds the `X-RateLimit-…` headers, once the key or link is verified. The number of remaining requests is left out if it is
-    /// not known.
+    /// Adds the `X-RateLimit-…` headers if the key or link is verified. Omits the number of remaining requests if it is unknown.
     fn add_rate_limit(&self, headers: &mut HeaderMap) {
         let Some(rate) = self.0.rate.get() else { return };
         headers.insert(HeaderName::from_static("x-ratelimit-limit"), HeaderValue::from(rate.limit));
@@ -228,15 +226,15 @@ impl RequestContext {
         headers.insert(HeaderName::from_static("x-ratelimit-reset"), HeaderValue::from(rate.reset));
     }
 
-    /// Decides whether a stored response is sent instead of an error, and returns it.
+    /// Returns the stored response if it must be sent instead of an error.
     ///
-    /// An error may only mean that the request took effect before, or, after a timeout, that it has now. So the stored
-    /// response is looked up for every error of a request with an idempotency key.
+    /// An error can mean that the request took effect in an earlier attempt or, after a timeout, in this one. So every error of a
+    /// request with an idempotency key looks up the stored response.
     async fn stored_response(&self) -> Option<Response> {
         let (store, request) = self.0.idempotent_request.get()?;
         let previous = match self.0.previous.get() {
             Some(previous) => Some(previous.clone()),
-            // The handler may have used up nearly all the time that there is.
+            // The handler may have used up nearly all of the time.
             None => match tokio::time::timeout(STORED_RESPONSE_TIMEOUT, store.previous_request(request)).await {
                 Ok(Ok(previous)) => previous,
                 Ok(Err(error)) => return Some(ApiError::from(error).into_response()),
@@ -247,7 +245,7 @@ impl RequestContext {
             PreviousRequest::Different => {
                 Some(ApiError::idempotency_key("was already used for a different request").into_response())
             }
-            // Each part of the request has its stored response.
+            // Such a request has a stored response per part.
             PreviousRequest::Same(stored) if stored.is_in_parts => None,
             PreviousRequest::Same(stored) if *stored == StoredResponse::erased() => {
                 Some(ApiError::conflict(ConflictCode::Conflict, ERASED, Value::Null).into_response())

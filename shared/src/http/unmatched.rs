@@ -1,5 +1,5 @@
-//! Requests that match no route: 405 with `Allow`, 404 with the existing paths, or a redirect. Also leads people who scanned a
-//! label to the inventory's page.
+//! Requests that match no route: 405 with `Allow`, 404 with similar paths, or a redirect. Also redirects browsers that open a
+//! scanned label to the inventory page.
 
 use super::endpoints::BASE;
 use super::error::ApiError;
@@ -11,27 +11,27 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::LazyLock;
 
-/// The text for an unknown path without similar ones.
-const ALL_PATHS: &str = "All paths begin with /v1/; /v1/openapi.json describes them.";
+/// The hint for an unknown path without similar paths.
+const ALL_PATHS: &str = "All paths start with /v1/; /v1/openapi.json describes them.";
 
 const MAX_NAMED_PATHS: usize = 8;
 
-/// Every path template of the API with the value of `Allow`, from the OpenAPI document by a test. So every function refuses a
-/// request as the path's own function would.
+/// Every path template of the API with its `Allow` value. A test derives the list from the OpenAPI document. With it, every
+/// function rejects a request exactly as the path's function would.
 const LIST: &str = include_str!("paths.txt");
 
-/// [`LIST`] with full paths. Templates with fewer parameters come first, since they are the closer match.
+/// [`LIST`] with full paths. Templates with fewer parameters come first, because they match more closely.
 static PATHS: LazyLock<Vec<(String, &str)>> = LazyLock::new(|| {
     let mut paths: Vec<_> = LIST.lines().filter_map(|line| line.split_once(' ')).collect();
     paths.sort_by_key(|(path, _)| path.matches('{').count());
     paths.into_iter().map(|(path, allow)| (format!("{BASE}{path}"), allow)).collect()
 });
 
-/// The length of the longest template, in parts.
+/// Number of parts in the longest template.
 static MAX_PARTS: LazyLock<usize> =
     LazyLock::new(|| PATHS.iter().map(|(template, _)| template.split('/').count()).max().unwrap_or_default());
 
-/// Responds to a request that no route of this function takes.
+/// Responds to a request that matches no route of this function.
 pub(super) async fn refuse(request: Request) -> Response {
     let parts = parts(request.uri().path());
     let Some((_, allow)) = PATHS.iter().find(|(template, _)| matches(&parts, template)) else {
@@ -39,7 +39,7 @@ pub(super) async fn refuse(request: Request) -> Response {
     };
     let method = request.method().as_str();
     if allow.split(',').any(|known| known == method) {
-        tracing::warn!("a request for another function came here: check the routes in template.yaml");
+        tracing::warn!("received a request for another function: check the routes in template.yaml");
         return ApiError::UnknownPath(ALL_PATHS.to_owned()).into_response();
     }
     let mut response = ApiError::MethodNotAllowed(methods_of(&parts, allow)).into_response();
@@ -47,11 +47,11 @@ pub(super) async fn refuse(request: Request) -> Response {
     response
 }
 
-/// A redirect to the path without its trailing slash, or 404 with a hint at existing paths.
+/// A redirect to the path without its trailing slash, or a 404 with a hint.
 fn unknown_path(request: &Request, hint: String) -> Response {
     let path = request.uri().path();
     let unknown = || ApiError::UnknownPath(hint).into_response();
-    // Only below /v1/: a Location of `//host` would lead to another site.
+    // Only below /v1/: a Location of `//host` would redirect to another site.
     let bare = path.strip_suffix('/').filter(|bare| path.starts_with("/v1/") && !bare.ends_with('/'));
     let Some(bare) = bare else { return unknown() };
     let target = request.uri().query().map_or_else(|| bare.to_owned(), |query| format!("{bare}?{query}"));
@@ -61,8 +61,8 @@ fn unknown_path(request: &Request, hint: String) -> Response {
     }
 }
 
-/// A browser that opens `/v1/assets/by-tag/{tag}` has no key: it is redirected to the page at this tag, whether or not an asset
-/// has it. Nothing is read.
+/// Redirects a browser that opens `/v1/assets/by-tag/{tag}`, without a key, to the inventory page for this tag. Doesn't read the
+/// table, so the asset need not exist.
 pub(super) async fn lead_to_page(request: Request, next: Next) -> Response {
     match page_of(&request) {
         Some(address) => (StatusCode::FOUND, [(header::LOCATION, address)]).into_response(),
@@ -78,17 +78,17 @@ fn page_of(request: &Request) -> Option<HeaderValue> {
     if is_look && is_tag && is_person { HeaderValue::try_from(format!("{BASE}/app#/tag/{tag}")).ok() } else { None }
 }
 
-/// At most one part more than any template has, so that matching costs the same for every path.
+/// Splits a path. Stops one part after the longest template, so that long paths don't cost more to match.
 fn parts(path: &str) -> Vec<&str> {
     path.split('/').take(*MAX_PARTS + 1).collect()
 }
 
-/// `template` is a part of one such as `/v1/assets/{id}`.
+/// `template` is one part of a path template such as `/v1/assets/{id}`.
 fn part_matches(part: &str, template: &str) -> bool {
     part == template || template.starts_with('{') && !part.is_empty()
 }
 
-/// `parts` are the first ones of a path of the template.
+/// Whether the template's paths can start with `parts`.
 fn begins(parts: &[&str], template: &str) -> bool {
     let mut templates = template.split('/');
     parts.iter().all(|part| templates.next().is_some_and(|template| part_matches(part, template)))
@@ -98,7 +98,7 @@ fn matches(parts: &[&str], template: &str) -> bool {
     begins(parts, template) && parts.len() == template.split('/').count()
 }
 
-/// The templates with their methods: `GET /v1/assets, POST /v1/assets`.
+/// Lists templates with their methods: `GET/POST /v1/assets, GET /v1/users`.
 fn listed<'a>(paths: impl IntoIterator<Item = &'a (String, &'a str)>) -> String {
     let named = paths.into_iter().take(MAX_NAMED_PATHS).map(|(template, allow)| {
         let methods = allow.split(',').filter(|method| *method != "HEAD").collect::<Vec<_>>().join("/");
@@ -107,7 +107,7 @@ fn listed<'a>(paths: impl IntoIterator<Item = &'a (String, &'a str)>) -> String 
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// The templates of paths that begin with `parts`. A path with a name, such as `/v1/assets/seen`, is no `/v1/assets/{id}`.
+/// Templates of paths that can start with `parts`. A literal path such as `/v1/assets/seen` doesn't count as `/v1/assets/{id}`.
 fn beginning_with(parts: &[&str]) -> impl Iterator<Item = &'static (String, &'static str)> {
     let is_named =
         PATHS.iter().any(|(template, _)| matches(parts, template) && template.split('/').next_back() == parts.last().copied());
@@ -116,16 +116,16 @@ fn beginning_with(parts: &[&str]) -> impl Iterator<Item = &'static (String, &'st
     PATHS.iter().filter(move |(template, _)| begins(parts, template) && has_name(template))
 }
 
-/// The text of a 405: the path's methods, and the paths below it.
+/// The detail of a 405: the path's methods, and the paths below it.
 fn methods_of(parts: &[&str], allow: &str) -> String {
     let below: Vec<_> = beginning_with(parts).filter(|(template, _)| !matches(parts, template)).collect();
     let below = if below.is_empty() { String::new() } else { format!(" Below it: {}.", listed(below)) };
     format!("This path takes {}.{below}", allow.replace(',', ", "))
 }
 
-/// The text of a 404: the paths below the longest part that exists, nearest first.
+/// The hint of a 404: the paths below the longest existing prefix, most similar first.
 fn alternatives_to(parts: &[&str]) -> String {
-    // The first part is empty: all paths begin with a slash.
+    // The first part is empty, because all paths start with a slash.
     for depth in (2..parts.len()).rev() {
         let (parent, missing) = (parts.get(..depth).unwrap_or_default(), parts.get(depth).copied().unwrap_or_default());
         let next = |template: &str| template.split('/').nth(depth).map(str::to_owned);
@@ -136,7 +136,7 @@ fn alternatives_to(parts: &[&str]) -> String {
             let order = nearest_first(missing, names.iter().map(String::as_str));
             below.sort_by_key(|(name, _)| order.iter().position(|known| known == name).unwrap_or(usize::MAX));
             return format!(
-                "There are {}; /v1/openapi.json describes all paths.",
+                "Similar paths: {}; /v1/openapi.json describes all paths.",
                 listed(below.into_iter().map(|(_, path)| path))
             );
         }
@@ -180,12 +180,12 @@ mod tests {
             assert_eq!(methods_of(&parts(path), "POST"), "This path takes POST.", "{path}");
         }
         for (path, first) in [
-            ("/v1/asset", "There are GET/POST /v1/assets,"),
-            ("/v1/assets/x/histroy", "There are GET /v1/assets/{id}/history,"),
-            ("/v1/catalog/model/x/y/z", "There are GET/POST /v1/catalog/models,"),
-            ("/v1/movements/x/cancle", "There are POST /v1/movements/{id}/cancel,"),
-            ("/v1/assets/seen/x", "There are POST /v1/assets/seen,"),
-            ("/v2/assets", "All paths begin with /v1/"),
+            ("/v1/asset", "Similar paths: GET/POST /v1/assets,"),
+            ("/v1/assets/x/histroy", "Similar paths: GET /v1/assets/{id}/history,"),
+            ("/v1/catalog/model/x/y/z", "Similar paths: GET/POST /v1/catalog/models,"),
+            ("/v1/movements/x/cancle", "Similar paths: POST /v1/movements/{id}/cancel,"),
+            ("/v1/assets/seen/x", "Similar paths: POST /v1/assets/seen,"),
+            ("/v2/assets", "All paths start with /v1/"),
         ] {
             let text = alternatives_to(&parts(path));
             assert!(text.starts_with(first), "{path}: {text}");

@@ -1,4 +1,4 @@
-//! Runs a function that gets batches: of a stream's records or a queue's messages.
+//! Runs a function that gets batches of stream records or queue messages.
 
 use super::exit_code;
 use crate::app::system_clock;
@@ -12,20 +12,20 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The time between the end of a batch and Lambda's deadline. At its deadline Lambda stops the function, and then the whole batch
-/// counts as failed.
+/// Time left until Lambda's deadline when a batch ends. At the deadline, Lambda stops the function and the whole batch counts as
+/// failed.
 const MARGIN: Duration = Duration::from_millis(1500);
 
 pub trait BatchHandler {
     type Batch: DeserializeOwned;
     type Response: Serialize;
 
-    /// Parts that are not finished at `deadline` are reported as not handled.
+    /// Reports the items not finished by `deadline` as unhandled.
     fn handle_until(&self, batch: Self::Batch, deadline: Instant) -> impl Future<Output = Self::Response>;
 }
 
-/// Lets a handler on the table that `TABLE_NAME` names handle every batch, until Lambda stops the function. If `make` can't
-/// make the handler, logs the error and fails.
+/// Creates a handler for the table `TABLE_NAME` and passes it every batch, until Lambda stops the function. Logs the error and
+/// fails if `make` does.
 pub async fn run_batches<H, E>(make: impl FnOnce(Store) -> Result<H, E>) -> ExitCode
 where
     H: BatchHandler,
@@ -46,7 +46,7 @@ where
     })
 }
 
-/// `deadline` is Lambda's, in milliseconds since 1970.
+/// `deadline` is Lambda's deadline, in milliseconds since 1970.
 fn time_left(deadline: u64, clock: &Clock) -> Duration {
     let now = u64::try_from(clock().millis()).unwrap_or_default();
     Duration::from_millis(deadline.saturating_sub(now)).saturating_sub(MARGIN)

@@ -1,4 +1,4 @@
-//! The client of the table: its timeouts and retries (docs/adr/0003-client.md).
+//! The DynamoDB client: timeouts and retries (docs/adr/0003-client.md).
 
 use crate::aws::environment::{EnvironmentError, endpoint, function_environment, required_variable};
 use crate::aws::object_store::ObjectStore;
@@ -11,17 +11,17 @@ use aws_sdk_dynamodb::{Client, Config};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The SDK's attempts at a call that is throttled, times out or gets an error of the service.
+/// SDK attempts for a call that is throttled, times out or gets a server error.
 const MAX_ATTEMPTS: u32 = 3;
-/// The longest pause before the second attempt; before the third it is twice as long. Pauses are random. The SDK's
-/// default of a second is for services that need seconds to respond.
+/// Maximum backoff before the second attempt, doubled before the third, with jitter. The SDK's default of a second suits services
+/// that take seconds to respond.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The longest time of an operation with all its attempts. A unit of work has as long from beginning to end, also when it
-/// is retried because of conflicts. Lists rely on this limit (docs/adr/0008-list-index.md).
+/// Time limit for an operation with all its attempts. The same limit applies to a whole unit of work, including its retries after
+/// conflicts. Lists rely on it (docs/adr/0008-list-index.md).
 pub const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sets the timeouts and retries that every client of the table has.
+/// Sets the timeouts and retries of every DynamoDB client.
 #[must_use]
 pub fn configure(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dynamodb::config::Builder {
     let retries = RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(INITIAL_BACKOFF);
@@ -29,18 +29,18 @@ pub fn configure(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dynamodb:
     config.retry_config(retries).timeout_config(timeouts.build())
 }
 
-/// For writes that their request can do without: one retry, for connections that broke while the function was frozen. Retries
-/// draw on a quota, and these have their own: other calls keep theirs when such writes are throttled.
+/// For calls whose failure doesn't fail their request: one retry, for connections that broke while the function was frozen. They
+/// have their own retry quota, so that throttling them doesn't use up the retries of other calls.
 pub(in crate::store) fn dispensable() -> aws_sdk_dynamodb::config::Builder {
     let retries = RetryConfig::standard().with_max_attempts(2).with_initial_backoff(INITIAL_BACKOFF);
     Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
 }
 
-/// In rows. A smaller list loads from the table in one or two trips, and its snapshot would name people for nothing.
+/// In rows. A smaller list loads from the table in one or two round trips, so a snapshot would store people's names without need.
 const SMALLEST_SNAPSHOT: usize = 5_000;
 
-/// The one that `TABLE_NAME` names, at `AWS_ENDPOINT_URL_DYNAMODB` if that is set, with the snapshots in the bucket at
-/// `SNAPSHOTS_URL` if that is set.
+/// The store for the table `TABLE_NAME`, at the endpoint `AWS_ENDPOINT_URL_DYNAMODB` if set, with snapshots in the bucket at
+/// `SNAPSHOTS_URL` if set.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 //! The DynamoDB table: one for all tenants, each tenant in a separate partition (docs/adr/0002).
 //!
-//! Nothing of a tenant is read or written except through a [`TenantStore`], which makes keys of one tenant only.
+//! A tenant's data is read and written only through a [`TenantStore`], which builds keys of that tenant only.
 
 mod assets;
 mod check;
@@ -51,13 +51,13 @@ use std::sync::{Arc, Mutex};
 use table::blobs::BlobCache;
 use tenants::leases::{Ceilings, Leases};
 
-/// Tests pass another clock.
+/// The current time. Tests pass their own clock.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Fills a buffer with random bytes, or returns a reason. Simulations pass a seeded source, so that one seed repeats them.
+/// Fills a buffer with random bytes, or returns an error text. Simulations pass a seeded source, to be reproducible.
 pub type Random = Arc<dyn Fn(&mut [u8]) -> Result<(), String> + Send + Sync>;
 
-/// The table, as one SDK client reaches it. Cheap to clone.
+/// The table, accessed through one SDK client. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     client: Client,
@@ -66,28 +66,28 @@ pub struct Store {
     random: Random,
     list_indexes: Arc<ListIndexCache>,
     snapshots: Option<Arc<dyn ObjectStore>>,
-    /// The number of rows from which on a list gets a snapshot.
+    /// Minimum number of rows for a list to get a snapshot.
     smallest_snapshot: usize,
-    /// Of the writer of snapshots. Nobody else waits between reads.
+    /// Set only in the snapshot writer, which pauses between reads.
     read_pace: Option<Arc<Mutex<Pace>>>,
     blobs: Arc<BlobCache>,
     leases: Arc<Leases>,
     ceilings: Arc<Ceilings>,
 }
 
-/// One tenant's part of the table. A handler gets one for a key that is verified, now or lately by this function instance.
+/// One tenant's part of the table. A handler gets it only if this function instance has verified the key, now or recently.
 #[derive(Clone)]
 pub struct TenantStore {
     store: Store,
     keys: Keys,
     id: TenantId,
     dry_run: Option<DryRun>,
-    /// Of a request whose key is being checked.
+    /// Set while the request's key is being checked.
     key_batch: Option<Arc<KeyBatch>>,
 }
 
 impl Store {
-    /// Random bytes come from the operating system.
+    /// Takes random bytes from the operating system.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
         let random: Random = Arc::new(|bytes| getrandom::fill(bytes).map_err(|error| error.to_string()));
@@ -107,13 +107,13 @@ impl Store {
         }
     }
 
-    /// For snapshots of list indexes.
+    /// Where snapshots of list indexes are stored.
     #[must_use]
     pub fn with_snapshots(self, snapshots: Option<Arc<dyn ObjectStore>>) -> Self {
         Self { snapshots, ..self }
     }
 
-    /// Lists with less than about so many rows get no snapshot. Without this, each gets one.
+    /// Lists with fewer rows, approximately, get no snapshot. By default, every list gets one.
     #[must_use]
     pub fn with_smallest_snapshot(self, rows: usize) -> Self {
         Self { smallest_snapshot: rows, ..self }
@@ -124,14 +124,14 @@ impl Store {
         Self { random, ..self }
     }
 
-    /// Gives it a separate cache for list indexes; 0 keeps none.
+    /// Gives the store its own cache for list indexes, of `budget` bytes. 0 disables the cache.
     #[must_use]
     pub fn with_list_index_bytes(self, budget: usize) -> Self {
         Self { list_indexes: Arc::new(ListIndexCache::new(budget)), ..self }
     }
 
-    /// As [`Store::with_list_index_bytes`], for tests: indexes that have applied so few events of the last seconds count them, as
-    /// others do after a burst.
+    /// For tests: indexes count recent events from this number on, as they otherwise do only after a burst. Like
+    /// [`Store::with_list_index_bytes`], creates a new cache.
     #[must_use]
     pub fn with_counted_events(self, events: usize) -> Self {
         let cache = ListIndexCache::new(self.list_indexes.budget()).with_many_events(events);
@@ -143,12 +143,12 @@ impl Store {
         self.list_indexes.bytes()
     }
 
-    /// The next list of each tenant loads its index again.
+    /// Each tenant's next list then loads its index again.
     pub fn forget_list_indexes(&self) {
         self.list_indexes.clear();
     }
 
-    /// For callers that need no verification or have passed it, and for verifying them.
+    /// For verified callers, callers that need no verification, and verification itself.
     #[must_use]
     pub fn tenant(&self, id: TenantId) -> TenantStore {
         TenantStore { store: self.clone(), keys: Keys::of(id), id, dry_run: None, key_batch: None }
@@ -163,7 +163,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] or [`StoreError::Internal`] when the read fails.
+    /// Returns [`StoreError::Unavailable`] or [`StoreError::Internal`] if the read fails.
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.client.get_item().table_name(&self.table).set_key(Some(keys::health_check().item())).send().await?;
         Ok(())
@@ -185,13 +185,13 @@ impl TenantStore {
         self.id
     }
 
-    /// A dry run writes nothing.
+    /// Whether this is a dry run, which writes nothing.
     #[must_use]
     pub fn is_dry_run(&self) -> bool {
         self.dry_run.is_some()
     }
 
-    /// The writes that a dry run has left out.
+    /// The planned writes of a dry run.
     pub(crate) fn dry_run(&self) -> Option<&DryRun> {
         self.dry_run.as_ref()
     }
@@ -201,7 +201,7 @@ impl TenantStore {
         &self.store
     }
 
-    /// The record is created at `at`.
+    /// An ID for a new record, created at `at`.
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ impl TenantStore {
         Ok(I::new(at, self.store.random()?))
     }
 
-    /// In ascending order: lists then show them in that order.
+    /// IDs for new records, in ascending order, so that lists show the records in this order.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Records of one value each, without a version or a history: a tenant's replays, the erasures of people.
+//! Records that contain one value, without version or history: a tenant's replays, and erasures of people.
 
 use crate::store::TenantStore;
 use crate::store::keys::{Item, Key, PK, TYPE};
@@ -9,7 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 const STATE: &str = "state";
 
-/// `None` without such a record.
+/// `None` if there is no record.
 pub(super) fn state_of<S: DeserializeOwned>(item: Option<&Item>) -> Result<Option<S>, StoreError> {
     text_of(item).map(|text| serde_json::from_str(text).map_err(StoreError::broken)).transpose()
 }
@@ -19,13 +19,13 @@ fn text_of(item: Option<&Item>) -> Option<&str> {
 }
 
 impl TenantStore {
-    /// Lets `decide` change the present state, and again if others change it at the same time. Writes only a change, and nothing
+    /// Changes the state with `decide`, and retries if another writer was faster. Writes nothing if the state stays the same, or
     /// in a dry run.
     ///
     /// # Errors
     ///
-    /// The errors of `decide`, [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
-    /// the record can't be read.
+    /// Returns the errors of `decide`, [`StoreError::Unavailable`] when the table does not respond in time, and
+    /// [`StoreError::Internal`] when the record can't be read.
     pub(super) async fn change_state<S: Serialize + DeserializeOwned + PartialEq + Clone, T, E: From<StoreError>>(
         &self,
         key: &Key,
@@ -45,7 +45,7 @@ impl TenantStore {
         Err(StoreError::Unavailable(format!("the record {item_type} changes too often").into()).into())
     }
 
-    /// `false` if the state is not `present` any more.
+    /// Returns `false` if the state is no longer `present`.
     async fn replace_state(
         &self,
         key: &Key,

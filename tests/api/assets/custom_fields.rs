@@ -260,7 +260,7 @@ async fn schemas_are_refused_in_our_own_words() {
         (json!({"properties": {"a": {"pattern": r"\pL{40}"}}}), ["fewer repetitions", "/properties/a/pattern"]),
         (json!({"required": ["u\u{308}"]}), ["composed", "/required/0"]),
         (json!({"required": ["\u{200b}a"]}), ["U+200B", "/required/0"]),
-        (json!({"properties": {" a ": {}}}), ["white space", "/properties/ a "]),
+        (json!({"properties": {" a ": {}}}), ["whitespace", "/properties/ a "]),
         (json!({"properties": {"": {}}}), ["must not be empty", "/properties/)"]),
     ] {
         let detail = refusal(&client, schema.clone()).await;

@@ -61,7 +61,7 @@ async fn whatever_is_wrong_with_a_row_is_said_and_the_others_are_written() {
     let expected =
         ["asset_type_code", "assigned_to_email", "manufacturer_name", "name", "purchase_date", "purchase_price", "status"];
     assert_eq!(second, expected);
-    assert_eq!(row_errors(&reply, 2), [(String::new(), "The row has 2 cells, and the header row has 10.".to_owned())]);
+    assert_eq!(row_errors(&reply, 2), [(String::new(), "The row has 2 cells, but the header row has 10.".to_owned())]);
     assert_eq!(row_errors(&reply, 3), [("assigned_to_email".to_owned(), "belongs to a user who is not active".to_owned())]);
     assert_eq!((columns(4), columns(5)), (vec!["id".to_owned()], vec!["model_name".to_owned()]));
     assert_eq!(columns(6), [""]);
@@ -214,7 +214,7 @@ async fn a_row_like_what_ends_the_body_is_a_row() {
     assert_eq!(outcomes(&cut_off), ["created", "refused"]);
     assert_eq!(
         client.import("/assets", "", "\"name\nx").await.problem(422, "VALIDATION_ERROR")["errors"][0]["detail"],
-        "A quoted cell of the header row is not closed."
+        "A quoted cell in the header row is not closed."
     );
 }
 
@@ -342,7 +342,7 @@ async fn rows_that_could_become_the_wrong_asset_are_refused() {
     assert_eq!(outcomes(&reply), ["refused", "refused", "refused", "refused", "created", "refused", "refused"]);
     let detail = |row| row_errors(&reply, row).remove(0).1;
     assert_eq!((detail(0), detail(3)), ("has the same value in rows 4, 7".into(), "has the same value in rows 1, 7".into()));
-    let unmatched = "is empty, so the row names nothing to update; with create_unmatched=true, it creates a record";
+    let unmatched = "is empty, so the row updates nothing; with create_unmatched=true, it creates a record";
     assert_eq!(row_errors(&reply, 1), [("serial_number".to_owned(), unmatched.to_owned())]);
     assert!(detail(2).starts_with("is a placeholder") && detail(5).starts_with("is a placeholder"), "{reply:?}");
     let again = client.import("/assets", "?match=serial_number&create_unmatched=true", csv).await;

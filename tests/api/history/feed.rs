@@ -176,8 +176,8 @@ async fn only_events_of_these_types_are_listed() {
         }
     }
     for (query, hint) in [
-        ("types=asset.craeted", "there are asset.created, "),
-        ("types=asset.*,process_instance.*", "there are instance.*, "),
+        ("types=asset.craeted", "isn't one of asset.created, "),
+        ("types=asset.*,process_instance.*", "isn't one of instance.*, "),
         ("types=asset.*,", "separated by commas"),
     ] {
         let reply = client.get(&format!("/events?{query}")).await;

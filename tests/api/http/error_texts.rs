@@ -182,7 +182,7 @@ async fn a_404_tells_a_wrong_path_from_a_missing_resource_and_says_what_exists()
     let missing = detail(&client, "GET", &format!("/assets/{UNKNOWN_ID}"), 404, "NOT_FOUND").await;
     assert!(missing.contains("no such resource"), "{missing}");
     let wrong = detail(&client, "GET", &format!("/assets/{UNKNOWN_ID}/histroy"), 404, "NOT_FOUND").await;
-    assert!(wrong.starts_with("This path doesn't exist. There are GET /v1/assets/{id}/history"), "{wrong}");
+    assert!(wrong.starts_with("This path doesn't exist. Similar paths: GET /v1/assets/{id}/history"), "{wrong}");
     for below in ["foo", "labels", "history/1", "histroy"] {
         let wrong = detail(&client, "GET", &format!("/assets/{UNKNOWN_ID}/{below}"), 404, "NOT_FOUND").await;
         for path in ["GET /v1/assets/{id}/history", "GET /v1/assets/{id}/processes"] {
@@ -191,7 +191,7 @@ async fn a_404_tells_a_wrong_path_from_a_missing_resource_and_says_what_exists()
         assert!(!wrong.contains("/v1/users"), "{below}: {wrong}");
     }
     let wrong = detail(&client, "GET", "/asset", 404, "NOT_FOUND").await;
-    assert!(wrong.starts_with("This path doesn't exist. There are GET/POST /v1/assets,"), "{wrong}");
+    assert!(wrong.starts_with("This path doesn't exist. Similar paths: GET/POST /v1/assets,"), "{wrong}");
     let outside = call(&client.router, Request::builder().uri("/assets").body(Body::empty()).unwrap()).await;
     assert!(outside.problem(404, "NOT_FOUND")["detail"].as_str().unwrap().contains("/v1/"));
 }

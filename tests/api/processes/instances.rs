@@ -176,7 +176,7 @@ async fn instances_are_listed_by_status_asset_and_process() {
         ["asset_id", "omit", "status"]
     );
     let several = client.get("/processes/instances?status=in_progress,cancelled").await.json()["errors"][0]["detail"].clone();
-    assert_eq!(several, "must be one of in_progress, completed, cancelled; for several, send a request for each");
+    assert_eq!(several, "must be one of in_progress, completed, cancelled; send a separate request for each value");
 }
 
 #[tokio::test(start_paused = true)]

@@ -598,7 +598,7 @@ async fn what_follows_from_records_is_made_again_once_there_are_all() {
     let [lost, marker] = &report.findings[..] else { panic!("{report:#?}") };
     assert_eq!(lost.problem, "its history ends without a deletion, but the record is missing");
     assert!(marker.problem.starts_with("its unique marker UNIQ#user.email#grace"), "{marker:?}");
-    assert!(marker.repair.as_ref().unwrap_err().contains("settle first"), "{marker:?}");
+    assert!(marker.repair.as_ref().unwrap_err().contains("first fix the records"), "{marker:?}");
     assert_eq!(items(&api).await, damaged);
 
     let (_, item) = complete.iter().find(|((_, sort), item)| is_ada(sort, item)).unwrap();
@@ -618,7 +618,7 @@ async fn what_the_list_index_needs_is_written_again() {
     assert!(item.remove("LS").is_some() && item.remove("type").is_some());
     api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
     let report = repair(&api, &client).await;
-    assert_eq!(problems(&report), ["its item lacks what the list index needs, or has it wrong"]);
+    assert_eq!(problems(&report), ["its item has missing or wrong attributes for the list index"]);
     assert!(report.findings[0].is_repaired);
     assert_eq!(items(&api).await, complete);
 }
@@ -731,5 +731,5 @@ async fn a_record_that_names_another_event_than_its_last_is_reported() {
     let mut damaged = item(&record);
     damaged.insert("last_event".into(), item(&tenant)["last_event"].clone());
     api.dynamo.put_item().table_name(&api.table).set_item(Some(damaged)).send().await.unwrap();
-    stays_open(&api, &client, &["it names another event than its last"]).await;
+    stays_open(&api, &client, &["it names an event other than its last"]).await;
 }

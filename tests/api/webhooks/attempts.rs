@@ -244,7 +244,7 @@ async fn a_queue_that_fails_is_a_503_and_a_repetition_sends_the_same_message() {
     for (path, body) in sending(&webhook, &retry) {
         api.queue.fail(1);
         let reply = client.post(&path, body.clone()).await;
-        assert!(reply.problem(503, "UNAVAILABLE")["detail"].as_str().unwrap().starts_with("The queue of deliveries"));
+        assert!(reply.problem(503, "UNAVAILABLE")["detail"].as_str().unwrap().starts_with("The delivery queue"));
         assert_eq!(reply.header("retry-after"), "1");
         api.queue.fail(2);
         for _ in 0..2 {

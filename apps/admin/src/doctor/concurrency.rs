@@ -1,21 +1,21 @@
-//! The account's limit of Lambda instances, against what the stack takes.
+//! Compares the account's limit of Lambda instances with what the stack needs.
 
 use super::{Finding, State};
 use anyhow::{Context, Result, bail};
 use yaml_serde::Value;
 
 const SUBJECT: &str = "Lambda instances";
-/// The instances of an account that can't be reserved ("Configuring reserved concurrency for a function", Lambda developer
+/// Number of instances of an account that can't be reserved ("Configuring reserved concurrency for a function", Lambda developer
 /// guide).
 const UNRESERVABLE: u64 = 100;
-/// The part of the account's limit that deliveries may take without reservations, as a divisor. Requests share the rest.
+/// The share of the account's limit that deliveries may take without reservations, as a divisor. Requests share the rest.
 const DELIVERIES_PART: u64 = 2;
 
-/// `parameters` are the stack's that aren't the template's defaults.
+/// `parameters` are the stack's parameters that differ from the template's defaults.
 ///
 /// # Errors
 ///
-/// Returns an error for a parameter that isn't a number of the template.
+/// Returns an error for a parameter that is not a numeric parameter of the template.
 pub(super) fn check(parameters: Vec<(String, u64)>, limit: Option<u64>) -> Result<Finding> {
     let template = Template::embedded(parameters)?;
     let Some(limit) = limit else {
@@ -23,27 +23,27 @@ pub(super) fn check(parameters: Vec<(String, u64)>, limit: Option<u64>) -> Resul
         return Ok(Finding::new(
             SUBJECT,
             State::Skipped,
-            format!("Read the account's limit with `{command}`: --lambda-limit N."),
+            format!("Get the account's limit with `{command}`, and pass it with --lambda-limit N."),
         ));
     };
     let (needed, reason, alternative) = if template.parameter("ReservedConcurrency")? == 0 {
         let deliveries = template.parameter("DeliveryConcurrency")? + template.parameter("RetryConcurrency")?;
         (
             deliveries * DELIVERIES_PART,
-            format!("deliveries to webhooks may take {deliveries} of them, and requests need as many"),
-            format!("choose DeliveryConcurrency and RetryConcurrency of together at most {}", limit / DELIVERIES_PART),
+            format!("deliveries to webhooks can use {deliveries}, and requests need as many"),
+            format!("set DeliveryConcurrency and RetryConcurrency to at most {} in total", limit / DELIVERIES_PART),
         )
     } else {
         let reserved = template.reserved_instances()?;
         (
             reserved + UNRESERVABLE,
-            format!("the stack reserves {reserved}, and AWS lets nobody reserve the last {UNRESERVABLE}"),
+            format!("the stack reserves {reserved}, and AWS keeps {UNRESERVABLE} unreserved"),
             "lower ReservedConcurrency and DeliverReservedConcurrency".to_owned(),
         )
     };
-    let fine = format!("The account may run {limit} at once; the stack needs {needed}.");
+    let fine = format!("The account can run {limit} at once; the stack needs {needed}.");
     let lacking = format!(
-        "The account may run {limit} at once, but {reason}. Request {needed} in Service Quotas (Lambda, \"Concurrent \
+        "The account can run {limit} at once, but {reason}. Request {needed} in Service Quotas (Lambda, \"Concurrent \
          executions\"), or {alternative}."
     );
     Ok(Finding::of(SUBJECT, limit >= needed, &fine, &lacking))
@@ -55,14 +55,14 @@ const TEMPLATE: &str = include_str!("../../../../template.yaml");
 /// The template, for the number of instances that it reserves.
 struct Template {
     root: Value,
-    /// The stack's parameters that aren't the defaults.
+    /// The stack's parameters that differ from the defaults.
     parameters: Vec<(String, u64)>,
 }
 
 impl Template {
     /// # Errors
     ///
-    /// Returns an error for a parameter that isn't a number of the template.
+    /// Returns an error for a parameter that is not a numeric parameter of the template.
     fn embedded(parameters: Vec<(String, u64)>) -> Result<Self> {
         let root = yaml_serde::from_str(TEMPLATE).context("can't parse the template")?;
         let template = Self { root, parameters };
@@ -88,7 +88,7 @@ impl Template {
         given.map_or_else(|| self.default(name), |(_, value)| Ok(*value))
     }
 
-    /// The sum of what all functions reserve if `ReservedConcurrency` isn't 0.
+    /// Sum of what all functions reserve if `ReservedConcurrency` isn't 0.
     fn reserved_instances(&self) -> Result<u64> {
         let resources = self.member(&["Resources"]).and_then(Value::as_mapping).context("the template has no resources")?;
         let common = self.member(&["Globals", "Function", "ReservedConcurrentExecutions"]);

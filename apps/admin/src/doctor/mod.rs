@@ -1,4 +1,4 @@
-//! `admin doctor`: what the table, its indexes and its settings lack, and whether the account may run enough Lambda instances.
+//! `admin doctor`: checks the table, its indexes and its settings, and whether the account can run enough Lambda instances.
 
 mod concurrency;
 
@@ -22,7 +22,7 @@ enum State {
     Fine,
     /// Something is missing or too small.
     Problem,
-    /// AWS did not say.
+    /// AWS didn't answer.
     Unknown,
     Skipped,
 }
@@ -31,7 +31,7 @@ enum State {
 struct Finding {
     subject: String,
     state: State,
-    /// With the remedy of a problem.
+    /// Includes the remedy for a problem.
     text: String,
 }
 
@@ -40,7 +40,7 @@ impl Finding {
         Self { subject: subject.into(), state, text: text.into() }
     }
 
-    /// The problem is `lacking` unless `is_fine`.
+    /// Reports the problem `lacking` unless `is_fine`.
     fn of(subject: impl Into<String>, is_fine: bool, fine: &str, lacking: &str) -> Self {
         if is_fine { Self::new(subject, State::Fine, fine) } else { Self::new(subject, State::Problem, lacking) }
     }
@@ -62,8 +62,8 @@ const FIELDS: &[Field] = &[
     (Column::text("FOUND"), |row| cell(&row["text"])),
 ];
 
-/// `limit` is the account's limit of Lambda instances, `parameters` are the stack's that aren't the template's defaults.
-/// The exit code is 0 if no problem was found and everything could be read.
+/// `limit` is the account's limit of Lambda instances, `parameters` are the stack's parameters that differ from the template's
+/// defaults. The exit code is 0 if no problem was found and everything could be read.
 pub async fn run(name: &str, limit: Option<u64>, parameters: &[(String, u64)]) -> Result<Output> {
     let concurrency = concurrency::check(parameters.to_vec(), limit)?;
     let config = environment::load().await?;
@@ -75,12 +75,13 @@ pub async fn run(name: &str, limit: Option<u64>, parameters: &[(String, u64)]) -
     Ok(Output::nested(json!({"table": name, "findings": rows, "open": open}), "findings", FIELDS).with_success(open == 0))
 }
 
-/// Reports a missing table alone.
+/// Reports nothing else if the table is missing.
 async fn check(client: &Client, name: &str) -> Vec<Finding> {
     let described = match client.describe_table().table_name(name).send().await {
         Ok(described) => described.table.unwrap_or_else(|| TableDescription::builder().build()),
         Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => {
-            let text = "There is no such table in this account and region. Deploy the stack, and name its output TableName.";
+            let text =
+                "This account and region have no such table. Deploy the stack, and pass its output TableName with --table.";
             return vec![Finding::new("table", State::Problem, text)];
         }
         Err(error) => return vec![unknown("table", &error, "dynamodb:DescribeTable")],
@@ -100,7 +101,7 @@ async fn check(client: &Client, name: &str) -> Vec<Finding> {
         "deletion protection",
         described.deletion_protection_enabled == Some(true),
         "The table is protected.",
-        "A single call can delete the table: aws dynamodb update-table --deletion-protection-enabled.",
+        "A single call can delete the table. Protect it: aws dynamodb update-table --deletion-protection-enabled.",
     ));
     findings
 }
@@ -108,7 +109,7 @@ async fn check(client: &Client, name: &str) -> Vec<Finding> {
 fn unknown(subject: &str, error: &impl ProvideErrorMetadata, action: &str) -> Finding {
     let cause = [error.code(), error.message()].into_iter().flatten().collect::<Vec<_>>().join(": ");
     let cause = if cause.is_empty() { "no response" } else { &cause };
-    Finding::new(subject, State::Unknown, format!("It could not be read, which needs {action}: {cause}"))
+    Finding::new(subject, State::Unknown, format!("It can't be read, which needs {action}: {cause}"))
 }
 
 async fn reachable(client: &Client, name: &str, described: &TableDescription) -> Finding {
@@ -118,9 +119,7 @@ async fn reachable(client: &Client, name: &str, described: &TableDescription) ->
     }
     match Store::new(client.clone(), name, system_clock()).ping().await {
         Ok(()) => Finding::new("table", State::Fine, "It responds."),
-        Err(error) => {
-            Finding::new("table", State::Unknown, format!("It could not be read, which needs dynamodb:GetItem: {error}"))
-        }
+        Err(error) => Finding::new("table", State::Unknown, format!("It can't be read, which needs dynamodb:GetItem: {error}")),
     }
 }
 
@@ -139,7 +138,7 @@ fn expiry(described: Option<&TimeToLiveDescription>) -> Finding {
         is_on && described.attribute_name() == Some(EXPIRES)
     });
     let lacking = format!(
-        "Counters and stored responses never go: aws dynamodb update-time-to-live --time-to-live-specification \
+        "Counters and stored responses never expire. Enable it: aws dynamodb update-time-to-live --time-to-live-specification \
          Enabled=true,AttributeName={EXPIRES}."
     );
     Finding::of("time to live", is_enabled, "Expired items are removed.", &lacking)
@@ -148,7 +147,7 @@ fn expiry(described: Option<&TimeToLiveDescription>) -> Finding {
 fn stream(described: &TableDescription) -> Finding {
     let view = described.stream_specification().and_then(|stream| stream.stream_view_type());
     let lacking =
-        "There is none with new images, so webhooks get nothing. For a restored table, see the runbook's section \"Restore\".";
+        "No stream has new images, so webhooks get nothing. For a restored table, see the runbook's section \"Restore\".";
     Finding::of("stream", view == Some(&StreamViewType::NewImage), "It has new images.", lacking)
 }
 
@@ -158,7 +157,7 @@ fn recovery(described: Option<&ContinuousBackupsDescription>) -> Finding {
         "point-in-time recovery",
         status == Some(&PointInTimeRecoveryStatus::Enabled),
         "The table can be restored.",
-        "What is lost can't be restored: aws dynamodb update-continuous-backups --point-in-time-recovery-specification \
+        "Lost data can't be restored. Enable it: aws dynamodb update-continuous-backups --point-in-time-recovery-specification \
          PointInTimeRecoveryEnabled=true.",
     )
 }

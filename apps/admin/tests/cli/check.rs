@@ -18,7 +18,7 @@ fn check(operator: &Operator, tenant: &str, options: &[&str]) -> (Option<i32>, V
     (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Returns the tenant's id and the key of the user's item.
+/// Returns the tenant's ID and the key of the user's item.
 async fn tenant_with_user(operator: &Operator) -> (String, Item) {
     let made = operator.json(&["tenant", "create", "--name", "Acme", "--admin-email", "ada@example.com"]);
     let tenant = made["tenant_id"].as_str().unwrap().to_owned();
@@ -32,7 +32,7 @@ async fn item(operator: &Operator, key: &Item) -> Option<Item> {
     get.send().await.unwrap().item
 }
 
-/// The key of the marker of the user's address.
+/// The key of the unique marker for the user's address.
 fn email_marker(tenant: &str) -> Item {
     let email = Unique { field: "email", value: "ada@example.com".into(), reserved_after_deletion: false };
     Keys::of(tenant.parse().unwrap()).unique(Kind::User, &email).item()
@@ -120,7 +120,7 @@ async fn a_tenant_without_any_item_is_not_found() {
     assert!(operator.lines(&["tenant", "list"]).is_empty());
 }
 
-/// Sets an attribute of an item to a text that it can't have.
+/// Sets an attribute of an item to an invalid text.
 async fn damage(operator: &Operator, key: &Item) {
     let update = operator.client().update_item().table_name(server::TABLE).set_key(Some(key.clone()));
     let soon = AttributeValue::S("soon".into());

@@ -1,4 +1,4 @@
-//! What the command line needs around it: region, credentials and clock, and what `admin doctor` finds in table and account.
+//! The environment of the command line (region, credentials and clock), and the findings of `admin doctor`.
 
 use crate::Operator;
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use tokio::net::TcpListener;
 
-/// Runs the command line with only these variables, and with this AWS configuration in its home directory. Returns whether
-/// it succeeded, and its output.
+/// Runs the command line with only these variables, and with this AWS configuration in its home directory. Returns whether it
+/// succeeded, and its output.
 fn run(home: &std::path::Path, config: &str, variables: &[(&str, &str)]) -> (bool, String) {
     std::fs::create_dir_all(home.join(".aws")).unwrap();
     std::fs::write(home.join(".aws/config"), config).unwrap();

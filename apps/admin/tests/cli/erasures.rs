@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 const MARK: &str = "Zyx9Mark";
 
-/// The API, two minutes ago: a user who was changed a moment ago can't be erased.
+/// The API with a clock two minutes behind, because a user who has just changed can't be erased.
 struct Service {
     router: Router,
     key: String,
@@ -85,7 +85,7 @@ impl Fixture {
         format!("{:?}", self.items().await).to_lowercase().contains(&MARK.to_lowercase())
     }
 
-    /// Puts the table back to what it was.
+    /// Restores the table's earlier items.
     async fn restore(&self, items: Vec<Item>) {
         let key =
             |item: &Item| item.clone().into_iter().filter(|(name, _)| ["PK", "SK"].contains(&name.as_str())).collect::<Item>();

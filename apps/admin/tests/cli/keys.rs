@@ -10,7 +10,7 @@ use shared::domain::user::User;
 use shared::store::keys::{Item, Keys};
 use shared::store::{ChangeContext, UnitOfWork};
 
-/// Sorted.
+/// All items as text, sorted.
 async fn dump(operator: &Operator) -> Vec<String> {
     let mut pages = operator.client().scan().table_name(server::TABLE).into_paginator().send();
     let mut items: Vec<Item> = Vec::new();
@@ -22,7 +22,7 @@ async fn dump(operator: &Operator) -> Vec<String> {
     texts
 }
 
-/// The same for equal values.
+/// Equal values have equal texts.
 fn text(value: &AttributeValue) -> String {
     match value {
         AttributeValue::M(members) => {
@@ -41,7 +41,7 @@ async fn keys_are_listed_with_owner_expiry_and_scopes() {
     let tenant = made["tenant_id"].as_str().unwrap();
     let scopes = ["--scopes", "assets:read"];
     operator.json(&[&["key", "create", "--tenant", tenant, "--name", "late", "--rate-limit", "5"], &scopes[..]].concat());
-    // Bound to the user, and expired.
+    // Binds the key to the user, and lets it expire.
     let store = operator.store_with_clock(-7200).tenant(tenant.parse().unwrap());
     let keys: Vec<Stored<ApiKey>> = store.all().await.unwrap();
     let late = keys.iter().find(|key| &*key.value.name == "late").unwrap();

@@ -23,7 +23,7 @@ use terminal::pty::Session;
 /// A well-formed id that no tenant has.
 const UNKNOWN_ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
-/// A table in an embedded engine, and the environment in which the command line reaches it.
+/// A table in an embedded engine, and the environment that lets the command line reach it.
 struct Operator {
     engine: Engine,
     more_variables: Vec<(&'static str, String)>,

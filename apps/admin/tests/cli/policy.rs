@@ -39,8 +39,8 @@ fn record(mut from: TcpStream, mut to: TcpStream, recorded: &Mutex<Vec<u8>>) {
     }
 }
 
-/// The actions that the calls need. A transaction needs those of its items ("DynamoDB API permissions" in the AWS developer
-/// guide).
+/// The actions needed for the calls. A transaction needs the actions of its items ("DynamoDB API permissions" in the AWS
+/// developer guide).
 fn needed(sent: &str) -> BTreeSet<String> {
     let operations = sent
         .to_lowercase()
@@ -87,7 +87,7 @@ async fn the_documented_policy_permits_what_the_commands_call_and_nothing_else()
     ] {
         operator.lines(&command.split(' ').collect::<Vec<_>>());
     }
-    // It fails, since the engine has no backups.
+    // It fails, because the engine has no backups.
     operator.run(&["doctor"]);
     let sent = String::from_utf8_lossy(&sent.lock().unwrap()).into_owned();
     let policy = policy();
@@ -98,6 +98,6 @@ async fn the_documented_policy_permits_what_the_commands_call_and_nothing_else()
         permitted.extend(actions.filter_map(|action| action.strip_prefix("dynamodb:")).map(str::to_owned));
     }
     assert_eq!(needed(&sent), permitted);
-    // Which the removal of a record reads, and an erasure to name the assets of the user.
+    // The removal of a record reads them, and an erasure does to name the user's assets.
     assert!(["/index/history", "/index/list_index"].iter().all(|index| policy.to_string().contains(index)));
 }

@@ -47,7 +47,7 @@ async fn a_receipt_is_verified_without_a_table() {
     let folder = tempfile::tempdir().unwrap();
     let [receipt, set] = ["receipt.json", "keys.json"].map(|name| folder.path().join(name));
     std::fs::write(&set, public_keys(1).to_string()).unwrap();
-    // The format of the JSON does not matter, because the canonical form is signed.
+    // The format of the JSON doesn't matter, because the canonical form is signed.
     for text in [signed(1).to_string(), format!("{:#}\n", signed(1))] {
         std::fs::write(&receipt, text).unwrap();
         let output = verify(&operator, &receipt, &set);
@@ -70,7 +70,7 @@ async fn a_receipt_is_verified_without_a_table() {
     let valid = signed(1).to_string();
     for (text, reason) in [
         (valid.replace("AST-1", "AST-2"), "was changed, or never signed"),
-        (signed(2).to_string(), "not among those given"),
+        (signed(2).to_string(), "not among the given keys"),
         (valid.replacen("\"tenant_id\"", "\"tenant_id\":\"u\",\"tenant_id\"", 1), "twice"),
         (valid.replace("receipt/1", "receipt/2"), "asset-lifecycle-receipt/1"),
         (valid.replace("EdDSA", "none"), "EdDSA"),
@@ -109,6 +109,6 @@ async fn after_a_rotation_the_old_key_is_still_published() {
         let public = key.public().unwrap();
         assert_eq!(jwks.find(&public.kid()), Some(public));
     }
-    // The rotation has its event.
+    // The rotation has an event.
     assert_eq!(operator.json(&["verify", "--tenant", &tenant])["valid"], true);
 }

@@ -77,7 +77,7 @@ async fn a_tenants_requests_can_be_limited_and_the_limit_removed() {
         router.clone().oneshot(request.body(Body::empty()).unwrap())
     };
     let mut statuses = Vec::new();
-    // A minute may begin meanwhile.
+    // A new minute may start meanwhile.
     for _ in 0..8 {
         statuses.push(request().await.unwrap().status().as_u16());
     }
@@ -116,7 +116,7 @@ async fn errors_are_one_line() {
     assert_eq!(invalid.status.code(), Some(2), "clap's exit code for invalid arguments");
 }
 
-/// Returns the URL, and the first line of each request.
+/// Starts a fake bucket. Returns its URL, and the first line of each request.
 fn bucket() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/snapshots", listener.local_addr().unwrap());

@@ -14,9 +14,10 @@ use shared::store::keys::{Item, Keys};
 use shared::store::{ChangeContext, Store, TenantStore, UnitOfWork};
 use std::sync::Arc;
 
-/// The user was changed twice, some time ago. Returns the tenant, its store, and the keys of the user's events, oldest first.
+/// Creates a tenant with a user who was changed twice, some time ago. Returns the tenant, its store, and the keys of the user's
+/// events, oldest first.
 async fn tenant_with_changed_user(operator: &Operator) -> (String, TenantStore, Vec<Item>) {
-    // Writes of the last seconds may not be visible as a whole, and are not verified.
+    // Writes of the last seconds may not be fully visible, and are not verified.
     let past = operator.store_with_clock(-60);
     let created = past.create_tenant("Acme".parse().unwrap(), Some("ada@example.com".parse().unwrap()), 600).await.unwrap();
     let (store, id) = (past.tenant(created.tenant_id), created.user_id.unwrap());
@@ -79,7 +80,7 @@ async fn a_changed_byte_and_a_missing_event_are_found() {
             "{damage} {place}: {error}"
         );
         if damage == "byte" {
-            assert!(error.contains("does not have the hash"), "{error}");
+            assert!(error.contains("is not the hash of the entry"), "{error}");
         }
     }
 }
@@ -96,7 +97,7 @@ async fn a_record_that_does_not_match_its_history_is_found() {
     let hash = AttributeValue::S("0".repeat(64));
     update.update_expression("SET last_hash = :hash").expression_attribute_values(":hash", hash).send().await.unwrap();
     let verify = ["verify", "--tenant", &tenant];
-    assert!(operator.error(&verify).contains("another hash than its latest entry"));
+    assert!(operator.error(&verify).contains("differs from the hash of its latest entry"));
     dynamo.delete_item().table_name(server::TABLE).set_key(Some(key)).send().await.unwrap();
     assert!(operator.error(&verify).contains("the record is missing, and there is no entry for its deletion"));
 }

@@ -1,9 +1,9 @@
 //! The options of `import`, and how a suggested command repeats them.
 
 use crate::import::columns::convert::{Constant, DateFormat, ValueMapping};
-use crate::import::columns::suggest::{as_option, quote};
+use crate::import::columns::suggest::as_option;
 use crate::import::columns::{Kind, Mapping};
-use crate::output::Format;
+use crate::output::{Format, quote};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub struct Import {
     /// The column that finds the record to update; with serial_number and email, a new value creates a record
     #[arg(long = "match", value_name = "COLUMN", default_value = "none")]
     pub match_by: MatchBy,
-    /// Create records from rows without a value to match, and from tags that no asset has
+    /// Create records from rows without a value to match, and from unknown tags
     #[arg(long)]
     pub create_unmatched: bool,
     /// What happens to the good rows when one is refused
@@ -70,13 +70,12 @@ pub struct Import {
 }
 
 impl Import {
-    #[must_use]
     pub fn kind(&self) -> Kind {
         if self.users { Kind::Users } else { Kind::Assets }
     }
 }
 
-/// By what rows find what they update.
+/// The column that identifies the record of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum MatchBy {
@@ -93,7 +92,6 @@ pub enum MatchBy {
 }
 
 impl MatchBy {
-    #[must_use]
     pub fn column(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -129,7 +127,6 @@ pub enum Delimiter {
 }
 
 impl Delimiter {
-    #[must_use]
     pub fn byte(self) -> u8 {
         match self {
             Self::Comma => b',',
@@ -139,7 +136,7 @@ impl Delimiter {
     }
 }
 
-/// All that can be named, beside other names for the same.
+/// Every encoding, without aliases.
 const ENCODINGS: &str = "utf-8, utf-16le, utf-16be, windows-1250, windows-1251, windows-1252, windows-1253, windows-1254, windows-1255, \
                          windows-1256, windows-1257, windows-1258, windows-874, iso-8859-2, iso-8859-3, iso-8859-4, iso-8859-5, \
                          iso-8859-6, iso-8859-7, iso-8859-8, iso-8859-8-i, iso-8859-10, iso-8859-13, iso-8859-14, iso-8859-15, iso-8859-16, \
@@ -150,38 +147,43 @@ fn encoding(name: &str) -> Result<&'static encoding_rs::Encoding, String> {
         .ok_or_else(|| format!("no such encoding; save the file as UTF-8, or name one of {ENCODINGS}"))
 }
 
-fn option(name: &str, value: &str) -> String {
-    format!("{name} {}", quote(value))
-}
-
-/// The options that decide about rows, as they are typed.
-#[must_use]
+/// The options that affect rows, as they are typed.
 pub fn words(options: &Import) -> Vec<String> {
-    let mut words: Vec<String> = options.users.then(|| "--users".to_owned()).into_iter().collect();
+    let option = |name: &str, value: &str| format!("{name} {}", quote(value));
+    let flag = |name: &str, is_set: bool| is_set.then(|| name.to_owned());
+    let mut words: Vec<String> = flag("--users", options.users).into_iter().collect();
     words.extend(options.mappings.iter().map(as_option));
     let values = options.value_mappings.iter();
     words.extend(values.map(|mapping| option("--map-value", &format!("{}={}", mapping.cell, mapping.meaning))));
     let constants = options.constants.iter();
     words.extend(constants.map(|constant| option("--set", &format!("{}={}", constant.field, constant.value))));
     words.extend(options.match_by.column().map(|column| format!("--match {column}")));
-    words.extend(options.create_unmatched.then(|| "--create-unmatched".to_owned()));
+    words.extend(flag("--create-unmatched", options.create_unmatched));
     words.extend(options.date_format.as_ref().map(|format| option("--date-format", format.given())));
-    words.extend(options.decimal_comma.then(|| "--decimal-comma".to_owned()));
-    words.extend(options.decimal_point.then(|| "--decimal-point".to_owned()));
+    words.extend(flag("--decimal-comma", options.decimal_comma));
+    words.extend(flag("--decimal-point", options.decimal_point));
     words.extend(options.skip_bad.iter().map(|column| option("--skip-bad", column)));
     words
 }
 
-#[must_use]
-pub fn resend_command(options: &Import, refused: Option<&Path>) -> Option<String> {
-    let mut command = vec!["assetctl import".to_owned(), quote(&refused?.display().to_string())];
-    command.extend(words(options));
-    Some(command.join(" "))
+/// The command that imports the file of refused rows.
+pub fn resend_command(options: &Import, refused: &Path) -> String {
+    let file = format!("assetctl import {}", quote(&refused.display().to_string()));
+    [vec![file], words(options)].concat().join(" ")
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    /// As after `assetctl import`.
+    pub fn parsed(words: &[&str]) -> Box<Import> {
+        let command = Cli::try_parse_from([&["assetctl", "import"], words].concat()).unwrap().command;
+        let Command::Import(options) = command else { panic!("not an import") };
+        options
+    }
 
     #[test]
     fn an_error_names_the_encodings() {

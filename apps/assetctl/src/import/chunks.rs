@@ -1,8 +1,6 @@
 //! Groups rows into requests. The same file with the same options always makes the same chunks.
 
-use crate::import::rows::csv_rows::CsvRows;
-use crate::import::rows::ndjson_rows::NdjsonRows;
-use crate::import::rows::{Original, Row, RowError, Sendable};
+use crate::import::rows::{CsvRows, NdjsonRows, Row, RowError, Sendable};
 use fields::same_value;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -42,44 +40,30 @@ impl<R: Read> Rows<R> {
     }
 }
 
-#[derive(Debug, Clone)]
-pub struct ChunkRow {
-    /// Counts data rows of the file from 1.
-    pub number: u64,
-    pub line: u64,
-    pub original: Original,
-    /// Empty if the row is sent.
-    pub errors: Vec<RowError>,
-    /// The errors of cells without which it is sent.
-    pub skipped: Vec<RowError>,
-    /// The errors of cells for which the service refuses it.
-    pub bad: Vec<RowError>,
-}
-
-/// Rows that are sent in one request, and broken rows among them that are not.
+/// Rows for one request, and broken rows among them, which are not sent.
 #[derive(Debug, Default)]
 pub struct Chunk {
     /// Counts from 0.
     pub number: u64,
     /// The body of the request; empty if no row can be sent.
     pub body: Vec<u8>,
-    /// All rows in the file's order.
-    pub rows: Vec<ChunkRow>,
-    /// Hashes of the values by which its rows could touch the same record as those of another chunk.
+    /// All rows in the file's order, without the bytes to send.
+    pub rows: Vec<Row>,
+    /// Hashes of the values that could identify the same record in another chunk.
     pub keys: HashSet<u64>,
-    /// A row is sent that names nothing to update.
+    /// A sent row doesn't identify a record to update.
     pub has_unmatched: bool,
     /// The approximate bytes of the rows in the file.
     pub raw_length: u64,
 }
 
 impl Chunk {
-    pub fn sent(&self) -> impl Iterator<Item = &ChunkRow> {
-        self.rows.iter().filter(|row| row.errors.is_empty())
+    pub fn sent(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.sendable.is_ok())
     }
 }
 
-/// Numbers of the rows that name the same thing to update, by the hash of the value.
+/// Numbers of rows that identify the same record, by the hash of the value.
 #[derive(Debug, Default)]
 pub struct Doubles(HashMap<u64, Vec<u64>>);
 
@@ -147,34 +131,28 @@ impl Doubles {
 
 impl Chunk {
     fn add(&mut self, row: Row, header: &[u8], doubles: &Doubles) {
-        let (mut skipped, mut bad) = (Vec::new(), Vec::new());
-        let errors = match row.sendable.and_then(|sendable| doubles.check(row.number, sendable)) {
-            Ok(sendable) if header.len() + sendable.bytes.len() > MAX_BODY => {
-                vec![RowError::of_row("is longer than a request may be, 1 MB")]
+        let mut sendable = row.sendable.and_then(|sendable| doubles.check(row.number, sendable));
+        if sendable.as_ref().is_ok_and(|sendable| header.len() + sendable.bytes.len() > MAX_BODY) {
+            sendable = Err(vec![RowError::of_row("is longer than a request may be, 1 MB")]);
+        }
+        if let Ok(sendable) = &mut sendable {
+            if self.body.is_empty() {
+                self.body.extend_from_slice(header);
             }
-            Ok(sendable) => {
-                if self.body.is_empty() {
-                    self.body.extend_from_slice(header);
-                }
-                self.body.extend_from_slice(&sendable.bytes);
-                self.keys.extend(sendable.keys);
-                self.has_unmatched |= sendable.matched.is_none();
-                (skipped, bad) = (sendable.skipped, sendable.bad);
-                Vec::new()
-            }
-            Err(errors) => errors,
-        };
-        self.rows.push(ChunkRow { number: row.number, line: row.line, original: row.original, errors, skipped, bad });
+            self.body.append(&mut sendable.bytes);
+            self.keys.extend(&sendable.keys);
+            self.has_unmatched |= sendable.matched.is_none();
+        }
+        self.rows.push(Row { sendable, ..row });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::columns::fields::Fields;
-    use crate::import::columns::{Kind, resolve};
-    use crate::import::rows::csv_rows::read_header;
+    use crate::import::columns::{Fields, Kind, resolve};
     use crate::import::rows::decode::Text;
+    use crate::import::rows::read_header;
     use encoding_rs::UTF_8;
     use std::collections::BTreeSet;
 

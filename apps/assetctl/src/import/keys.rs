@@ -1,10 +1,11 @@
-//! The idempotency keys of an import's requests. They follow from the command, so running it again is what resumes it: for 24
+//! The idempotency keys of an import's requests. They follow from the command, so running it again resumes it: for 24
 //! hours, the service remembers each imported row by the key of its request and its place in it.
 
 use crate::config::Connection;
 use crate::error::Result;
 use crate::import::args::Import;
 use crate::import::chunks::Chunk;
+use crate::output::hex;
 use crate::stocktake::state_folder;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -24,13 +25,13 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// `parameters`: everything in the URL that decides about rows. `again`: makes other keys of the same command.
+    /// `parameters` are the query of the URL. `again` makes other keys of the same command.
     pub fn new(options: &Import, connection: &Connection, path: &str, parameters: &str, again: &str) -> Result<Self> {
         let hash = |parts: &[&[u8]]| parts.iter().fold(Sha256::new(), |hash, part| hash.chain_update(part).chain_update([0]));
         let file = options.file.canonicalize().unwrap_or_else(|_| options.file.clone());
         let by_place = hash(&[path.as_bytes(), again.as_bytes(), b"place", file.as_os_str().as_encoded_bytes()]);
         let create_unmatched = options.match_by.column().is_none() || options.create_unmatched;
-        let name = |folder: PathBuf| folder.join("import").join(hex(by_place.clone()));
+        let name = |folder: PathBuf| folder.join("import").join(hex(&by_place.clone().finalize()));
         let state = state_folder().ok().map(name).filter(|_| create_unmatched);
         let attempts = state.as_ref().and_then(|path| serde_json::from_slice(&fs::read(path).ok()?).ok());
         Ok(Self {
@@ -49,13 +50,12 @@ impl Keys {
         })
     }
 
-    /// If each sending of a row would create something, the key says where the file has the rows, not what they are: after a
-    /// correction, the service then refuses the request, instead of creating its other rows twice.
-    #[must_use]
+    /// If each sending of a row would create something, the key depends on the place of the rows in the file, not on their content:
+    /// after a correction, the service then refuses the request, instead of creating its other rows twice.
     pub fn of(&self, chunk: &Chunk) -> String {
         let hash = if self.protects(chunk) { self.by_place.clone() } else { self.by_content.clone().chain_update(&chunk.body) };
         let attempts = self.attempts.get(&chunk.number).copied().filter(|_| self.protects(chunk)).unwrap_or_default();
-        hex(hash.chain_update(chunk.number.to_be_bytes()).chain_update(attempts.to_be_bytes()))
+        hex(&hash.chain_update(chunk.number.to_be_bytes()).chain_update(attempts.to_be_bytes()).finalize())
     }
 
     /// Remembers requests of which all rows were refused.
@@ -70,31 +70,23 @@ impl Keys {
         let _ = fs::create_dir_all(folder).and_then(|()| fs::write(path, json!(attempts).to_string()));
     }
 
-    /// The key protects from creating rows twice that have changed in the file.
-    #[must_use]
+    /// The key keeps changed rows from being created twice.
     pub fn protects(&self, chunk: &Chunk) -> bool {
         self.create_unmatched && chunk.has_unmatched
     }
 }
 
-fn hex(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
-    use crate::config::{KeySources, api_key, base_url};
-    use clap::Parser;
+    use crate::config::{api_key, base_url};
+    use crate::import::args::tests::parsed;
 
-    /// For a chunk by number, body and whether a row names nothing to update.
+    /// For a chunk with a number, a body, and whether it has rows that identify no record.
     fn key(options: &[&str], api_key_text: &str, again: &str, (number, body, has_unmatched): (u64, &str, bool)) -> String {
-        let command = Cli::try_parse_from([&["assetctl", "import"], options].concat()).unwrap().command;
-        let Command::Import(options) = command else { panic!("not an import") };
-        let api_key = api_key(KeySources { option: Some(api_key_text.into()), ..KeySources::default() }).unwrap();
+        let api_key = api_key([(Some(api_key_text.into()), None), (None, None)]).unwrap();
         let connection = Connection { base_url: base_url(Some("https://a.example"), false).unwrap(), api_key };
-        let keys = Keys::new(&options, &connection, "assets/import", "match=x", again).unwrap();
+        let keys = Keys::new(&parsed(options), &connection, "assets/import", "match=x", again).unwrap();
         keys.of(&Chunk { number, body: body.into(), has_unmatched, ..Chunk::default() })
     }
 

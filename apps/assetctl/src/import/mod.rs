@@ -4,33 +4,30 @@ pub mod args;
 pub mod chunks;
 pub mod columns;
 pub mod keys;
-pub mod refused;
+pub mod remedy;
+pub mod report;
 pub mod rows;
 pub mod sender;
 pub mod source;
 pub mod suggestion;
-pub mod summary;
-pub mod way_out;
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
-use crate::http::client::Client;
-use crate::http::request::new_run_id;
-use crate::import::args::{Import, OnError, resend_command};
+use crate::http::{Client, new_run_id};
+use crate::import::args::{Import, OnError};
 use crate::import::columns::{Columns, Mapping, Target, sent_name};
 use crate::import::keys::Keys;
-use crate::import::refused::Report;
+use crate::import::report::{Outcome, Report, Summary};
 use crate::import::sender::{Ending, Sender};
 use crate::import::source::{Source, find_owners};
-use crate::import::summary::{Outcome, Summary, print_summary};
 use crate::interrupt::Interrupt;
-use crate::output::{Format, Progress, count};
+use crate::output::{Progress, count};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 use terminal::print_note;
 
-/// Columns of an export that name the record in the service from which it comes, or say when it was created there.
+/// Columns of an export with the ID of the record in the exporting service, and the time of its creation there.
 const OF_RECORD: [&str; 2] = ["id", "created_at"];
 
 pub async fn import(options: &Import, connection: &Connection, is_json: bool) -> Result<u8> {
@@ -40,40 +37,28 @@ pub async fn import(options: &Import, connection: &Connection, is_json: bool) ->
     let mut columns = source.columns(options)?;
     check_match(options, &columns)?;
     print_note(&source.describe());
-    let client = Client::new(connection)?.with_patience(options.give_up_after);
+    let client = Client::new(connection)?.giving_up_after(options.give_up_after);
     columns.fields.owners = Rc::new(find_owners(&client, &source, options, &columns).await?);
-    let run = Run {
-        options,
-        connection,
-        client,
-        interrupt: Interrupt::listen(),
-        summary: Summary::new(options, is_json),
-        source: &source,
-        columns,
-    };
+    let run = Run { options, connection, client, interrupt: Interrupt::listen(), is_json, source: &source, columns };
     run.import().await
 }
 
-/// An export has IDs. If rows name what they update by something else, the IDs may be those of another service.
+/// An export has IDs. If rows are matched by something else, the IDs may come from another service.
 fn without_ids(options: &Import, source: &Source) -> Import {
     let mut options = options.clone();
-    if options.match_by.column().is_some_and(|column| column != "id") {
-        let is_given =
-            |name: &str| options.mappings.iter().any(|mapping| mapping.column == name || mapping.field.as_deref() == Some(name));
-        let left_out: Vec<&str> = OF_RECORD
-            .into_iter()
-            .filter(|name| source.names.iter().any(|known| known.trim() == *name) && !is_given(name))
-            .collect();
-        if !left_out.is_empty() {
-            let matched = options.match_by.column().unwrap_or_default();
-            print_note(&format!("Left out, since rows are matched by {matched}: {}", left_out.join(", ")));
-        }
-        options.mappings.extend(left_out.into_iter().map(|name| Mapping { column: name.to_owned(), field: None }));
+    let Some(matched) = options.match_by.column().filter(|column| *column != "id") else { return options };
+    let is_named = |name: &str| source.names.iter().any(|known| known.trim() == name);
+    let is_given =
+        |name: &str| options.mappings.iter().any(|mapping| mapping.column == name || mapping.field.as_deref() == Some(name));
+    let left_out: Vec<&str> = OF_RECORD.into_iter().filter(|name| is_named(name) && !is_given(name)).collect();
+    if !left_out.is_empty() {
+        print_note(&format!("Left out, since rows are matched by {matched}: {}", left_out.join(", ")));
     }
+    options.mappings.extend(left_out.into_iter().map(|name| Mapping { column: name.to_owned(), field: None }));
     options
 }
 
-/// Matching by a column that the file doesn't have would create everything anew.
+/// Matching by a column that the file lacks would create everything again.
 fn check_match(options: &Import, columns: &Columns) -> Result<()> {
     let Some(column) = options.match_by.column() else { return Ok(()) };
     if !options.kind().has_column(column) {
@@ -90,7 +75,7 @@ struct Run<'a> {
     connection: &'a Connection,
     client: Client,
     interrupt: Interrupt,
-    summary: Summary,
+    is_json: bool,
     source: &'a Source,
     columns: Columns,
 }
@@ -107,13 +92,13 @@ impl Run<'_> {
             _ => "run the same command again".to_owned(),
         };
         let query = self.query();
-        let path = if self.options.users { "users/import" } else { "assets/import" };
-        let url = self.client.url(path, &query)?;
-        let keys = Keys::new(self.options, self.connection, path, url.query().unwrap_or_default(), &again)?;
+        let path = format!("{}/import", self.options.kind().path());
+        let url = self.client.url(&path, &query)?;
+        let keys = Keys::new(self.options, self.connection, &path, url.query().unwrap_or_default(), &again)?;
         let sender = Sender {
             client: &self.client,
             url,
-            content_type: if self.source.format == Format::Csv { "text/csv" } else { "application/x-ndjson" },
+            content_type: self.source.format.content_type(),
             keys: Some(&keys),
             file: &self.source.path,
             resume: &resume,
@@ -122,7 +107,7 @@ impl Run<'_> {
         };
         if self.options.dry_run || aborts {
             let (began, mut report) = (Instant::now(), self.report());
-            let url = self.client.url(path, &[&query[..], &[("dry_run", "true".to_owned())]].concat())?;
+            let url = self.client.url(&path, &[&query[..], &[("dry_run", "true".to_owned())]].concat())?;
             let checker = Sender { url, keys: None, stops_at_refusal: false, ..sender };
             if let Ending::Interrupted(_) = self.send(&checker, &mut report, "checking").await? {
                 return Err(CliError::Interrupted("Interrupted. Nothing was written.".into()));
@@ -170,16 +155,14 @@ impl Run<'_> {
     }
 
     fn end(&self, mut report: Report<'_>, began: Instant, has_written: bool) -> Result<u8> {
-        let file = report.finish()?;
-        let resend = if has_written { resend_command(self.options, file.as_deref()) } else { None };
-        print_summary(&self.summary, self.source, &report, file.as_deref(), began.elapsed(), has_written, resend)?;
-        Ok(if report.counts.refused == 0 { EXIT_SUCCESS } else { EXIT_REFUSED })
+        let is_good = report.print(&Summary { elapsed: began.elapsed(), has_written, is_json: self.is_json })?;
+        Ok(if is_good { EXIT_SUCCESS } else { EXIT_REFUSED })
     }
 }
 
-/// Whether the check refused rows because an earlier run of the same command imported some: they are then duplicates of
-/// themselves, where a value must be unique. Sends the first chunk with refused rows: unless it was begun before, the service
-/// checks its rows again, and writes none of them.
+/// Whether the check refused rows because an earlier run of the same command imported some: where a value must be unique, they are
+/// then duplicates of themselves. Sends the first chunk with refused rows: unless it was begun before, the service checks its rows
+/// again, and writes none of them.
 async fn has_begun(sender: &Sender<'_>, report: &Report<'_>) -> Result<bool> {
     let Some(chunk) = report.refused_chunk.as_ref().filter(|_| !report.has_broken) else { return Ok(false) };
     match sender.send(chunk, true, &Arc::default()).await {

@@ -1,19 +1,15 @@
-//! Sends the chunks of a file, several at once, until all are settled, and sums up the fields that a dry run would change.
+//! Sends the chunks of a file, several at once, until all are settled.
 
 use crate::error::{CliError, Result};
-use crate::http::client::{Client, MAX_AT_ONCE, Request};
-use crate::http::request::{Answer, Busy, Patience};
-use crate::import::chunks::{Chunk, ChunkRow, Chunks};
+use crate::http::{Answer, Backoff, Busy, Client, MAX_AT_ONCE, Request};
+use crate::import::chunks::{Chunk, Chunks};
 use crate::import::keys::Keys;
-use crate::import::refused::Report;
-use crate::import::summary::{Outcome, Results, RowResult, results};
+use crate::import::report::{Outcome, Report, Results, RowResult, results};
+use crate::import::rows::Row;
 use crate::interrupt::Interrupt;
-use crate::output::{Progress, count, digits, exact};
+use crate::output::{Progress, count};
 use reqwest::Url;
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +28,7 @@ pub struct Sender<'a> {
     pub client: &'a Client,
     pub url: Url,
     pub content_type: &'static str,
-    /// Nothing is written without.
+    /// Nothing is written without keys.
     pub keys: Option<&'a Keys>,
     pub file: &'a Path,
     /// The command that continues the import.
@@ -46,7 +42,7 @@ pub enum Ending {
     Complete,
     /// A row was refused, and the rest was not sent.
     Refused,
-    /// After so many rows.
+    /// After this many rows.
     Interrupted(u64),
 }
 
@@ -77,7 +73,7 @@ impl Sender<'_> {
                     is_at_end = true;
                     break;
                 };
-                // Rows that can touch the same record take effect in the file's order.
+                // Rows for the same record take effect in the file's order.
                 if open.iter().any(|earlier| earlier.results.is_none() && !earlier.chunk.keys.is_disjoint(&chunk.keys)) {
                     next = Some(chunk);
                     break;
@@ -139,7 +135,7 @@ impl Sender<'_> {
         let key = self.keys.map(|keys| keys.of(chunk));
         let request = Request::post(self.url.clone(), self.content_type, chunk.body.clone(), key);
         let (client, mut interrupt, waits) = (self.client.clone(), self.interrupt.clone(), Arc::clone(waits));
-        let mut patience = Patience::begin(Some(client.patience), is_known, Instant::now());
+        let mut backoff = Backoff::begin(Some(client.give_up_after), is_known, Instant::now());
         let (sent, mut may_be_done) = (chunk.sent().count(), false);
         let mut unavailable = sent;
         async move {
@@ -155,7 +151,7 @@ impl Sender<'_> {
                         }
                         Results::Unavailable(rows) => {
                             if rows < unavailable {
-                                patience.renew(Instant::now());
+                                backoff.renew(Instant::now());
                             }
                             unavailable = rows;
                             let detail = format!("the service is busy: {} must wait", count(rows as u64, "row"));
@@ -165,7 +161,7 @@ impl Sender<'_> {
                     },
                 };
                 may_be_done |= busy.may_have_effect;
-                let pause = patience.pause(&busy, Instant::now()).map_err(CliError::Unanswered)?;
+                let pause = backoff.pause(&busy, Instant::now()).map_err(CliError::Unanswered)?;
                 waits.notify_one();
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
@@ -179,14 +175,12 @@ impl Sender<'_> {
     fn explain(&self, error: CliError, chunk: &Chunk, rows: Option<u64>) -> CliError {
         let Some(keys) = self.keys else { return error };
         if error.is_used_key() && keys.protects(chunk) {
-            let number = |row: Option<&ChunkRow>| row.map_or(0, |row| row.number);
+            let [first, last] = [chunk.rows.first(), chunk.rows.last()].map(|row: Option<&Row>| row.map_or(0, |row| row.number));
             let text = format!(
-                "an import of {} in the last 24 hours sent rows {} to {} with another content or other options. Importing them now \
-                 could create some twice. Correct refused rows in the file of refused rows, and import that file. If none of these \
-                 rows was imported, or all are to be created again, add --again.",
-                self.file.display(),
-                number(chunk.rows.first()),
-                number(chunk.rows.last())
+                "an import of {} in the last 24 hours sent rows {first} to {last} with another content or other options. Importing \
+                 them now could create some twice. Correct refused rows in the file of refused rows, and import that file. If none \
+                 of these rows was imported, or all are to be created again, add --again.",
+                self.file.display()
             );
             return if rows.is_none() { CliError::Usage(text) } else { CliError::Failed(text) };
         }
@@ -205,114 +199,4 @@ fn report_settled(open: &mut VecDeque<Open>, report: &mut Report<'_>) -> Result<
         report.add(chunk, results)?;
     }
     Ok(())
-}
-
-/// The fields that are summed up: a file can name a new custom field in each row.
-const MAX_FIELDS: usize = 1_000;
-
-/// One change of a row, as the service says it.
-#[derive(Debug, Deserialize)]
-pub struct FieldChange {
-    field: String,
-    #[serde(deserialize_with = "exactly")]
-    old: Value,
-    #[serde(deserialize_with = "exactly")]
-    new: Value,
-}
-
-fn exactly<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-    exact(Box::<RawValue>::deserialize(deserializer)?.get()).map_err(serde::de::Error::custom)
-}
-
-/// The changes of all rows, by field.
-#[derive(Debug, Default)]
-pub struct Changes(BTreeMap<String, Change>);
-
-/// The changes of a field.
-#[derive(Debug, Default)]
-pub struct Change {
-    pub rows: u64,
-    /// The first old and new value.
-    pub example: (String, String),
-    /// Rows in which only leading zeros differ.
-    pub zeros: u64,
-    pub example_of_zeros: (String, String),
-}
-
-impl Changes {
-    pub fn add(&mut self, change: &FieldChange) {
-        let FieldChange { field, old, new } = change;
-        if self.0.len() >= MAX_FIELDS && !self.0.contains_key(field) {
-            return;
-        }
-        let (sum, example) = (self.0.entry(field.clone()).or_default(), (text(old), text(new)));
-        sum.rows += 1;
-        if differ_in_zeros(&example.0, &example.1) {
-            sum.zeros += 1;
-            if sum.zeros == 1 {
-                sum.example_of_zeros.clone_from(&example);
-            }
-        }
-        if sum.rows == 1 {
-            sum.example = example;
-        }
-    }
-
-    /// Those that most rows have come first.
-    #[must_use]
-    pub fn most_frequent(&self) -> Vec<(&str, &Change)> {
-        let mut changes: Vec<_> = self.0.iter().map(|(field, change)| (field.as_str(), change)).collect();
-        changes.sort_by_key(|(_, change)| std::cmp::Reverse(change.rows));
-        changes
-    }
-
-    #[must_use]
-    pub fn as_json(&self) -> Value {
-        let change = |(field, change): (&str, &Change)| {
-            let (old, new) = &change.example;
-            json!({"field": field, "rows": change.rows, "old": old, "new": new, "only_leading_zeros": change.zeros})
-        };
-        self.most_frequent().into_iter().map(change).collect()
-    }
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => "nothing".to_owned(),
-        number if digits(number).is_some() => digits(number).unwrap_or_default().to_owned(),
-        Value::String(text) if text.is_empty() => "an empty text".to_owned(),
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
-    }
-}
-
-fn differ_in_zeros(old: &str, new: &str) -> bool {
-    let bare = |text: &str| text.trim_start_matches('0').to_owned();
-    old != new && !bare(old).is_empty() && bare(old) == bare(new)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changes_are_counted_by_field_and_lost_zeros_apart() {
-        let mut all = Changes::default();
-        for (field, old, new) in [
-            ("custom_fields.cost_center", json!("4711"), json!("4712")),
-            ("custom_fields.cost_center", json!("0815"), json!("815")),
-            ("custom_fields.cost_center", json!("007"), json!("7")),
-            ("assigned_to", json!(null), json!("a")),
-            ("purchase_price", json!(0), exact("1.50").unwrap()),
-        ] {
-            all.add(&FieldChange { field: field.into(), old, new });
-        }
-        let expected = json!([
-            {"field": "custom_fields.cost_center", "rows": 3, "old": "4711", "new": "4712", "only_leading_zeros": 2},
-            {"field": "assigned_to", "rows": 1, "old": "nothing", "new": "a", "only_leading_zeros": 0},
-            {"field": "purchase_price", "rows": 1, "old": "0", "new": "1.50", "only_leading_zeros": 0},
-        ]);
-        assert_eq!(all.as_json(), expected);
-        assert_eq!(all.most_frequent()[0].1.example_of_zeros, ("0815".into(), "815".into()));
-    }
 }

@@ -1,20 +1,19 @@
-//! The imported file: its format, its rows as often as they are needed, and the users whom it names.
+//! The imported file: its format, its rows as often as they are needed, and the users in it.
 
 use crate::error::{CliError, Result};
-use crate::http::client::Client;
+use crate::http::Client;
 use crate::import::args::Import;
 use crate::import::chunks::{Chunks, Doubles, Rows};
 use crate::import::columns::convert::{Constant, Values, check_constants};
-use crate::import::columns::fields::Fields;
-use crate::import::columns::{Columns, OWNER_NAME, Owners, Target, joined, numbered, resolve, settled, suggest, target};
-use crate::import::rows::csv_rows::{CsvRows, read_header};
+use crate::import::columns::{
+    CUSTOM_FIELD, Columns, Fields, OWNER_NAME, Owners, REASONS, Target, joined, numbered, resolve, settled, suggest, target,
+};
 use crate::import::rows::decode::{Text, decode_sample};
-use crate::import::rows::encoding::{Doubt, EncodingSource, Examination, examine};
-use crate::import::rows::ndjson_rows::{NdjsonRows, member_names};
-use crate::import::rows::{Original, encoding};
+use crate::import::rows::encoding::{self, Doubt, Examination, examine};
+use crate::import::rows::{CsvRows, NdjsonRows, Original, member_names, read_header};
 use crate::import::suggestion::is_list_of_users;
+use crate::lookup::Directory;
 use crate::output::{Format, count};
-use crate::people::Directory;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -31,7 +30,7 @@ pub struct Source {
     pub delimiter: u8,
     /// The names of the columns of CSV, each once, or of all members of NDJSON.
     pub names: Vec<String>,
-    /// Those with a number that the file doesn't have.
+    /// Names with a number that the file doesn't have.
     pub doubled: BTreeSet<String>,
     doubles: OnceCell<Rc<Doubles>>,
 }
@@ -62,28 +61,16 @@ impl Source {
     }
 
     /// The detected encoding, format and delimiter, in words.
-    #[must_use]
     pub fn describe(&self) -> String {
-        let how = match self.examination.source {
-            EncodingSource::ByteOrderMark => "by its byte order mark",
-            EncodingSource::Given => "as given",
-            EncodingSource::Detected => "detected",
+        let (delimiter, columns) = (encoding::delimiter_name(self.delimiter), count(self.names.len() as u64, "column"));
+        let form = match self.format {
+            Format::Csv => format!("delimiter {delimiter}, {columns}"),
+            Format::Ndjson => "NDJSON".to_owned(),
         };
-        let encoding = format!("{}: {} ({how})", self.path.display(), self.examination.encoding.name());
-        match self.format {
-            Format::Csv => {
-                format!(
-                    "{encoding}, delimiter {}, {}",
-                    encoding::delimiter_name(self.delimiter),
-                    count(self.names.len() as u64, "column")
-                )
-            }
-            Format::Ndjson => format!("{encoding}, NDJSON"),
-        }
+        format!("{}: {} ({}), {form}", self.path.display(), self.examination.encoding.name(), self.examination.how)
     }
 
-    /// Signs that an option is wrong by which the file is read, or that the file was saved in a form that can't be read.
-    #[must_use]
+    /// Signs of a wrong option, or of a file that was saved in an unreadable form.
     pub fn doubts(&self, options: &Import) -> Vec<String> {
         let encoding = self.examination.encoding.name();
         let of_encoding = self.examination.doubt.map(|doubt| match doubt {
@@ -110,21 +97,18 @@ impl Source {
     /// Returns [`CliError::Usage`] with all errors of the columns.
     pub fn columns(&self, options: &Import) -> Result<Columns> {
         let (kind, mut problems) = (options.kind(), Vec::new());
-        let (mappings, joined) = match self.format {
-            Format::Csv => joined(&options.mappings, &self.names, &mut problems),
-            Format::Ndjson => (settled(&options.mappings, &mut problems), BTreeMap::new()),
-        };
-        let targets = match self.format {
-            Format::Csv => match resolve(kind, &self.names, &self.doubled, &mappings) {
-                Ok(targets) => targets,
-                Err(found) => {
-                    problems.extend(found);
-                    return Err(self.misfit(options, &problems));
+        let (targets, joined): (Vec<Target>, _) = match self.format {
+            Format::Csv => {
+                let (mappings, joined) = joined(&options.mappings, &self.names, &mut problems);
+                match resolve(kind, &self.names, &self.doubled, &mappings) {
+                    Ok(targets) => (targets, joined),
+                    Err(found) => return Err(self.misfit(options, &[problems, found].concat())),
                 }
-            },
+            }
             Format::Ndjson => {
-                let names = self.names.iter().map(|name| name.trim());
-                names.map(|name| target(kind, name, &mappings, &mut problems)).collect()
+                let mappings = settled(&options.mappings, &mut problems);
+                let targets = self.names.iter().map(|name| target(kind, name.trim(), &mappings, &mut problems));
+                (targets.collect(), BTreeMap::new())
             }
         };
         check_constants(kind, &options.constants, &targets, &self.names, &mut problems);
@@ -138,11 +122,9 @@ impl Source {
             joined,
             ..Fields::new(kind)
         };
-        for Constant { field, value } in &options.constants {
-            match fields.convert(field, value) {
-                Ok(converted) => {
-                    fields.constants.push(Constant { field: field.clone(), value: converted.unwrap_or_else(|| value.clone()) })
-                }
+        for Constant { field, value } in options.constants.clone() {
+            match fields.convert(&field, &value) {
+                Ok(converted) => fields.constants.push(Constant { field, value: converted.unwrap_or(value) }),
                 Err(detail) => problems.push(format!("--set {field}: {detail}")),
             }
         }
@@ -220,12 +202,12 @@ impl Source {
             if let Original::Line(line) = row.original
                 && names.len() < MAX_UNKNOWN + known
             {
-                let found = member_names(&line).into_iter().filter(|name| !name.starts_with("custom_fields."));
+                let found = member_names(&line).into_iter().filter(|name| !name.starts_with(CUSTOM_FIELD));
                 names.extend(found.map(|name| name.trim().to_owned()));
             }
         }
-        // A file of which no line is an object is refused line by line.
-        Ok(if names.is_empty() { vec![crate::import::columns::REASONS.to_owned()] } else { names.into_iter().collect() })
+        // A file without objects is refused line by line.
+        Ok(if names.is_empty() { vec![REASONS.to_owned()] } else { names.into_iter().collect() })
     }
 }
 
@@ -244,23 +226,23 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
 }
 
-/// So few names are searched, each with a request or two. For more, all users are read, mostly with one request: to the service,
-/// that of 500 users costs as much as a search.
+/// Up to this many names are searched, each with a request or two. For more, all users are read, mostly with one request: for the
+/// service, reading 500 users costs as much as a search.
 const FEW: usize = 10;
 
-/// Looks each name up once, however many rows have it. Without a column of names, nothing is sent.
+/// Looks each name up once, in however many rows it is. Without a column of names, nothing is sent.
 pub async fn find_owners(client: &Client, source: &Source, options: &Import, columns: &Columns) -> Result<Owners> {
-    let (names, mut owners) = (names(source, options, columns)?, Owners::default());
+    let (names, mut owners) = (names(source, options, columns)?, Owners::new());
     let _notice =
         (!names.is_empty()).then(|| Notice::show(&format!("Looking up {} of users", count(names.len() as u64, "name"))));
     let directory = if names.len() <= FEW { Directory::Service(client) } else { Directory::read(client).await? };
     for name in &names {
-        owners.add(name, directory.find(name).await?);
+        owners.insert(name.clone(), directory.find(name).await?);
     }
     Ok(owners)
 }
 
-/// All that rows have after `--map-value`.
+/// All names in the rows, after `--map-value`.
 fn names(source: &Source, options: &Import, columns: &Columns) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let mut targets = columns.targets.iter().zip(&source.names);
@@ -269,7 +251,7 @@ fn names(source: &Source, options: &Import, columns: &Columns) -> Result<BTreeSe
     let mut rows = source.rows(options, columns)?;
     while let Some(row) = rows.next()? {
         let cell = row.original.text(&source.names, column).unwrap_or_default();
-        // One that is ambiguous is the row's error.
+        // An ambiguous one is the row's error.
         let name = columns.fields.values.translate(column, &cell).unwrap_or_default().trim();
         if !name.is_empty() && name != "\\N" {
             names.insert(name.to_owned());

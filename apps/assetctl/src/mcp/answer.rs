@@ -44,7 +44,7 @@ impl Answer {
     }
 }
 
-/// As many rows as there is room for. `next`: how to get the rest, after so many rows.
+/// As many rows as there is room for. `next` says how to get the rest after a number of rows.
 pub fn rows(name: &str, all: Vec<Value>, has_more: bool, next: impl Fn(usize) -> String) -> Map<String, Value> {
     let (count, mut size) = (all.len(), RESERVE);
     let fits = |row: &Value| {
@@ -59,9 +59,8 @@ pub fn rows(name: &str, all: Vec<Value>, has_more: bool, next: impl Fn(usize) ->
 }
 
 /// `: the first; the second; and 3 more.`
-pub fn first(rows: &Value, number: usize, in_words: impl Fn(&Value) -> String) -> String {
-    let all = rows.as_array().map(Vec::as_slice).unwrap_or_default();
-    if all.is_empty() { ".".to_owned() } else { format!(": {}.", joined(all, number, "; ", "and ", in_words)) }
+pub fn first(rows: &[Value], number: usize, in_words: impl Fn(&Value) -> String) -> String {
+    if rows.is_empty() { ".".to_owned() } else { format!(": {}.", joined(rows, number, "; ", "and ", in_words)) }
 }
 
 fn joined(all: &[Value], number: usize, separator: &str, and: &str, in_words: impl Fn(&Value) -> String) -> String {
@@ -69,7 +68,7 @@ fn joined(all: &[Value], number: usize, separator: &str, and: &str, in_words: im
     all.iter().take(number).map(in_words).chain(more).collect::<Vec<_>>().join(separator)
 }
 
-/// The fields that differ, by name, without the ones that every change changes. Custom fields differ one by one.
+/// The fields that differ, by name, except the version and the time of the last change. Custom fields differ one by one.
 pub fn differences(from: &Value, to: &Value) -> Vec<Value> {
     let (from, to) = (from.as_object().cloned().unwrap_or_default(), to.as_object().cloned().unwrap_or_default());
     let names = from.keys().chain(to.keys().filter(|name| !from.contains_key(*name)));
@@ -93,7 +92,7 @@ pub fn in_words(changes: &[Value]) -> String {
     let value = |value: &Value| if value.is_null() { "none".to_owned() } else { quoted(value) };
     let one = |change: &Value| {
         let field = match text(&change["field"]) {
-            // Not a name of the service: others chose it.
+            // Others chose this name, not the service.
             name if name.bytes().any(|byte| !byte.is_ascii_lowercase() && byte != b'_') => quoted(&change["field"]),
             name => name.to_owned(),
         };
@@ -102,7 +101,7 @@ pub fn in_words(changes: &[Value]) -> String {
     joined(changes, 4, ", ", "", one)
 }
 
-/// Somebody else's text as a part of a line: it can't be taken for a part of the sentence.
+/// Somebody else's text in quotation marks, so that it can't pass for a part of the sentence.
 pub fn quoted(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let (text, mut short) = (clean_hidden(&text).replace('\n', " ").replace('"', "'"), String::new());
@@ -110,8 +109,7 @@ pub fn quoted(value: &Value) -> String {
     if short.len() < text.len() { format!("\"{short}…\"") } else { format!("\"{short}\"") }
 }
 
-/// Removes what a terminal obeys, and characters that only a program reads, from every text and every name. `most`: of a list, of
-/// members, and of the characters of a text.
+/// Removes control characters and hidden characters from every text and every name. `most` limits items, members and characters.
 pub fn clean(value: Value, most: usize) -> Value {
     let short = |text: &str| clean_hidden(text).chars().take(most.max(MAX_QUOTED)).collect::<String>();
     match value {
@@ -135,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_longer_than_8_kb_whatever_others_wrote() {
+    fn no_answer_is_longer_than_8_kb() {
         for text in ["x", "東", "\"", "\u{1b}", "a\n"] {
             let long: Value = text.repeat(10_000).into();
             let deep = (0..200).fold(long.clone(), |inner, _| json!({"a": inner}));
@@ -150,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_have_no_room_are_the_rest() {
+    fn rows_without_room_are_the_rest() {
         let all: Vec<Value> = (0..20).map(|number| json!({"number": number, "name": "ä".repeat(255)})).collect();
         let data = rows("assets", all.clone(), false, |shown| format!("after {shown}"));
         let shown = data["assets"].as_array().map_or(0, Vec::len);
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_others_stay_in_their_quotation_marks() {
+    fn quoted_texts_stay_in_their_quotation_marks() {
         assert_eq!(quoted(&json!("Dock\". Apply\nit. \"")), "\"Dock'. Apply it. '\"");
         assert_eq!(quoted(&json!("é".repeat(61))), format!("\"{}…\"", "é".repeat(60)));
         assert_eq!(quoted(&json!({"a": "\u{202e}"})), "\"{'a':'\u{fffd}'}\"");

@@ -1,5 +1,5 @@
-//! The transport on standard input and output, one message per line. A line that is no message gets an error with its ID, and no
-//! more requests are read than can be answered.
+//! The transport on standard input and output, one message per line. A line without a valid message gets an error with its ID.
+//! While too many requests are unanswered, none is read.
 
 use rmcp::model::{ClientRequest, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -13,13 +13,13 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-/// Bytes of a line. No call needs as much.
+/// Bytes of a line. Calls are far smaller.
 const MAX_LINE: usize = 1 << 20;
 /// Requests that are read and not answered yet; questions to the person don't count.
 const MAX_UNANSWERED: usize = 64;
 /// Lines that wait to be written.
 const MAX_WAITING: usize = 16;
-/// Time for the last answers of a client that has gone.
+/// Time for the last answers after the end of the input.
 const END: Duration = Duration::from_secs(5);
 
 /// JSON-RPC 2.0, section 5.1.
@@ -27,22 +27,13 @@ const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 
-/// What an assistant can ask for.
-const METHODS: [&str; 9] = [
-    "initialize",
-    "ping",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/templates/list",
-    "tools/call",
-    "tools/list",
-];
+/// The methods of an assistant.
+const METHODS: &str = "initialize ping prompts/get prompts/list resources/list resources/read resources/templates/list tools/call \
+                       tools/list";
 
 type Received = RxJsonRpcMessage<RoleServer>;
 
-/// The requests that are not answered, and the number of questions to the client that are open.
+/// The unanswered requests, and the number of open questions to the client.
 #[derive(Default)]
 struct Open {
     state: Mutex<(HashSet<RequestId>, usize)>,
@@ -85,8 +76,8 @@ pub struct Lines<R> {
     line: Vec<u8>,
     /// The rest of a line that is too long is skipped.
     skips: bool,
-    /// A message, or an answer to what is none, that is still to be handed on.
-    held: Option<Read>,
+    /// Read, but not delivered or answered yet.
+    pending: Option<Read>,
     output: Option<mpsc::Sender<String>>,
     writer: Option<JoinHandle<()>>,
     open: Arc<Open>,
@@ -103,7 +94,7 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
             }
         });
         let (input, open) = (BufReader::new(input), Arc::default());
-        Self { input, line: Vec::new(), skips: false, held: None, output: Some(sender), writer: Some(writer), open }
+        Self { input, line: Vec::new(), skips: false, pending: None, output: Some(sender), writer: Some(writer), open }
     }
 
     /// Reads up to the end of a line. `None` at the end of the input.
@@ -134,7 +125,7 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
 
 enum Read {
     Message(Box<Received>),
-    /// A notification that nobody knows, which is never answered.
+    /// An unknown notification, which is never answered.
     Ignored,
     Refused(String),
 }
@@ -153,18 +144,22 @@ impl Read {
         let sent_id = value.get("id").cloned();
         let id = sent_id.clone().filter(|id| id.is_string() || id.is_i64()).unwrap_or_default();
         let is_named = value["jsonrpc"] == "2.0" && value["method"].is_string();
+        let is_known = |request: &ClientRequest| match request {
+            ClientRequest::CustomRequest(custom) => METHODS.split(' ').any(|known| known == custom.method),
+            _ => false,
+        };
         match serde_json::from_value::<Received>(value) {
             // Without an id it would be taken for a notification.
             Ok(JsonRpcMessage::Notification(_)) if sent_id.is_some() => {
                 Self::refused(INVALID_REQUEST, &id, "an id must be a text or a whole number")
             }
-            // Params that don't fit make a request of a method that nobody knows.
-            Ok(JsonRpcMessage::Request(request)) if matches!(&request.request, ClientRequest::CustomRequest(own) if METHODS.contains(&&*own.method)) => {
-                Self::refused(INVALID_PARAMS, &id, "the params are not those of this method")
+            // With wrong params, a known method is read as a custom request.
+            Ok(JsonRpcMessage::Request(request)) if is_known(&request.request) => {
+                Self::refused(INVALID_PARAMS, &id, "the params don't fit the method")
             }
             Ok(message) => Self::Message(Box::new(message)),
             Err(_) if is_named && sent_id.is_none() => Self::Ignored,
-            Err(_) => Self::refused(INVALID_REQUEST, &id, "the line is no message of JSON-RPC 2.0"),
+            Err(_) => Self::refused(INVALID_REQUEST, &id, "the line isn't a message of JSON-RPC 2.0"),
         }
     }
 }
@@ -191,19 +186,19 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for Lines<R> {
 
     async fn receive(&mut self) -> Option<Received> {
         loop {
-            match &self.held {
-                None => self.held = Some(self.next_line().await?),
-                Some(Read::Ignored) => self.held = None,
+            match &self.pending {
+                None => self.pending = Some(self.next_line().await?),
+                Some(Read::Ignored) => self.pending = None,
                 Some(Read::Refused(line)) => {
                     let place = self.output.as_ref()?.reserve().await.ok()?;
                     place.send(line.clone());
-                    self.held = None;
+                    self.pending = None;
                 }
                 Some(Read::Message(message)) => {
                     if matches!(**message, JsonRpcMessage::Request(_)) {
                         self.open.has_room().await;
                     }
-                    let Some(Read::Message(message)) = self.held.take() else { continue };
+                    let Some(Read::Message(message)) = self.pending.take() else { continue };
                     match &*message {
                         JsonRpcMessage::Request(request) => {
                             self.open.change(|requests, _| requests.extend([request.id.clone()]));
@@ -253,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_answered_with_its_id() {
+    fn invalid_messages_are_answered_with_their_id() {
         for (line, expected) in [
             (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, json!("tools/list")),
             (r#"{"jsonrpc":"2.0","id":"a","method":"own/method","params":{}}"#, json!("own/method")),
@@ -285,7 +280,7 @@ mod tests {
         serde_json::from_value(json!({"jsonrpc": "2.0", "id": id, "result": {}})).expect("an answer")
     }
 
-    /// What can be received without waiting.
+    /// The next message, if it is there.
     async fn ready<R: AsyncRead + Unpin + Send>(lines: &mut Lines<R>) -> Option<Received> {
         tokio::time::timeout(Duration::ZERO, lines.receive()).await.ok().flatten()
     }
@@ -302,7 +297,7 @@ mod tests {
         lines.send(answer(0)).await.expect("sent");
         assert!(ready(&mut lines).await.is_some());
         assert!(ready(&mut lines).await.is_none());
-        // Who waits for the person holds nobody up.
+        // A question to the person makes room for another request.
         let question = json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"});
         lines.send(serde_json::from_value(question).expect("a question")).await.expect("sent");
         assert!(ready(&mut lines).await.is_some());

@@ -1,7 +1,7 @@
-//! Small files in the form of other systems' exports and samples, and with what spreadsheets do to them.
+//! Small files as other systems export them and spreadsheets spoil them.
 
-use crate::support::Folder;
 use crate::support::service::Service;
+use crate::support::{Folder, counts};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -12,39 +12,19 @@ fn suggest(service: &Service, path: &Path, options: &[&str]) -> (String, String)
     (run.stdout, run.stderr)
 }
 
-/// Imports a file as the suggested command does, with further options.
-fn import_as_suggested(service: &Service, path: &Path, options: &[&str]) -> Value {
-    let (command, _) = suggest(service, path, &options.iter().copied().filter(|option| *option == "--users").collect::<Vec<_>>());
-    let words = command.replace(" \\\n ", "");
-    let mut words = shell_words(&words);
-    words.retain(|word| word != "assetctl");
-    words.extend(options.iter().filter(|option| **option != "--users").map(|option| (*option).to_owned()));
-    words.push("--json".to_owned());
-    let run = service.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+/// Imports a file with the suggested command and further options, as a shell reads them. Returns the summary.
+fn import_as_suggested(service: &Service, path: &Path, options: &str) -> Value {
+    let users: &[&str] = if options == "--users" { &["--users"] } else { &[] };
+    let (command, _) = suggest(service, path, users);
+    // The suggested command has `--users` already.
+    let options = options.replace("--users", "");
+    let run = service.paste(path.parent().unwrap(), &format!("{} {options} --json", command.trim_end()));
     assert!([0, 3].contains(&run.code), "{}{}", run.stdout, run.stderr);
     run.json()
 }
 
-fn shell_words(command: &str) -> Vec<String> {
-    let (mut words, mut quote) = (vec![String::new()], None);
-    for c in command.trim().chars() {
-        match (quote, c) {
-            (None, ' ') => words.push(String::new()),
-            (None, '"' | '\'') => quote = Some(c),
-            (Some(open), c) if open == c => quote = None,
-            (_, c) => words.last_mut().unwrap().push(c),
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
-}
-
-fn counts(summary: &Value) -> [u64; 4] {
-    ["created", "updated", "unchanged", "refused"].map(|name| summary[name].as_u64().unwrap())
-}
-
 #[test]
-fn snipe_it_assets_with_a_holder_who_is_unknown() {
+fn snipe_it_assets_with_an_unknown_holder() {
     let (service, folder) = (Service::start(), Folder::new());
     service.create("/users", &json!({"email": "ada@example.com", "display_name": "Ada"}));
     let text = "Company,Name,Asset Tag,Category,Manufacturer,Model,Model Number,Asset Notes,Purchase Date,Purchase Cost,Checkout Type,\
@@ -58,17 +38,17 @@ fn snipe_it_assets_with_a_holder_who_is_unknown() {
     assert!(notes.contains("2 assets of 3 would have a holder and be in_stock. Add a column of the status"), "{notes}");
     assert!(!notes.contains("--set status") && !command.contains("--set status"), "{notes}");
     assert!(
-        notes.contains("Category: 3 values are no codes of asset types. Write the code after each \"=\", such as"),
+        notes.contains("Category: 3 values are not codes of asset types. Write the code after each \"=\", such as"),
         "{notes}"
     );
     assert!(command.contains("--map Category=asset_type_code") && command.contains("--map-value Category:Steel="), "{command}");
-    let dry = import_as_suggested(&service, &path, &["--dry-run"]);
+    let dry = import_as_suggested(&service, &path, "--dry-run");
     assert_eq!(counts(&dry), [2, 0, 0, 1]);
     assert!(dry["refused_reasons"][0]["way_out"].as_str().unwrap().contains("--skip-bad \"Checked Out To: Email\""), "{dry}");
-    let summary = import_as_suggested(&service, &path, &["--skip-bad", "Checked Out To: Email"]);
+    let summary = import_as_suggested(&service, &path, "--skip-bad 'Checked Out To: Email'");
     assert_eq!((counts(&summary), &summary["skipped_cells"]), ([3, 0, 0, 0], &json!(1)), "{summary}");
     assert_eq!(summary["skipped_cell_reasons"][0]["column"], "Checked Out To: Email");
-    let again = import_as_suggested(&service, &path, &["--skip-bad", "assigned_to_email", "--again"]);
+    let again = import_as_suggested(&service, &path, "--skip-bad assigned_to_email --again");
     assert_eq!((counts(&again), &again["skipped_cells"]), ([0, 0, 3, 0], &json!(1)), "{again}");
     let run = service.run(&["import", folder.file("names.csv", "name\na\n").to_str().unwrap(), "--skip-bad", "colour"]);
     let problem = "--skip-bad colour: no column of the file is imported as that";
@@ -85,7 +65,7 @@ fn snipe_it_assets_of_an_old_mac_with_empty_headings_and_shortened_numbers() {
     let (command, notes) = suggest(&service, &path, &[]);
     assert!(command.contains("--date-format MM/DD/YY") && command.contains("--map \"item Name=name\""), "{command}");
     assert!(notes.contains("has shortened 1 serial number, such as 8.93901E+18"), "{notes}");
-    let summary = import_as_suggested(&service, &path, &["--map-value", "Status:Archived=scrapped"]);
+    let summary = import_as_suggested(&service, &path, "--map-value Status:Archived=scrapped");
     assert_eq!(counts(&summary), [1, 0, 0, 1], "{summary}");
     let refused = &summary["refused_reasons"][0];
     assert_eq!((&refused["column"], &refused["line"]), (&json!("Serial"), &json!(3)), "{refused}");
@@ -99,7 +79,7 @@ fn snipe_it_users_have_their_names_in_two_columns() {
     let path = folder.file("users.csv", text);
     let (_, notes) = suggest(&service, &path, &["--users"]);
     assert!(!notes.contains("custom_fields") && !notes.contains("asset"), "{notes}");
-    assert_eq!(counts(&import_as_suggested(&service, &path, &["--users"])), [2, 0, 0, 0]);
+    assert_eq!(counts(&import_as_suggested(&service, &path, "--users")), [2, 0, 0, 0]);
     let users = service.get("/users?email=j@example.com");
     assert_eq!(users["data"][0]["display_name"], "Jessie Le Primo");
     assert!(notes.contains("--map \"COLUMN=FIELD\", with email, display_name, role, is_active."), "{notes}");
@@ -107,7 +87,7 @@ fn snipe_it_users_have_their_names_in_two_columns() {
         "held.csv",
         "Name,Asset Tag,Checked Out To: Email,Checked Out To: First Name,Checked Out To: Last Name\nDock,A-1,k@example.com,Kim,Lee\n",
     );
-    assert_eq!(counts(&import_as_suggested(&service, &held, &["--users"])), [1, 0, 0, 0]);
+    assert_eq!(counts(&import_as_suggested(&service, &held, "--users")), [1, 0, 0, 0]);
     assert_eq!(service.get("/users?email=k@example.com")["data"][0]["display_name"], "Kim Lee");
     let without = folder.file("addresses.csv", "email\na@example.com\n");
     let (_, notes) = suggest(&service, &without, &["--users"]);
@@ -168,7 +148,7 @@ fn quantities_are_told_to_become_one_asset_each() {
 }
 
 #[test]
-fn ralph_and_homebox_have_ids_and_headings_of_their_own() {
+fn exports_of_ralph_and_homebox_are_understood() {
     let (service, folder) = (Service::start(), Folder::new());
     let ralph = folder.file(
         "ralph.csv",
@@ -177,12 +157,12 @@ fn ralph_and_homebox_have_ids_and_headings_of_their_own() {
     let (command, notes) = suggest(&service, &ralph, &[]);
     assert!(command.contains("--map id=") && command.contains("--match serial_number"), "{command}");
     assert!(notes.contains("id: ignored, since its values are not IDs of this service"), "{notes}");
-    assert_eq!(counts(&import_as_suggested(&service, &ralph, &[])), [2, 0, 0, 0]);
+    assert_eq!(counts(&import_as_suggested(&service, &ralph, "")), [2, 0, 0, 0]);
     let homebox = folder.file(
         "homebox.csv",
         "HB.name,HB.asset_id,HB.location,HB.purchase_price,HB.purchase_time,HB.serial_number\nItem 1,000-001,Path / To,12.5,2024-03-09,H-1\nItem 2,000-002,Path,,,\n",
     );
-    assert_eq!(counts(&import_as_suggested(&service, &homebox, &["--create-unmatched"])), [2, 0, 0, 0]);
+    assert_eq!(counts(&import_as_suggested(&service, &homebox, "--create-unmatched")), [2, 0, 0, 0]);
     let prices: Vec<String> = service.assets().iter().map(|asset| asset["purchase_price"].to_string()).collect();
     assert_eq!(prices, ["1249.0", "12.58", "12.5", "null"]);
 }
@@ -200,7 +180,7 @@ fn an_export_of_another_service_is_imported_by_serial_number() {
         let run = other.import(&path, &options);
         assert!(run.stderr.contains("Left out, since rows are matched by serial_number: id, created_at"), "{}", run.stderr);
         let expected = if format == "csv" { [2, 0, 0, 0] } else { [0, 0, 2, 0] };
-        assert_eq!(counts(&run.json()), expected, "{}{}", run.stdout, run.stderr);
+        assert_eq!(run.counts(), expected, "{}{}", run.stdout, run.stderr);
     }
 }
 
@@ -211,7 +191,7 @@ fn a_dry_run_sums_up_the_changes_and_warns_of_lost_zeros() {
     let header = "name,serial_number,custom_fields.cost_center\n";
     let before: String = (1..=250).map(|n| row(n, if n <= 240 { "0815" } else { "4711" })).collect();
     let path = folder.file("assets.csv", header.to_owned() + &before);
-    assert_eq!(counts(&service.import(&path, &["--match", "serial_number"]).json()), [250, 0, 0, 0]);
+    assert_eq!(service.import(&path, &["--match", "serial_number"]).counts(), [250, 0, 0, 0]);
     let after: String = (1..=250).map(|n| row(n, if n <= 240 { "815" } else { "4712" })).collect();
     let path = folder.file("assets.csv", header.to_owned() + &after);
     let run = service.run(&["import", path.to_str().unwrap(), "--match", "serial_number", "--dry-run"]);
@@ -230,10 +210,10 @@ fn a_zero_byte_costs_only_its_row() {
     let (service, folder) = (Service::start(), Folder::new());
     let path = folder.file("assets.csv", b"name,notes,custom_fields.x\na,1,2\nb\0,1,2\nc,1,2\0\nd,1,2\n");
     let run = service.import(&path, &[]);
-    assert_eq!((run.code, counts(&run.json())), (3, [2, 0, 0, 2]), "{}{}", run.stdout, run.stderr);
+    assert_eq!((run.code, run.counts()), (3, [2, 0, 0, 2]), "{}{}", run.stdout, run.stderr);
     let mended = std::fs::read_to_string(folder.path("assets.csv.refused.csv")).unwrap().replace('\0', "");
     let path = folder.file("mended.csv", mended);
-    assert_eq!(counts(&service.import(&path, &[]).json()), [2, 0, 0, 0]);
+    assert_eq!(service.import(&path, &[]).counts(), [2, 0, 0, 0]);
 }
 
 #[test]
@@ -269,12 +249,12 @@ fn a_mapping_that_is_appended_counts() {
     let pasted = ["--map", "Name=name", "--map", "Location=", "--map", "First=", "--map", "Last="];
     let appended = ["--map", "Location=custom_fields.location", "--map", "First + Last=notes"];
     let run = service.import(&path, &[&pasted[..], &appended].concat());
-    assert_eq!(counts(&run.json()), [1, 0, 0, 0], "{}", run.stderr);
+    assert_eq!(run.counts(), [1, 0, 0, 0], "{}", run.stderr);
     let asset = &service.assets()[0];
     assert_eq!((&asset["custom_fields"]["location"], &asset["notes"]), (&json!("Oslo"), &json!("Ada Lovelace")));
     let lines = folder.file("assets.ndjson", "{\"Name\": \"b\", \"Location\": \"Bern\"}\n");
     let run = service.import(&lines, &["--map", "Name=name", "--map", "Location=", "--map", "Location=custom_fields.location"]);
-    assert_eq!(counts(&run.json()), [1, 0, 0, 0], "{}", run.stderr);
+    assert_eq!(run.counts(), [1, 0, 0, 0], "{}", run.stderr);
     assert_eq!(service.assets()[1]["custom_fields"]["location"], "Bern");
     for options in [&["--dry-run"][..], &["--suggest"]] {
         let twice = ["--map", "Name=name", "--map", "Location=notes", "--map", "Location=custom_fields.location"];
@@ -295,7 +275,7 @@ fn a_status_for_all_rows_is_offered_if_all_have_a_holder() {
 }
 
 #[test]
-fn a_file_that_is_read_in_a_wrong_way_is_told() {
+fn wrong_encodings_and_delimiters_are_noticed() {
     let (service, folder) = (Service::start(), Folder::new());
     let utf8 = folder.file("utf8.csv", "name,notes\nMüller,x\n");
     let cp850 = folder.file("cp850.csv", b"name,notes\nM\x81ller,x\n");
@@ -329,13 +309,13 @@ fn the_second_column_of_a_heading_is_named_by_its_number() {
     }
     let options = ["--map", "Category=notes", "--map", "Category (2)=custom_fields.category", "--map", "custom_fields.x (2)="];
     let run = service.import(&path, &options);
-    assert_eq!(counts(&run.json()), [1, 0, 0, 1], "{}", run.stderr);
+    assert_eq!(run.counts(), [1, 0, 0, 1], "{}", run.stderr);
     let asset = &service.assets()[0];
     assert_eq!((&asset["notes"], &asset["custom_fields"]), (&json!("IT"), &json!({"category": "Laptop", "x": "1"})));
     let refused = folder.path("assets.csv.refused.csv");
     let mended = std::fs::read_to_string(&refused).unwrap().replace(",soon", ",2024-03-10");
     std::fs::write(&refused, mended).unwrap();
-    assert_eq!(counts(&service.import(&refused, &options).json()), [1, 0, 0, 0]);
+    assert_eq!(service.import(&refused, &options).counts(), [1, 0, 0, 0]);
     assert_eq!(service.assets()[1]["custom_fields"]["category"], "Phone");
     let (command, _) = suggest(&service, &path, &[]);
     assert!(command.contains("--map \"Category (2)=\"") && command.contains("--map \"custom_fields.x (2)=\""), "{command}");
@@ -355,7 +335,7 @@ fn an_error_of_most_rows_comes_from_an_option() {
 }
 
 #[test]
-fn one_is_told_in_the_singular() {
+fn one_is_singular() {
     let (service, folder) = (Service::start(), Folder::new());
     let path = folder.file("assets.csv", "name,purchase_date\na,soon\n");
     let skipped = service.run(&["import", path.to_str().unwrap(), "--skip-bad", "purchase_date"]);

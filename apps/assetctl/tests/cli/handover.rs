@@ -2,21 +2,15 @@
 
 use crate::support::scripted::{Answer, Scripted};
 use crate::support::service::Service;
-use crate::support::{Run, run, stderr_until};
+use crate::support::{Run, end, interrupt, kill, run, spawn, stderr_until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use terminal::pty::Session;
 
-fn link(run: &Run) -> String {
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stdout.contains("/v1/sign#sgn_") && run.stdout.lines().count() == 1, "{}", run.stdout);
-    run.stdout.trim().to_owned()
-}
-
-/// The answers to these words with one user, Mary.
+/// Hands over to Mary.
 fn to_mary(service: &Service, words: &[&str]) -> Run {
     service.run(&[&["handover", "--to", "mary@example.org"], words].concat())
 }
@@ -27,7 +21,8 @@ fn a_repeated_command_goes_on_until_the_asset_is_handed_over() {
     let (mary, _) = (service.user("Mary", true), service.user("Ada", true));
     let (id, tag) = service.asset("preparing");
     let first = to_mary(&service, &[&tag, "--tick", "Device", "--tick", "power SUPPLY"]);
-    let (_, second) = (link(&first), link(&service.run(&["handover", &tag, "--to", "mary"])));
+    first.link();
+    let second = service.run(&["handover", &tag, "--to", "mary"]).link();
     let summary = format!(
         "Process     Employee Onboarding\nAssets      {tag} Laptop\nTo          Mary <mary@example.org>\n\
          Steps left  Signature of the recipient, Complete the handover\nLink        until "
@@ -56,7 +51,7 @@ fn a_repeated_command_goes_on_until_the_asset_is_handed_over() {
 }
 
 #[test]
-fn what_is_in_stock_is_prepared_first_if_that_is_wanted() {
+fn with_prepare_an_asset_in_stock_is_prepared_first() {
     let service = Service::start();
     service.user("Mary", true);
     let ((id, tag), (_, returned)) = (service.asset("in_stock"), service.asset("returned"));
@@ -75,9 +70,9 @@ fn what_is_in_stock_is_prepared_first_if_that_is_wanted() {
     assert_eq!(service.total("/processes/instances"), 0);
     assert!(plan.stdout.contains("Left open  System installed, Updates installed, "), "{}", plan.stdout);
     let prepared = to_mary(&service, &[&tag, "--prepare", "--tick", "all"]);
-    link(&prepared);
+    prepared.link();
     assert!(prepared.stderr.starts_with("Prepare: done\n"), "{}", prepared.stderr);
-    link(&to_mary(&service, &[&tag, "--prepare", "--tick", "all"]));
+    to_mary(&service, &[&tag, "--prepare", "--tick", "all"]).link();
     let instances = service.get(&format!("/processes/instances?asset_id={id}"));
     let state = |number: usize| (instances["data"][number]["process_name"].clone(), instances["data"][number]["status"].clone());
     assert_eq!(state(0), (json!("Employee Onboarding"), json!("in_progress")));
@@ -85,7 +80,7 @@ fn what_is_in_stock_is_prepared_first_if_that_is_wanted() {
     assert_eq!(instances["data"][1]["step_data"]["setup"].as_array().map(Vec::len), Some(4));
     let (_, other) = service.asset("in_stock");
     let prepared = to_mary(&service, &[&other, "--prepare", "--tick", "disk encrypted"]);
-    link(&prepared);
+    prepared.link();
     let left = "Prepare: done; left open: System installed, Updates installed, Asset tag attached\n";
     assert!(prepared.stderr.starts_with(left), "{}", prepared.stderr);
 }
@@ -99,8 +94,8 @@ fn several_assets_are_one_movement() {
     assert!(plan.code == 0 && plan.stdout.contains("Steps left  Handed over, Signature of "), "{}{}", plan.stdout, plan.stderr);
     assert!(plan.stdout.ends_with("It would be at this point.\n"), "{}", plan.stdout);
     assert_eq!(service.total("/movements"), 0);
-    link(&to_mary(&service, &[&tags[0], &tags[1], &tags[0]]));
-    let address = link(&to_mary(&service, &[&tags[1], &tags[0], "--tick", "all"]));
+    to_mary(&service, &[&tags[0], &tags[1], &tags[0]]).link();
+    let address = to_mary(&service, &[&tags[1], &tags[0], "--tick", "all"]).link();
     let part = to_mary(&service, &[&tags[1]]);
     let expected = format!("the handover is of {} {}: name exactly these", tags[0], tags[1]);
     assert!(part.code == 1 && part.stderr.contains(&expected), "{}", part.stderr);
@@ -112,7 +107,7 @@ fn several_assets_are_one_movement() {
     assert_eq!((&result["status"], &result["link"]), (&json!("completed"), &Value::Null), "{}", done.stderr);
     assert!(result["receipt"].as_str().unwrap().contains("/v1/movements/"), "{result}");
     assert_eq!((service.total("/movements"), result["assets"].as_array().map(Vec::len)), (1, Some(2)));
-    // Assets of the user without their own handover do not count as handed over.
+    // An asset that the user got in another way does not count as handed over.
     let id = result["assets"][0]["id"].as_str().unwrap();
     let ada = service.user("Ada", true);
     service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": ada}));
@@ -121,16 +116,17 @@ fn several_assets_are_one_movement() {
 }
 
 #[test]
-fn an_asset_that_another_person_has_names_them() {
+fn the_owner_of_an_asset_that_cannot_be_handed_over_is_named() {
     let service = Service::start();
     service.user("Mary", true);
     let ada = service.user("Ada", true);
-    let held = |status: &str, holder: Option<&str>| {
+    let assigned = |status: &str, owner: Option<&str>| {
         let (id, tag) = service.asset(status);
-        service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": holder}));
+        service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": owner}));
         tag
     };
-    let (in_use, returned, scrapped) = (held("in_use", Some(&ada)), held("returned", Some(&ada)), held("scrapped", None));
+    let (in_use, returned, scrapped) =
+        (assigned("in_use", Some(&ada)), assigned("returned", Some(&ada)), assigned("scrapped", None));
     let refused = to_mary(&service, &[&in_use, &returned, &scrapped]);
     assert_eq!(refused.code, 1);
     for (tag, advice) in [
@@ -143,7 +139,7 @@ fn an_asset_that_another_person_has_names_them() {
     }
 }
 
-/// All steps of so many are too many changes for one transaction.
+/// All steps of 20 assets are too many changes for one transaction.
 #[test]
 fn twenty_assets_are_prepared_and_handed_over_step_by_step() {
     let service = Service::start();
@@ -152,16 +148,15 @@ fn twenty_assets_are_prepared_and_handed_over_step_by_step() {
     let mut words: Vec<&str> = assets.iter().map(|(_, tag)| tag.as_str()).collect();
     words.extend(["--prepare", "--tick", "all"]);
     let run = to_mary(&service, &words);
-    link(&run);
+    run.link();
     assert!(run.stderr.contains("Steps left  Signature of the recipient, Complete the handover\n"), "{}", run.stderr);
-    let again = to_mary(&service, &words[..20]);
-    link(&again);
+    to_mary(&service, &words[..20]).link();
     let instances = service.get("/processes/instances?status=in_progress");
     assert_eq!((&instances["meta"]["total"], &instances["data"][0]["current_step"]), (&json!(20), &json!(2)));
 }
 
 #[test]
-fn nothing_starts_if_something_is_not_there() {
+fn nothing_starts_with_a_wrong_argument() {
     let service = Service::start();
     service.user("Mary", true);
     service.user("Bob", false);
@@ -189,28 +184,24 @@ fn nothing_starts_if_something_is_not_there() {
 }
 
 #[test]
-fn of_two_people_at_once_one_hands_it_over() {
+fn of_two_handovers_at_once_one_succeeds() {
     let service = Service::start();
     service.user("Mary", true);
     service.user("Ada", true);
-    let at_once = |users: [&str; 2], tag: &str| {
-        let start = |user: &&str| {
-            let mut command = service.command(&["handover", tag, "--to", user]);
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-        };
-        let children: Vec<_> = users.iter().map(start).collect();
-        children.into_iter().map(|child| Run::of(child.wait_with_output().unwrap())).collect::<Vec<_>>()
-    };
+    let at_once =
+        |users: [&str; 2], tag: &str| users.map(|user| spawn(service.command(&["handover", tag, "--to", user]))).map(end);
     let (_, tag) = service.asset("preparing");
     let runs = at_once(["mary@example.org", "ada@example.org"], &tag);
     let lost: Vec<&Run> = runs.iter().filter(|run| run.code == 1).collect();
     assert!(lost.len() == 1 && lost[0].stderr.contains("Employee Onboarding for "), "{}{}", runs[0].stderr, runs[1].stderr);
     let (_, tag) = service.asset("preparing");
-    at_once(["mary@example.org", "mary@example.org"], &tag).iter().for_each(|run| drop(link(run)));
+    for run in at_once(["mary@example.org", "mary@example.org"], &tag) {
+        run.link();
+    }
     assert_eq!(service.total("/processes/instances"), 2);
 }
 
-/// The text of a code of half blocks, whose light modules are drawn.
+/// The text of a QR code drawn in half blocks, which are its light modules.
 fn decode(lines: &[&str]) -> String {
     const SCALE: usize = 4;
     let rows: Vec<Vec<char>> = lines.iter().map(|line| line.chars().collect()).collect();
@@ -229,7 +220,7 @@ fn decode(lines: &[&str]) -> String {
 }
 
 #[test]
-fn a_terminal_shows_the_link_as_a_code() {
+fn a_terminal_shows_the_link_as_a_qr_code() {
     let service = Service::start();
     service.user("Mary", true);
     let (_, tag) = service.asset("preparing");
@@ -274,10 +265,9 @@ fn only_a_request_that_takes_effect_once_is_repeated() {
             Answer::data(&json!([{"id": "p1", "code": null, "can_start": true}]))
         }
     });
-    let run = crate::support::run(&service.url, &["handover", "AST-1", "--to", user, "--process", "own"]);
+    let run = run(&service.url, &["handover", "AST-1", "--to", user, "--process", "own"]);
     assert!(run.code == 1 && run.stderr.contains("503 UNAVAILABLE: Try again."), "{}", run.stderr);
-    let posts = service.requests().into_iter().filter(|request| request.route.starts_with("POST"));
-    let (starts, links): (Vec<_>, Vec<_>) = posts.partition(|post| post.route.ends_with("/start"));
+    let (starts, links): (Vec<_>, Vec<_>) = service.posts().into_iter().partition(|post| post.route.ends_with("/start"));
     assert!(starts.len() == 2 && starts[0].idempotency_key.is_some(), "{starts:?}");
     assert_eq!(starts[0].idempotency_key, starts[1].idempotency_key);
     assert!(links.len() == 2 && links.iter().all(|link| link.idempotency_key.is_none()), "{links:?}");
@@ -290,8 +280,7 @@ struct Waiting {
 }
 
 fn wait(service: &Service, tag: &str, options: &[&str]) -> Waiting {
-    let mut command = service.command(&[&["handover", tag, "--to", "mary@example.org", "--wait"], options].concat());
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = spawn(service.command(&[&["handover", tag, "--to", "mary@example.org", "--wait"], options].concat()));
     let (mut stdout, mut link) = (BufReader::new(child.stdout.take().unwrap()), String::new());
     stdout.read_line(&mut link).unwrap();
     Waiting { child, stdout, link: link.trim().to_owned() }
@@ -302,7 +291,7 @@ impl Waiting {
     fn end(mut self) -> Run {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();
-        Run { stdout: rest, ..Run::of(self.child.wait_with_output().unwrap()) }
+        Run { stdout: rest, ..end(self.child) }
     }
 }
 
@@ -311,9 +300,8 @@ fn a_wait_ends_with_the_signature_even_if_the_service_was_away() {
     let service = Service::start();
     let mary = service.user("Mary", true);
     let (id, tag) = service.asset("preparing");
-    let mut killed = wait(&service, &tag, &[]);
-    killed.child.kill().unwrap();
-    killed.child.wait().unwrap();
+    let killed = wait(&service, &tag, &[]);
+    kill(killed.child);
     let mut waiting = wait(&service, &tag, &[]);
     service.stop();
     stderr_until(&mut waiting.child, "waiting for it. The link stays valid.");
@@ -334,7 +322,7 @@ fn a_wait_ends_with_the_time_or_the_link() {
     service.user("Mary", true);
     let (_, tag) = service.asset("preparing");
     let interrupted = wait(&service, &tag, &[]);
-    assert!(Command::new("kill").args(["-INT", &interrupted.child.id().to_string()]).status().unwrap().success());
+    interrupt(&interrupted.child);
     let interrupted = interrupted.end();
     assert_eq!(interrupted.code, 130, "{}", interrupted.stderr);
     assert!(interrupted.stderr.ends_with("Interrupted. To go on, repeat the command; a link stays valid.\n"));
@@ -347,10 +335,4 @@ fn a_wait_ends_with_the_time_or_the_link() {
     let (late, revoked) = (late.end(), revoked.end());
     assert!(late.code == 1 && late.stderr.contains("not signed within 1 s; the link stays valid"), "{}", late.stderr);
     assert!(revoked.code == 1 && revoked.stderr.contains("not signed: the link is revoked"), "{}", revoked.stderr);
-}
-
-#[test]
-fn a_service_that_is_not_there_is_said() {
-    let away = run("http://127.0.0.1:1/v1", &["handover", "AST-1", "--to", "mary@example.org"]);
-    assert!(away.code == 1 && away.stderr.contains("can't reach http://127.0.0.1:1/v1"), "{}", away.stderr);
 }

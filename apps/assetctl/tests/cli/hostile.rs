@@ -1,11 +1,11 @@
-//! Texts of others that a terminal would obey reach programs as they are, and no terminal. Answers that ask for too much, to wait
-//! for longer than anybody would or to read without an end, are given up.
+//! Texts that a terminal would obey reach programs unchanged, and never a terminal. A command gives up on answers without an end,
+//! and on a service that asks to wait for hours.
 
 use crate::mcp::odd_answers;
 use crate::support::inventory_files::plain_laptops;
 use crate::support::scripted::{Answer, Endless, Request, Scripted};
 use crate::support::server::{Misbehaviour, Options, Server};
-use crate::support::{Folder, Run, command, import};
+use crate::support::{Folder, Run, command, end, import, spawn};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ fn answer(request: &Request, _: usize) -> Answer {
             Answer::data(&json!({"key": {"name": HOSTILE, "scopes": [HOSTILE]}, "tenant": {"name": HOSTILE}, "user": null}))
         }
         "GET /stats" => Answer::data(&json!({"assets": {"total": 1, "by_status": {HOSTILE: 1}}})),
-        "GET /events" => Answer::new("application/json", events(request.parameter("after")).to_string()),
+        "GET /events" => Answer::json(&events(request.parameter("after"))),
         "GET /users" => Answer::data(&json!([person()])),
         route if route.starts_with("GET /users/") => Answer::data(&person()),
         "GET /processes" => Answer::data(&json!([process()])),
@@ -83,6 +83,10 @@ fn events(after: &str) -> Value {
     });
     let data = if after == "now" { json!([]) } else { json!([event]) };
     json!({"data": data, "meta": {"after": "e1", "has_more": false}})
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
 }
 
 /// Commands that get hostile texts, from everywhere.
@@ -141,7 +145,7 @@ impl Commands {
             &["me", &format!("--{HOSTILE}")],
             &["me", HOSTILE],
         ]
-        .map(|words| words.iter().map(ToString::to_string).collect())
+        .map(owned)
         .to_vec()
     }
 
@@ -157,7 +161,7 @@ impl Commands {
             &["webhooks", "listen", "--count", "1", "--json"],
             &["export", "--json", "--status", "refused", "-o", &self.path("none.csv")],
         ]
-        .map(|words| words.iter().map(ToString::to_string).collect())
+        .map(owned)
         .to_vec()
     }
 
@@ -203,20 +207,9 @@ fn a_terminal_gets_no_hostile_text() {
     let commands = Commands::new();
     for words in commands.for_people().into_iter().chain(commands.for_programs()) {
         let shown = commands.show(&words);
-        // Progress and colours are the program's own.
-        for hostile in [
-            "\u{1b}]",
-            "\u{1b}[2J",
-            "\u{1b}[8m",
-            "\u{7}",
-            "\u{9b}",
-            "\u{7f}",
-            "\u{202e}",
-            "\u{2067}",
-            "\u{200e}",
-            "\u{200f}",
-            "\u{61c}",
-        ] {
+        // The program itself writes progress and colours.
+        let obeyed = "\u{1b}] \u{1b}[2J \u{1b}[8m \u{7} \u{9b} \u{7f} \u{202e} \u{2067} \u{200e} \u{200f} \u{61c}";
+        for hostile in obeyed.split(' ') {
             assert!(!shown.contains(hostile), "{words:?} shows {hostile:?}: {shown:?}");
         }
     }
@@ -225,47 +218,42 @@ fn a_terminal_gets_no_hostile_text() {
 #[test]
 fn programs_get_every_byte() {
     let commands = Commands::new();
-    for (words, expected) in commands.for_programs().iter().zip([
-        table(),
-        serde_json::to_string(HOSTILE).unwrap(),
-        format!("{HOSTILE}\n"),
-        serde_json::to_string(HOSTILE).unwrap(),
-        serde_json::to_string(HOSTILE).unwrap(),
-        format!("--map \"Serial{OBEYED}No=serial_number\""),
-        serde_json::to_string(HOSTILE).unwrap(),
-        serde_json::to_string(HOSTILE).unwrap().trim_matches('"').to_owned(),
-    ]) {
+    let (json, label) = (serde_json::to_string(HOSTILE).unwrap(), format!("{HOSTILE}\n"));
+    let (table, option) = (table(), format!("--map \"Serial{OBEYED}No=serial_number\""));
+    let expected: [&str; 8] = [&table, &json, &label, &json, &json, &option, &json, json.trim_matches('"')];
+    for (words, expected) in commands.for_programs().iter().zip(expected) {
         let run = commands.run(words);
-        assert!(run.stdout.contains(&expected) && is_clean(&run.stderr), "{words:?}: {:?} {:?}", run.stdout, run.stderr);
+        assert!(run.stdout.contains(expected) && is_clean(&run.stderr), "{words:?}: {:?} {:?}", run.stdout, run.stderr);
     }
-    assert_eq!(commands.run(&["export".to_owned()]).stdout, table());
+    assert_eq!(commands.run(&owned(&["export"])).stdout, table);
 }
 
 #[test]
 fn a_terminal_still_gets_colours_and_line_breaks() {
     let commands = Commands::new();
-    let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let shown = commands.show(&words(&["labels", "B-1"]));
+    let show = |words: &[&str]| commands.show(&owned(words));
+    let shown = show(&["labels", "B-1"]);
     assert!(shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m no asset has the tag or the serial number B-1"), "{shown:?}");
-    let shown = commands.show(&words(&["me", "--jsn"]));
+    let shown = show(&["me", "--jsn"]);
     assert!(shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m unexpected argument") && shown.contains("\n\n"), "{shown:?}");
-    let help = commands.show(&words(&["--help"]));
+    let help = show(&["--help"]);
     assert!(help.contains("\u{1b}[1m\u{1b}[4mExamples:\u{1b}[0m\n"), "{help:?}");
-    let table = commands.show(&words(&["export"]));
+    let table = show(&["export"]);
     assert!(table.contains("id,name\n1,\"A\u{fffd}]0;owned"), "{table:?}");
 }
 
 /// Runs a command that must end by itself.
 fn run(url: &str, arguments: &[&str]) -> Run {
     let mut command = command(url, arguments);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    command.stdin(Stdio::null());
+    let mut child = spawn(command);
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Has no effect on one that has ended.
+    // Has no effect if it has ended.
     child.kill().unwrap();
-    Run::of(child.wait_with_output().unwrap())
+    end(child)
 }
 
 /// One for each way to wait.
@@ -319,7 +307,7 @@ fn an_import_that_is_given_up_says_how_it_goes_on() {
 #[test]
 fn listening_goes_on_however_long_the_service_asks_to_wait() {
     let answer = |request: &Request, _: usize| match request.parameter("after") {
-        "now" => Answer::new("application/json", json!({"data": [], "meta": {"after": "e0", "has_more": true}}).to_string()),
+        "now" => Answer::json(&json!({"data": [], "meta": {"after": "e0", "has_more": true}})),
         _ => Answer::busy("18446744073709551615"),
     };
     let service = Scripted::start(answer);
@@ -335,7 +323,7 @@ fn no_command_panics_whatever_the_service_answers() {
     for (odd, is_whole) in odd_answers().into_iter().flat_map(|odd| [(odd.clone(), false), (odd, true)]) {
         let shown = odd.clone();
         let service = Scripted::start(move |_, _| match is_whole {
-            true => Answer::new("application/json", odd.to_string()),
+            true => Answer::json(&odd),
             false => Answer::data(&odd),
         });
         for arguments in [

@@ -1,7 +1,6 @@
 //! Reads the inventory: `assetctl list`, `stats`, `export` and `me`.
 
 use crate::support::scripted::{Answer, Scripted};
-use crate::support::server::{Misbehaviour, Options, Server};
 use crate::support::service::Service;
 use crate::support::{Folder, run};
 use serde_json::{Value, json};
@@ -13,12 +12,12 @@ fn listing(total: u64, may_read_users: bool) -> Scripted {
         if !may_read_users && request.parameter("expand") == "assigned_to" {
             return Answer::problem(403, "FORBIDDEN", "The key needs the scope users:read.");
         }
-        let number = |name: &str| request.parameter(name).parse::<u64>().unwrap();
-        let (page, limit) = (number("page"), number("limit"));
+        let (page, limit): (u64, u64) =
+            (request.parameter("page").parse().unwrap_or(1), request.parameter("limit").parse().unwrap());
         let rows: Value = ((page - 1) * limit..total.min(page * limit))
             .map(|n| json!({"asset_tag": format!("A-{n}"), "name": "Laptop", "status": "in_use", "assigned_to": null}))
             .collect();
-        Answer::new("application/json", json!({"data": rows, "meta": {"total": total, "page": page, "limit": limit}}).to_string())
+        Answer::json(&json!({"data": rows, "meta": {"total": total, "page": page, "limit": limit}}))
     })
 }
 
@@ -77,7 +76,7 @@ fn a_missing_key_and_a_missing_address_are_told_together() {
 }
 
 #[test]
-fn filters_and_groups_are_those_of_the_real_service() {
+fn filters_and_groups_of_the_real_service() {
     let service = Service::start();
     let ada = service.user("Ada", true);
     for (name, code) in [("Laptop", "LAP"), ("Monitor", "MON")] {
@@ -126,7 +125,7 @@ fn filters_and_groups_are_those_of_the_real_service() {
     }
     assert_eq!(service.run(&["list", "--type", "MON"]).stderr, "0 assets\n");
     for (arguments, told) in [
-        (&["list", "--type", "Lap-top"][..], "\n  --type: must be 2 to 8 of A-Z and 0-9\nThere are LAP, MON.\n"),
+        (&["list", "--type", "Lap-top"][..], "\n  --type: must be 2 to 8 characters from A-Z and 0-9\nThere are LAP, MON.\n"),
         (&["list", "--filter", "foo=1"], "\n  --filter foo: unknown parameter"),
         (&["list", "--columns", "kind"], "--columns: unknown kind; known: asset_kind, "),
         (&["list", "--limit", "0"], "must be a number from 1 on"),
@@ -160,33 +159,44 @@ fn filters_and_groups_are_those_of_the_real_service() {
     assert_eq!(stats["assets"]["total"], 2);
 }
 
-fn exporting(pages: [&str; 3]) -> Server {
-    let mischief = Box::new(|request: usize| (request == 1).then_some(Misbehaviour::Status(503, Some(0))));
-    Server::with(Options { pages: pages.map(str::to_owned).to_vec(), mischief, ..Options::default() })
+/// An export in parts, in the midst of which the service is busy once.
+fn exporting(parts: &'static [&'static str]) -> Scripted {
+    Scripted::start(move |request, number| match number {
+        1 => Answer::busy("0"),
+        _ => {
+            let part: usize = request.parameter("after").parse().unwrap_or_default();
+            let format = request.parameter("format");
+            let answer = Answer::new(if format == "csv" { "text/csv" } else { "application/x-ndjson" }, parts[part].to_owned());
+            let next = part + 1;
+            if next == parts.len() {
+                return answer;
+            }
+            answer.with("link", format!("</v1/assets/export?format={format}&after={next}>; rel=\"next\""))
+        }
+    })
 }
 
 #[test]
 fn parts_become_one_table() {
-    let pages = [
+    let service = exporting(&[
         "id,name,custom_fields.RAM\r\n1,'=A,\"\"\"16\"\"\"\r\n",
         "id,name\r\n",
         "id,name,custom_fields.Farbe,custom_fields.RAM\r\n2,\"B\n\",grün,16\r\n",
-    ];
-    let (server, folder) = (exporting(pages), Folder::new());
+    ]);
+    let folder = Folder::new();
     let path = folder.path("assets.csv");
-    let run = run(&server.url, &["export", "-o", path.to_str().unwrap(), "--filter", "status=in_use", "--json"]);
+    let run = run(&service.url, &["export", "-o", path.to_str().unwrap(), "--filter", "status=in_use", "--json"]);
     assert_eq!((run.code, &run.json()["rows"]), (0, &json!(2)), "{}", run.stderr);
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text, "id,name,custom_fields.Farbe,custom_fields.RAM\r\n1,'=A,,\"\"\"16\"\"\"\r\n2,\"B\n\",grün,16\r\n");
-    assert_eq!(server.seen().queries[0]["status"], "in_use");
+    assert_eq!(service.requests()[0].parameter("status"), "in_use");
     assert_eq!(folder.names(), ["assets.csv"]);
 }
 
 #[test]
 fn cells_are_separated_as_it_is_asked_for() {
-    let part = "id,name,notes\r\n1,\"A, B\",c;d\r\n";
-    let server = Server::with(Options { pages: vec![part.to_owned()], ..Options::default() });
-    let export = |options: &[&str]| run(&server.url, &[&["export"], options].concat());
+    let service = Scripted::start(|_, _| Answer::new("text/csv", "id,name,notes\r\n1,\"A, B\",c;d\r\n".into()));
+    let export = |options: &[&str]| run(&service.url, &[&["export"], options].concat());
     assert_eq!(export(&["--delimiter", ";"]).stdout, "id;name;notes\r\n1;A, B;\"c;d\"\r\n");
     assert_eq!(export(&["--delimiter", "tab"]).stdout, "id\tname\tnotes\r\n1\tA, B\tc;d\r\n");
     let refused = export(&["--delimiter", "semicolon", "--format", "ndjson"]);
@@ -195,39 +205,39 @@ fn cells_are_separated_as_it_is_asked_for() {
 
 #[test]
 fn standard_output_has_the_export_and_nothing_else() {
-    let server = exporting(["{\"id\":\"1\"}\n", "", "{\"id\":\"2\"}\n"]);
-    let run = run(&server.url, &["export", "--format", "ndjson"]);
-    assert_eq!((run.code, run.stdout.as_str()), (0, "{\"id\":\"1\"}\n{\"id\":\"2\"}\n"), "{}", run.stderr);
-    assert_eq!(crate::support::run(&server.url, &["export", "--json"]).code, 2);
+    let service = exporting(&["{\"id\":\"1\"}\n", "", "{\"id\":\"2\"}\n"]);
+    let exported = run(&service.url, &["export", "--format", "ndjson"]);
+    assert_eq!((exported.code, exported.stdout.as_str()), (0, "{\"id\":\"1\"}\n{\"id\":\"2\"}\n"), "{}", exported.stderr);
+    assert_eq!(run(&service.url, &["export", "--json"]).code, 2);
 }
 
 #[test]
 fn records_that_the_service_cannot_read_are_named() {
-    let server = Server::with(Options {
-        pages: vec!["id,name\r\n1,A\r\n".into()],
-        unreadable: Some("0197-x".into()),
-        ..Options::default()
-    });
-    let run = run(&server.url, &["export"]);
+    let service = Scripted::start(|_, _| Answer::new("text/csv", "id,name\r\n1,A\r\n".into()).with("x-unreadable", "0197-x"));
+    let run = run(&service.url, &["export"]);
     assert_eq!((run.code, run.stdout.as_str()), (3, "id,name\r\n1,A\r\n"));
     assert!(run.stderr.contains("can't read; tell its operator: 0197-x"), "{}", run.stderr);
 }
 
 #[test]
 fn an_incomplete_export_leaves_no_file() {
-    let mischief = Box::new(|request: usize| (request >= 1).then_some(Misbehaviour::Status(403, None)));
-    let server = Server::with(Options { pages: vec!["{}\n".into(), "{}\n".into()], mischief, ..Options::default() });
+    let service = Scripted::start(|_, number| match number {
+        0 => Answer::new("text/csv", "id\r\n1\r\n".into()).with("link", "</v1/assets/export?after=1>; rel=\"next\""),
+        _ => Answer::problem(403, "FORBIDDEN", "Not any more."),
+    });
     let folder = Folder::new();
     let path = folder.path("assets.csv");
-    assert_eq!(run(&server.url, &["export", "-o", path.to_str().unwrap()]).code, 1);
+    assert_eq!(run(&service.url, &["export", "-o", path.to_str().unwrap()]).code, 1);
     assert!(folder.names().is_empty());
 }
 
 #[test]
-fn completions_and_versions_need_no_service() {
+fn completions_need_no_service_and_know_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let run = run("", &["completions", shell]);
         assert_eq!((run.code, run.stdout.contains("assetctl")), (0, true), "{shell}");
+        let words = ["me", "stats", "labels", "offboard", "--keep-active", "a4-65"];
+        assert!(shell != "bash" || words.iter().all(|word| run.stdout.contains(word)), "{}", run.stdout);
     }
 }
 
@@ -291,12 +301,6 @@ fn refusals_and_other_servers_are_explained() {
     assert!(refused.stderr.contains("403 FORBIDDEN: The key needs assets:read."), "{}", refused.stderr);
     let other = run(&service.url, &["me"]);
     assert!(other.code == 1 && other.stderr.contains("instead of application/json; check --base-url"), "{}", other.stderr);
-}
-
-#[test]
-fn completions_know_the_commands() {
-    let bash = run("", &["completions", "bash"]).stdout;
-    assert!(["me", "stats", "labels", "offboard", "--keep-active", "a4-65"].iter().all(|word| bash.contains(word)));
 }
 
 #[test]

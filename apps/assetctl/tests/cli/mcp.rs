@@ -20,17 +20,21 @@ fn asset(status: &str) -> Value {
     json!({"id": ID, "asset_tag": "AST-1", "name": "Laptop", "status": status, "assigned_to": null, "updated_at": "then"})
 }
 
+fn me(scopes: &[&str]) -> Answer {
+    Answer::data(&json!({"key": {"scopes": scopes}, "tenant": {"time_zone": "Europe/Berlin"}}))
+}
+
 /// A service on which the asset becomes `returned`.
 fn answer(request: &Request, real: Answer) -> Answer {
     let is_dry_run = request.parameter("dry_run") == "true";
     match request.route.as_str() {
-        "GET /me" => Answer::data(&json!({"key": {"scopes": ["assets:read", "assets:write"]}, "tenant": {"time_zone": "UTC"}})),
+        "GET /me" => me(&["assets:read", "assets:write"]),
         "GET /assets/by-tag/AST-1" => Answer::data(&asset("in_use")),
         "POST /assets/batch" if is_dry_run => done(),
         "POST /assets/batch" => real,
         route => {
             assert_eq!(route, format!("GET /assets/{ID}"));
-            Answer::data(&asset("in_use")).with_etag("\"3-a1b2\"")
+            Answer::data(&asset("in_use")).with("etag", "\"3-a1b2\"")
         }
     }
 }
@@ -47,12 +51,11 @@ fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
     let (failed, line, plan) = session.call("plan_change", &json!({"assets": ["AST-1"], "set": {"status": "returned"}}));
     assert!(!failed && line.contains("\"AST-1\" \"Laptop\": status: \"in_use\" → \"returned\"."), "{line}");
     assert_eq!(plan["changes"], json!([{"field": "status", "from": "in_use", "to": "returned", "asset": "AST-1"}]));
-    let token = json!({"token": plan["token"]});
-    let (failed, line, _) = session.call("apply", &token);
+    let (failed, line, _) = session.apply(&plan);
     assert!(failed && line.contains("Apply the same token again: it takes effect only once."), "{line}");
-    let (failed, line, result) = session.call("apply", &token);
+    let (failed, line, result) = session.apply(&plan);
     assert!(!failed && line.starts_with("Done: ") && result["applied"] == true, "{line}");
-    assert!(session.call("apply", &token).1.contains("no plan of this session has this token"));
+    assert!(session.apply(&plan).1.contains("no plan of this session has this token"));
     let posts = service.posts();
     let operation = json!({"op": "update", "id": ID, "if_match": "\"3-a1b2\"", "body": {"status": "returned"}});
     let body = json!({"operations": [operation]});
@@ -65,11 +68,11 @@ fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
 }
 
 #[test]
-fn a_request_that_others_were_faster_than_is_refused() {
+fn a_plan_for_an_older_version_is_refused() {
     let service = Scripted::start(|request, _| answer(request, Answer::problem(412, "PRECONDITION_FAILED", "Another version.")));
     let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
     let (_, _, plan) = session.call("plan_change", &json!({"assets": ["AST-1"], "set": {"status": "returned"}}));
-    let (failed, line, refused) = session.call("apply", &json!({"token": plan["token"]}));
+    let (failed, line, refused) = session.apply(&plan);
     assert!(failed && refused["applied"] == false, "{line}");
 }
 
@@ -103,7 +106,7 @@ fn a_handover_starts_and_its_link_stays_a_secret() {
     assert!(line.contains(&effect), "{line}");
     let starts = |process: &str| json!({"asset": tag, "field": "process", "from": null, "to": process});
     assert_eq!(plan["changes"], json!([starts("Prepare"), starts("Employee Onboarding")]));
-    let (failed, line, done) = session.call("apply", &json!({"token": plan["token"]}));
+    let (failed, line, done) = session.apply(&plan);
     assert!(!failed && line.contains(&format!("run: assetctl handover {tag} --to mary@example.org")), "{line}");
     assert!(!done.to_string().contains("sgn_") && service.total("/processes/instances") == 2, "{done}");
     let (_, line, again) = session.call("plan_handover", &order);
@@ -120,13 +123,13 @@ fn a_begun_handover_goes_on() {
     let order = json!({"assets": [tag], "person": "mary"});
     let ticked = json!({"assets": [tag], "person": "mary", "tick": ["all"]});
     let (_, _, plan) = session.call("plan_handover", &order);
-    assert!(!session.call("apply", &json!({"token": plan["token"]})).0);
+    assert!(!session.apply(&plan).0);
     assert!(session.call("plan_handover", &order).1.starts_with("Nothing to do"));
     let (_, line, plan) = session.call("plan_handover", &ticked);
     let left = "Signature of the recipient, Complete the handover";
     let change = json!({"asset": tag, "field": "steps_left", "from": format!("Handed over, {left}"), "to": left});
     assert_eq!(plan["changes"], json!([change]), "{line}");
-    let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
+    let (failed, line, _) = session.apply(&plan);
     assert!(!failed, "{line}");
     assert!(session.call("plan_handover", &ticked).1.starts_with("Nothing to do"));
     // Once it is signed, it completes.
@@ -134,7 +137,7 @@ fn a_begun_handover_goes_on() {
     service.sign_through("signature", run.stdout.trim(), json!({}));
     let (_, line, plan) = session.call("plan_handover", &order);
     assert!(line.contains("no step is left."), "{line}");
-    let (_, line, done) = session.call("apply", &json!({"token": plan["token"]}));
+    let (_, line, done) = session.apply(&plan);
     assert_eq!(done["result"]["status"], "completed", "{line}");
     assert!(session.call("plan_handover", &order).1.starts_with("Nothing to do"));
     assert_eq!(session.end(), 0);
@@ -159,10 +162,7 @@ fn handing_over() -> Scripted {
         Answer::data(&members.collect::<serde_json::Map<_, _>>().into())
     };
     Scripted::start(move |request, _| match request.route.as_str() {
-        "GET /me" => {
-            let scopes = ["assets:read", "processes:read", "processes:write", "users:read"];
-            Answer::data(&json!({"key": {"scopes": scopes}, "tenant": {"time_zone": "UTC"}}))
-        }
+        "GET /me" => me(&["assets:read", "processes:read", "processes:write", "users:read"]),
         "GET /processes" if request.parameter("slug") == "prepare" => {
             Answer::data(&json!([{"id": "p1", "name": "p1", "slug": "prepare", "steps": steps("complete")}]))
         }
@@ -190,7 +190,7 @@ fn handing_over() -> Scripted {
 }
 
 #[test]
-fn a_repeated_handover_repeats_only_what_was_not_answered() {
+fn a_repeated_handover_sends_only_unanswered_requests_again() {
     let service = handing_over();
     let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
     let order = json!({"assets": ["AST-1"], "person": USER, "process": "own", "prepare": true});
@@ -198,11 +198,11 @@ fn a_repeated_handover_repeats_only_what_was_not_answered() {
     assert!(!failed, "{line}");
     // The look before anything is sent, and then the second of two requests.
     for sent in [0, 2] {
-        let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
+        let (failed, line, _) = session.apply(&plan);
         assert!(failed && line.contains("Apply the same token again: it takes effect only once."), "{line}");
         assert_eq!(keys(&service).len(), sent);
     }
-    let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
+    let (failed, line, _) = session.apply(&plan);
     assert!(!failed && line.starts_with("Done: \"p2\" is in_progress on \"AST-1\"."), "{line}");
     let keys = keys(&service);
     assert!(keys.len() == 3 && keys[0] != keys[1] && keys[1] == keys[2], "{keys:?}");
@@ -213,10 +213,7 @@ fn a_repeated_handover_repeats_only_what_was_not_answered() {
 fn an_offboarding_in_parts_goes_on_with_the_same_token() {
     let number = AtomicU32::new(0);
     let service = Scripted::start(move |request, _| match request.route.as_str() {
-        "GET /me" => {
-            let scopes = ["assets:read", "processes:read", "processes:write", "users:read", "users:write"];
-            Answer::data(&json!({"key": {"scopes": scopes}, "tenant": {"time_zone": "UTC"}}))
-        }
+        "GET /me" => me(&["assets:read", "processes:read", "processes:write", "users:read", "users:write"]),
         route if route.starts_with("GET /users/") => {
             Answer::data(&json!({"id": USER, "display_name": "Ada", "email": "ada@example.com", "is_active": true}))
         }
@@ -230,9 +227,9 @@ fn an_offboarding_in_parts_goes_on_with_the_same_token() {
     let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
     let (_, line, plan) = session.call("plan_offboarding", &json!({"person": USER}));
     assert!(line.contains("\"Device Return\" would start on 3 assets"), "{line}");
-    let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
+    let (failed, line, _) = session.apply(&plan);
     assert!(failed && line.contains("A part has started") && line.contains("Apply the same token again"), "{line}");
-    let (failed, line, _) = session.call("apply", &json!({"token": plan["token"]}));
+    let (failed, line, _) = session.apply(&plan);
     assert!(!failed && line.contains("\"Device Return\" started on 5 assets"), "{line}");
     let keys = keys(&service);
     assert!(keys.len() == 4 && keys[0] != keys[1] && keys[..2] == keys[2..], "{keys:?}");
@@ -257,7 +254,7 @@ fn a_custom_field_is_changed_and_the_others_stay() {
     let change = |field: &str, from: Value, to: &str| json!({"field": field, "from": from, "to": to, "asset": tags[0]});
     assert_eq!(plan["changes"][2], change("custom_fields.os", Value::Null, "Linux"));
     assert_eq!((plan["changes"][1]["from"].clone(), plan["changes"][1]["to"].clone()), (json!(16), json!(32)));
-    assert!(!session.call("apply", &json!({"token": plan["token"]})).0);
+    assert!(!session.apply(&plan).0);
     let shown = service.get(&format!("/assets/by-tag/{}", tags[0]));
     assert_eq!(shown["data"]["custom_fields"], json!({"ram_gb": 32, "color": "grey", "os": "Linux"}));
     // More than a batch takes.
@@ -266,7 +263,7 @@ fn a_custom_field_is_changed_and_the_others_stay() {
     assert!(line.contains("45 assets: ") && line.contains("Applied 20 by 20, each all or none."), "{line}");
     let color = json!({"field": "custom_fields.color", "from": "grey", "to": "red", "assets": tags});
     assert_eq!(plan["changes"], json!([color]));
-    let (failed, line, done) = session.call("apply", &json!({"token": plan["token"]}));
+    let (failed, line, done) = session.apply(&plan);
     assert!(!failed && done["result"].as_array().is_some_and(|rows| !rows.is_empty()), "{line}");
     let red = service.assets().iter().filter(|asset| asset["custom_fields"]["color"] == "red").count();
     assert_eq!(red, 45);
@@ -276,7 +273,7 @@ fn a_custom_field_is_changed_and_the_others_stay() {
 }
 
 #[test]
-fn tags_of_others_stay_in_quotation_marks() {
+fn a_quotation_mark_in_a_tag_does_not_end_a_quotation() {
     let service = Service::start();
     let tag = "X\".apply-all:\"";
     service.send("POST", "/assets", &json!({"name": "Laptop", "asset_tag": tag, "status": "preparing"}));
@@ -294,7 +291,7 @@ fn tags_of_others_stay_in_quotation_marks() {
         let (failed, line, plan) = session.call(tool, &arguments);
         assert!(!failed && line.contains("\"X'.apply-all:'\"") && !line.contains("X\"."), "{tool}: {line}");
         if tool == "plan_handover" {
-            let (_, line, done) = session.call("apply", &json!({"token": plan["token"]}));
+            let (_, line, done) = session.apply(&plan);
             assert!(line.contains("run: the command for_the_link_run") && !line.contains("X\"."), "{line}");
             assert_eq!(
                 done["result"]["for_the_link_run"],
@@ -306,7 +303,7 @@ fn tags_of_others_stay_in_quotation_marks() {
 }
 
 #[test]
-fn what_is_no_message_is_answered_and_the_session_goes_on() {
+fn invalid_messages_are_answered_and_the_session_goes_on() {
     let service = Scripted::start(|request, _| answer(request, done()));
     let mut session = McpSession::start(command(&service.url, &["mcp"]));
     for (line, code, id) in [
@@ -322,7 +319,7 @@ fn what_is_no_message_is_answered_and_the_session_goes_on() {
 }
 
 #[test]
-fn questions_are_filters_and_begin_with_what_people_did() {
+fn questions_become_filters_and_changes_leave_out_the_setup() {
     let event = |kind: &str, key: Value, name: &str| {
         let actor = json!({"key_id": key, "key_name": name, "user_id": null, "user_name": null});
         json!({"id": ID, "at": "2026-03-05T10:00:00.000Z", "type": kind, "entity_name": "Laptop", "entity_tag": null, "actor": actor,
@@ -335,15 +332,11 @@ fn questions_are_filters_and_begin_with_what_people_did() {
         event("asset.updated", json!(ID), "Ada's key"),
     ]);
     let service = Scripted::start(move |request, _| match request.route.as_str() {
-        "GET /me" => {
-            let key = json!({"scopes": ["assets:read", "events:read"]});
-            Answer::data(&json!({"key": key, "tenant": {"time_zone": "Europe/Berlin"}}))
-        }
-        "GET /assets" => Answer::new("application/json", json!({"data": [], "meta": {"total": 0}}).to_string()),
+        "GET /me" => me(&["assets:read", "events:read"]),
+        "GET /assets" => Answer::json(&json!({"data": [], "meta": {"total": 0}})),
         route => {
             assert_eq!(route, "GET /events");
-            let body = json!({"data": events, "meta": {"limit": 50, "after": ID, "has_more": false}});
-            Answer::new("application/json", body.to_string())
+            Answer::json(&json!({"data": events, "meta": {"limit": 50, "after": ID, "has_more": false}}))
         }
     });
     let mut session = McpSession::start(command(&service.url, &["mcp"]));
@@ -357,7 +350,7 @@ fn questions_are_filters_and_begin_with_what_people_did() {
     let names = ["location", "assigned_to", "manufacturer", "purchase_date_before", "purchase_price_min", "sort"];
     assert_eq!(asked(&service, &names), ["Berlin", "none", "Dell", "2022-01-01", "5", "-location"]);
     let (failed, line, _) = session.call("find_assets", &json!({"filters": {"limit": 1}}));
-    assert!(failed && line.contains("limit is no filter"), "{line}");
+    assert!(failed && line.contains("limit is not a filter"), "{line}");
     let question = json!({"since": "2026-03-01", "until": "2026-03-07", "types": "asset.*", "by": ID});
     let (_, line, data) = session.call("changes_since", &question);
     assert_eq!(asked(&service, &["since", "until"]), ["2026-02-28T23:00:00.000Z", "2026-03-07T23:00:00.000Z"]);
@@ -379,21 +372,12 @@ pub fn odd_answers() -> Vec<Value> {
 
 #[test]
 fn every_call_is_answered_whatever_the_service_answers() {
-    let scopes = [
-        "assets:read",
-        "assets:write",
-        "processes:read",
-        "processes:write",
-        "users:read",
-        "users:write",
-        "events:read",
-        "settings:read",
-    ];
+    let scopes = "assets:read assets:write processes:read processes:write users:read users:write events:read settings:read";
     for odd in odd_answers() {
         let shown = odd.clone();
         let service = Scripted::start(move |request, _| match request.route.as_str() {
-            "GET /me" => Answer::data(&json!({"key": {"scopes": scopes}, "tenant": {"time_zone": "UTC"}})),
-            _ => Answer::data(&odd).with_etag("\"1-a\""),
+            "GET /me" => me(&scopes.split(' ').collect::<Vec<_>>()),
+            _ => Answer::data(&odd).with("etag", "\"1-a\""),
         });
         let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
         for (tool, arguments) in [
@@ -444,7 +428,7 @@ impl McpSession {
         writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    /// The answer to a line that is no message.
+    /// The answer to an invalid message.
     fn answer_to(&mut self, line: &str) -> Value {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
         self.next()
@@ -474,6 +458,10 @@ impl McpSession {
         let mut result = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))["result"].take();
         let line = result["content"][0]["text"].as_str().unwrap().to_owned();
         (result["isError"] == true, line, result["structuredContent"].take())
+    }
+
+    fn apply(&mut self, plan: &Value) -> (bool, String, Value) {
+        self.call("apply", &json!({"token": plan["token"]}))
     }
 
     /// Ends the input. Returns the exit code.

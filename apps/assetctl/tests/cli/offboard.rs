@@ -1,10 +1,9 @@
-//! What a user gives back: `assetctl offboard` and `assetctl return`, also with the real service.
+//! `assetctl offboard` and `assetctl return`.
 
 use crate::support::scripted::{Answer, Request, Scripted};
 use crate::support::service::Service;
-use crate::support::{Folder, Run, command, run};
+use crate::support::{Folder, Run, command, run, spawn, type_text};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::process::Stdio;
 
 pub const USER: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
@@ -66,7 +65,7 @@ Device Return would start on 2 assets, 1 that can't start; the user would be ina
 }
 
 #[test]
-fn what_stays_with_the_user_has_a_next_step() {
+fn assets_that_stay_with_the_user_have_a_next_step() {
     let service = Scripted::start(|_, _| {
         let mut answer = offboarding(1..4, true, false);
         let mut running = asset(4);
@@ -140,9 +139,8 @@ fn nothing_starts_without_a_yes() {
     for (typed, code) in [("", 2), ("n\n", 2), ("\n", 2), ("y\n", 0), ("Yes\n", 0)] {
         let service = Scripted::start(|request, _| answer(request, false));
         let mut command = command(&service.url, &["offboard", "ada@example.com"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
-        let run = Run::of(child.wait_with_output().unwrap());
+        command.stdin(Stdio::piped());
+        let run = type_text(spawn(command), typed);
         assert_eq!((run.code, service.posts().len()), (code, if code == 0 { 2 } else { 1 }), "{typed:?}: {}", run.stderr);
         assert!(run.stderr.contains("Start this for Ada <ada@example.com>, and deactivate the user? [y/N]"), "{}", run.stderr);
         assert_eq!(run.stdout.is_empty(), code == 2);
@@ -158,7 +156,7 @@ fn without_assets(is_active: bool) -> Value {
 
 #[test]
 fn nothing_is_asked_if_there_is_nothing_to_do() {
-    // A dry run that deactivates says that the user would be inactive; one that doesn't says what the user is.
+    // A dry run that deactivates says that the user would be inactive; otherwise, it says whether the user is active.
     for (is_active, options, asks) in [(false, &[][..], false), (true, &[], true), (true, &["--keep-active"], false)] {
         let service = Scripted::start(move |request, _| match request.body["deactivate"] == true {
             true => Answer::data(&without_assets(false)),
@@ -174,7 +172,7 @@ fn nothing_is_asked_if_there_is_nothing_to_do() {
 }
 
 #[test]
-fn who_is_not_there_is_named() {
+fn unknown_users_and_processes_are_named() {
     let service = Scripted::start(|request, _| answer(request, false));
     for (arguments, code, reason) in [
         (&["offboard", "bob@example.com"][..], 1, "no user has the e-mail address bob@example.com"),
@@ -195,11 +193,6 @@ fn in_use(service: &Service, user: &str) -> (String, String) {
     (id, tag)
 }
 
-fn link(run: &Run) -> &str {
-    assert!(run.code == 0 && run.stdout.contains("/v1/sign#sgn_"), "{}{}", run.stdout, run.stderr);
-    run.stdout.trim()
-}
-
 #[test]
 fn its_user_signs_and_the_repeated_command_confirms_that_it_is_here() {
     let service = Service::start();
@@ -218,7 +211,7 @@ fn its_user_signs_and_the_repeated_command_confirms_that_it_is_here() {
         "{}",
         first.stderr
     );
-    service.sign(link(&first), json!({}));
+    service.sign(&first.link(), json!({}));
     assert_eq!(service.get(&format!("/assets/{id}"))["data"]["status"], "in_use", "it is not here yet");
     let plan = service.run(&["return", &tag, "--dry-run"]);
     assert!(plan.code == 0 && plan.stdout.ends_with("This would be completed.\n"), "{}{}", plan.stdout, plan.stderr);
@@ -238,7 +231,7 @@ fn its_user_signs_and_the_repeated_command_confirms_that_it_is_here() {
 }
 
 #[test]
-fn what_an_offboarding_has_started_is_taken_back_by_the_commands_that_it_names() {
+fn an_offboarding_names_the_commands_that_take_the_assets_back() {
     let service = Service::start();
     let mary = service.user("Mary", true);
     let ((_, one), (_, other)) = (in_use(&service, &mary), in_use(&service, &mary));
@@ -251,7 +244,7 @@ fn what_an_offboarding_has_started_is_taken_back_by_the_commands_that_it_names()
     let part = service.run(&["return", &one]);
     assert!(part.code == 1 && part.stderr.contains("the return is of ") && part.stderr.contains(&other), "{}", part.stderr);
     let first = service.run(&words);
-    service.sign(link(&first), json!({"returned_items": ["Device"], "condition": "fine"}));
+    service.sign(&first.link(), json!({"returned_items": ["Device"], "condition": "fine"}));
     let done = service.run(&[&words[..], &["--json"]].concat());
     assert_eq!((done.code, &done.json()["status"]), (0, &json!("completed")), "{}", done.stderr);
     assert_eq!(service.get("/assets?status=returned&assigned_to=none")["meta"]["total"], 2);
@@ -277,13 +270,13 @@ fn nothing_starts_if_nobody_is_there_to_sign() {
         assert!(refused.code == code && refused.stderr.contains(reason), "{words:?}: {}", refused.stderr);
     }
     assert_eq!(service.total("/processes/instances"), 0);
-    link(&service.run(&["return", &nobodys, "--from", "mary"]));
-    // Who has left signs as well.
-    link(&service.run(&["return", &adas]));
+    service.run(&["return", &nobodys, "--from", "mary"]).link();
+    // An inactive user signs as well.
+    service.run(&["return", &adas]).link();
 }
 
 #[test]
-fn what_a_user_had_is_taken_back_and_labelled() {
+fn an_offboarding_and_labels_with_the_real_service() {
     let (service, folder) = (Service::start(), Folder::new());
     let user = service.create("/users", &json!({"email": "Ada@example.com", "display_name": "Ada"}));
     for (name, status) in [("Laptop", "in_use"), ("Phone", "in_use"), ("Spare", "in_stock")] {

@@ -1,5 +1,4 @@
-//! A person brings two lists of the same devices, as messy as those of a small company, with the commands that the program
-//! suggests: the export of a device management and a list of purchases.
+//! Imports two messy lists of the same devices with the suggested commands: of a device management, and of purchases.
 
 use crate::support::inventory_files::encode_windows_1252;
 use crate::support::scripted::{Answer, Scripted};
@@ -7,9 +6,8 @@ use crate::support::service::Service;
 use crate::support::{Folder, Run, run};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::process::Command;
 
-/// Display names; the e-mail address has the number. Two are called the same.
+/// Display names; the e-mail address has the number. Two have the same name.
 const PEOPLE: [&str; 8] = [
     "Ada Lovelace",
     "Alan Turing",
@@ -20,11 +18,11 @@ const PEOPLE: [&str; 8] = [
     "Grace van der Berg",
     "Konrad Zuse",
 ];
-/// In [`PEOPLE`]: inactive, so that no device can be his.
+/// In [`PEOPLE`]: inactive, and without devices.
 const INACTIVE: usize = 7;
-/// In [`PEOPLE`]: the one who has all devices of "Thomas Müller".
+/// In [`PEOPLE`]: the owner of all devices of "Thomas Müller".
 const THOMAS: usize = 5;
-/// The words of the list of purchases, and what they mean. No word list has the last one.
+/// The words of the list of purchases with their statuses. The program doesn't know the last word.
 const STATES: [(&str, &str); 7] = [
     ("im Einsatz", "in_use"),
     ("Im Einsatz", "in_use"),
@@ -37,24 +35,8 @@ const STATES: [(&str, &str); 7] = [
 const SERIALS_OF_NONE: [&str; 3] = ["n/a", "N/A", "-"];
 /// Devices 1 to 30 are in both lists, up to 40 only in the device management, and up to 60 only in the list of purchases.
 const DEVICES: usize = 60;
-/// Those without a serial number: monitors.
+/// Without serial numbers.
 const MONITORS: std::ops::RangeInclusive<usize> = 51..=60;
-
-/// Runs a command line with a shell, as if it were pasted.
-fn paste(service: &Service, folder: &Folder, line: &str) -> Run {
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_assetctl")).parent().unwrap();
-    let template = service.command(&[]);
-    let variables = template.get_envs().filter_map(|(name, value)| Some((name, value?)));
-    let mut shell = Command::new("sh");
-    shell.args(["-c", line]).envs(variables).env_remove("ASSETCTL_API_KEY_FILE").current_dir(folder.path(""));
-    shell.env("PATH", format!("{}:/usr/bin:/bin", program.display()));
-    Run::of(shell.output().unwrap())
-}
-
-fn counts(run: &Run) -> [u64; 4] {
-    let summary = run.json();
-    ["created", "updated", "unchanged", "refused"].map(|name| summary[name].as_u64().unwrap())
-}
 
 fn ways_out(run: &Run) -> Vec<String> {
     let summary = run.json();
@@ -89,17 +71,18 @@ fn two_messy_lists_become_one_right_inventory_and_importing_them_again_changes_n
     }
     folder.file("purchases.csv", purchases());
     folder.file("devices.csv", device_management());
+    let paste = |line: &str| service.paste(&folder.path(""), line);
 
     // The list with the tags comes first: later ones can't add them.
-    let suggested = paste(&service, &folder, "assetctl import purchases.csv --suggest");
+    let suggested = paste("assetctl import purchases.csv --suggest");
     assert_eq!(suggested.code, 0, "{}", suggested.stderr);
     assert!(suggested.stderr.contains("Zustand: no guess for Schrank 3."), "{}", suggested.stderr);
     assert!(suggested.stderr.contains("10 rows are without a value to match"), "{}", suggested.stderr);
     let thomas = format!("--map-value 'Benutzer:Müller, Thomas=person{THOMAS}@example.com'");
     let first = suggested.stdout.trim_end();
     let purchases = format!("{first} --set asset_type_code=HW --map-value 'Zustand:Schrank 3=in_stock' --json");
-    let refused = paste(&service, &folder, &purchases);
-    assert_eq!((refused.code, counts(&refused)), (3, [35, 0, 0, 15]), "{}", refused.stdout);
+    let refused = paste(&purchases);
+    assert_eq!((refused.code, refused.counts()), (3, [35, 0, 0, 15]), "{}", refused.stdout);
     let ways_out = ways_out(&refused);
     let has = |text: &str| assert!(ways_out.iter().any(|way_out| way_out.contains(text)), "{text}: {ways_out:#?}");
     has("<person4@example.com>");
@@ -107,26 +90,26 @@ fn two_messy_lists_become_one_right_inventory_and_importing_them_again_changes_n
     has("--map-value \"Benutzer:Müller, Thomas=ADDRESS\"");
     let by_tags = ways_out.iter().find_map(|way_out| way_out.split_once("import the refused rows by their tags: ")).unwrap().1;
     let purchases = format!("{purchases} {thomas}");
-    assert_eq!(counts(&paste(&service, &folder, &purchases)), [5, 0, 35, 10]);
+    assert_eq!(paste(&purchases).counts(), [5, 0, 35, 10]);
     let monitors = purchases.replace("purchases.csv", "purchases.csv.refused.csv").replace("--match serial_number", by_tags);
-    let run = paste(&service, &folder, &monitors);
-    assert_eq!((run.code, counts(&run)), (0, [10, 0, 0, 0]), "{}{}", run.stdout, run.stderr);
+    let run = paste(&monitors);
+    assert_eq!((run.code, run.counts()), (0, [10, 0, 0, 0]), "{}{}", run.stdout, run.stderr);
 
-    let suggested = paste(&service, &folder, "assetctl import devices.csv --suggest").stdout;
+    let suggested = paste("assetctl import devices.csv --suggest").stdout;
     let devices = format!(
         "{} --set asset_type_code=HW --map-value 'Primary user display name:Thomas Müller=person{THOMAS}@example.com' --json",
         suggested.trim_end()
     );
-    let run = paste(&service, &folder, &devices);
-    assert_eq!((run.code, counts(&run)), (3, [10, 30, 0, 3]), "{}{}", run.stdout, run.stderr);
+    let run = paste(&devices);
+    assert_eq!((run.code, run.counts()), (3, [10, 30, 0, 3]), "{}{}", run.stdout, run.stderr);
     assert_eq!(inventory(&service), expected());
 
     for (command, imported, refused) in [(&purchases, 40, 10), (&monitors, 10, 0), (&devices, 40, 3)] {
-        let repeated = paste(&service, &folder, command);
-        assert_eq!(counts(&repeated), [0, 0, 0, refused], "{command}");
+        let repeated = paste(command);
+        assert_eq!(repeated.counts(), [0, 0, 0, refused], "{command}");
         assert_eq!(repeated.json()["imported_already"], imported, "{command}");
-        let again = paste(&service, &folder, &format!("{command} --again"));
-        assert_eq!(counts(&again), [0, 0, imported, refused], "{command}");
+        let again = paste(&format!("{command} --again"));
+        assert_eq!(again.counts(), [0, 0, imported, refused], "{command}");
     }
     assert_eq!(inventory(&service), expected());
 }
@@ -156,7 +139,7 @@ fn a_name_is_looked_up_once_and_an_import_is_resumed_with_the_same_user() {
     arguments.extend(["--map", "S/N=serial_number", "--map-value", "S/N:N/A="]);
     assert_eq!(run(&service.url, &arguments).code, 1);
     let resumed = run(&service.url, &arguments);
-    assert_eq!((resumed.code, counts(&resumed)), (0, [3, 0, 0, 0]), "{}", resumed.stderr);
+    assert_eq!((resumed.code, resumed.counts()), (0, [3, 0, 0, 0]), "{}", resumed.stderr);
     let requests = service.requests();
     let row = json!({"name": "NB-1", "assigned_to": "u1", "status": "in_stock", "asset_type_code": "LAP"});
     let sent = json!([row, row, row]);
@@ -181,7 +164,7 @@ fn for_many_names_all_users_are_read_once() {
     let rows: String = (0..12).map(|n| format!("NB-{n},\"{n}, ADA\"\n")).collect();
     let (folder, file) = (Folder::new(), format!("name,assigned_to_name\n{rows}NB-12,Ada K\n"));
     let imported = run(&service.url, &["import", folder.file("a.csv", file).to_str().unwrap(), "--json"]);
-    assert_eq!((imported.code, counts(&imported)), (3, [12, 0, 0, 1]), "{}", imported.stderr);
+    assert_eq!((imported.code, imported.counts()), (3, [12, 0, 0, 1]), "{}", imported.stderr);
     let similar = "\"Ada K\" is not the name of a user; similar: Ada 0 <a@b.c>, Ada 1 <a@b.c>,";
     let requests: Vec<_> = service.requests().into_iter().map(|request| request.route).collect();
     assert_eq!(requests, ["GET /users/export", "POST /assets/import"]);
@@ -228,7 +211,7 @@ fn state(device: usize) -> (&'static str, &'static str) {
     STATES[device % STATES.len()]
 }
 
-/// In UTF-16 with a byte order mark and semicolons. Three devices have no serial number that could tell them.
+/// In UTF-16 with a byte order mark and semicolons. Three devices have no usable serial number.
 fn device_management() -> Vec<u8> {
     let mut text = "\u{feff}Device name;Serial number;Manufacturer;Model;Primary user display name;OS\r\n".to_owned();
     for device in 1..=40 {
@@ -241,7 +224,7 @@ fn device_management() -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// In Windows-1252 with semicolons, dates and prices as Germans write them, and names with the last one first.
+/// In Windows-1252 with semicolons, German dates and prices, and last names first.
 fn purchases() -> Vec<u8> {
     let mut text = "Inventarnr;Bezeichnung;Seriennummer;Kaufdatum;Kaufpreis;Zustand;Benutzer;Kostenstelle\r\n".to_owned();
     for device in (1..=30).chain(41..=DEVICES) {
@@ -261,7 +244,7 @@ fn purchases() -> Vec<u8> {
     encode_windows_1252(&text)
 }
 
-/// What the inventory must be: name, tag, status, owner's number, date and price of each device, by serial number or tag.
+/// The rows that [`inventory`] must have.
 fn expected() -> Vec<Value> {
     let mut devices: Vec<Value> = (1..=DEVICES)
         .map(|device| {

@@ -1,15 +1,14 @@
-//! Brings inventories to the real service, and takes them out again, with the real binary.
+//! Imports inventories into the real service, and exports them again.
 
 use crate::support::inventory_files::{
-    INTUNE_OPTIONS, MODELS, Mess, cut_off, german_catalog_options, german_laptops, intune_utf16, is_doubled, mess, owners,
-    plain_laptops,
+    GERMAN_HEADER, MODELS, Mess, cut_off, german_catalog_options, german_laptops, intune_options, intune_utf16, is_doubled, mess,
+    owners, plain_laptops,
 };
 use crate::support::service::Service;
-use crate::support::{Folder, Run, wait_until};
+use crate::support::{Folder, Run, end, kill, spawn, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Stdio;
 
 fn rows(short: u64, full: u64) -> u64 {
     if dev_server::test_data::full_tests() { full } else { short }
@@ -76,9 +75,7 @@ fn check_round_trip(service: &Service, folder: &Folder, what: &str) {
 }
 
 fn check_counts(run: &Run, counts: [u64; 4]) {
-    let summary = run.json();
-    let found = ["created", "updated", "unchanged", "refused"].map(|name| summary[name].as_u64().unwrap());
-    assert_eq!(found, counts, "{summary}\n{}", run.stderr);
+    assert_eq!(run.counts(), counts, "{}\n{}", run.stdout, run.stderr);
 }
 
 #[test]
@@ -86,7 +83,7 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
     let (service, folder) = (Service::start(), Folder::new());
     import_owners(&service, &folder);
     create_catalog(&service);
-    let rows = rows(300, 10_000);
+    let rows = rows(450, 10_000);
     let bytes = german_laptops(rows);
     let path = folder.file("laptops.csv", &bytes);
     let count = |kind| (1..=rows).filter(|row| mess(*row) == kind).count() as u64;
@@ -97,7 +94,8 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
 
     let dry = service.import(&path, &[&options[..], &["--dry-run"]].concat());
     check_counts(&dry, [rows - refused, 0, 0, refused]);
-    assert_eq!((dry.code, service.total("/assets")), (3, 0));
+    assert_eq!((dry.code, &dry.json()["dry_run"], service.total("/assets")), (3, &json!(true), 0));
+    assert_eq!(folder.names(), ["laptops.csv", "laptops.csv.refused.csv", "users.csv"]);
     let run = service.import(&path, &options);
     check_counts(&run, [rows - refused, 0, 0, refused]);
     assert_eq!(run.code, 3);
@@ -109,15 +107,25 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
     found.iter().for_each(|(serial, row)| assert_eq!(row, &expected[serial], "{serial}"));
     assert!(assets.iter().all(|asset| asset["asset_type_code"] == "LAP"));
     let summary = run.json();
-    let unknown = summary["refused_rows"].as_array().unwrap().iter().find(|row| row["row"] == 77).unwrap();
-    assert_eq!(
-        (&unknown["errors"][0]["column"], &unknown["errors"][0]["code"]),
-        (&json!("Hersteller"), &json!("VALIDATION_ERROR"))
-    );
+    assert_eq!((&summary["encoding"], &summary["delimiter"]), (&json!("windows-1252"), &json!("semicolon")));
+    let errors = |number: u64| {
+        let row = summary["refused_rows"].as_array().unwrap().iter().find(|row| row["row"] == number);
+        &row.unwrap()["errors"]
+    };
+    assert_eq!(*errors(49), json!([{"column": "Seriennummer", "detail": "has the same value in row 50"}]));
+    let no_date = "\"31.02.2024\" is not a date of the form DD.MM.YYYY";
+    assert_eq!(*errors(333), json!([{"column": "Kaufdatum", "detail": no_date}]));
+    let unknown = &errors(77)[0];
+    assert_eq!((&unknown["column"], &unknown["code"]), (&json!("Hersteller"), &json!("VALIDATION_ERROR")));
 
     // Some rows are mended at first, and the others when they are refused once more.
     let refused_file = folder.path("laptops.csv.refused.csv");
     let text = std::fs::read_to_string(&refused_file).unwrap();
+    assert!(text.starts_with(&format!("\u{feff}reasons;{GERMAN_HEADER}\n")), "{text}");
+    assert!(text.contains(": Kaufpreis: \"\"auf Anfrage\"\" is not a price"), "{text}");
+    let unmended = service.import(&refused_file, &options);
+    check_counts(&unmended, [0, 0, 0, refused]);
+    assert_eq!(unmended.json()["encoding"], "UTF-8");
     std::fs::write(&refused_file, text.replace("31.02.2024", "28.02.2024").replace("auf Anfrage", "1.000,00 €")).unwrap();
     let again = service.import(&refused_file, &options);
     let left = count(Mess::UnknownManufacturer) + count(Mess::TooFewCells) + doubled;
@@ -156,7 +164,7 @@ fn utf16_with_tabs_and_custom_fields() {
     let (service, folder) = (Service::start(), Folder::new());
     import_owners(&service, &folder);
     let path = folder.file("DevicesWithInventory.csv", intune_utf16(300));
-    let run = service.import(&path, &INTUNE_OPTIONS);
+    let run = service.import(&path, &intune_options());
     check_counts(&run, [300, 0, 0, 0]);
     assert_eq!((run.code, &run.json()["encoding"]), (0, &json!("UTF-16LE")));
     let assets = service.assets();
@@ -168,11 +176,16 @@ fn utf16_with_tabs_and_custom_fields() {
 #[test]
 fn a_file_that_is_cut_off_loses_only_its_last_row() {
     let service = Service::start();
-    for in_quotes in [false, true] {
+    for (in_quotes, reason) in [(false, "middle of this row"), (true, "middle of a quoted cell")] {
         let folder = Folder::new();
         let before = service.total("/assets");
         let path = folder.file("laptops.csv", cut_off(250, in_quotes));
-        check_counts(&service.import(&path, &[]), [250, 0, 0, 1]);
+        let run = service.import(&path, &[]);
+        check_counts(&run, [250, 0, 0, 1]);
+        let refused = &run.json()["refused_rows"][0];
+        assert_eq!((run.code, &refused["row"], &refused["line"]), (3, &json!(251), &json!(252)));
+        assert!(refused["errors"][0]["detail"].as_str().unwrap().contains(reason), "{refused}");
+        // It is refused again, instead of being taken for a whole row.
         check_counts(&service.import(&folder.path("laptops.csv.refused.csv"), &[]), [0, 0, 0, 1]);
         assert_eq!(service.total("/assets"), before + 250);
     }
@@ -188,17 +201,18 @@ fn killed_and_resumed_every_serial_number_is_there_once() {
     let rows = rows(800, 5_000);
     let path = folder.file("laptops.csv", plain_laptops(rows));
     for part in [1, 3, 6] {
-        let mut command = service.command(&["import", path.to_str().unwrap()]);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let child = spawn(service.command(&["import", path.to_str().unwrap()]));
         wait_until(|| service.total("/assets") >= rows * part / 8);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill(child);
     }
     let run = service.import(&path, &[]);
     let summary = run.json();
     let count = |name: &str| summary[name].as_u64().unwrap();
     assert_eq!((run.code, count("created") + count("imported_already")), (0, rows), "{summary}\n{}", run.stderr);
     assert!(count("imported_already") >= rows * 6 / 8, "{summary}");
+    let repeated = service.import(&path, &[]);
+    check_counts(&repeated, [0, 0, 0, 0]);
+    assert_eq!((repeated.code, &repeated.json()["imported_already"]), (0, &json!(rows)));
     assert_eq!(service.serials(), plain_serials(rows));
     assert_eq!(folder.names(), ["laptops.csv"]);
 }
@@ -215,10 +229,14 @@ fn a_corrected_file_creates_nothing_twice_and_its_refused_rows_are_imported() {
     check_counts(&service.import(&path, &[]), [248, 0, 0, 2]);
     folder.file("monitors.csv", text("2024-03-10"));
     let corrected = service.import(&path, &[]);
-    let told = "rows 1 to 200 with another content or other options";
-    assert!(corrected.code == 2 && corrected.stderr.contains(told), "{}", corrected.stderr);
+    assert_eq!(corrected.code, 2, "{}", corrected.stderr);
+    for told in ["rows 1 to 200 with another content or other options", "add --again."] {
+        assert!(corrected.stderr.contains(told), "{}", corrected.stderr);
+    }
     assert_eq!(service.total("/assets"), 248);
     let refused = folder.path("monitors.csv.refused.csv");
+    // None of its rows is imported, so other rows can be sent in their place.
+    check_counts(&service.import(&refused, &[]), [0, 0, 0, 2]);
     let mended = std::fs::read_to_string(&refused).unwrap().replace(",soon", ",2024-03-10");
     std::fs::write(&refused, mended).unwrap();
     check_counts(&service.import(&refused, &[]), [2, 0, 0, 0]);
@@ -232,7 +250,7 @@ fn a_corrected_file_creates_nothing_twice_and_its_refused_rows_are_imported() {
 }
 
 #[test]
-fn rows_that_are_refused_are_decided_anew_and_the_others_are_left_as_they_are() {
+fn refused_rows_are_sent_again_and_imported_ones_are_not() {
     let (service, folder) = (Service::start(), Folder::new());
     let path = folder.file("assets.csv", "name,asset_type_code\nA,\nB,LAP\nC,\n");
     check_counts(&service.import(&path, &[]), [2, 0, 0, 1]);
@@ -260,16 +278,14 @@ fn all_or_nothing_goes_on_although_its_own_rows_are_in_the_way() {
     };
     let path = folder.file("users.csv", rows(1..=450));
     let options = ["--users", "--on-error", "abort"];
-    let mut command = service.command(&[&["import", path.to_str().unwrap()], &options[..]].concat());
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let child = spawn(service.command(&[&["import", path.to_str().unwrap()], &options[..]].concat()));
     wait_until(|| service.total("/users") >= 1);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(child);
     let run = service.import(&path, &options);
     let summary = run.json();
     assert_eq!((run.code, &summary["rows"], &summary["refused"]), (0, &json!(450), &json!(0)), "{summary}\n{}", run.stderr);
     assert_eq!(service.total("/users"), 450);
-    // Others' rows stay in the way.
+    // Rows of another import stay in the way.
     let others = service.import(&folder.file("others.csv", rows(450..=460)), &options).json();
     assert_eq!((&others["written"], &others["refused"]), (&json!(false), &json!(1)), "{others}");
     assert_eq!(service.total("/users"), 450);
@@ -285,6 +301,7 @@ fn abort_writes_all_rows_or_none() {
     let refused = service.import(&bad, &["--on-error", "abort"]);
     assert_eq!((refused.code, &refused.json()["written"], &refused.json()["refused"]), (3, &json!(false), &json!(1)));
     assert_eq!(service.total("/assets"), 0);
+    assert_eq!(folder.names(), ["bad.csv", "bad.csv.refused.csv", "good.csv"]);
     check_counts(&service.import(&good, &["--on-error", "abort"]), [450, 0, 0, 0]);
     assert_eq!(service.serials(), plain_serials(450));
 }
@@ -294,13 +311,8 @@ fn two_at_once_create_every_serial_number_once() {
     let (service, folder) = (Service::start(), Folder::new());
     let path = folder.file("laptops.csv", plain_laptops(600));
     let copy = folder.file("copy.csv", plain_laptops(600));
-    let start = |path: &Path| {
-        let mut command = service.command(&["import", path.to_str().unwrap(), "--json", "--match", "serial_number"]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    };
-    let children = [&path, &path, &copy].map(|path| start(path));
-    let [first, second, other] = children.map(|child| Run::of(child.wait_with_output().unwrap()));
-    for run in [first, second, other] {
+    let start = |path: &Path| spawn(service.command(&["import", path.to_str().unwrap(), "--json", "--match", "serial_number"]));
+    for run in [&path, &path, &copy].map(|path| start(path)).map(end) {
         assert_eq!((run.code, &run.json()["rows"], &run.json()["refused"]), (0, &json!(600), &json!(0)), "{}", run.stderr);
     }
     assert_eq!(service.serials(), plain_serials(600));

@@ -50,7 +50,7 @@ fn who_had_an_asset_on_a_day() {
 }
 
 #[test]
-fn events_say_what_changed_in_a_period_and_by_whom() {
+fn events_show_the_changes_of_a_period() {
     let days_ago = Arc::new(AtomicU32::new(10));
     let service = Service::start_days_ago(&days_ago);
     let mary = service.user("Mary", true);
@@ -80,7 +80,7 @@ fn events_say_what_changed_in_a_period_and_by_whom() {
     assert_eq!(events(&["--actor", &key]).stderr, "2 events\n");
     assert_eq!(events(&["--actor", "mary@example.org"]).stderr, "0 events\n");
     for (options, told) in [
-        (&["--types", "assets"][..], "\n  --types: must be types of events"),
+        (&["--types", "assets"][..], "\n  --types: must be event types"),
         (&["--since", "March"], "March must be YYYY-MM-DD or a time"),
     ] {
         let refused = service.run(&[&["events"], options].concat());

@@ -1,34 +1,25 @@
 //! `assetctl stocktake`.
 
-use crate::support::scripted::{Answer, Request, Scripted};
+use crate::support::scripted::{Answer, Scripted};
 use crate::support::service::Service;
-use crate::support::{Folder, Run, command};
+use crate::support::{Folder, Run, command, end, interrupt, spawn, stderr_until, type_text};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
 const PLACE: &str = "Berlin / 3rd floor";
 
-/// Keeps the state of stock-takings in the folder.
+/// Stores stock-takings in the folder.
 fn run(mut command: Command, folder: &Folder) -> Run {
     Run::of(command.env("XDG_STATE_HOME", folder.path("state")).stdin(Stdio::null()).output().unwrap())
 }
 
 fn typing(mut command: Command, folder: &Folder) -> Child {
-    let streams = command.env("XDG_STATE_HOME", folder.path("state")).stdin(Stdio::piped());
-    streams.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command.env("XDG_STATE_HOME", folder.path("state")).stdin(Stdio::piped());
+    spawn(command)
 }
 
-fn end(mut child: Child, typed: &str) -> Run {
-    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
-    Run::of(child.wait_with_output().unwrap())
-}
-
-fn posts(service: &Scripted) -> Vec<Request> {
-    service.requests().into_iter().filter(|request| request.route == "POST /assets/seen").collect()
-}
-
-/// Finds every tag that begins with `A`, here those with an even number and elsewhere the others; and the serial number `S-1`.
+/// Finds tags that begin with `A`: with an even number here, and with an odd one elsewhere; and some serial numbers.
 fn entry(index: usize, item: &Value) -> Value {
     let found = |tag: &str, outcome: &str, location: &str| {
         json!({"index": index, "outcome": outcome, "id": format!("id of {tag}"), "asset_tag": tag, "name": "Laptop",
@@ -66,8 +57,7 @@ fn service(missing: Value) -> Scripted {
             }
             assert_eq!(request.parameter("kind"), "physical");
             assert!(request.parameter("last_seen_before").ends_with('Z'));
-            let body = json!({"data": missing, "meta": {"total": missing.as_array().unwrap().len(), "page": 1}});
-            Answer::new("application/json", body.to_string())
+            Answer::json(&json!({"data": missing, "meta": {"total": missing.as_array().unwrap().len(), "page": 1}}))
         }
     })
 }
@@ -82,7 +72,7 @@ fn a_thousand_scans_are_ten_requests() {
         let arguments = ["stocktake", "Berlin/3rd floor", "--file", scans.to_str().unwrap(), "--json"];
         let taken = run(command(&service.url, &arguments), &folder);
         assert_eq!((taken.code, taken.json()["found"].as_array().unwrap().len()), (0, 1_000), "{}", taken.stderr);
-        let posts = posts(&service);
+        let posts = service.posts();
         assert_eq!((posts.len(), service.requests().len()), (10, 13));
         let keys: std::collections::BTreeSet<_> = posts.iter().map(|post| post.idempotency_key.clone().unwrap()).collect();
         assert!(keys.len() == 10 && posts.iter().all(|post| post.body["move"] == false));
@@ -90,14 +80,14 @@ fn a_thousand_scans_are_ten_requests() {
 }
 
 #[test]
-fn each_code_is_answered_and_what_is_missing_is_listed() {
+fn each_code_is_answered_and_missing_assets_are_listed() {
     let missing = json!([
         {"id": "id of A-2", "asset_tag": "A-2", "name": "Seen by a clock that is behind", "location": PLACE},
         {"id": "m", "asset_tag": "M-1", "name": "Dock", "location": PLACE, "assigned_to": null, "last_seen_at": null}
     ]);
     let (service, folder) = (service(missing), Folder::new());
     let codes = "A-2\nA-3\nS-1\nhttps://assets.example.com/a/A-4\n\nX-1\nS-2\n";
-    let taken = end(typing(command(&service.url, &["stocktake", PLACE]), &folder), codes);
+    let taken = type_text(typing(command(&service.url, &["stocktake", PLACE]), &folder), codes);
     assert_eq!(taken.code, 3, "{}", taken.stderr);
     for line in [
         "here       A-2 Laptop\n",
@@ -129,12 +119,12 @@ fn an_interrupted_stock_taking_continues() {
     let scans = folder.file("scans.txt", "A-2\nA-3\nX-1\n");
     let arguments = ["stocktake", PLACE, "--file", scans.to_str().unwrap(), "--json"];
     let first = run(command(&service.url, &arguments), &folder).json();
-    let sent = posts(&service).len();
-    // What was found is not sent again.
+    let sent = service.posts().len();
+    // Found assets are not sent again.
     let again = run(command(&service.url, &[&arguments[..], &["--move"]].concat()), &folder);
     assert!(again.stderr.starts_with("Continues the stock-taking of "), "{}", again.stderr);
     assert!(again.stderr.contains(": 3 codes so far."), "{}", again.stderr);
-    let (again, posts) = (again.json(), posts(&service)[sent..].to_vec());
+    let (again, posts) = (again.json(), service.posts().split_off(sent));
     assert_eq!(again["since"], first["since"]);
     assert_eq!((&again["found"], &again["unknown"]), (&first["found"], &json!(["X-1"])));
     assert_eq!(posts[0].body["items"], json!([{"tag": "A-3"}, {"tag": "X-1"}]));
@@ -152,17 +142,16 @@ fn ctrl_c_leaves_a_stock_taking_that_continues() {
     let mut child = typing(command(&service.url, &["stocktake", PLACE]), &folder);
     let mut input = child.stdin.take().unwrap();
     input.write_all(b"A-2\n").unwrap();
-    crate::support::stderr_until(&mut child, "here       A-2 Laptop\n");
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    let interrupted = Run::of(child.wait_with_output().unwrap());
+    stderr_until(&mut child, "here       A-2 Laptop\n");
+    interrupt(&child);
+    let interrupted = end(child);
     assert!(
         interrupted.code == 130 && interrupted.stderr.contains("Run the same command again: it continues."),
         "{}",
         interrupted.stderr
     );
     drop(input);
-    let rest = end(typing(command(&service.url, &["stocktake", PLACE]), &folder), "A-4\n");
+    let rest = type_text(typing(command(&service.url, &["stocktake", PLACE]), &folder), "A-4\n");
     assert!(rest.code == 0 && rest.stdout.contains("Found      2\n"), "{}{}", rest.stdout, rest.stderr);
 }
 
@@ -194,36 +183,33 @@ fn scans_wait_for_a_service_that_is_away() {
     let mut child = typing(service.command(&["stocktake", PLACE]), &folder);
     let mut input = child.stdin.take().unwrap();
     input.write_all(b"A-1\n").unwrap();
-    crate::support::stderr_until(&mut child, "here       A-1 Dock\n");
+    stderr_until(&mut child, "here       A-1 Dock\n");
     service.stop();
     input.write_all(b"A-2\n").unwrap();
-    crate::support::stderr_until(&mut child, "waiting for it. Codes are kept, and sent then.\n");
+    stderr_until(&mut child, "waiting for it. Codes are kept, and sent then.\n");
     service.start_again();
-    crate::support::stderr_until(&mut child, "here       A-2 Dock\n");
+    stderr_until(&mut child, "here       A-2 Dock\n");
     drop(input);
-    let taken = Run::of(child.wait_with_output().unwrap());
+    let taken = end(child);
     assert!(taken.code == 0 && taken.stdout.contains("Found      2\n"), "{}{}", taken.stdout, taken.stderr);
 }
 
 #[test]
-fn lines_that_are_no_codes_are_unknown_and_the_others_are_counted() {
+fn lines_without_a_code_are_unknown_and_the_others_are_counted() {
     let (service, folder) = (Service::start(), Folder::new());
     for tag in ["A-1", "A-2", "A-3"] {
         service.create("/assets", &json!({"name": "Dock", "asset_tag": tag, "location": PLACE}));
     }
-    // Bytes that are no UTF-8, U+FFFD, a control character, and a character that only the service refuses.
+    // Bytes that aren't UTF-8, U+FFFD, a control character, and a character that only the service refuses.
     let codes = b"A-1\nA\xff\nB\xef\xbf\xbd\nA\x01\nC\xef\xb7\x90\nA-2\n";
     let scans = folder.file("scans.txt", codes);
     let report = run(service.command(&["stocktake", PLACE, "--file", scans.to_str().unwrap(), "--json"]), &folder).json();
     assert_eq!((report["found"].as_array().unwrap().len(), report["unknown"].as_array().unwrap().len()), (2, 4), "{report}");
-    let mut child = typing(service.command(&["stocktake", PLACE, "--again"]), &folder);
-    child.stdin.take().unwrap().write_all(&[codes, &b"A-3\n"[..]].concat()).unwrap();
-    let typed = Run::of(child.wait_with_output().unwrap());
+    let again = || typing(service.command(&["stocktake", PLACE, "--again"]), &folder);
+    let typed = type_text(again(), [codes, &b"A-3\n"[..]].concat());
     assert!(typed.code == 0 && typed.stdout.contains("Found      3\n"), "{}{}", typed.stdout, typed.stderr);
     let utf16: Vec<u8> = "\u{feff}A-1\r\nA-2\r\nA-3\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let mut child = typing(service.command(&["stocktake", PLACE, "--again"]), &folder);
-    child.stdin.take().unwrap().write_all(&utf16).unwrap();
-    let typed = Run::of(child.wait_with_output().unwrap());
+    let typed = type_text(again(), utf16);
     assert!(typed.code == 0 && typed.stdout.contains("Unknown    0\n"), "{}{}", typed.stdout, typed.stderr);
 }
 

@@ -2,17 +2,16 @@
 
 use crate::support::scripted::{Answer, Request, Scripted};
 use crate::support::service::Service;
-use crate::support::{Run, command, run, stderr_until, wait_until};
+use crate::support::{Run, command, end, interrupt, run, serve, spawn, stderr_until, wait_until};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 fn event(number: u32) -> Value {
@@ -25,7 +24,7 @@ fn event(number: u32) -> Value {
 
 fn page(events: &[Value], after: &str, has_more: bool) -> Answer {
     let meta = json!({"limit": 100, "after": after, "has_more": has_more});
-    Answer::new("application/json", json!({"data": events, "meta": meta}).to_string())
+    Answer::json(&json!({"data": events, "meta": meta}))
 }
 
 /// The start, two pages at once, and nothing after that.
@@ -37,15 +36,6 @@ fn two_pages(request: &Request) -> Answer {
         "e2" => page(&[event(3)], "e3", false),
         after => page(&[], after, false),
     }
-}
-
-/// Starts a command whose output is read later.
-fn spawn(mut command: Command) -> Child {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-fn end(child: Child) -> Run {
-    Run::of(child.wait_with_output().unwrap())
 }
 
 fn secret(run: &Run) -> &str {
@@ -82,7 +72,7 @@ fn changes_of_the_real_service_reach_a_receiver_although_the_service_restarts() 
     assert_eq!((deliveries.len(), lines.len()), (3, 3));
     let other = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     assert!(deliveries.iter().all(|delivery| delivery.is_signed_by(secret(&run)) && !delivery.is_signed_by(other)));
-    // The entries are those of the feed, byte by byte.
+    // The entries are as in the feed, byte by byte.
     let feed = service.get("/events?types=asset.*");
     for (index, name) in ["First", "Second", "Third"].into_iter().enumerate() {
         let (delivery, mut body, line) = (&deliveries[index], deliveries[index].body(), &lines[index]);
@@ -96,7 +86,7 @@ fn changes_of_the_real_service_reach_a_receiver_although_the_service_restarts() 
 }
 
 #[test]
-fn people_see_a_line_for_each_event() {
+fn each_event_is_a_line() {
     let service = Scripted::start(|request, _| two_pages(request));
     let listening = run(&service.url, &["webhooks", "listen", "--count", "3"]);
     assert_eq!(listening.code, 0, "{}", listening.stderr);
@@ -171,7 +161,7 @@ fn ctrl_c_ends_it_with_a_summary() {
     let mut child = spawn(command(&service.url, &["webhooks", "listen"]));
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!((0..3).all(|_| output.next().unwrap().unwrap().contains("asset.created")));
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    interrupt(&child);
     let run = end(child);
     assert_eq!(run.code, 130, "{}", run.stderr);
     assert!(run.stderr.lines().last().unwrap().starts_with("3 events in ") && !run.stderr.contains("error"), "{}", run.stderr);
@@ -190,7 +180,7 @@ fn wrong_options_are_explained() {
     }
     let service = Service::start();
     let refused = service.run(&["webhooks", "listen", "--events", "asset.creatd"]);
-    assert!(refused.code == 2 && refused.stderr.contains("there are asset.created"), "{}", refused.stderr);
+    assert!(refused.code == 2 && refused.stderr.contains("isn't one of asset.created"), "{}", refused.stderr);
 }
 
 #[derive(Debug, Clone)]
@@ -227,13 +217,10 @@ struct Receiver {
 impl Receiver {
     /// `script` has the answer for each delivery's number, from 0.
     fn start(script: impl Fn(usize) -> (u16, &'static str) + Send + Sync + 'static) -> Self {
-        let runtime = Runtime::new().unwrap();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let url = format!("http://{}/hook", listener.local_addr().unwrap());
         let deliveries = Arc::new(Deliveries { script: Box::new(script), seen: Mutex::default() });
-        let routes = Router::new().route("/hook", axum::routing::post(receive)).with_state(Arc::clone(&deliveries));
-        runtime.spawn(async move { axum::serve(listener, routes).await });
-        Self { deliveries, _runtime: runtime, url }
+        let routes = Router::new().route("/hook", post(receive)).with_state(Arc::clone(&deliveries));
+        let (runtime, url) = serve(routes);
+        Self { deliveries, _runtime: runtime, url: url + "/hook" }
     }
 
     fn deliveries(&self) -> Vec<Delivery> {

@@ -1,5 +1,5 @@
-//! The dev server's data folder: the engine's database, the demo tenant, the key that encrypts signing keys and webhooks'
-//! secrets, and snapshots of list indexes, which are in a bucket on AWS.
+//! The dev server's data folder: the engine's database, the demo tenant, the key that encrypts signing keys and webhook secrets,
+//! and snapshots of list indexes, which are in a bucket on AWS.
 
 use crate::demo::{self, DemoClock, Handover};
 use crate::log::{self, Format};
@@ -20,12 +20,12 @@ use terminal::Notice;
 use tracing::instrument::WithSubscriber;
 
 const TABLE: &str = "table.db";
-/// The key that encrypts signing keys and webhooks' secrets.
+/// The key that encrypts signing keys and webhook secrets.
 const KEY: &str = "receipt.key";
 const DEMO: &str = "demo.json";
 const SNAPSHOTS: &str = "snapshots";
 
-/// A data folder that is locked for this process, or none when the data is in memory.
+/// A data folder locked for this process, or no folder if the data is in memory.
 pub struct DataFolder {
     folder: Option<(PathBuf, File)>,
 }
@@ -39,12 +39,12 @@ pub struct DemoTenant {
 }
 
 impl DataFolder {
-    /// Creates the folder and locks it, because two engines on one database would not see each other's writes. Only this user can
-    /// read the files; a folder that exists keeps its permissions.
+    /// Creates and locks the folder: two engines on one database would not see each other's writes. Only this user can read the
+    /// files; an existing folder keeps its permissions.
     ///
     /// # Errors
     ///
-    /// Returns an error when the folder can't be written to, or when another dev server uses it.
+    /// Returns an error if the folder can't be written to, or if another dev server uses it.
     pub fn open(folder: Option<&Path>) -> Result<Self> {
         let Some(folder) = folder else { return Ok(Self { folder: None }) };
         let open = create_folder(folder).and_then(|()| open_file(&folder.join("lock")));
@@ -67,12 +67,12 @@ impl DataFolder {
         self.path(TABLE)
     }
 
-    /// `None` when the data is in memory.
+    /// `None` if the data is in memory.
     pub fn snapshots(&self) -> Option<Arc<dyn ObjectStore>> {
         Some(Arc::new(SnapshotFolder::new(self.path(SNAPSHOTS)?)))
     }
 
-    /// Opens, or creates, the key that encrypts signing keys and webhooks' secrets.
+    /// Opens or creates the key that encrypts signing keys and webhook secrets.
     pub fn key_encryption(&self) -> Result<FileKeyEncryption> {
         Ok(match self.path(KEY) {
             Some(path) => FileKeyEncryption::open(&path)?,
@@ -80,7 +80,7 @@ impl DataFolder {
         })
     }
 
-    /// From an earlier start, or created, with demo data if the `clock` for its history is given.
+    /// Returns the tenant of an earlier start, or creates one, with demo data if the `clock` for its history is given.
     pub async fn demo_tenant(&self, store: &Store, router: Router, clock: Option<&DemoClock>, log: Format) -> Result<DemoTenant> {
         let path = self.path(DEMO);
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {
@@ -106,7 +106,7 @@ impl DataFolder {
     }
 }
 
-/// Creates a folder that no other user can read, and those above it that are missing. One that exists stays as it is.
+/// Creates a folder that no other user can read, and missing parent folders. An existing folder stays unchanged.
 fn create_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

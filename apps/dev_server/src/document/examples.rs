@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Read whenever the document is made, so that one run of the tests can record it and use it.
+/// Read each time the document is built, so that one test run can record and use it.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi-examples.json");
 
 type ByMediaType = BTreeMap<String, Value>;
@@ -26,13 +26,13 @@ struct Examples {
     webhooks: BTreeMap<String, Value>,
 }
 
-/// Empty for a file that is missing or damaged: the tests notice that.
+/// Empty if the file is missing or damaged, which tests detect.
 fn read() -> Examples {
     std::fs::read(FILE).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-/// Adds the examples of all operations: what a schema has a name for, to that schema, and other bodies to the operation. Error
-/// responses get an example for each code that they name.
+/// Adds the examples of all operations: to the schema if it is named, otherwise to the operation. Error responses get an example
+/// for each code that they list.
 pub(super) fn add_to(document: &mut Value) {
     let Examples { operations: examples, problems, webhooks } = read();
     add_problems(document, problems);
@@ -49,7 +49,7 @@ pub(super) fn add_to(document: &mut Value) {
     document["components"] = components;
 }
 
-/// Adds the problem documents to the components. Each is shown by the first response that names its code, and each response shows
+/// Adds the problem documents to the components. Each is shown in the first response that lists its code, and each response shows
 /// one.
 fn add_problems(document: &mut Value, problems: BTreeMap<String, Value>) {
     let mut used = Map::new();
@@ -88,7 +88,7 @@ impl OperationExamples {
     }
 }
 
-/// Adds examples where there are none: those of JSON to the schemas if there are any, the others to the body.
+/// Adds missing examples: JSON to the schemas if there are any, everything else to the body.
 fn add(examples: &ByMediaType, body: &mut Value, mut schemas: Option<&mut Value>) {
     for (media_type, content) in members(body, "content") {
         let Some(example) = examples.get(media_type) else { continue };
@@ -100,8 +100,8 @@ fn add(examples: &ByMediaType, body: &mut Value, mut schemas: Option<&mut Value>
     }
 }
 
-/// Adds an example to the schema that it is of, unless it has one: one record serves all operations on it. The parts of an
-/// envelope get theirs, and so do the elements of a list: viewers build the whole from them.
+/// Adds an example to its schema unless it has one, so that all operations on a record share it. For envelopes and lists, their
+/// parts get the examples: viewers build the whole from them.
 fn add_to_schema(schema: &Value, example: &Value, schemas: &mut Value) {
     let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
     let schema = name.map_or_else(|| schema.clone(), |name| schemas[name].clone());
@@ -120,7 +120,7 @@ fn add_to_schema(schema: &Value, example: &Value, schemas: &mut Value) {
     }
 }
 
-/// The object has a response's data, and nothing else that a viewer could not build.
+/// Whether the object is an envelope: it has a response's data, and nothing else that a viewer couldn't build itself.
 fn is_envelope(members: &Map<String, Value>) -> bool {
     members.contains_key("data") && members.keys().all(|name| ["data", "meta", "verification"].contains(&name.as_str()))
 }

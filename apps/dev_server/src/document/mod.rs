@@ -1,4 +1,4 @@
-//! The OpenAPI document of the whole API, made from the functions' parts of it, with the request that webhooks get in `webhooks`.
+//! The OpenAPI document of the whole API, merged from the functions' parts, with the request to webhooks in `webhooks`.
 
 mod examples;
 mod shape;
@@ -16,10 +16,10 @@ use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{OpenApi, RefOr, Server};
 
 const DESCRIPTION: &str = "\
-Manages an organization's assets, the people who have them, and the processes that hand them over: ordered steps that end by \
-changing the asset.
+Manages an organization's assets, the people they are assigned to, and processes such as handovers: ordered steps, the last of \
+which changes the asset.
 
-**Keys.** Send an API key as `Authorization: Bearer <API_KEY>`. A key accesses the data of its own tenant only. Each operation \
+**Keys.** Send an API key as `Authorization: Bearer <API_KEY>`. A key only accesses its own tenant's data. Each operation \
 names the scopes that the key needs.
 
 **Errors** are problem documents (RFC 9457). `code` is for programs, `detail` for people. Send `request_id` along when you \
@@ -28,8 +28,8 @@ report a problem.
 **Conflicts.** Each 409 names the codes that the operation can return:
 {conflicts}
 
-**Repeating requests.** With an `Idempotency-Key`, a POST can be sent again without taking effect twice. With `If-Match`, a change \
-is made only if nobody else has changed the resource since.
+**Retries.** With an `Idempotency-Key`, a POST can be repeated without taking effect twice. With `If-Match`, a change \
+is only made if the resource hasn't changed since.
 
 **Headers.** Every response has `X-Request-Id`, which identifies the request in the log, and `Cache-Control: no-store`. Responses \
 to a valid key also have `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, which say how many requests the \
@@ -37,14 +37,14 @@ key has left in this minute.
 
 **Times** are in UTC, with milliseconds: `2026-11-21T08:30:00.000Z`.
 
-The software comes under the Apache License 2.0, without warranty. Whoever operates it decides on the terms of its use.";
+The software is under the Apache License 2.0, without warranty. The operator of a deployment sets its terms of use.";
 
-/// In the order of the document: name, name for people, and description.
+/// The tags in the order of the document: name and description.
 const TAGS: [(&str, &str); 11] = [
     ("assets", "The asset inventory."),
     ("processes", "Process definitions, process instances, and movements, which are instances on several assets."),
-    ("signing", "Signing links: people without an API key submit steps, and sign, on a page."),
-    ("webhooks", "Addresses that events are sent to, and what became of each delivery."),
+    ("signing", "Signing links, which let people without an API key submit steps and sign on a page."),
+    ("webhooks", "Receivers of events, and the outcome of each delivery."),
     ("users", "The people that assets are assigned to."),
     ("catalog", "Asset types, manufacturers and models."),
     ("reports", "Statistics of the inventory and of process instances."),
@@ -54,7 +54,7 @@ const TAGS: [(&str, &str); 11] = [
     ("meta", "Endpoints that need no API key."),
 ];
 
-/// Its members are written in this order.
+/// Serialized in this order.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Document {
     openapi: Value,
@@ -66,11 +66,11 @@ pub struct Document {
     components: Value,
 }
 
-/// OpenAPI 3.1, for the whole API. The API serves docs/openapi.json, which a test compares with this.
+/// Builds the document of the whole API (OpenAPI 3.1). The API serves docs/openapi.json, which a test compares with it.
 ///
 /// # Errors
 ///
-/// Returns an error if the description of an operation can't be written as JSON.
+/// Returns an error if an operation's description can't be written as JSON.
 pub fn document() -> serde_json::Result<Document> {
     let mut document = merged();
     shape::add_headers(&mut document);
@@ -111,31 +111,31 @@ fn servers() -> Vec<Server> {
         .parameter("api_id", variable("abcde12345", "ID of the API in API Gateway"))
         .parameter("region", variable("eu-central-1", "AWS Region of the stack"));
     let local = ServerBuilder::new().url("http://127.0.0.1:3000/v1").description(Some("The dev server"));
-    // Relative to where the document is (OpenAPI 3.1, "Server Object").
+    // Relative to the document's address (OpenAPI 3.1, "Server Object").
     let own = ServerBuilder::new().url(BASE).description(Some("The service that this document comes from"));
     vec![own.build(), local.build(), deployed.build()]
 }
 
 /// The body of every delivery.
 const BODY: &str = "WebhookEvent";
-/// The only response that is described: all others count as failures.
+/// The only response described: all others count as failures.
 const TAKEN: &str = "WebhookTaken";
-const TAKEN_TEXT: &str = "Taken, within 15 seconds. After any other response, the delivery is sent again, up to nine times in about \
-    three days. Redirects are not followed. 410 disables the webhook.";
+const TAKEN_TEXT: &str = "Accepted within 15 seconds. After any other response, the delivery is retried up to nine times over \
+    about three days. Redirects are not followed. 410 disables the webhook.";
 const HEADERS: [&str; 3] = ["webhook-id", "webhook-timestamp", "webhook-signature"];
 
-/// Adds the request and the components that it refers to.
+/// Adds the webhook request and the components that it uses.
 fn add_webhooks(document: &mut Value) {
     document["webhooks"] = json!({"event": {"post": webhook_request()}});
     let components = &mut document["components"];
     components["schemas"][BODY] = json!({
         "type": "object",
-        "description": "An event, as webhooks get it.",
+        "description": "An event, as delivered to webhooks.",
         "required": ["type", "timestamp", "data"],
         "properties": {
             "type": {"type": "string", "description": "Type of the event. Ignore types that you don't know."},
             "timestamp": {"description": "Time of the event.", "$ref": "#/components/schemas/Timestamp"},
-            "data": {"description": "The change, as the feed has it.", "$ref": "#/components/schemas/FeedEvent"}
+            "data": {"description": "The change, in the same form as in the feed.", "$ref": "#/components/schemas/FeedEvent"}
         }
     });
     add(&mut components["responses"], [(TAKEN, json!({"description": TAKEN_TEXT}))]);
@@ -153,7 +153,7 @@ fn webhook_request() -> Value {
     json!({
         "tags": ["webhooks"],
         "summary": "Receive an event",
-        "description": format!("Of a type that the webhook names, or `{TEST_EVENT}`. All types have the same form."),
+        "description": format!("The event has one of the webhook's types, or is a `{TEST_EVENT}`. All types have the same form."),
         "operationId": "receive_event",
         "security": [],
         "parameters": HEADERS.map(|name| reference("parameters", name)),
@@ -162,17 +162,17 @@ fn webhook_request() -> Value {
     })
 }
 
-/// Of Standard Webhooks.
+/// The headers of Standard Webhooks.
 fn webhook_headers() -> [Value; 3] {
     let header = |name: &str, schema: Value, text: &str| json!({"name": name, "in": "header", "required": true, "schema": schema, "description": text});
     let [id, timestamp, signature] = HEADERS;
     [
-        header(id, json!({"type": "string", "format": "uuid"}), "ID of the event: the same at every attempt."),
+        header(id, json!({"type": "string", "format": "uuid"}), "ID of the event, the same for every attempt."),
         header(timestamp, json!({"type": "integer"}), "Unix time of the attempt, in seconds."),
         header(
             signature,
             json!({"type": "string", "pattern": "^v1,[^ ]+( v1,[^ ]+)*$"}),
-            "HMAC-SHA256 of ID, timestamp and body, joined by `.`, in Base64: one for each secret in force.",
+            "HMAC-SHA256 of ID, timestamp and body, joined by `.`, in Base64; one per active secret.",
         ),
     ]
 }

@@ -1,5 +1,4 @@
-//! Gives the document the form that linters accept and from which client generators take readable names: shared schemas,
-//! responses and headers.
+//! Shapes the document for linters and client generators, with shared schemas, responses and headers that have readable names.
 
 use serde_json::{Map, Value, json};
 use shared::http::openapi::RESPONSE_NAME;
@@ -24,7 +23,7 @@ fn simplify(value: &mut Value) {
             describe_nullable(object);
             permit_members(object);
             name_values(object);
-            // `[{}]` means the same, but generators ask for a credential then.
+            // `[{}]` means the same, but makes generators ask for a credential.
             if object.get("security") == Some(&json!([{}])) {
                 object.insert("security".into(), json!([]));
             }
@@ -34,7 +33,7 @@ fn simplify(value: &mut Value) {
     }
 }
 
-/// Replaces a choice of a single schema by that schema. The description of the choice counts.
+/// Replaces a choice of a single schema with that schema. The choice's description takes precedence.
 fn unwrap_single(object: &mut Map<String, Value>) {
     for choice in ["anyOf", "oneOf", "allOf"] {
         let Some([Value::Object(only)]) = object.get(choice).and_then(Value::as_array).map(Vec::as_slice) else { continue };
@@ -46,7 +45,7 @@ fn unwrap_single(object: &mut Map<String, Value>) {
     }
 }
 
-/// Moves the description of a nullable schema to the choice with null: generators document fields with it.
+/// Moves the description of a nullable schema to the choice with null, where generators look for it.
 fn describe_nullable(object: &mut Map<String, Value>) {
     if object.contains_key("description") {
         return;
@@ -60,7 +59,7 @@ fn describe_nullable(object: &mut Map<String, Value>) {
     }
 }
 
-/// An object without known members can have any: generators read it as empty otherwise.
+/// Permits any members in an object without known ones. Otherwise, generators take it for an empty object.
 fn permit_members(object: &mut Map<String, Value>) {
     let is_object = match object.get("type") {
         Some(Value::String(kind)) => kind == "object",
@@ -72,8 +71,8 @@ fn permit_members(object: &mut Map<String, Value>) {
     }
 }
 
-/// Gives the values of an enumeration names that generators can use as they are, if not all are words: `ASSETS_READ` for
-/// `assets:read`. Generators read a full stop as the end of a word.
+/// Gives the values of an enumeration names for generators if not all values are words: `ASSETS_READ` for `assets:read`.
+/// Generators take a full stop for the end of a word.
 fn name_values(object: &mut Map<String, Value>) {
     let Some(values) = object.get("enum").and_then(Value::as_array) else { return };
     let values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
@@ -102,12 +101,12 @@ pub(super) fn operations(document: &mut Value) -> impl Iterator<Item = &mut Valu
     members.filter(|member| member.get("responses").is_some())
 }
 
-/// Replaces schemas that are equal to a named one by references to it.
+/// Replaces schemas that equal a named one with references to it.
 fn name_schemas(document: &mut Value) {
     let Some(schemas) = components(document, "schemas").cloned() else { return };
     let names: BTreeMap<String, &String> = schemas.iter().map(|(name, schema)| (schema.to_string(), name)).collect();
     let named = |value: &Value| {
-        // Only a type of this API has a description.
+        // Only this API's own types have a description.
         let name = value.get("description").and_then(|_| names.get(&value.to_string()))?;
         Some(reference("schemas", name))
     };
@@ -117,7 +116,7 @@ fn name_schemas(document: &mut Value) {
     parts.for_each(|part| replace_within(part, &named));
 }
 
-/// Replaces each value that has a replacement, from the outside in.
+/// Replaces each value that has a replacement, outermost first.
 fn replace_within(value: &mut Value, replacement: &impl Fn(&Value) -> Option<Value>) {
     if let Some(replaced) = replacement(value) {
         *value = replaced;
@@ -130,7 +129,7 @@ fn replace_within(value: &mut Value, replacement: &impl Fn(&Value) -> Option<Val
     }
 }
 
-/// Moves responses that have a name to the components.
+/// Moves named responses to the components.
 ///
 /// # Panics
 ///
@@ -164,7 +163,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Removes components that nothing refers to, which linters report, and then what only they referred to.
+/// Removes unreferenced components, which linters report, and then components that only they referenced.
 fn remove_unused(document: &mut Value) {
     loop {
         let mut used = BTreeSet::new();
@@ -208,14 +207,15 @@ fn request_headers() -> [(&'static str, Parameter); 3] {
             "Idempotency-Key",
             matching("^[!-~]([ -~]*[!-~])?$").max_length(Some(255)),
             "Makes the request safe to repeat. Within 24 hours, a request with the same key, path, query and body replays the \
-             stored response, with `Idempotent-Replayed: true`, instead of taking effect again. An import that was interrupted goes on where it stopped.",
+             stored response, with `Idempotent-Replayed: true`, instead of taking effect again. An interrupted import continues \
+             where it stopped.",
         ),
         parameter(
             "If-Match",
             matching(ENTITY_TAGS),
             "Makes the change only if the resource's `ETag` is in this list. Returns 412 otherwise.",
         ),
-        // Without a pattern: an invalid list is not an error, it just matches nothing.
+        // Has no pattern: an invalid list isn't an error, it just matches nothing.
         parameter(
             "If-None-Match",
             string(),
@@ -229,8 +229,8 @@ fn response_headers() -> [(&'static str, Header); 14] {
         (name, HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build())
     };
     [
-        header("Content-Disposition", matching("^(attachment|inline); filename="), "Proposes a name for the file."),
-        header("Content-Security-Policy", matching("^default-src 'none'"), "Keeps browsers from loading or running anything."),
+        header("Content-Disposition", matching("^(attachment|inline); filename="), "Suggests a file name."),
+        header("Content-Security-Policy", matching("^default-src 'none'"), "Prevents browsers from loading or running anything."),
         header(
             "ETag",
             matching(r#"^"[0-9]+-[0-9a-f]{16}"$"#),
@@ -242,27 +242,23 @@ fn response_headers() -> [(&'static str, Header); 14] {
             "The path of the next part, as `rel=\"next\"`. Absent on the last part.",
         ),
         header("Location", matching("^/v1/"), "The path of the new resource."),
-        header("Referrer-Policy", matching("^no-referrer$"), "Keeps browsers from telling others the address of the page."),
+        header("Referrer-Policy", matching("^no-referrer$"), "Prevents browsers from disclosing the page's address."),
         header("Retry-After", integer(0), "The number of seconds to wait before you send the request again."),
         header("WWW-Authenticate", matching("^Bearer$"), "The authentication scheme, always `Bearer`."),
-        header("X-Content-Type-Options", matching("^nosniff$"), "Forbids browsers to take the body for anything else."),
+        header("X-Content-Type-Options", matching("^nosniff$"), "Prevents browsers from guessing another content type."),
         header("X-RateLimit-Limit", integer(1), "The number of requests that the API key may send per minute."),
         header(
             "X-RateLimit-Remaining",
             integer(0),
             "The number of requests left in the current minute. Absent if the request could not be counted.",
         ),
-        header("X-RateLimit-Reset", integer(0), "The Unix time, in seconds, at which the next minute begins."),
+        header("X-RateLimit-Reset", integer(0), "The Unix time, in seconds, at which the next minute starts."),
         header("X-Request-Id", matching("^[ -~]+$"), "Identifies the request in the log."),
-        header(
-            "X-Unreadable",
-            matching("^[0-9a-f-]+(, [0-9a-f-]+)*$"),
-            "IDs of damaged records, which are left out; at most 20.",
-        ),
+        header("X-Unreadable", matching("^[0-9a-f-]+(, [0-9a-f-]+)*$"), "IDs of up to 20 damaged records, which are left out."),
     ]
 }
 
-/// Adds the headers to the components. The types of requests and responses refer to them.
+/// Adds the headers to the components, where the types of requests and responses refer to them.
 pub(super) fn add_headers(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
     components.parameters.extend(request_headers().map(|(name, parameter)| (name.to_owned(), RefOr::T(parameter))));

@@ -1,9 +1,9 @@
 //! The embedded DynamoDB-compatible engine, with its own port and thread: its SQLite calls block, so it must not run on the
 //! caller's threads. docs/adr/0004 lists where it differs from DynamoDB.
 //!
-//! It checks no credentials, so it refuses what a page in a browser could send: requests with an `Origin` and, if it can be
-//! reached only from this machine, requests for another host, to whose name a page could give this machine's address. The engine
-//! never deletes its stream records, so they are read and trimmed through a second connection to its database.
+//! It checks no credentials, so it refuses requests that a web page could send: requests with an `Origin` and, if only this
+//! machine can reach it, requests for another host, because a page could make a name resolve to this machine (DNS rebinding). The
+//! engine never deletes its stream records, so they are read and trimmed through a second connection to its database.
 
 use crate::table::TableEngine;
 use anyhow::{Context, Result};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 
-/// As DynamoDB's.
+/// Same as DynamoDB's limit.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 /// Any region would do.
 pub(crate) const REGION: Region = Region::from_static("us-east-1");
@@ -37,7 +37,7 @@ pub struct Engine {
 impl Engine {
     /// # Errors
     ///
-    /// Returns an error when the file can't be opened or the address is in use.
+    /// Returns an error if the file can't be opened or the address is in use.
     pub fn start(file: Option<&Path>, addr: SocketAddr) -> Result<Self> {
         let location = file.map_or_else(in_memory, |file| file.to_string_lossy().into_owned());
         let cant_open =
@@ -68,14 +68,14 @@ impl Engine {
         Ok(Self { url, trimmer: Trimmer(trimmer), stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Deletes stream records that have been read.
+    /// Returns a handle that deletes stream records once they are read.
     #[must_use]
     pub fn trimmer(&self) -> Trimmer {
         self.trimmer.clone()
     }
 }
 
-/// A second connection finds the database by its name.
+/// Has a name, so that a second connection can open the database.
 fn in_memory() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("file:engine-{}?mode=memory&cache=shared", COUNT.fetch_add(1, Ordering::Relaxed))
@@ -98,17 +98,17 @@ fn call(engine: &TableEngine, headers: &HeaderMap, body: &[u8]) -> Response {
 }
 
 fn refusal() -> Response {
-    (StatusCode::FORBIDDEN, "The embedded engine takes no requests of web pages.\n").into_response()
+    (StatusCode::FORBIDDEN, "The embedded engine refuses requests from web pages.\n").into_response()
 }
 
-/// The request can't come from a page in a browser. `is_local`: only this machine can reach the engine.
+/// Whether the request can't come from a web page. `is_local` means that only this machine can reach the engine.
 fn is_trusted(headers: &HeaderMap, is_local: bool) -> bool {
     let is_loopback = |host: &HeaderValue| host.to_str().is_ok_and(is_loopback);
     let mut hosts = headers.get_all(header::HOST).iter().peekable();
     !headers.contains_key(header::ORIGIN) && (!is_local || hosts.peek().is_some() && hosts.all(is_loopback))
 }
 
-/// This machine, by a name or an address that nobody else can give to another.
+/// Whether this is a name or an address that can only mean this machine.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
         Some((address, _)) => address,
@@ -128,7 +128,7 @@ impl Drop for Engine {
     }
 }
 
-/// Placeholder credentials, and plain HTTP without root certificates.
+/// Uses placeholder credentials, and plain HTTP without root certificates.
 #[must_use]
 pub fn config(url: &str) -> Builder {
     shared::store::client::configure(Builder::new())
@@ -143,16 +143,16 @@ pub(crate) fn credentials() -> Credentials {
     Credentials::new("local", "local", None, None, "local")
 }
 
-/// The engine adds this to the numbers that it stores, so that public ones have as many digits as DynamoDB's.
+/// The engine adds this to the numbers that it stores, so that public numbers have as many digits as DynamoDB's.
 const OFFSET: u128 = 100_000_000_000_000_000_000;
 
-/// Without it, the engine would look through all records for each one that it adds: it takes the highest number so far.
+/// Without this index, the engine would scan all records for every insert, to find the highest number.
 const INDEX: &str = "CREATE INDEX IF NOT EXISTS stream_records_in_order
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
 
 const TRIM: &str = "DELETE FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) < ?2";
 
-/// Must be used only between calls of the engine, on its thread.
+/// Must only be used between calls of the engine, on its thread.
 pub struct StreamRecords {
     connection: Connection,
 }
@@ -162,24 +162,24 @@ impl StreamRecords {
     ///
     /// # Errors
     ///
-    /// Returns an error when the database can't be opened.
+    /// Returns an error if the database can't be opened.
     pub fn open(location: &str) -> Result<Self> {
         let connection = Connection::open(location)?;
-        // As the engine's connection.
+        // Same as for the engine's connection.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.execute_batch(INDEX).context("can't create the index of stream records")?;
         Ok(Self { connection })
     }
 
-    /// Deletes a table's records before the one with this sequence number, and returns their number. That one stays: the engine
-    /// numbers records by the clock, but always above the last one.
+    /// Deletes a table's records before this sequence number, and returns how many. The record with this number stays, because
+    /// the engine numbers records by the clock, but always above the last one.
     ///
     /// # Errors
     ///
-    /// Returns an error when the number is none of the engine, or the database fails.
+    /// Returns an error if the number is not from the engine, or the database fails.
     pub fn trim(&self, table: &str, sequence_number: &str) -> Result<usize> {
         let stored = sequence_number.parse::<u128>().ok().and_then(|number| number.checked_sub(OFFSET));
-        let stored = stored.and_then(|number| i64::try_from(number).ok()).context("this is no sequence number")?;
+        let stored = stored.and_then(|number| i64::try_from(number).ok()).context("not a sequence number")?;
         Ok(self.connection.prepare_cached(TRIM)?.execute(params![table, stored])?)
     }
 
@@ -202,11 +202,11 @@ pub(crate) struct TrimRequest {
 pub struct Trimmer(pub(crate) mpsc::UnboundedSender<TrimRequest>);
 
 impl Trimmer {
-    /// As [`StreamRecords::trim`].
+    /// Same as [`StreamRecords::trim`].
     ///
     /// # Errors
     ///
-    /// Returns an error when the engine has stopped, or when [`StreamRecords::trim`] does.
+    /// Returns an error if the engine has stopped, or if [`StreamRecords::trim`] fails.
     pub async fn trim(&self, table: &str, sequence_number: &str) -> Result<usize> {
         let (response, received) = oneshot::channel();
         let request = TrimRequest { table: table.to_owned(), sequence_number: sequence_number.to_owned(), response };

@@ -26,9 +26,9 @@ struct State {
     throttled: u64,
 }
 
-/// An HTTP client that throttles requests to a partition while it has no units left: writes to each partition, or all reads
-/// together. A request that begins while there are some is executed, and its units are taken afterwards: the consumed capacity
-/// in the response, which the meter requests. Cheap to clone.
+/// An HTTP client that throttles requests to a partition without units left: writes per partition, or all reads together. A
+/// request that starts while units are left is executed, and charged afterwards with the consumed capacity from its response,
+/// which the meter requests. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct CapacityLimit {
     inner: SharedHttpClient,
@@ -43,7 +43,7 @@ impl CapacityLimit {
         Self { inner: SharedHttpClient::new(inner), usage, units_per_second, state: Arc::default() }
     }
 
-    /// Begins or ends to limit requests, and resets the counts.
+    /// Starts or stops limiting requests, and resets the counts.
     pub fn set(&self, is_limited: bool) {
         *self.state() = State { is_limited, ..State::default() };
     }
@@ -58,7 +58,7 @@ impl CapacityLimit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The partition that the request needs; `None` while requests are not limited.
+    /// The partition to charge for the request; `None` while requests are not limited.
     fn limited_partition(&self, request: &HttpRequest) -> Option<Partition> {
         if !self.state().is_limited {
             return None;
@@ -121,7 +121,7 @@ impl HttpConnector for Connector {
 ///
 /// # Errors
 ///
-/// Returns an error when the body doesn't come.
+/// Returns an error if the body can't be read.
 pub(super) async fn read(mut response: HttpResponse) -> Result<HttpResponse, ConnectorError> {
     let body = ByteStream::new(response.take_body()).collect().await.map_err(|error| ConnectorError::io(error.into()))?;
     *response.body_mut() = SdkBody::from(body.into_bytes());
@@ -135,7 +135,7 @@ fn consumed_units(body: &[u8]) -> f64 {
     all.iter().filter_map(|capacity| capacity["CapacityUnits"].as_f64()).sum()
 }
 
-/// A partition has a limit for each.
+/// Each partition has a separate limit for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Usage {
     Read,
@@ -143,7 +143,7 @@ pub enum Usage {
 }
 
 impl Usage {
-    /// Units of a partition in a second; `None` for any number.
+    /// Units per second for a partition; `None` if unlimited.
     pub fn limit(self, weaknesses: &Weaknesses) -> Option<f64> {
         let limit = match self {
             Self::Read => weaknesses.read_units_per_second,
@@ -156,8 +156,7 @@ impl Usage {
 /// The name of an index, or `None` for the table; and the partition key.
 pub type Partition = (Option<String>, String);
 
-/// A token bucket for each partition. A call that finds any units left is executed, and its units are taken afterwards,
-/// when they are known.
+/// A token bucket per partition. A call is executed if any units are left, and charged afterwards, when its units are known.
 #[derive(Debug, Default)]
 pub struct Capacity(HashMap<(Partition, Usage), TokenBucket>);
 

@@ -1,13 +1,13 @@
-//! A table that is as weak as AWS permits: torn reads, late indexes, lost answers, throttling. For simulations at random, for
-//! tests as they plan it ([`planned`]), for benchmarks by the capacity of partitions ([`CapacityLimit`]).
+//! A table as weak as AWS permits: torn reads, late indexes, lost responses, throttling. At random for simulations, as planned
+//! for tests ([`planned`]), and by the capacity of partitions for benchmarks ([`CapacityLimit`]).
 //!
 //! The embedded engine is always consistent. [`FaultyTable`] puts it behind an HTTP client for the SDK that executes calls
 //! in this process, without sockets, so that tokio's paused clock drives everything: the SDK's timeouts and retries, the
 //! service's pauses, and the delays of the table. Every decision comes from one seed.
 //!
-//! Several copies of the engine's database make the weaknesses: one that transactions and single reads use, one that
-//! queries and batches use, and one for each secondary index. A write reaches the first at once, and each of its items
-//! reaches the others at its own time. Which weaknesses show, and how often, is in [`Weaknesses`].
+//! The weaknesses come from several copies of the engine's database: one for transactions and single reads, one for queries and
+//! batches, and one for each secondary index. A write reaches the first copy at once, and each of its items reaches the other
+//! copies at a separate time. [`Weaknesses`] sets which weaknesses occur, and how often.
 
 mod capacity_limit;
 mod objects;
@@ -21,41 +21,41 @@ pub use table::{FaultyTable, WHOLE_LISTS};
 use shared::store::Random;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The weaknesses of a table. The default is none: every call is answered at once and every read is up to date.
+/// The weaknesses of a table. By default, there are none: every call is answered at once and every read is up to date.
 #[derive(Debug, Clone, Default)]
 pub struct Weaknesses {
-    /// The longest way of a request to the table, and of its response back, in milliseconds.
+    /// Maximum time that a request takes to the table, and its response back, in milliseconds.
     pub latency_millis: u64,
-    /// Requests of a thousand that arrive up to 2.5 seconds late (`MAX_DELAY_MILLIS`).
+    /// Requests per thousand that arrive up to 2.5 seconds late (`MAX_DELAY_MILLIS`).
     pub slow_per_mille: u64,
-    /// Requests of a thousand that never arrive.
+    /// Requests per thousand that never arrive.
     pub lost_before_per_mille: u64,
-    /// Responses of a thousand that never arrive.
+    /// Responses per thousand that never arrive.
     pub lost_after_per_mille: u64,
-    /// Calls of a thousand that get an internal error.
+    /// Calls per thousand that get an internal error.
     pub failed_per_mille: u64,
-    /// Calls of a thousand that are throttled, independent of the partition's consumption.
+    /// Calls per thousand that are throttled, regardless of the partition's consumption.
     pub throttled_per_mille: u64,
-    /// Transactions of a thousand that meet a made-up conflict.
+    /// Transactions per thousand that get a fake conflict.
     pub conflict_per_mille: u64,
-    /// The time in which the items of a transaction become visible to queries and batches, one by one.
+    /// Period within which the items of a transaction become visible to queries and batches, one by one.
     pub torn_millis: u64,
-    /// The longest lag of a row of `list_index` behind the table.
+    /// Maximum lag of a row of `list_index` behind the table.
     pub list_index_lag_millis: u64,
-    /// The longest lag of a row of `history` behind the table.
+    /// Maximum lag of a row of `history` behind the table.
     pub history_lag_millis: u64,
-    /// Queries of a thousand that end before their page is full.
+    /// Queries per thousand that end before their page is full.
     pub cut_page_per_mille: u64,
-    /// Batches of a thousand that leave keys unprocessed.
+    /// Batches per thousand that leave keys unprocessed.
     pub unprocessed_per_mille: u64,
-    /// For each partition; 0 for any number.
+    /// Per partition. 0 if unlimited.
     pub write_units_per_second: u32,
-    /// For each partition; 0 for any number.
+    /// Per partition. 0 if unlimited.
     pub read_units_per_second: u32,
 }
 
-/// The longest delay of a request. With the way back and the time in which a transaction becomes visible, this is within the 3 s
-/// that lists allow for (docs/adr/0008-list-index.md).
+/// Maximum delay of a request. Together with the latency of its response and the time until a transaction is visible, this is
+/// within the 3 s that lists allow for (docs/adr/0008-list-index.md).
 pub const MAX_DELAY_MILLIS: u64 = 2_500;
 
 impl Weaknesses {
@@ -115,13 +115,13 @@ impl SeededRandom {
         if limit == 0 { 0 } else { self.next() % limit }
     }
 
-    /// True `per_mille` times in a thousand. Takes no number if it never does, so that one weakness alone leaves the others'
-    /// numbers as they are.
+    /// Returns true `per_mille` times in a thousand. Draws no number for 0, so that switching off one weakness doesn't change the
+    /// numbers for the others.
     pub fn chance(&self, per_mille: u64) -> bool {
         per_mille > 0 && self.below(1000) < per_mille
     }
 
-    /// This one's next number seeds the other.
+    /// Returns a source that is seeded with this one's next number.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self::new(self.next())

@@ -1,4 +1,4 @@
-//! An object store in this process, which tests damage: late and with the faults of a table, or down.
+//! An in-process object store for tests: as slow and faulty as a table, or down.
 
 use super::table::FaultyTable;
 use futures_util::future::BoxFuture;
@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// The factor of the table's latency.
+/// Factor on the table's latency.
 const DISTANCE: u64 = 5;
 
 /// Objects by key. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct FaultyObjects {
-    /// The store has the latency and the failures of this table.
+    /// If set, the store has the latency and the failures of this table.
     table: Option<FaultyTable>,
     state: Arc<Mutex<State>>,
     has_put: Arc<Notify>,
@@ -30,7 +30,7 @@ struct State {
 }
 
 impl FaultyObjects {
-    /// Without objects, and with the latency and failures of the table.
+    /// Creates an empty store with the table's latency and failures.
     #[must_use]
     pub fn new(table: FaultyTable) -> Self {
         Self { table: Some(table), ..Self::default() }
@@ -54,7 +54,7 @@ impl FaultyObjects {
         self.state().by_key.clear();
     }
 
-    /// Lets every request fail, or only as many as the table's faults say.
+    /// Makes every request fail, or only as many as the table's faults say.
     pub fn set_down(&self, is_down: bool) {
         self.state().is_down = is_down;
     }

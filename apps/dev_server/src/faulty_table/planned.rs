@@ -1,5 +1,5 @@
-//! Faults that a test plans, one by one ([`Faults`]): calls to any table that fail or wait, indexes that lag or throttle,
-//! partitions that take no more writes, and reads that see only a part of a transaction.
+//! Faults that a test plans one by one ([`Faults`]): calls to any table that fail or wait, indexes that lag or throttle,
+//! partitions that throttle writes, and reads that see only part of a transaction.
 #![expect(clippy::unwrap_used, reason = "only tests plan faults")]
 
 use super::capacity_limit::read;
@@ -21,11 +21,11 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallFailure {
     Throttled,
-    /// A transaction meets another one; other calls are throttled.
+    /// A conflict for a transaction; other calls are throttled.
     Conflict,
-    /// No response comes, and the call had no effect.
+    /// No response arrives, and the call had no effect.
     TimedOutBefore,
-    /// No response comes, and the call took effect.
+    /// No response arrives, but the call took effect.
     TimedOutAfter,
 }
 
@@ -38,12 +38,12 @@ struct Fault {
     operation: &'static str,
     status: u16,
     body: String,
-    /// The engine executes the request first, and only its response is lost.
+    /// The engine executes the request, and only its response is lost.
     after: bool,
     timed_out: bool,
 }
 
-/// A call that is to fail, by its place among all calls.
+/// A call that will fail, by its position among all calls.
 #[derive(Debug)]
 struct FailingCall {
     to_come: usize,
@@ -59,7 +59,7 @@ struct Hold {
     released: oneshot::Receiver<()>,
 }
 
-/// A request that waits on its way to the engine.
+/// A request that is waiting on its way to the engine.
 #[derive(Debug)]
 pub struct Held {
     arrived: oneshot::Receiver<()>,
@@ -71,17 +71,14 @@ impl Held {
         (&mut self.arrived).await.unwrap();
     }
 
-    /// Lets the request go on to the engine.
+    /// Lets the request continue to the engine.
     pub fn release(self) {
         // The sender may have given up waiting.
         let _ = self.release.send(());
     }
 }
 
-/// Operation and body.
-type SentRequest = (String, Vec<u8>);
-
-/// Faults that are planned, and the requests that were sent.
+/// Planned faults, and the requests sent so far.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     planned: Arc<Mutex<VecDeque<Fault>>>,
@@ -103,7 +100,7 @@ impl Faults {
         Held { arrived, release }
     }
 
-    /// Executes `other` while the first call of this operation, which `request` makes, is on its way to the table.
+    /// Executes `other` while `request` has its first call of this operation on the way to the table.
     pub async fn overtake<A, B>(
         &self,
         operation: &'static str,
@@ -124,8 +121,7 @@ impl Faults {
         self.holds.lock().unwrap().clear();
     }
 
-    /// Answers the next requests of `operation` with this response, as many as `times`; with `after`, the engine
-    /// executes them first.
+    /// Answers the next `times` requests of `operation` with this response. With `after`, the engine executes them first.
     pub fn plan(&self, operation: &'static str, times: usize, status: u16, body: &Value, after: bool) {
         let fault = || Fault { operation, status, body: body.to_string(), after, timed_out: false };
         self.planned.lock().unwrap().extend(std::iter::repeat_with(fault).take(times));
@@ -136,7 +132,7 @@ impl Faults {
         self.plan(operation, times, 400, &body, false);
     }
 
-    /// Lets the next transactions meet a conflict.
+    /// Makes the next transactions fail with a conflict.
     pub fn conflict(&self, times: usize) {
         self.plan("TransactWriteItems", times, 400, &conflict(), false);
     }
@@ -147,12 +143,12 @@ impl Faults {
         self.plan(operation, 1, 500, &body, true);
     }
 
-    /// The faults that have not happened yet.
+    /// Number of faults that haven't happened yet.
     pub fn planned(&self) -> usize {
         self.planned.lock().unwrap().len()
     }
 
-    /// Makes one call fail with all the SDK's attempts at it: the first from now on for 0, the second for 1, and so on.
+    /// Makes one call fail, including all retries by the SDK. `place` 0 is the next call, 1 the one after it, and so on.
     pub fn fail_call(&self, place: usize, failure: CallFailure) {
         *self.failing.lock().unwrap() = Some(FailingCall { to_come: place, failure, failed: None });
     }
@@ -178,19 +174,19 @@ impl Faults {
         *self.frozen.history.lock().unwrap() = rows;
     }
 
-    /// Cuts the pages of the index `list_index` after so many rows.
+    /// Cuts the pages of the index `list_index` after this many rows.
     pub fn cut_index_pages(&self, rows: usize) {
         self.index_capacity.0.lock().unwrap().rows = Some(rows);
     }
 
-    /// Throttles the index `list_index` after so many pages, of which `per_second` are added each second; `None` ends it.
+    /// Throttles the index `list_index` after this many pages, and adds `per_second` more each second. `None` stops it.
     pub fn limit_index_pages(&self, pages: Option<usize>, per_second: usize) {
         let mut capacity = self.index_capacity.0.lock().unwrap();
         (capacity.left, capacity.per_second) = (pages.map(|pages| pages as f64), per_second as f64);
         capacity.refilled_at = Some(Instant::now());
     }
 
-    /// The pages that the index `list_index` has delivered since the last call.
+    /// Number of pages that the index `list_index` has delivered since the last call.
     pub fn take_index_pages(&self) -> usize {
         std::mem::take(&mut self.index_capacity.0.lock().unwrap().delivered)
     }
@@ -200,30 +196,30 @@ impl Faults {
         *self.throttled.0.lock().unwrap() = (partitions.to_vec(), 0);
     }
 
-    /// Since [`Faults::throttle_writes_to`].
+    /// Number of throttled writes since [`Faults::throttle_writes_to`].
     pub fn throttled_writes(&self) -> usize {
         self.throttled.0.lock().unwrap().1
     }
 
-    /// Lets the next lists that read a record see it as it was: with these attributes, or for `None` not at all.
+    /// Makes the next lists that read a record see an earlier state: with these attributes, or, for `None`, no record.
     pub fn tear_record(&self, times: usize, id: &str, before: Option<Value>) {
         let torn = TornItem { operation: "BatchGetItem", id: id.to_owned(), version: None, before, times };
         self.torn.0.lock().unwrap().push(torn);
     }
 
-    /// Hides the event that made this version of a record from the next reads of events that would find it.
+    /// Hides the event of this version of a record from the next reads of events that would find it.
     pub fn hide_event(&self, times: usize, id: &str, version: u64) {
         let torn = TornItem { operation: "Query", id: id.to_owned(), version: Some(version), before: None, times };
         self.torn.0.lock().unwrap().push(torn);
     }
 
-    /// Hides the event that made this version of a record from the next reads of single events that would find it.
+    /// Hides the event of this version of a record from the next reads of single events that would find it.
     pub fn hide_entry(&self, times: usize, id: &str, version: u64) {
         let torn = TornItem { operation: "BatchGetItem", id: id.to_owned(), version: Some(version), before: None, times };
         self.torn.0.lock().unwrap().push(torn);
     }
 
-    /// Ends all torn reads. Returns the number of items that were still to be torn.
+    /// Stops tearing reads. Returns the number of items that were still to be torn.
     pub fn stop_tearing(&self) -> usize {
         std::mem::take(&mut *self.torn.0.lock().unwrap()).len()
     }
@@ -250,7 +246,7 @@ impl Faults {
         self.failing_call(operation, request)
     }
 
-    /// For an attempt at the one call that is to fail.
+    /// Returns the fault if this is an attempt of the failing call.
     fn failing_call(&self, operation: &str, request: &HttpRequest) -> Option<Fault> {
         let mut slot = self.failing.lock().unwrap();
         let failing = slot.as_mut()?;
@@ -279,7 +275,7 @@ fn conflict() -> Value {
     })
 }
 
-/// An HTTP client that follows a plan of faults.
+/// An HTTP client that injects planned faults.
 #[derive(Debug, Clone)]
 pub struct FaultyClient {
     inner: SharedHttpClient,
@@ -287,7 +283,7 @@ pub struct FaultyClient {
 }
 
 impl FaultyClient {
-    /// `inner` sends the requests that are not to fail.
+    /// `inner` sends the requests that don't fail.
     #[must_use]
     pub fn new(inner: SharedHttpClient, faults: Faults) -> Self {
         Self { inner, faults }
@@ -396,9 +392,9 @@ impl FrozenIndexes {
 #[derive(Debug, Default)]
 struct Pages {
     rows: Option<usize>,
-    /// Pages before the index throttles.
+    /// Pages left before the index throttles.
     left: Option<f64>,
-    /// More pages each second.
+    /// Pages added each second.
     per_second: f64,
     refilled_at: Option<Instant>,
     delivered: usize,
@@ -408,7 +404,7 @@ struct Pages {
 struct IndexCapacity(Arc<Mutex<Pages>>);
 
 impl IndexCapacity {
-    /// Changes the request, or returns the response of a throttled one.
+    /// Limits the page of a request, or returns the response to a throttled one.
     fn limit(&self, body: &Value, request: &mut HttpRequest) -> Option<HttpResponse> {
         if body["IndexName"] != "list_index" {
             return None;
@@ -440,7 +436,7 @@ impl IndexCapacity {
 struct ThrottledPartitions(Arc<Mutex<(Vec<String>, usize)>>);
 
 impl ThrottledPartitions {
-    /// For a request that writes to one of the partitions.
+    /// Returns the response to a throttled request: one that writes to one of the partitions.
     fn response(&self, operation: &str, request: &Value) -> Option<HttpResponse> {
         let is_write = ["PutItem", "UpdateItem", "TransactWriteItems"].contains(&operation);
         let mut throttled = self.0.lock().unwrap();
@@ -454,20 +450,20 @@ impl ThrottledPartitions {
     }
 }
 
-/// The state of an item before a transaction, which reads see.
+/// An earlier state of an item that reads still see.
 #[derive(Debug)]
 struct TornItem {
     operation: &'static str,
-    /// The record, or the record that the event is of.
+    /// ID of the record, or of the event's record.
     id: String,
     version: Option<u64>,
     /// The attributes that differed; `None` if the item did not exist.
     before: Option<Value>,
-    /// The number of reads that still see it so.
+    /// Number of reads that will still see this state.
     times: usize,
 }
 
-/// Items that reads see as they were before a transaction.
+/// Items that reads see in the state before a transaction.
 #[derive(Debug, Clone, Default)]
 struct TornItems(Arc<Mutex<Vec<TornItem>>>);
 
@@ -493,7 +489,7 @@ impl TornItems {
         response(status, body.to_string())
     }
 
-    /// Puts the item back to its earlier state. Returns whether it existed.
+    /// Restores the item's earlier state. Returns whether it existed.
     fn is_visible(&self, operation: &str, item: &mut Value) -> bool {
         let event: Value = item["entry"]["S"].as_str().and_then(|entry| serde_json::from_str(entry).ok()).unwrap_or_default();
         let is_of = |torn: &TornItem| {

@@ -22,10 +22,10 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// The entry of [`FaultyTable::shown`] that counts pages of queries for all records of a kind. Lists need none of them.
+/// The entry of [`FaultyTable::shown`] that counts pages of queries for all records of a kind, which lists don't need.
 pub const WHOLE_LISTS: &str = "whole lists";
 
-/// The attributes of a key.
+/// Attributes of the key.
 const KEY: [&str; 2] = ["PK", "SK"];
 
 /// A table in this process, with weaknesses that can be set at any time. Cheap to clone.
@@ -43,7 +43,7 @@ struct State {
     weaknesses: Weaknesses,
     pending: Pending,
     capacity: Capacity,
-    /// Items that each index has, or will have, with their sort keys there.
+    /// Sort keys of the items in each index, including items that will appear there.
     indexed: HashMap<(usize, ItemKey), Value>,
     shown: BTreeMap<&'static str, u64>,
 }
@@ -57,7 +57,7 @@ impl std::fmt::Debug for FaultyTable {
 impl FaultyTable {
     /// # Errors
     ///
-    /// Returns an error when the engine can't start.
+    /// Returns an error if the engine can't start.
     pub fn new(seed: u64) -> Result<Self> {
         let (databases, random) = (Databases::new()?, SeededRandom::new(seed));
         Ok(Self(Arc::new(Shared { databases, random, state: Mutex::default() })))
@@ -97,7 +97,7 @@ impl FaultyTable {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries a request to the table and its response back. `None` if one of them is lost.
+    /// Sends a request to the table and its response back. `None` if one of them is lost.
     async fn carry(&self, operation: String, body: Value) -> Option<TableResponse> {
         let weaknesses = self.weaknesses();
         let mut way = self.random().below(weaknesses.latency_millis + 1);
@@ -178,7 +178,7 @@ impl FaultyTable {
         partitions.iter().any(|partition| !state.capacity.has_any(partition, usage, limit, now))
     }
 
-    /// Takes consumed units from the partitions, in equal parts.
+    /// Charges consumed units to the partitions, in equal parts.
     fn charge(&self, partitions: &[Partition], usage: Usage, limit: f64, response: &TableResponse) {
         let (mut state, now) = (self.state(), Instant::now());
         for (index, units) in consumed(&response.body) {
@@ -189,7 +189,7 @@ impl FaultyTable {
         }
     }
 
-    /// In one of DynamoDB's forms.
+    /// Returns an error for throttling, in one of DynamoDB's forms.
     fn throttled(&self, operation: &str, body: &Value) -> TableResponse {
         let code = if self.random().below(2) == 0 { "ThrottlingException" } else { "ProvisionedThroughputExceededException" };
         if operation == "TransactWriteItems" && self.random().below(2) == 0 {
@@ -198,7 +198,7 @@ impl FaultyTable {
         TableResponse::error(400, code, "The throughput of this partition is exceeded.")
     }
 
-    /// Commits, and lets the other views show the change later.
+    /// Commits, and shows the change in the other views later.
     async fn write(&self, operation: &str, body: &Value, weaknesses: &Weaknesses) -> TableResponse {
         let (actions, now) = (write_actions(operation, body), Instant::now());
         let is_transaction = operation == "TransactWriteItems";
@@ -208,7 +208,7 @@ impl FaultyTable {
                 self.show("transactions in progress");
                 return TableResponse::error(400, "TransactionInProgressException", "The transaction is in progress.");
             }
-            // The engine replays the response; what was written is visible, or will be.
+            // The engine replays the response. The write is visible, or will be.
             Some(_) => return self.0.databases.execute(View::Committed, operation, body),
             None => {}
         }
@@ -241,7 +241,7 @@ impl FaultyTable {
         response
     }
 
-    /// Holds the items of a transaction until it is completed.
+    /// Locks the items of a transaction until it completes.
     fn hold(&self, actions: Vec<WriteAction>, token: Option<String>, end: Instant) {
         let mut state = self.state();
         for action in actions {
@@ -252,7 +252,7 @@ impl FaultyTable {
         }
     }
 
-    /// Lets queries see an item from `visible_at` on, and each index after its own lag.
+    /// Shows an item to queries from `visible_at` on, and in each index after a separate lag.
     fn publish(&self, action: &WriteAction, visible_at: Instant, weaknesses: &Weaknesses) {
         let request = json!({"TableName": action.table, "Key": action.key.to_json()});
         let mut read = self.0.databases.execute(View::Committed, "GetItem", &request).body;
@@ -271,7 +271,7 @@ impl FaultyTable {
             let is_list_index = name == shared::store::keys::LIST_INDEX;
             let lag = if is_list_index { weaknesses.list_index_lag_millis } else { weaknesses.history_lag_millis };
             let at = || visible_at + Duration::from_millis(self.random().below(lag + 1));
-            // A row that moves to another place in the index is deleted and put.
+            // A row that moves within the index is deleted and put again.
             let is_gone = before.as_ref().is_some_and(|before| Some(before) != sort_key.as_ref());
             let deleted_at = is_gone.then(at);
             if let Some(deleted_at) = deleted_at {
@@ -288,7 +288,7 @@ impl FaultyTable {
 
     fn read(&self, operation: &str, mut body: Value, weaknesses: &Weaknesses) -> TableResponse {
         let view = match (operation, body["IndexName"].as_str()) {
-            // A single item and a transaction are isolated from other transactions as a whole.
+            // Single reads and transactional reads are isolated from other transactions.
             ("GetItem" | "TransactGetItems", _) => View::Committed,
             (_, Some(index)) => self.0.databases.index(index).unwrap_or(View::Committed),
             (_, None) => View::Visible,
@@ -323,14 +323,14 @@ impl HttpConnector for FaultyTable {
         let (operation, body) = table_call(&request);
         let (mut sender, receiver) = oneshot::channel();
         let table = self.clone();
-        // A separate task: what was sent takes effect even if the sender no longer waits.
+        // A separate task, so that a sent request takes effect even if the sender stops waiting.
         tokio::spawn(async move {
             let response = table.carry(operation, body).await;
             let is_reset = response.is_none() && table.random().below(2) == 0;
             match response {
                 Some(response) => drop(sender.send(Ok(response))),
                 None if is_reset => drop(sender.send(Err(ConnectorError::io("connection reset".into())))),
-                // Without a word, so that the sender waits for its timeout.
+                // No response at all, so that the sender runs into its timeout.
                 None => sender.closed().await,
             }
         });
@@ -341,7 +341,7 @@ impl HttpConnector for FaultyTable {
     }
 }
 
-/// A query of all records of a kind whose lists come from a list index.
+/// Whether this is a query for all records of a kind that has a list index.
 fn is_whole_list(body: &Value) -> bool {
     let prefix = body["ExpressionAttributeValues"][":sk"]["S"].as_str();
     body["IndexName"].is_null() && matches!(prefix, Some("ASSET#" | "USER#" | "INSTANCE#" | "MOVEMENT#"))
@@ -367,16 +367,16 @@ struct PendingImage {
 struct Pending {
     images: BTreeMap<(Instant, u64), PendingImage>,
     count: u64,
-    /// The time at which the latest image of an item reaches a view. An earlier image never comes later.
+    /// Time when the latest image of an item reaches a view. An earlier image never arrives later.
     latest: HashMap<(View, ItemKey), Instant>,
-    /// A transaction holds the item until then.
+    /// A transaction locks the item until this time.
     held: HashMap<ItemKey, Instant>,
-    /// The transaction with this `ClientRequestToken` is in progress until then.
+    /// The transaction with this `ClientRequestToken` is in progress until this time.
     tokens: HashMap<String, Instant>,
 }
 
 impl Pending {
-    /// Lets a view show an item from `at` on, or from the time of the item's previous change, if that is later.
+    /// Shows an item in a view from `at` on, or from the time of its previous change if that is later.
     fn add(&mut self, at: Instant, image: PendingImage) {
         let latest = self.latest.entry((image.view, image.key.clone())).or_insert(at);
         *latest = at.max(*latest);
@@ -384,7 +384,7 @@ impl Pending {
         self.images.insert((*latest, self.count), image);
     }
 
-    /// Takes the next image that its view shows by `now`.
+    /// Takes the next image that is due.
     fn take_due(&mut self, now: Instant) -> Option<PendingImage> {
         let entry = self.images.first_entry()?;
         (entry.key().0 <= now).then(|| entry.remove())
@@ -410,11 +410,11 @@ impl Pending {
 /// A copy of the table as of some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum View {
-    /// All that is committed: for writes, their conditions, and reads of single items.
+    /// Everything committed: for writes, their conditions, and reads of single items.
     Committed,
     /// For queries and batches.
     Visible,
-    /// For an index, by its place in the template.
+    /// For an index, by its position in the template.
     Index(usize),
 }
 
@@ -440,7 +440,7 @@ impl Databases {
         Ok(Self { committed: TableEngine::in_memory()?, visible: TableEngine::in_memory()?, indexes })
     }
 
-    /// Place and name of each index, with the attribute that an item needs to be in it.
+    /// Position, name and sort key attribute of each index.
     fn indexes(&self) -> impl Iterator<Item = (usize, &'static str, &'static str)> {
         self.indexes.iter().enumerate().map(|(place, index)| (place, index.name, index.range_key))
     }
@@ -458,8 +458,8 @@ impl Databases {
         database.execute(operation, body.clone())
     }
 
-    /// Executes a call about the table itself on all copies, and returns the response of the committed one. The others have only
-    /// the index that they show.
+    /// Executes a call on the table itself on all copies, and returns the committed copy's response. Each other copy only has the
+    /// index that it shows.
     fn execute_on_all(&self, operation: &str, body: &Value) -> TableResponse {
         let shown = std::iter::once((&self.visible, None));
         let indexes = self.indexes.iter().map(|index| (&index.database, Some(index.name)));
@@ -474,7 +474,7 @@ impl Databases {
     }
 }
 
-/// Leaves one index in a CreateTable request, or none, and the attributes that are keys then.
+/// Reduces a CreateTable request to one index, or to none, and to the attributes that are still keys.
 fn keep_index(body: &mut Value, name: Option<&str>) {
     let Some(request) = body.as_object_mut() else { return };
     let mut indexes = request.remove("GlobalSecondaryIndexes").unwrap_or_default();
@@ -528,7 +528,7 @@ pub fn write_actions(operation: &str, body: &Value) -> Vec<WriteAction> {
     members.flat_map(Map::iter).map(|(kind, action_body)| action(kind, action_body)).collect()
 }
 
-/// Each once.
+/// The partitions that a request reads, without duplicates.
 fn read_partitions(operation: &str, body: &Value) -> Vec<String> {
     let mut partitions: Vec<String> = match operation {
         "GetItem" => vec![ItemKey::of(&body["Key"]).partition],
@@ -546,7 +546,7 @@ fn batch_keys(body: &Value) -> impl Iterator<Item = &Value> {
     tables.flat_map(|table| table["Keys"].as_array().into_iter().flatten())
 }
 
-/// Takes the keys that `leave` chooses out of a batch and returns them as `UnprocessedKeys`. `leave` is asked in the order of the
+/// Removes the keys that `leave` selects from a batch, and returns them as `UnprocessedKeys`. Calls `leave` in the order of the
 /// keys. At least one key stays.
 fn take_unprocessed(body: &mut Value, mut leave: impl FnMut() -> bool) -> Value {
     let mut unprocessed = Map::new();
@@ -570,7 +570,7 @@ fn take_unprocessed(body: &mut Value, mut leave: impl FnMut() -> bool) -> Value 
     Value::Object(unprocessed)
 }
 
-/// Units by index; those of the table have no name.
+/// Units per index; the table's own have no name.
 fn consumed(response: &Value) -> Vec<(Option<String>, f64)> {
     let reported = match &response["ConsumedCapacity"] {
         Value::Array(all) => all.iter().collect(),

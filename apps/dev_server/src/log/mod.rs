@@ -18,14 +18,14 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// Lines for people
+    /// Human-readable lines
     Text,
     /// A JSON object on each line, as in AWS
     Json,
 }
 
 impl Format {
-    /// By default, lines for people on a terminal, and JSON elsewhere.
+    /// By default, human-readable lines on a terminal, and JSON elsewhere.
     #[must_use]
     pub fn or_default(asked: Option<Self>) -> Self {
         asked.unwrap_or(if std::io::stderr().is_terminal() { Self::Text } else { Self::Json })
@@ -70,7 +70,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// An empty text if the event has no such field.
+    /// Empty if the event has no such field.
     pub fn get(&self, name: &str) -> &str {
         self.others.iter().find(|(other, _)| *other == name).map_or("", |(_, text)| text)
     }
@@ -86,16 +86,16 @@ impl Visit for Fields {
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         let mut text = String::new();
-        // Writing to a text can't fail.
+        // Writing to a String never fails.
         let _ = write!(text, "{value:?}");
         self.record_str(field, &text);
     }
 }
 
 const METHOD_COLUMNS: usize = 7;
-/// The width of routes. Longer ones move the rest of the line.
+/// Column width of routes. Longer routes push the rest of the line.
 const ROUTE_COLUMNS: usize = 47;
-/// Fields that the line about the request has, or that nobody needs on one machine.
+/// Fields that the request's line already has, or that are useless on a single machine.
 const OMITTED: [&str; 6] = ["method", "route", "status", "duration_ms", "tenant_id", "key_id"];
 
 pub struct Lines {
@@ -124,7 +124,7 @@ fn time_of_day() -> String {
     now.with_timezone(&Local).format("%H:%M:%S").to_string()
 }
 
-/// Method, route, status and time; for a failure of the service, also the request's id. The path and the query could have a key.
+/// Method, route, status and time; for a failure of the service, also the request ID. The path and the query could contain a key.
 fn request_line(fields: &Fields, is_coloured: bool) -> String {
     let status: u16 = fields.get("status").parse().unwrap_or_default();
     let duration = match fields.get("duration_ms") {
@@ -139,7 +139,7 @@ fn request_line(fields: &Fields, is_coloured: bool) -> String {
         pad(&duration, 5, true),
     );
     if status >= 500 {
-        // Writing to a text can't fail.
+        // Writing to a String never fails.
         let _ = write!(line, "  request {}", clean(fields.get("request_id")));
     }
     line

@@ -1,5 +1,5 @@
-//! What must agree with the model: each list while clients write, the event feed, and everything once the traffic has ended and
-//! every index has caught up.
+//! Checks against the model: lists while clients write, the event feed, and everything once the traffic has ended and every index
+//! has caught up.
 
 use super::records::{COLORS, STATUSES};
 use super::service::Service;
@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The lag of `list_index` behind the table from which lists read the table itself (docs/adr/0008-list-index.md).
+/// If `list_index` lags more than this behind the table, lists read the table itself (docs/adr/0008-list-index.md).
 const MAX_LIST_INDEX_LAG_MILLIS: u64 = 60_000;
-/// Between two readings of the feed.
+/// Interval between reads of the feed.
 const FEED_INTERVAL: Duration = Duration::from_secs(7);
 
 /// Checks that lists came from their list indexes, unless `list_index` lagged for too long.
@@ -30,7 +30,7 @@ pub fn check_lists(service: &Service) {
 /// Checks lists, events, histories and the invariants of a tenant.
 pub async fn check(service: &Service, tenant: &Tenant, client: &Client) -> Result<()> {
     let wrong = |what: String| service.add_violation(format!("{}: in the end, {what}", tenant.name));
-    // Longer than the feed holds events back.
+    // Longer than the feed delays events.
     sleep(Duration::from_secs(30)).await;
     let random = SeededRandom::new(0);
     for _ in 0..6 {

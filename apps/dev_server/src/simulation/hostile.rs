@@ -1,5 +1,5 @@
-//! Hostile requests to a separate tenant. No response may disclose anything of the other tenants, whose records stay as
-//! the model says, and everything that was accepted must be readable in the end.
+//! Hostile requests to a separate tenant. No response may disclose data of the other tenants, whose records must still match the
+//! model. In the end, every accepted record must be readable.
 
 use super::service::{ApiRequest, ApiResponse, Service};
 use super::tenant::{MARKER, Tenant, id_in};
@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 const MAX_PAUSE_MILLIS: u64 = 100;
-/// Far more than the few records of the tenant take.
+/// Far more than the tenant's few records need.
 const MAX_ERASURE_REQUESTS: usize = 20;
 /// Lists whose records must be readable in the end.
 const LISTS: [&str; 10] = [
@@ -59,7 +59,7 @@ const TEXTS: [&str; 20] = [
     "👩‍👩‍👧",
     "\u{1f1e9}\u{1f1ea}",
 ];
-/// Headers that are wrong, or that belong to others.
+/// Headers that are wrong, or that belong to other requests.
 const HEADERS: [(&str, &str); 8] = [
     ("if-match", "\"1\" ,, W/\"2\""),
     ("if-match", "*"),
@@ -71,7 +71,7 @@ const HEADERS: [(&str, &str); 8] = [
     ("host", "elsewhere.example.com"),
 ];
 
-/// Attacks `target` until the simulation is over. The attackers know ids of the others.
+/// Attacks `target` until the simulation is over. The attackers know IDs of the others.
 pub async fn attack(service: &Service, target: &Tenant, others: &[Tenant], random: SeededRandom) {
     let document = service.settle(&target.request("GET", "/openapi.json", Value::Null)).await.body;
     let mut generator = Generator::new(&document, target, random);
@@ -129,7 +129,7 @@ pub async fn check(service: &Service, target: &Tenant, client: &Client) -> Resul
     Ok(())
 }
 
-/// An attacker sends a request once. An erasure has ended only when its last response says so.
+/// The attacker sends each request once, but an erasure may take several until its last response says that it is done.
 async fn finish_erasures(service: &Service, target: &Tenant) -> Result<()> {
     for erasure in service.store().tenant(target.id).erasures().await? {
         let request = target.request("POST", format!("/users/{}/erase", erasure.user_id), Value::Null);
@@ -167,8 +167,8 @@ struct Attack {
     is_permitted: bool,
 }
 
-/// Makes hostile requests from the examples of the OpenAPI document: with ids of this tenant and of others, and with members,
-/// parameters and credentials that are wrong.
+/// Generates hostile requests from the examples of the OpenAPI document: with IDs of this tenant and of others, and with wrong
+/// members, parameters and credentials.
 struct Generator {
     random: SeededRandom,
     operations: Vec<Operation>,
@@ -200,7 +200,7 @@ impl Generator {
         self.choose(&TEXTS).copied().unwrap_or_default()
     }
 
-    /// The first are the examples as they are, so that the tenant has resources.
+    /// Starts with the unchanged examples, so that the tenant has resources.
     fn next(&mut self, target: &Tenant, others: &[Tenant]) -> Attack {
         let count = self.operations.len() as u64;
         let (place, is_mutated) = if self.made < count { (self.made, false) } else { (self.random.below(count), true) };
@@ -231,7 +231,7 @@ impl Generator {
         };
         let is_own = request.api_key == target.api_key || link == Some(&request.api_key);
         let is_permitted = !operation.needs_key || is_own && is_valid;
-        // A link can be over.
+        // The link may have ended.
         request.may_be_unauthorized = !is_permitted || link.is_some() || operation.takes_link;
         Attack { request, is_permitted }
     }
@@ -248,7 +248,7 @@ impl Generator {
         }
     }
 
-    /// Mostly the id of a resource in this collection.
+    /// Usually the ID of a resource in this collection.
     fn id(&self, collection: &str, others: &[Tenant], is_mutated: bool) -> String {
         let fitting: Vec<&String> = self.own.iter().filter(|(known, _)| known.ends_with(collection)).map(|(_, id)| id).collect();
         let other = self.choose(others).map(|tenant| tenant.model().random_id(&self.random).unwrap_or(tenant.process_id.clone()));
@@ -291,7 +291,7 @@ impl Generator {
         }
     }
 
-    /// Leaves a member of an object out, misspells its name, or gives it another value.
+    /// Omits a member of an object, misspells its name, or gives it another value.
     fn mutate(&self, value: &mut Value) {
         let Value::Object(members) = value else { return };
         let names: Vec<String> = members.keys().cloned().collect();
@@ -320,7 +320,7 @@ fn operations(document: &Value) -> Vec<Operation> {
     let paths = document["paths"].as_object().into_iter().flatten();
     for (path, method) in paths.flat_map(|(path, _)| METHODS.map(|method| (path, method))) {
         let operation = &document["paths"][path][method.to_lowercase()];
-        // Exports read all records of a kind from the table, which no list may.
+        // Exports read all records of a kind from the table, which lists must not.
         if !operation.is_object() || path.ends_with("/export") {
             continue;
         }

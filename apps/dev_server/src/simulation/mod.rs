@@ -1,9 +1,9 @@
 //! A simulation of clients that use the service on a faulty table, from one seed.
 //!
 //! Several tenants' clients send mixed traffic to instances of the service whose clocks differ, that freeze between requests and
-//! are killed during them, while phases with faults and phases without alternate. A model has the possible contents of each
-//! response; a contradiction is a violation. One more tenant is attacked with hostile requests. A simulation needs a runtime of
-//! one thread whose clock is paused, so that its minutes take seconds and the same seed repeats it.
+//! are killed during them, while phases with and without faults alternate. A model knows the possible contents of each response;
+//! a contradiction is a violation. One more tenant is attacked with hostile requests. A simulation needs a single-threaded
+//! runtime with a paused clock, so that its minutes take seconds and the same seed repeats it.
 
 mod check;
 mod hostile;
@@ -27,7 +27,7 @@ use tokio::time::sleep;
 
 const TENANTS: usize = 2;
 const CLIENTS: usize = 3;
-/// Between two runs of the writer of snapshots.
+/// Maximum interval between runs of the snapshot writer.
 const MAX_INTERVAL_MILLIS: u64 = 15_000;
 const MAX_RUN: TimeDelta = TimeDelta::minutes(10);
 
@@ -42,22 +42,22 @@ pub enum Length {
 #[derive(Debug, Default)]
 pub struct Report {
     pub requests: u64,
-    /// Numbers of responses by status; 0 stands for no response.
+    /// Number of responses by status; 0 stands for no response.
     pub responses: BTreeMap<u16, u64>,
     pub accepted_attacks: u64,
     pub weaknesses: BTreeMap<&'static str, u64>,
-    /// Snapshots of list indexes that were read as a whole.
+    /// Number of list index snapshots that were read completely.
     pub snapshots: u64,
     pub violations: Vec<String>,
 }
 
-/// The seed decides about the whole run.
+/// The seed determines the whole run.
 ///
 /// # Errors
 ///
-/// Returns an error when the simulation itself can't go on, for example because the engine fails.
+/// Returns an error if the simulation itself can't continue, for example because the engine fails.
 pub async fn run(seed: u64, length: Length) -> Result<Report> {
-    // The SDK's pauses between attempts.
+    // For the SDK's backoff.
     fastrand::seed(seed);
     let random = SeededRandom::new(seed);
     let table = FaultyTable::new(random.next())?;
@@ -85,9 +85,9 @@ pub async fn run(seed: u64, length: Length) -> Result<Report> {
     Ok(service.report())
 }
 
-/// Alternates phases with faults and without, and the hours between them; then ends the simulation.
+/// Alternates phases with and without faults, and the hours between them; then ends the simulation.
 async fn set_weaknesses(service: &Service, random: SeededRandom, length: Length) {
-    // Behaviour without a guarantee by DynamoDB may differ from seed to seed.
+    // Behaviour that DynamoDB doesn't guarantee differs from seed to seed.
     let pick = |choices: &[u64]| choices[random.below(choices.len() as u64) as usize];
     let ordinary = Weaknesses {
         torn_millis: pick(&[0, 5, 20, 100]),
@@ -105,15 +105,15 @@ async fn set_weaknesses(service: &Service, random: SeededRandom, length: Length)
         service.table.set(ordinary.clone());
         service.set_kills(0);
         pause(20 + random.below(15)).await;
-        // Records without changes for hours are old in every comparison of times.
+        // Records that haven't changed for hours are old in every comparison of times.
         service.idle(Duration::from_secs(pick(&[1, 120, 3_000, 7_200]))).await;
         pause(10).await;
     }
     service.end();
 }
 
-/// The function that writes snapshots, whose clock differs from the others', until the simulation is over. Sometimes all objects
-/// are lost before a run, which then loads the indexes from the table.
+/// Runs the function that writes snapshots, with a clock that differs from the others', until the simulation is over. Sometimes
+/// all objects are lost before a run, which then loads the indexes from the table.
 async fn write_snapshots(service: &Service, random: SeededRandom) {
     while !service.is_over() {
         service.wait_while_idle().await;

@@ -1,4 +1,4 @@
-//! Requests of clients about processes and movements.
+//! Client requests for processes and movements.
 
 use super::records::{release, reserve};
 use super::service::{ApiResponse, Service};
@@ -15,7 +15,8 @@ fn step_data(step: u64) -> Value {
     }
 }
 
-/// Starts a process on an asset, or a movement of several; sometimes twice at once, of which exactly one must win.
+/// Starts a process on an asset, or a movement of several. Sometimes sends two such requests at once, of which exactly one must
+/// win.
 pub async fn start(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let count = if random.below(3) == 0 { 2 + random.below(2) } else { 1 };
     let is_startable =
@@ -67,7 +68,7 @@ async fn start_on(service: &Service, tenant: &Tenant, random: &SeededRandom, pla
     }
 }
 
-/// Instances on these assets are about to start. Returns their places.
+/// Notes that instances on these assets are about to start. Returns their indexes.
 fn begin_instances(tenant: &Tenant, places: &[usize]) -> Vec<usize> {
     let mut model = tenant.model();
     let mut instances = Vec::new();
@@ -88,7 +89,7 @@ pub async fn advance_or_cancel(service: &Service, tenant: &Tenant, random: &Seed
     let Some((place, _)) = reserve(tenant, random, |asset| asset.running.is_some()) else { return };
     let Some(running) = tenant.model().assets[place].running.clone() else { return release(tenant, place) };
     let others: Vec<usize> = running.assets.iter().copied().filter(|other| *other != place).collect();
-    // The other assets of a movement, all or none.
+    // Reserves the movement's other assets, all or none.
     let is_free = {
         let mut model = tenant.model();
         let is_free = others.iter().all(|other| !model.assets[*other].register.is_reserved);

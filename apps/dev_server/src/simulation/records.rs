@@ -1,4 +1,4 @@
-//! Requests of clients about assets and users.
+//! Client requests for assets and users.
 
 use super::service::{ApiResponse, Service};
 use super::tenant::{AssetState, MARKER, Model, Record, Tenant, UserState, id_in};
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 /// The first words of names, which lists search for.
 pub const COLORS: [&str; 3] = ["red", "green", "blue"];
 pub const STATUSES: [&str; 3] = ["in_stock", "in_use", "returned"];
-/// One page of a list.
+/// As many as fit on one page of a list.
 const MAX_ASSETS: usize = 60;
 const MAX_USERS: usize = 30;
 
@@ -20,7 +20,7 @@ fn random_name(model: &mut Model, random: &SeededRandom) -> String {
     format!("{color} {:05}", model.next_number())
 }
 
-/// A random asset that `is_suitable` and exists. Returns its place and id.
+/// Reserves a random existing asset that `is_suitable`. Returns its index and ID.
 pub fn reserve(
     tenant: &Tenant,
     random: &SeededRandom,
@@ -41,7 +41,7 @@ pub fn release(tenant: &Tenant, place: usize) {
     tenant.model().assets[place].register.is_reserved = false;
 }
 
-/// Creates an asset; sometimes sends the request twice at once with the same idempotency key.
+/// Creates an asset. Sometimes sends the request twice at once, with the same idempotency key.
 pub async fn create_asset(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let (place, body) = {
         let mut model = tenant.model();
@@ -92,7 +92,7 @@ pub async fn change_asset(service: &Service, tenant: &Tenant, random: &SeededRan
     release(tenant, place);
 }
 
-/// Notes the outcome of a write. The response must have one of the `expected` statuses.
+/// Records the outcome of a write. The response must have one of the `expected` statuses.
 fn finish(service: &Service, tenant: &Tenant, place: usize, response: &ApiResponse, expected: &[u16]) {
     let mut model = tenant.model();
     if expected.contains(&response.status) {
@@ -105,7 +105,7 @@ fn finish(service: &Service, tenant: &Tenant, place: usize, response: &ApiRespon
     service.add_violation(format!("{}: a change of {asset} returns {} {}", tenant.name, response.status, response.body));
 }
 
-/// Sends two changes at once that both require the asset's present version. Exactly one must win.
+/// Sends two changes at once that both require the asset's current version. Exactly one must win.
 pub async fn change_asset_at_once(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = reserve(tenant, random, |_| true) else { return };
     let path = format!("/assets/{id}");
@@ -117,12 +117,12 @@ pub async fn change_asset_at_once(service: &Service, tenant: &Tenant, random: &S
         request.if_match = Some(etag.clone());
         async move { service.send(&request).await }
     };
-    // Each is sent once: a repetition could not tell its own success from a rival's.
+    // Each is sent once: a retry couldn't tell its own success from a rival's.
     tenant.model().assets[place].register.begin(Some(first.1.clone()));
     tenant.model().assets[place].register.begin(Some(second.1.clone()));
     let (one, other) = futures_util::join!(send(&first.0), send(&second.0));
     let status = |response: &Option<ApiResponse>| response.as_ref().map_or(0, |response| response.status);
-    // A write whose outcome is unknown is decided by then.
+    // By then, even a write with an unknown outcome is decided.
     sleep(Duration::from_secs(9)).await;
     let shown = service.settle(&tenant.request("GET", path.clone(), Value::Null)).await;
     let mut model = tenant.model();
@@ -163,7 +163,7 @@ pub async fn delete_asset(service: &Service, tenant: &Tenant, random: &SeededRan
     release(tenant, place);
 }
 
-/// The asset must be in a possible state.
+/// Reads an asset, which must be in a possible state.
 pub async fn read_asset(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = random_asset(tenant, random) else { return };
     let from = Instant::now();
@@ -187,7 +187,7 @@ fn random_asset(tenant: &Tenant, random: &SeededRandom) -> Option<(usize, String
     Some((place, model.assets.get(place)?.id.clone()?))
 }
 
-/// The asset may be deleted.
+/// Verifies the history of an asset, which may be deleted.
 pub async fn verify_history(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = random_asset(tenant, random) else { return };
     let least = tenant.model().assets[place].register.changes;
@@ -196,7 +196,7 @@ pub async fn verify_history(service: &Service, tenant: &Tenant, random: &SeededR
     let most = {
         let model = tenant.model();
         let register = &model.assets[place].register;
-        // Two changes at once are under way at most.
+        // At most two changes are in flight.
         register.changes + 2 * u64::from(register.is_reserved || register.is_changing())
     };
     let checked = response.body["verification"]["checked"].as_u64().unwrap_or_default();
@@ -226,7 +226,7 @@ pub async fn write_user(service: &Service, tenant: &Tenant, random: &SeededRando
     }
 }
 
-/// Creates a user; sometimes a rival wants the same e-mail address, and exactly one must win.
+/// Creates a user. Sometimes a rival wants the same e-mail address, and exactly one must win.
 async fn create_user(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let (place, name) = {
         let mut model = tenant.model();
@@ -252,7 +252,7 @@ async fn create_user(service: &Service, tenant: &Tenant, random: &SeededRandom) 
     if created.len() != 1 || responses.iter().any(|response| !matches!(response.status, 201 | 409)) {
         service.add_violation(format!("{}: one user is created as {responses:?}", tenant.name));
     }
-    // The address finds the user as soon as the creation was acknowledged.
+    // A search by the address finds the user once the creation is acknowledged.
     let found = service.settle(&tenant.request("GET", format!("/users?email={}", email.to_uppercase()), Value::Null)).await;
     if created.iter().any(|response| found.body["data"][0]["id"] != id_in(response)) {
         service.add_violation(format!("{}: {email} finds {} {}", tenant.name, found.status, found.body));

@@ -1,4 +1,4 @@
-//! The instances of the service, the requests that clients send to them, and a client: one random action after the other.
+//! The instances of the service, the requests that clients send to them, and a client: one random action after another.
 
 use super::tenant::Tenant;
 use super::{Report, check, processes, records};
@@ -24,15 +24,15 @@ use tower::ServiceExt;
 
 /// 2026-03-05T10:00:00Z.
 const START: i64 = 1_772_704_800_000;
-/// For an instance's clock, in either direction: two are at most a second apart.
+/// Maximum offset of an instance's clock, in either direction: two clocks differ by at most a second.
 const MAX_CLOCK_OFFSET_MILLIS: u64 = 500;
 /// As in template.yaml.
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(15);
-/// The length of a calm until every consequence of earlier faults is over: a write's 5 s, its 3 s in transit, and a reserve.
+/// How long it takes until earlier faults have no effect any more: a write's 5 s, its 3 s in transit, and a margin.
 const RECOVERY: Duration = Duration::from_secs(10);
 /// With more instances, the oldest one is dropped.
 const MAX_INSTANCES: usize = 6;
-/// Requests of a thousand after which their instance is frozen for minutes.
+/// Requests per thousand after which their instance is frozen for minutes.
 const FREEZES_PER_MILLE: u64 = 40;
 
 #[derive(Debug, Clone, Default)]
@@ -53,7 +53,7 @@ pub struct ApiResponse {
     pub body: Value,
     pub etag: Option<String>,
     pub retry_after: Option<u64>,
-    /// The values of all headers: they may contain nothing of other tenants.
+    /// Values of all headers, which must not contain data of other tenants.
     pub headers: Vec<String>,
 }
 
@@ -71,10 +71,10 @@ struct State {
     instances: Vec<ServiceInstance>,
     started: u64,
     kills_per_mille: u64,
-    /// The end of the latest faults.
+    /// Time when the latest faults ended.
     calm_since: Option<Instant>,
     is_over: bool,
-    /// No client sends anything until then.
+    /// No client sends anything until this time.
     idle_until: Option<Instant>,
     report: Report,
 }
@@ -99,14 +99,14 @@ impl Service {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a phase with faults, or begins one in which `kills_per_mille` of a thousand requests end with their instance.
+    /// Ends a phase with faults, or starts one in which `kills_per_mille` of a thousand requests kill their instance.
     pub fn set_kills(&self, kills_per_mille: u64) {
         let mut state = self.state();
         state.kills_per_mille = kills_per_mille;
         state.calm_since = (kills_per_mille == 0).then(Instant::now);
     }
 
-    /// Lets nobody send anything for this long, and waits for it.
+    /// Makes all clients idle for this long, and waits for it.
     pub async fn idle(&self, time: Duration) {
         let until = Instant::now() + time;
         self.state().idle_until = Some(until);
@@ -144,7 +144,7 @@ impl Service {
         report
     }
 
-    /// Of another instance, with the true time.
+    /// The store of another instance, with the true time.
     pub fn store(&self) -> Store {
         self.store_with_clock(0)
     }
@@ -164,12 +164,12 @@ impl Service {
         self.random.below(2 * MAX_CLOCK_OFFSET_MILLIS + 1) as i64 - MAX_CLOCK_OFFSET_MILLIS as i64
     }
 
-    /// Of another instance, whose clock is off as any other's.
+    /// The store of another instance, with a random clock offset.
     pub fn store_with_random_clock(&self) -> Store {
         self.store_with_clock(self.random_clock_offset())
     }
 
-    /// Every consequence of earlier faults is over.
+    /// Whether earlier faults have no effect any more.
     pub fn is_calm(&self) -> bool {
         self.was_calm(Instant::now())
     }
@@ -178,7 +178,7 @@ impl Service {
         self.state().calm_since.is_some_and(|since| at >= since + RECOVERY)
     }
 
-    /// Sends a request to an instance that is free, or to a new one. `None` if no response comes.
+    /// Sends a request to a free or a new instance. `None` if no response arrives.
     pub async fn send(&self, request: &ApiRequest) -> Option<ApiResponse> {
         let (number, router, clock_offset) = self.reserve();
         let sent = Instant::now();
@@ -253,7 +253,7 @@ impl Service {
         }
     }
 
-    /// Checks the rules for every response.
+    /// Checks what must be true for every response.
     fn check_response(&self, request: &ApiRequest, response: Option<&ApiResponse>, sent: Instant, life: u64) {
         let mut state = self.state();
         state.report.requests += 1;
@@ -270,7 +270,7 @@ impl Service {
         if sent.elapsed() > FUNCTION_TIMEOUT {
             self.add_violation(format!("{what} takes {:?}", sent.elapsed()));
         }
-        // What is read from a history waits for its index: docs/api.md, "History".
+        // Reads of a history wait for its index: docs/api.md, "History".
         let reads_history =
             ["/history", "as_of=", "/receipt", "/report", "/erase"].iter().any(|part| request.path.contains(part));
         let is_late_history = reads_history && self.table.weaknesses().history_lag_millis > 60_000;
@@ -322,10 +322,10 @@ async fn exchange(router: Router, request: &ApiRequest, now: i64) -> ApiResponse
     ApiResponse { status, body: serde_json::from_slice(&bytes).unwrap_or_else(|_| text()), etag, retry_after, headers }
 }
 
-/// The time from the beginning of a write to a list that is to see it half done, in milliseconds.
+/// Maximum delay between the start of a write and a list that should see it half done, in milliseconds.
 const LIST_DELAY_MILLIS: u64 = 60;
 
-/// Twice in three times, lists assets during the action.
+/// In two cases out of three, lists assets during the action.
 async fn beside_a_list(service: &Service, tenant: &Tenant, random: &SeededRandom, action: impl Future<Output = ()>) {
     let list = async {
         if random.below(3) > 0 {
@@ -354,7 +354,7 @@ pub async fn run(service: &Service, tenant: &Tenant, random: SeededRandom, numbe
             21..24 => records::verify_history(service, tenant, &random).await,
             _ => check::list_assets(service, tenant, &random).await,
         }
-        // Sometimes all clients of an instance are silent for a while.
+        // Sometimes pauses for longer, so that instances can be idle.
         let longest = if random.below(10) == 0 { 12_000 } else { 2_000 };
         sleep(Duration::from_millis(random.below(longest) + number as u64)).await;
     }

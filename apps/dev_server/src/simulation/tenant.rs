@@ -11,28 +11,28 @@ use tokio::time::Instant;
 /// A text in the records of every tenant that has a model.
 pub const MARKER: &str = "marker of a simulated tenant";
 
-/// An asset in lists.
+/// An asset as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssetState {
     pub name: String,
     pub status: &'static str,
 }
 
-/// A user in lists.
+/// A user as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserState {
     pub name: String,
     pub is_active: bool,
 }
 
-/// A process instance in lists.
+/// A process instance as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceState {
     pub name: String,
     pub status: &'static str,
 }
 
-/// A record and its id, once that is known.
+/// A record, and its ID once known.
 #[derive(Debug, Clone)]
 pub struct Record<S> {
     pub id: Option<String>,
@@ -49,7 +49,7 @@ impl<S> Default for Record<S> {
 
 #[derive(Debug, Clone)]
 pub struct RunningProcess {
-    /// Of the instance, or of the movement.
+    /// Path of the instance or the movement.
     pub path: String,
     pub assets: Vec<usize>,
     pub instances: Vec<usize>,
@@ -62,7 +62,7 @@ pub struct Model {
     pub assets: Vec<Record<AssetState>>,
     pub users: Vec<Record<UserState>>,
     pub instances: Vec<Record<InstanceState>>,
-    /// The numbers in names, so that each name is used once.
+    /// Last number used in a name. Each name is used once.
     pub names: u64,
     pub events: Vec<String>,
 }
@@ -77,7 +77,7 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    /// With a process of this name for its traffic.
+    /// Creates a tenant, and a process of this name for its traffic.
     pub async fn create(service: &Service, number: usize, process: &str) -> Result<Self> {
         let created = service.store().create_tenant(format!("Tenant {number}").parse()?, None, 100_000).await?;
         let mut tenant = Self {
@@ -126,16 +126,16 @@ impl Model {
     }
 }
 
-/// A write of a record. It may have taken effect since it was noted.
+/// A write of a record. It can take effect at any time after it was noted.
 #[derive(Debug, Clone)]
 struct Write<S> {
-    /// It must have taken effect by then.
+    /// It must have taken effect by this time.
     ended: Option<Instant>,
     /// `None` if the record is deleted.
     state: Option<S>,
 }
 
-/// The states of one record. Its writes come one after the other, because a client reserves the record for each.
+/// The states of one record. Its writes don't overlap, because a client reserves the record for each.
 #[derive(Debug, Clone)]
 pub struct Register<S> {
     writes: Vec<Write<S>>,
@@ -173,7 +173,7 @@ impl<S: Clone> Register<S> {
         self.writes.last().is_some_and(|write| write.ended.is_none())
     }
 
-    /// The possible results of a read that began at `from` and ends now.
+    /// The possible results of a read that started at `from` and ends now.
     pub fn possible(&self, from: Instant) -> Vec<Option<S>> {
         let certain = self.writes.iter().rposition(|write| write.ended.is_some_and(|ended| ended <= from));
         let mut states: Vec<Option<S>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Runs the functions `fanout` and `deliver` as AWS does: the table's stream, a queue, and their connections.
+//! Runs the functions `fanout` and `deliver` as AWS does, with the table's stream, a queue, and the connections between them.
 
 mod reader;
 #[cfg(test)]
@@ -21,20 +21,20 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// The running delivery of changes to webhooks. Dropping it stops it at once, and loses nothing that was due: the next one with the
-/// same table goes on from the stream and the records of deliveries.
+/// Delivers changes to webhooks. Dropping it stops it at once, without losing due deliveries: the next pipeline on the same table
+/// resumes from the stream and the delivery records.
 pub struct Pipeline {
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
 
 impl Pipeline {
-    /// Enables the table's stream, and starts to give its events to `fanout`, the queue's messages to `handler`, and to the queue
-    /// what earlier ones have left.
+    /// Enables the table's stream, and starts passing its events to `fanout` and the queue's messages to `handler`. Requeues
+    /// deliveries that earlier pipelines left pending.
     ///
     /// # Errors
     ///
-    /// Returns an error when the stream can't be enabled.
+    /// Returns an error if the stream can't be enabled.
     pub async fn start(
         engine: &Engine,
         store: Store,
@@ -54,20 +54,20 @@ impl Pipeline {
         Ok(Self { stop, tasks })
     }
 
-    /// Sending `true` stops it: nothing is begun any more.
+    /// Sending `true` stops the pipeline: nothing new is started.
     #[must_use]
     pub fn stopper(&self) -> watch::Sender<bool> {
         self.stop.clone()
     }
 
-    /// Work under way may finish until the deadline; the rest stays in the stream and in the records of deliveries.
+    /// Waits for work in flight until the deadline. The rest stays in the stream and in the delivery records.
     pub async fn stop(mut self, deadline: Instant) {
         let _ = self.stop.send(true);
         let _ = tokio::time::timeout_at(deadline, async { while self.tasks.join_next().await.is_some() {} }).await;
     }
 }
 
-/// With the function `deliver` in this process.
+/// Handles messages with the function `deliver`, in this process.
 #[must_use]
 pub fn handler(deliver: Deliver) -> Arc<Handler> {
     let deliver = Arc::new(deliver);
@@ -76,14 +76,14 @@ pub fn handler(deliver: Deliver) -> Arc<Handler> {
         Box::pin(async move {
             let handled = deliver.handle_message(&message, is_retry).await;
             if let Err(failure) = &handled {
-                tracing::error!(cause = error_chain(&**failure), "a message can't be handled, and comes back");
+                tracing::error!(cause = error_chain(&**failure), "a message can't be handled, and will be redelivered");
             }
             handled.is_ok()
         })
     })
 }
 
-/// Sends the messages of pending deliveries, which the last process had.
+/// Requeues the last process's pending deliveries.
 async fn go_on(store: Store, queue: MemoryQueue) {
     let sent = async {
         let pending = store.pending_requests().await?;
@@ -91,11 +91,11 @@ async fn go_on(store: Store, queue: MemoryQueue) {
         anyhow::Ok(())
     };
     if let Err(error) = sent.await {
-        tracing::error!(error = %format!("{error:#}"), "pending deliveries can't be read; they go on after the next start");
+        tracing::error!(error = %format!("{error:#}"), "pending deliveries can't be read; they resume after the next start");
     }
 }
 
-/// Or until `stop`.
+/// Waits for the pause, or until `stop`.
 async fn wait(pause: Duration, stop: &mut watch::Receiver<bool>) {
     // The sender lives as long as the pipeline.
     let _ = tokio::time::timeout(pause, stop.wait_for(|is_stopped| *is_stopped)).await;

@@ -1,5 +1,5 @@
-//! Reads the table's stream like Lambda's event source, and passes the records that pass its filter to the function `fanout`, in
-//! the JSON form that AWS documents ("Using AWS Lambda with Amazon DynamoDB", Lambda developer guide).
+//! Reads the table's stream like Lambda's event source, and passes matching records to the function `fanout`, in the JSON form
+//! that AWS documents ("Using AWS Lambda with Amazon DynamoDB", Lambda developer guide).
 
 use super::wait;
 use crate::engine::{Engine, Trimmer};
@@ -16,16 +16,17 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// As in template.yaml.
+/// Same as in template.yaml.
 const BATCH_SIZE: usize = 100;
 /// The pause after an empty read.
 const IDLE: Duration = Duration::from_millis(200);
-/// The pause after a read of records, so that a busy engine is not read all the time.
+/// The pause after a read of records, to limit the load on a busy engine.
 const BUSY: Duration = Duration::from_millis(10);
-/// The first and the longest pause after failures.
+/// First and maximum backoff after failures.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// Records stay in the stream until no message about them would be lost with the process. The next one reads them again.
+/// Records stay in the stream until losing the process would lose none of their messages. Otherwise, the next process reads them
+/// again.
 pub(super) struct StreamReader {
     streams: Client,
     stream: String,
@@ -33,9 +34,9 @@ pub(super) struct StreamReader {
     trimmer: Trimmer,
     queue: MemoryQueue,
     fanout: Fanout,
-    /// The next read.
+    /// For the next read.
     iterator: Option<String>,
-    /// The sequence number of the last record that was fanned out.
+    /// Sequence number of the last record that was fanned out.
     after: Option<String>,
     is_trimmed: bool,
 }
@@ -46,7 +47,7 @@ impl StreamReader {
         Self { streams, stream, table, trimmer, queue, fanout, iterator: None, after: None, is_trimmed: true }
     }
 
-    /// Reads until it is told to stop.
+    /// Reads until told to stop.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let mut backoff = BACKOFF.0;
         while !*stop.borrow() {
@@ -56,7 +57,7 @@ impl StreamReader {
                     if has_read { BUSY } else { IDLE }
                 }
                 Err(error) => {
-                    tracing::error!(error = %format!("{error:#}"), "changes can't be given to webhooks yet");
+                    tracing::error!(error = %format!("{error:#}"), "changes can't be delivered to webhooks yet");
                     backoff = (backoff * 2).min(BACKOFF.1);
                     backoff
                 }
@@ -65,7 +66,7 @@ impl StreamReader {
         }
     }
 
-    /// Reads once, and has the records fanned out. Returns whether there were some.
+    /// Reads once, and fans out the records. Returns whether there were any.
     async fn step(&mut self) -> Result<bool> {
         self.trim().await?;
         let current = match self.iterator.take() {
@@ -77,7 +78,7 @@ impl StreamReader {
             let new: Vec<&Record> = read.records().iter().filter(|record| is_new_event(record)).collect();
             for batch in new.chunks(BATCH_SIZE) {
                 let response = self.fanout.handle(of_stream(batch.iter().copied(), &self.stream)?).await;
-                // After a failure, the stream is read from the last complete batch of reads again.
+                // After a failure, reading resumes after the last complete batch.
                 ensure!(response.batch_item_failures.is_empty(), "events can't be fanned out");
             }
             self.after = Some(sequence_number(last).context("a stream record has no sequence number")?.to_owned());
@@ -87,7 +88,7 @@ impl StreamReader {
         Ok(!read.records().is_empty())
     }
 
-    /// Deletes what was fanned out, unless some of it is only in memory.
+    /// Deletes records that were fanned out, unless some messages are only in memory.
     async fn trim(&mut self) -> Result<()> {
         if let Some(after) = self.after.as_deref().filter(|_| !self.is_trimmed && self.queue.is_recorded()) {
             self.trimmer.trim(&self.table, after).await?;
@@ -96,7 +97,7 @@ impl StreamReader {
         Ok(())
     }
 
-    /// After the last record that was fanned out, or from the oldest one.
+    /// Starts after the last record that was fanned out, or at the oldest one.
     async fn first_iterator(&self) -> Result<String> {
         let described = self.streams.describe_stream().stream_arn(&self.stream).send().await;
         let described = described.context("can't describe the stream")?;
@@ -108,7 +109,7 @@ impl StreamReader {
             Some(after) => request.shard_iterator_type(ShardIteratorType::AfterSequenceNumber).sequence_number(after),
             None => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
         };
-        let iterator = request.send().await.context("can't find the place in the stream")?;
+        let iterator = request.send().await.context("can't find the position in the stream")?;
         Ok(iterator.shard_iterator().context("the stream has no iterator")?.to_owned())
     }
 }
@@ -117,7 +118,7 @@ fn sequence_number(record: &Record) -> Option<&str> {
     record.dynamodb()?.sequence_number()
 }
 
-/// As the event source's filter in template.yaml: only new events.
+/// Same filter as the event source in template.yaml: only new events.
 pub fn is_new_event(record: &Record) -> bool {
     let sort_key = record.dynamodb().and_then(|change| change.keys()?.get(SK)?.as_s().ok());
     record.event_name().is_some_and(|name| name.as_str() == "INSERT") && sort_key.is_some_and(|key| key.starts_with(EVENTS))
@@ -125,7 +126,7 @@ pub fn is_new_event(record: &Record) -> bool {
 
 /// # Errors
 ///
-/// Returns an error when a record is not as AWS documents it.
+/// Returns an error if a record doesn't have the form that AWS documents.
 pub fn of_stream<'a>(records: impl IntoIterator<Item = &'a Record>, stream: &str) -> Result<Event> {
     let records = records.into_iter().map(|record| stream_record(record, stream)).collect::<Result<Vec<_>>>()?;
     serde_json::from_value(json!({"Records": records})).context("a stream record is not as expected")
@@ -172,7 +173,7 @@ fn attribute(value: &AttributeValue) -> Value {
         AttributeValue::Ss(texts) => json!({"SS": texts}),
         AttributeValue::Ns(numbers) => json!({"NS": numbers}),
         AttributeValue::Bs(values) => json!({"BS": values.iter().map(base64).collect::<Vec<_>>()}),
-        // A type that DynamoDB has added since. `of_stream` fails then.
+        // A type that DynamoDB has added since then. `of_stream` fails for it.
         _ => json!({}),
     }
 }

@@ -1,4 +1,4 @@
-//! The stream of the embedded engine, and the way from it to the queue's messages.
+//! The stream of the embedded engine, and the path from it to the queue's messages.
 
 use super::reader::{is_new_event, of_stream};
 use super::*;
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 const TABLE: &str = "test";
-/// Long enough for everything, on a busy machine.
+/// Enough time for everything on a busy machine.
 const LONG: Duration = Duration::from_secs(30);
 
 struct Local {
@@ -27,7 +27,7 @@ struct Local {
     store: Store,
 }
 
-/// The events of messages.
+/// The events of the handled messages.
 type Events = Arc<Mutex<Vec<EventId>>>;
 
 impl Local {
@@ -61,7 +61,7 @@ impl Local {
         unit.commit().await.unwrap();
     }
 
-    /// With a function that notes its events, and finishes none of them if it hangs.
+    /// Starts a pipeline whose handler records its events, and finishes none of them if it hangs.
     async fn pipeline(&self, events: &Events, hangs: bool) -> (MemoryQueue, Pipeline) {
         let (queue, worker) = in_memory();
         let noted = Arc::clone(events);
@@ -89,7 +89,7 @@ impl Local {
         }
     }
 
-    /// The records that the stream still has.
+    /// Records that are still in the stream.
     async fn records(&self, arn: &str) -> Vec<Record> {
         let streams = table::stream_client(&self.engine.url);
         let described = streams.describe_stream().stream_arn(arn).send().await.unwrap();
@@ -161,7 +161,8 @@ async fn a_record_is_as_lambda_has_it() {
     assert_eq!(image, &expected);
 }
 
-/// Events stay in the stream until their messages are finished. A new start hands them on again, and goes on with later ones.
+/// Events stay in the stream until their messages are finished. After a restart, they are passed on again, followed by later
+/// ones.
 #[tokio::test]
 async fn what_was_not_finished_is_handed_on_by_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,13 +183,13 @@ async fn what_was_not_finished_is_handed_on_by_the_next_start() {
     assert!(killed.lock().unwrap().iter().all(|event| first.contains(event)));
     local.webhook(tenant, 1).await;
     until(async || repeated.lock().unwrap().len() == 1 && count(&file) == 1).await;
-    // Records of others' writes are deleted as well, though the function never sees them.
+    // Records of other writes are deleted too, although the function never sees them.
     for number in 0..20 {
         local.put("ASSET#1", number).await;
     }
     until(async || count(&file) == 1).await;
     pipeline.stop(Instant::now() + LONG).await;
-    // Written while nobody reads. What was finished does not come again.
+    // Written while nothing reads the stream. Finished events aren't repeated.
     local.webhook(tenant, 2).await;
     drop(local);
     let local = Local::start(Some(folder.path())).await;
@@ -210,7 +211,7 @@ async fn the_stream_of_existing_data_begins_when_it_is_enabled() {
     assert_eq!(local.records(&arn).await.len(), 3);
 }
 
-/// Fails if a statement of the engine on stream records reads more of them than it needs.
+/// Fails if an engine's statement on stream records reads more of them than necessary.
 #[tokio::test]
 async fn writes_do_not_get_slower_with_what_was_written_before() {
     let folder = tempfile::tempdir().unwrap();

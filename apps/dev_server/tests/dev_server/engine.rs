@@ -1,4 +1,4 @@
-//! What a write of the embedded engine costs.
+//! The cost of a write in the embedded engine.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
@@ -8,7 +8,7 @@ use dev_server::meter::cpu_time;
 use dev_server::{engine, server, table};
 use std::time::Duration;
 
-/// The processor time of 100 transactions, each with a token of the SDK: the least of ten, as other work of the machine empties the
+/// CPU time of 100 transactions, each with an SDK token: the minimum of ten runs, because other work on the machine evicts the
 /// processor's caches.
 async fn least_time(dynamo: &Client, first: u32) -> Duration {
     let mut times = Vec::new();

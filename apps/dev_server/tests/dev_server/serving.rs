@@ -1,4 +1,4 @@
-//! The limits of connections (time, memory and number), with the real router behind a port and clients that send any bytes.
+//! The limits of connections (time, memory and number), with the real router behind a port and clients that send arbitrary bytes.
 
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// The longest wait of a test, on a machine that is very busy.
+/// Maximum wait of a test, on a very busy machine.
 const LONG: Duration = Duration::from_secs(60);
 /// A limit that a test waits for.
 const SHORT: Duration = Duration::from_millis(200);
@@ -134,7 +134,7 @@ async fn a_body_that_takes_too_long_is_refused() {
 async fn a_response_that_nobody_takes_is_given_up() {
     let server = Server::start(Limits { connections: 1, response: SHORT, ..Limits::default() }).await;
     let mut deaf = server.connect().await;
-    // More than the system's buffers hold.
+    // More than the system's buffers can take.
     deaf.send(&"GET /v1/openapi.json HTTP/1.1\r\nhost: a\r\n\r\n".repeat(100)).await;
     let mut next = server.connect().await;
     next.send(HEALTH).await;
@@ -223,7 +223,7 @@ impl Client {
         timeout(LONG, read_response(&mut self.0)).await.unwrap()
     }
 
-    /// Sends a text again and again until the response comes.
+    /// Sends a text repeatedly until the response arrives.
     async fn response_while_sending(&mut self, text: &str) -> String {
         let (mut receive, mut send) = self.0.split();
         let sending = async {
@@ -249,7 +249,7 @@ impl Client {
     }
 }
 
-/// By the header `content-length`.
+/// Reads a response by its header `content-length`.
 async fn read_response(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut response = Vec::new();
     while !response.ends_with(b"\r\n\r\n") {

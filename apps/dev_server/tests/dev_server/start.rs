@@ -1,5 +1,5 @@
-//! The start as people see it: on a terminal, with a log for programs, with options that don't fit, and with a data folder that
-//! nobody else can read.
+//! The start as users see it: on a terminal, with a log for programs, with invalid options, and with a data folder that nobody
+//! else can read.
 
 use dev_server::test_data::expensive_schema;
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ fn each_start_prints_a_new_signing_link_as_long_as_the_handover_is_open() {
     assert!(!session.shown().contains("Sign "), "{}", session.shown());
 }
 
-/// Validating custom fields is what a request can compute with longest.
+/// Validating custom fields is the longest computation that a request can cause.
 #[test]
 fn a_request_that_computes_does_not_hold_up_others() {
     let folder = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn a_request_that_computes_does_not_hold_up_others() {
     }
     let (start, imported, end) = import.join().unwrap();
     assert!(imported.starts_with("HTTP/1.1 200"), "{imported}");
-    // Before, others may have been faster than the import. One that has to wait is answered at the end.
+    // Earlier, other requests may have been faster than the import. A blocked request is only answered at the end.
     let middle = start + (end - start) / 4;
     let meanwhile = others.iter().filter(|answered| (middle..end).contains(*answered)).count();
     assert!(meanwhile >= 4, "{meanwhile} of {} others were answered while it computed", others.len());
@@ -167,7 +167,7 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     text.split_once(start).unwrap().1.split_once(end).unwrap().0
 }
 
-/// Runs the server with options with which it doesn't start, in this folder.
+/// Runs the server in this folder, with options that keep it from starting.
 fn fail(folder: &Path, options: &[&str]) -> (Option<i32>, String) {
     let Output { status, stderr, stdout } = server(options).current_dir(folder).output().unwrap();
     assert!(stdout.is_empty());

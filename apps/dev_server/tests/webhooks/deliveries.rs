@@ -1,4 +1,4 @@
-//! Deliveries to receivers on this machine, also when the process stops, hangs or is killed meanwhile.
+//! Deliveries to receivers on this machine, even if the process stops, hangs or is killed meanwhile.
 
 use super::server::{Client, Receiver, Server, log_of};
 use super::until;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Senders that change assets at the same time.
+/// Number of senders that change assets concurrently.
 const SENDERS: usize = 4;
 
 #[test]
@@ -80,7 +80,7 @@ fn pending_deliveries_survive_a_restart() {
     until("all are recorded", || {
         server.client.deliveries(&webhook).iter().all(|delivery| delivery["status"] == "delivered").then_some(())
     });
-    // Those that had failed were sent a second time, under the same ID.
+    // Failed deliveries were sent again, with the same ID.
     assert!(receiver.arrivals().len() >= 20.max(failed), "{failed}");
 }
 
@@ -120,7 +120,7 @@ fn a_receiver_that_hangs_does_not_keep_the_process_alive() {
     assert_eq!(receiver.verified(&webhook.secret).len(), 1);
 }
 
-/// Creates and changes assets until the server is gone. Counts the changes whose response arrived.
+/// Creates and changes assets until the server is gone. Counts the acknowledged changes.
 fn change(client: &Client, changes: &AtomicUsize) {
     loop {
         let Ok((status, asset)) = client.try_send("POST", "/assets", &json!({"name": "Laptop"})) else { return };
@@ -143,7 +143,7 @@ fn no_change_is_lost_when_the_process_is_killed() {
     for round in 0..rounds {
         let server = Server::start(&folder);
         webhook.get_or_insert_with(|| server.client.create_webhook(&receiver.url));
-        // Slow receivers leave more under way.
+        // Slow receivers leave more deliveries in flight.
         let delay = Duration::from_millis(random.u64(0..50));
         receiver.respond(204, delay);
         let pause = Duration::from_millis(random.u64(100..1500));

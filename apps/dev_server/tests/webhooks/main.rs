@@ -6,7 +6,7 @@ mod server;
 
 use std::time::{Duration, Instant};
 
-/// Long enough for everything, on a busy machine.
+/// Enough time for everything on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
 fn until<T>(what: &str, mut value: impl FnMut() -> Option<T>) -> T {

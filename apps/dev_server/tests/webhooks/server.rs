@@ -36,14 +36,14 @@ pub struct Webhook {
 }
 
 impl Server {
-    /// With its data in this folder. Webhooks can have addresses of this machine.
+    /// Starts a server with its data in this folder, which permits webhooks on this machine.
     pub fn start(folder: &TempDir) -> Self {
         Self::start_with(folder, &["--allow-local-webhooks", "--data", path(folder, "data").to_str().unwrap()])
     }
 
     pub fn start_with(folder: &TempDir, options: &[&str]) -> Self {
         let (ready, log) = (path(folder, "ready.json"), File::options().create(true).append(true).open(path(folder, "log")));
-        // One that was killed has left it.
+        // A killed server has left it behind.
         let _ = std::fs::remove_file(&ready);
         let mut command = Command::new(env!("CARGO_BIN_EXE_asset-lifecycle-dev"));
         command.args(["--addr", "127.0.0.1:0", "--empty", "--log", "json", "--ready-file", ready.to_str().unwrap()]);
@@ -58,7 +58,7 @@ impl Server {
         Self { child, client: Client { address, key: ready["api_key"].as_str().unwrap().to_owned() } }
     }
 
-    /// As `kill -9`.
+    /// Like `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -81,7 +81,7 @@ impl Drop for Server {
 }
 
 impl Client {
-    /// Returns status and body of the response. Fails when the server ends meanwhile.
+    /// Returns the response's status and body. Fails if the server ends meanwhile.
     pub fn try_send(&self, method: &str, path: &str, body: &Value) -> io::Result<(u16, Value)> {
         let mut connection = TcpStream::connect(&self.address)?;
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -191,7 +191,7 @@ impl Receiver {
         self.shared.arrivals.lock().unwrap().clone()
     }
 
-    /// Arrivals by ID. Checks each: the signature is right, and repeated deliveries are the same.
+    /// Arrivals by ID. Checks that every signature is valid, and that repeated deliveries are equal.
     pub fn verified(&self, secret: &str) -> BTreeMap<String, Value> {
         let mut events = BTreeMap::new();
         for arrival in self.arrivals() {
@@ -215,7 +215,7 @@ impl Arrival {
         self.headers.get(name).unwrap_or_else(|| panic!("{name} is missing: {self:?}")).to_str().unwrap()
     }
 
-    /// The body, whose signature must be right.
+    /// Returns the body, whose signature must be valid.
     fn verified(&self, secret: &str) -> Value {
         let header = |name: &str| self.header(name);
         let seconds = header("webhook-timestamp").parse().unwrap();

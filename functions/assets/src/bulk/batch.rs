@@ -15,8 +15,8 @@ use shared::http::responses::Json;
 
 /// Change several assets
 ///
-/// Creates, updates and deletes up to 20 assets in one transaction: all succeed, or nothing changes. To change many one by one, import
-/// NDJSON.
+/// Creates, updates and deletes up to 20 assets in one transaction: all succeed, or nothing changes. For more assets, import
+/// NDJSON, which writes row by row.
 #[utoipa::path(post, path = "/assets/batch", tag = "assets", responses(AssetBatchErrors, AssetBatchConflict))]
 pub async fn batch_assets(caller: Caller<AssetsWrite>, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let operations = body.parse(&caller)?.into_operations()?;

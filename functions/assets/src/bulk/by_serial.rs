@@ -15,10 +15,9 @@ use shared::http::responses::Upserted;
 
 /// Create or update an asset by its serial number
 ///
-/// Creates the asset, or changes the fields that are sent if there is one with this serial number. Serial numbers are compared
-/// without regard to case, width and white space; an existing asset keeps its spelling. However many such requests arrive at
-/// once, they make one asset. If several assets have the serial number already, the request is refused, and so is a
-/// placeholder such as `unknown`.
+/// Creates the asset, or changes the given fields if an asset has this serial number. Serial numbers are compared ignoring case,
+/// width and white space; an existing asset keeps its spelling. Concurrent requests create only one asset. The request is refused
+/// if several assets already have the serial number, or if it is a placeholder such as `unknown`.
 #[utoipa::path(put, path = "/assets/by-serial/{serial}", tag = "assets", responses(ChangeErrors, SerialNumberConflict))]
 pub async fn put_asset_by_serial(
     caller: Caller<AssetsWrite>,
@@ -36,7 +35,7 @@ pub async fn put_asset_by_serial(
     let mut change = AssetChange::from(body);
     change.details.serial_number = Patch::Value(serial);
     let mut caller = caller.verified().await?;
-    // The path has no ID that the precondition could be about.
+    // The path has no ID to check the precondition against.
     let if_match = caller.take_precondition().map(|precondition| precondition.expected);
     let action = Action::Write(Box::new(AssetWrite::new(change, errors)));
     let operation = AssetOperation::new(caller.store.new_id(caller.context.at)?, Target::Serial(key), action);

@@ -36,7 +36,7 @@ shared::query! {
     }
 }
 
-/// An asset as an import takes it.
+/// An asset in the import format.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AssetExportRow {
     id: AssetId,
@@ -66,7 +66,7 @@ pub struct AssetExportRow {
     warranty_until: Option<Date>,
     #[schema(required)]
     assigned_to: Option<UserId>,
-    /// Left out if it can't be read, or the key may not read users. Null if nobody is assigned.
+    /// Absent if the user can't be read or the key may not read users. Null if nobody is assigned.
     #[serde(skip_serializing_if = "Option::is_none")]
     assigned_to_email: Option<Option<Email>>,
     #[schema(required)]
@@ -140,8 +140,8 @@ impl ExportRow for AssetExportRow {
 
 /// Export assets
 ///
-/// In the order of their IDs, up to 4 MiB. The header `Link` leads to the next part. An import with `match=id` takes what
-/// an export writes, and changes nothing.
+/// Sorted by ID, up to 4 MiB. The header `Link` points to the next part. Importing an unchanged export with `match=id` changes
+/// nothing.
 #[utoipa::path(get, path = "/assets/export", tag = "assets", responses(InputErrors))]
 pub async fn export_assets(
     caller: Caller<AssetsRead>,
@@ -173,7 +173,7 @@ struct ExportNames {
 }
 
 impl ExportNames {
-    /// Reads names that are not known yet. Records that can't be read have none.
+    /// Reads the names not read yet. Damaged records have none.
     async fn read(&mut self, store: &TenantStore, assets: &[Stored<Asset>]) -> Result<(), StoreError> {
         let types = assets.iter().filter_map(|asset| asset.value.asset_type_id).filter(|id| !self.codes.contains_key(id));
         let users = assets.iter().filter_map(|asset| asset.value.assigned_to);

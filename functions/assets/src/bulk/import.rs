@@ -19,10 +19,10 @@ shared::query! {
         /// Which asset a row updates: the one with its `id`, `asset_tag` or `serial_number`. Default `none`: every row
         /// creates an asset.
         r#match: AssetMatch as AssetMatch,
-        /// Whether a row that names no asset by `match` creates one: without a value, or with an asset tag that no asset has.
-        /// Default false: it is refused.
+        /// Whether a row without a match creates an asset: one whose matched column is empty, or with an unknown asset tag.
+        /// Default false: such rows are refused.
         create_unmatched: bool as bool,
-        /// `skip`: good rows are written even if others are refused. `abort`: none is. Default `skip`.
+        /// `skip` writes valid rows even if others are refused; `abort` then writes nothing. Default `skip`.
         on_error: OnError as OnError,
         /// Columns whose invalid cells are dropped instead of refusing the row, such as `assigned_to_email`. The row must have no
         /// other error.
@@ -32,9 +32,9 @@ shared::query! {
 
 /// Import assets
 ///
-/// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with the outcome of each row. A row can name other
-/// records without IDs: `asset_type_code`, `model_name` with `manufacturer_name`, `assigned_to_email`. An empty cell leaves a field
-/// alone, `\N` clears it. `assigned_to_email` needs the scope `users:read`.
+/// Takes up to 200 rows as CSV with a header row, or as NDJSON, and returns the outcome of each row. A row can name other records
+/// instead of giving their IDs: `asset_type_code`, `model_name` with `manufacturer_name`, `assigned_to_email`. An empty cell
+/// leaves a field unchanged, `\N` clears it. `assigned_to_email` needs the scope `users:read`.
 #[utoipa::path(post, path = "/assets/import", tag = "assets", responses(ImportErrors, ImportConflict))]
 pub async fn import_assets(
     caller: Caller<AssetsWrite>,
@@ -60,7 +60,7 @@ pub async fn import_assets(
         .await
 }
 
-/// The form in which two rows name the same asset.
+/// Normalizes the values that rows are matched by, to find two rows for one asset.
 fn compared(matching: AssetMatch) -> fn(&str) -> String {
     match matching {
         // IDs and tags are case-insensitive.
@@ -78,7 +78,7 @@ async fn operations(
     let mut names = NamesInRows::default();
     rows.iter().for_each(|row| row.add_names(matching, &mut names));
     if !names.emails.is_empty() {
-        // The response would reveal who is a user.
+        // Otherwise, the response would reveal which addresses belong to users.
         caller.check_scope(Scope::UsersRead)?;
     }
     let named = NamedRecords::read(&caller.store, &names).await?;

@@ -1,5 +1,5 @@
-//! The row of an import: an asset's fields, and names that people use instead of ids: codes of asset types, names of models,
-//! e-mail addresses of users, and asset tags.
+//! A row of an import: an asset's fields, with names in place of IDs: codes of asset types, names of models, users' e-mail
+//! addresses, and asset tags.
 
 use crate::changes::{Action, AssetWrite, Target, tag_of_deleted};
 use shared::domain::assets::asset::{Asset, AssetDetailsChange, Status};
@@ -21,7 +21,7 @@ use shared::http::bulk::rows::Row;
 use shared::store::{StoreError, TenantStore};
 use std::collections::{BTreeSet, HashMap};
 
-/// The similar names that an error lists, and the catalog's names that are compared.
+/// Maximum number of similar names in an error, and of catalog names to compare.
 const MAX_SIMILAR: usize = 3;
 const MAX_COMPARED: usize = 1_000;
 
@@ -53,7 +53,7 @@ shared::body! {
         nullable assigned_to: UserId,
         /// E-mail address of the assigned user.
         nullable assigned_to_email: Email,
-        /// Day from which the assignment counts, not later than today.
+        /// First day of the assignment, not later than today.
         nullable assigned_since: Date,
         /// Internal notes.
         nullable notes: Notes,
@@ -90,7 +90,7 @@ impl AssetRowCells {
         }
     }
 
-    /// `None` for an empty one, and for one that can't be read.
+    /// `None` if empty or invalid.
     fn serial(&self) -> Option<&str> {
         let serial = self.fields.as_ref()?.details.serial_number.value()?;
         Some(&**serial).filter(|serial| !serial.is_empty())
@@ -147,7 +147,7 @@ impl AssetRowCells {
             if !custom_fields.is_absent() {
                 errors.push(FieldError::column("custom_fields", "must not be sent together with single custom fields"));
             }
-            // So that the asset type is read: its schema says what the cells mean.
+            // Makes sure the asset type is read: its schema defines the types of the cells.
             custom_fields = Patch::Value(CustomFields::default());
         }
         let change = AssetChange {
@@ -236,7 +236,7 @@ pub(crate) struct NamesInRows {
     type_codes: BTreeSet<String>,
     /// E-mail addresses, folded.
     pub(crate) emails: BTreeSet<String>,
-    /// Asset tags in the form in which they are compared: two keys of one read can't be the same.
+    /// Asset tags in their compared form, because a batch read can't contain a key twice.
     tags: BTreeSet<String>,
     has_models: bool,
 }
@@ -253,15 +253,15 @@ pub(crate) struct NamedRecords {
 #[derive(Debug, Clone, Copy)]
 enum TagOwner {
     Asset(AssetId),
-    /// It was deleted then.
+    /// Deleted at this time.
     Deleted(Timestamp),
 }
 
-/// A manufacturer with its models. Manufacturers with equal names are one.
+/// A manufacturer with its models. Manufacturers with equivalent names are merged.
 #[derive(Debug, Default)]
 struct ManufacturerModels {
     name: String,
-    /// Each with its name, by the name as it is compared.
+    /// IDs and names of the models, by compared name.
     models: HashMap<String, Vec<(ModelId, String)>>,
 }
 
@@ -300,7 +300,7 @@ impl NamedRecords {
         self.assets.get(&Asset::unique_tag(tag).value).copied()
     }
 
-    /// The only model with this name of the manufacturer with this name.
+    /// Finds a model by its name and its manufacturer's name.
     fn model(&self, manufacturer: &str, model: &str) -> Result<ModelId, FieldError> {
         let Some(found) = self.catalog.get(&name_key(manufacturer)) else {
             let names = self.catalog.values().map(|other| other.name.as_str());
@@ -322,7 +322,7 @@ impl NamedRecords {
     }
 }
 
-/// `; similar: ThinkPad T14`. Empty without names.
+/// `; similar: ThinkPad T14`, or empty without names.
 fn similar<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = names.take(MAX_COMPARED).collect();
     names.sort_unstable();

@@ -24,8 +24,7 @@ pub struct Run {
 }
 
 impl Code {
-    /// The smallest code of a text, with the highest error correction that it has room for; `None` for a text that no code has
-    /// room for.
+    /// The smallest code for a text, with the highest error correction that fits. `None` if the text is too long.
     pub fn new(text: &str) -> Option<Self> {
         let levels = [EcLevel::H, EcLevel::Q, EcLevel::M, EcLevel::L];
         let code = (1..=MAX_VERSION).find_map(|version| levels.iter().find_map(|level| encode(text, version, *level).ok()))?;
@@ -34,7 +33,7 @@ impl Code {
         Some(Self { modules, dark })
     }
 
-    /// The number of modules of a side.
+    /// Number of modules per side.
     pub fn modules(&self) -> u32 {
         self.modules
     }
@@ -64,7 +63,7 @@ fn encode(text: &str, version: i16, level: EcLevel) -> QrResult<QrCode> {
     if text.is_ascii() {
         bits.push_optimal_data(text.as_bytes())?;
     } else {
-        // The crate would take pairs of UTF-8's bytes for characters of Shift JIS.
+        // The crate would mistake pairs of UTF-8 bytes for Shift JIS characters.
         bits.push_byte_data(text.as_bytes())?;
     }
     bits.push_terminator(level)?;

@@ -7,7 +7,7 @@ use png::{BitDepth, ColorType, Encoder, EncodingError, PixelDimensions, Unit};
 use shared::domain::values::hex;
 use std::fmt::Write;
 
-/// A label as an `svg` element whose unit is the millimetre.
+/// A label as an `svg` element, in millimetres.
 #[derive(Template)]
 #[template(path = "label.svg")]
 pub struct LabelSvg<'a> {
@@ -19,7 +19,7 @@ pub struct LabelSvg<'a> {
     texts: Vec<Text<'a>>,
 }
 
-/// The dark modules as a path whose unit is the module.
+/// The dark modules as a path, in modules.
 struct CodePath {
     left: String,
     top: String,
@@ -37,14 +37,14 @@ struct Text<'a> {
     text: &'a str,
 }
 
-/// Rounded to a ten-thousandth.
+/// Rounds to four decimals.
 pub fn length(millimetres: f64) -> String {
     let text = format!("{millimetres:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 impl<'a> LabelSvg<'a> {
-    /// A whole graphic; with a place, a part of another one whose unit is the millimetre.
+    /// A standalone graphic, or, with a place, a part of another one in millimetres.
     pub fn new(label: &'a Label, place: Option<(f64, f64)>) -> Self {
         let layout = &label.layout;
         let blank = layout.blank;
@@ -77,7 +77,7 @@ impl<'a> LabelSvg<'a> {
 }
 
 impl Label {
-    /// The PNG names its resolution.
+    /// The PNG contains its resolution.
     ///
     /// # Errors
     ///
@@ -111,12 +111,12 @@ impl Label {
         canvas
     }
 
-    /// The code is a bitmap, so that every printer prints the same one.
+    /// Draws the code as a bitmap, so that it looks the same on every printer.
     pub fn zpl(&self) -> String {
         let layout = &self.layout;
         let blank = layout.blank;
         let (width, height) = (blank.dots(blank.size.width), blank.dots(blank.size.height));
-        // UTF-8, the size of the label, and no offset that an earlier format may have left.
+        // Sets UTF-8 and the label's size, and resets the offset, which an earlier format may have changed.
         let mut zpl = format!("^XA\n^CI28\n^PW{width}\n^LL{height}\n^LH0,0\n");
         let (total, row, bitmap) = self.bitmap();
         // Writing to a String never fails.
@@ -130,7 +130,7 @@ impl Label {
         zpl
     }
 
-    /// The code as hexadecimal digits, with the numbers of bytes of the whole and of a row.
+    /// Returns the number of bytes in total and per row, and the code as hexadecimal digits.
     fn bitmap(&self) -> (usize, usize, String) {
         let module = self.layout.module as usize;
         let mut bitmap = String::new();
@@ -146,7 +146,7 @@ impl Label {
     }
 }
 
-/// The left edge of the line's first cell.
+/// Left edge of the line's first cell.
 fn left_of(line: &Line) -> f64 {
     let width = cell_width(line.size) * cells(&line.text) as f64;
     let offset = match (line.is_centred, line.direction) {
@@ -157,22 +157,22 @@ fn left_of(line: &Line) -> f64 {
     f64::from(line.x) - offset
 }
 
-/// Up to eight dots, the first in the highest bit.
+/// Packs up to eight dots, the first in the highest bit.
 fn byte(dots: &[bool]) -> u8 {
     dots.iter().zip(0..).map(|(dark, place)| u8::from(*dark) << (7 - place)).sum()
 }
 
-/// The line's x, and the parameter of `^FO` for a text that ends there, which newer firmware knows.
+/// The line's x, and the `^FO` parameter for right alignment, which newer firmware supports.
 fn place(line: &Line) -> (u32, &'static str) {
     match (line.is_centred, line.direction) {
-        // As wide as in a monospaced font: the printer's font is narrower, and its true width is not known.
+        // Assumes a monospaced font: the printer's font is narrower, and its exact width is unknown.
         (true, _) => (line.x.saturating_sub(line.size * 3 * cells(&line.text) as u32 / 10), ""),
         (false, Direction::Ltr) => (line.x, ""),
         (false, Direction::Rtl) => (line.x, ",1"),
     }
 }
 
-/// Escapes the characters that begin commands, and the escape itself, for `^FH_`.
+/// Escapes the characters that start commands, and the escape character, for `^FH_`.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {

@@ -1,7 +1,7 @@
-//! Labels: their contents, the places of code and texts on them, and their places on sheets of paper.
+//! Layout of labels: positions of code and texts on a label, and of labels on sheets of paper.
 //!
-//! Every rendering follows the same layout. Places are whole dots, so that all modules of a code have the same size. The labels
-//! of a sheet are centred on their paper, as their makers cut them.
+//! All formats use the same layout. Positions are whole dots, so that all modules of a code have the same size. The labels of a
+//! sheet are centred on the paper, as manufacturers cut them.
 
 #[cfg(test)]
 #[path = "layout_tests.rs"]
@@ -12,33 +12,33 @@ use super::text::{self, Direction, cells, shorten, wrap};
 use shared::domain::assets::asset::Asset;
 use shared::domain::assets::label::{LabelSize, LabelUrlTemplate, Resolution, SheetLayout};
 
-/// The smallest side of a module in millimetres: two dots of a printer with 203 dots per inch.
+/// Minimum size of a module, in millimetres: two dots at 203 dpi.
 const MIN_MODULE: f64 = 0.25;
-/// The side of a module, in millimetres, up to which a code grows at the cost of texts.
+/// Up to this size of a module, in millimetres, the code takes precedence over texts.
 const GOOD_MODULE: f64 = 0.5;
-/// The largest side of a module in millimetres.
+/// Maximum size of a module, in millimetres.
 const MAX_MODULE: f64 = 1.0;
-/// The smallest size of letters in millimetres: nearly 5 points.
+/// Minimum font size, in millimetres: nearly 5 points.
 const MIN_LETTERS: f64 = 1.7;
-/// The largest size of a tag's letters in millimetres.
+/// Maximum font size of a tag, in millimetres.
 const MAX_LETTERS: f64 = 6.0;
-/// The least room for texts beside a code, in millimetres.
+/// Minimum width of texts beside a code, in millimetres.
 const MIN_TEXT_WIDTH: f64 = 12.0;
-/// The part of a label that texts beside, and below, a code should have.
+/// Preferred share of a label for texts beside, or below, a code.
 const TEXT_BESIDE: f64 = 0.45;
 const TEXT_BELOW: f64 = 0.25;
-/// The margin of a single label, in millimetres.
+/// Margin of a single label, in millimetres.
 const MARGIN: f64 = 1.0;
-/// The margin of a label on a sheet, in millimetres, for paper that is fed a little askew.
+/// Margin of a label on a sheet, in millimetres. Allows for paper fed slightly askew.
 const SHEET_MARGIN: f64 = 1.25;
-/// The width of the edges that printers can't print on, in millimetres.
+/// Width of the paper's edges that printers can't print on, in millimetres.
 const UNPRINTABLE: f64 = 5.0;
 const A4: (f64, f64, &str) = (210.0, 297.0, "210mm 297mm");
 const LETTER: (f64, f64, &str) = (215.9, 279.4, "8.5in 11in");
-/// The resolution of images. Printers with 600 and 1200 dots per inch print them without loss as well.
+/// Resolution of images. Scales to printers with 600 and 1200 dpi without loss.
 const IMAGE_DPI: u32 = 300;
 
-/// The contents of a label, laid out.
+/// A label's contents and their layout.
 pub struct Label {
     pub code: Code,
     pub layout: Layout,
@@ -60,14 +60,14 @@ impl Label {
     }
 }
 
-/// A label without contents, with its margins.
+/// The size, margins and resolution of an empty label.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Blank {
     /// In millimetres.
     pub size: LabelSize,
-    /// The margins at the left and the right, and at the top and the bottom, in millimetres.
+    /// The margins left and right, and at the top and bottom, in millimetres.
     pub margins: (f64, f64),
-    /// The resolution in dots per inch, whose multiples all positions are.
+    /// In dots per inch. All positions are whole dots.
     pub dpi: u32,
 }
 
@@ -93,46 +93,44 @@ impl Blank {
     }
 }
 
-/// The content of a label's code doesn't fit its size.
+/// The code doesn't fit on the label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooSmall {
-    /// The side in millimetres of the smallest square label that has room for the code, if a label can be that large.
+    /// Side of the smallest square label that fits the code, in millimetres. `None` if even the largest label is too small.
     pub needed: Option<u32>,
 }
 
-/// The contents of a label to lay out.
+/// The contents to lay out.
 struct Request<'a> {
-    /// On each side of the code.
+    /// Per side of the code.
     modules: u32,
     tag: &'a str,
     name: &'a str,
 }
 
-/// The places on a label, in dots from its top left corner.
+/// Positions on a label, in dots from its top left corner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
     pub blank: Blank,
-    /// Of the code's first module.
+    /// Left edge of the code's first module.
     pub left: u32,
-    /// Of the code's first module.
+    /// Top edge of the code's first module.
     pub top: u32,
     pub module: u32,
-    /// From the top.
+    /// From top to bottom.
     pub lines: Vec<Line>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub text: String,
-    /// The beginning of the text, which is at the right of this for a text that is read from left to right; the middle of a
-    /// centred text.
+    /// Where the text starts: its left edge if read from left to right, otherwise its right edge. The middle of a centred text.
     pub x: u32,
-    /// The top of the line.
     pub top: u32,
     pub size: u32,
     pub is_centred: bool,
     pub is_bold: bool,
-    /// The direction of the whole text.
+    /// Direction of the whole text.
     pub direction: Direction,
 }
 
@@ -153,13 +151,13 @@ fn line_height(size: u32) -> u32 {
     size + size.div_ceil(5)
 }
 
-/// A cell is 0.6 times as wide as the letters are high.
+/// A cell is 0.6 times as wide as the font size.
 fn cells_in(width: u32, size: u32) -> usize {
     (width * 10 / (size * 6)) as usize
 }
 
 impl Line {
-    /// Below it, letters such as g take about a fifth of their size.
+    /// Descenders, such as in g, take about a fifth of the font size.
     pub fn baseline(&self) -> u32 {
         self.top + line_height(self.size) - self.size * 3 / 10
     }
@@ -174,7 +172,7 @@ impl Paragraph {
         self.lines.len() as u32 * line_height(self.size)
     }
 
-    /// In the largest letters with which the text fits, or else shortened in the smallest ones.
+    /// Uses the largest font size that fits the text, or else shortens it at the smallest size.
     fn fitted(text: &str, sizes: std::ops::RangeInclusive<u32>, width: u32, height: u32) -> Self {
         let smallest = *sizes.start();
         let fitting = sizes.rev().map(|size| Self::new(text, size, width)).find(|paragraph| paragraph.height() <= height);
@@ -187,7 +185,7 @@ impl Paragraph {
 }
 
 impl Layout {
-    /// Decides on the places: the code at the left and texts beside it, or texts below it, whichever permits larger modules.
+    /// Places the texts beside the code or below it, whichever allows larger modules.
     ///
     /// # Errors
     ///
@@ -206,7 +204,7 @@ impl Layout {
         let (width, height) = (blank.dots(blank.size.width), blank.dots(blank.size.height));
         let (margin_x, margin_y) = (blank.dots(blank.margins.0), blank.dots(blank.margins.1));
         let min_letters = blank.dots(MIN_LETTERS).max(1);
-        // The size of the code and its quiet zone, at a side that faces an edge with this margin.
+        // Distance of the code from an edge with this margin: at least the quiet zone.
         let edge = |module: u32, margin: u32| margin.max(QUIET_ZONE * module);
         let inner = |module: u32| (request.modules + QUIET_ZONE) * module;
         let beside = |module: u32, text: u32| {
@@ -220,7 +218,7 @@ impl Layout {
         let (least_beside, line) = (blank.dots(MIN_TEXT_WIDTH), line_height(min_letters));
         let share = |length: u32, part: f64| (f64::from(length) * part) as u32;
         let in_beside = module(blank, beside, least_beside, least_beside.max(share(width, TEXT_BESIDE)));
-        // Below a code, there is a line for the tag and one for the name; on the smallest labels, only the tag.
+        // Below a code, the tag and the name get a line each; on the smallest labels, only the tag.
         let in_below = [line * 2, line]
             .map(|least| module(blank, below, least, least.max(share(height, TEXT_BELOW))))
             .into_iter()
@@ -248,23 +246,23 @@ impl Layout {
         let (lines, unused) = texts(&area, request, min_letters, blank.dots(MAX_LETTERS), !is_beside);
         let shifted = |line: Line| Line { top: line.top + unused / 2, ..line };
         let lines = lines.into_iter().map(shifted).collect();
-        // Below each other, code and texts are centred together.
+        // A code with texts below it is centred together with them.
         let top = if is_beside { top } else { top + unused / 2 };
         Some(Self { blank, left, top, module, lines })
     }
 }
 
-/// The largest side of a module for which `fits` leaves the preferred room for texts; or, up to a good size, the least room.
+/// Largest module size for which `fits` leaves texts the preferred room or, up to `GOOD_MODULE`, the least room.
 fn module(blank: Blank, fits: impl Fn(u32, u32) -> bool, least: u32, preferred: u32) -> u32 {
     let largest = |text: u32| (1..=blank.dots(MAX_MODULE)).rev().find(|module| fits(*module, text)).unwrap_or_default();
     largest(least).min(largest(preferred).max(blank.dots(GOOD_MODULE)))
 }
 
-/// The lines of tag and name, and the rest of the area's height.
+/// Lays out tag and name. Returns their lines and the unused height.
 fn texts(area: &Area, request: &Request, min: u32, max: u32, is_centred: bool) -> (Vec<Line>, u32) {
-    // The tag's letters take up to a third of the height.
+    // The tag's font size is at most a third of the height.
     let largest = (area.height / 3).clamp(min, max.max(min));
-    // Smaller letters are better than a tag in two lines, or than a part of one.
+    // A smaller font is better than a wrapped or shortened tag.
     let in_one_line = (min * 4 / 5..=largest).rev().find(|size| cells(request.tag) <= cells_in(area.width, *size));
     let size = in_one_line.unwrap_or(min);
     let tag = Paragraph::fitted(request.tag, min.min(size)..=size, area.width, area.height);
@@ -299,12 +297,12 @@ fn texts(area: &Area, request: &Request, min: u32, max: u32, is_centred: bool) -
 pub struct Sheet {
     pub width: f64,
     pub height: f64,
-    /// As style sheets name it.
+    /// The CSS page size.
     pub paper: &'static str,
     label: LabelSize,
     columns: usize,
     rows: usize,
-    /// From a label's left edge to the next one's. Rows touch each other.
+    /// From a label's left edge to the next one's. There is no space between rows.
     pitch: f64,
 }
 
@@ -325,20 +323,20 @@ impl Sheet {
         self.columns * self.rows
     }
 
-    /// The margin of the paper around all labels: at the left, and at the top.
+    /// Margin of the paper around the labels: left and top.
     fn edges(&self) -> (f64, f64) {
         let width = self.pitch * (self.columns - 1) as f64 + self.label.width;
         ((self.width - width) / 2.0, (self.height - self.label.height * self.rows as f64) / 2.0)
     }
 
-    /// Any of the labels: all have the margins of the outer labels, since the paper's edges can't be printed on.
+    /// Every label has the margins of the outer labels, because the paper's edges can't be printed on.
     pub fn blank(&self) -> Blank {
         let (left, top) = self.edges();
         let margin = |edge: f64| SHEET_MARGIN.max(UNPRINTABLE - edge);
         Blank { size: self.label, margins: (margin(left), margin(top)), dpi: IMAGE_DPI }
     }
 
-    /// The left and the top edge. Positions count row by row from 0.
+    /// The label's left and top edge. Positions count row by row from 0.
     pub fn place(&self, position: usize) -> (f64, f64) {
         let (left, top) = self.edges();
         let (row, column) = (position / self.columns, position % self.columns);

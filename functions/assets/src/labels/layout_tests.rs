@@ -41,7 +41,7 @@ fn check(layout: &Layout, modules: u32) {
 fn a_wide_label_has_its_texts_beside_the_code() {
     let layout = laid_out("50x20", 21, "AST-000001", "Dell XPS 15").expect("a layout");
     check(&layout, 21);
-    // 8 dots of 300 per inch are 0.68 mm: the code with its quiet zone is as high as the label.
+    // 8 dots at 300 dpi are 0.68 mm: the code with its quiet zone is as high as the label.
     assert_eq!((layout.module, layout.left, layout.top), (8, 32, 34));
     assert_eq!(texts_of(&layout), ["AST-000001", "Dell XPS 15"]);
     assert!(layout.lines.iter().all(|line| !line.is_centred && line.x == 232));
@@ -126,7 +126,7 @@ fn dots_of_a_label_printer_are_larger() {
 
 #[test]
 fn the_sheets_are_those_that_are_sold() {
-    // The margins that the makers' data sheets give, to a tenth of a millimetre.
+    // The margins from the manufacturers' data sheets, to a tenth of a millimetre.
     let expected = [
         (SheetLayout::A4x21, 21, (7.21, 15.15), (139.29, 243.75)),
         (SheetLayout::A4x24, 24, (0.0, 0.5), (140.0, 259.5)),

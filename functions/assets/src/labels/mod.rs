@@ -27,11 +27,11 @@ use utoipa::PartialSchema;
 use utoipa::openapi::path::Operation;
 
 shared::query! {
-    /// The form of a label.
+    /// Format of a label.
     pub struct LabelQuery {
         /// `svg`, `png` with 300 dots per inch, or `zpl` for label printers. Default `svg`.
         format: LabelFormat as LabelFormat,
-        /// Width x height in millimetres, each from 12 to 160, with one decimal at most. Default `50x20`.
+        /// Width x height in millimetres, each from 12 to 160, with at most one decimal. Default `50x20`.
         size: LabelSize as LabelSize,
         /// Resolution of the label printer in dots per inch, only for `zpl`. Default `203`.
         dpi: Resolution as Resolution,
@@ -39,13 +39,13 @@ shared::query! {
 }
 
 shared::query! {
-    /// The assets and the sheets of a page of labels.
+    /// Assets and paper for a page of labels.
     pub struct LabelsQuery {
         /// IDs of 1 to 100 assets, separated by commas, in the order of the labels. Required.
         ids: LabelIds as LabelIds,
-        /// The paper. Default `a4-24`.
+        /// Label sheet. Default `a4-24`.
         layout: SheetLayout as SheetLayout,
-        /// Number of labels that are missing from the first sheet, because they have been used. Default 0.
+        /// Number of labels already used on the first sheet. Default 0.
         skip: SkippedLabels as SkippedLabels,
     }
 }
@@ -66,12 +66,12 @@ impl Describe for LabelFile {
     }
 }
 
-/// The tenant's settings have the contents of codes.
+/// Also reads the tenant: its settings define the contents of codes.
 async fn read(store: &TenantStore, ids: &[AssetId]) -> Result<(Tenant, BatchResult), ApiError> {
     let batch = BatchGet::new().with::<Tenant>(Some(store.id())).with_all::<Asset>(ids.iter().copied());
     let records = store.batch_get(batch).await?;
     let tenant = records.get::<Tenant>(Some(store.id()))?;
-    let tenant = tenant.ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))?;
+    let tenant = tenant.ok_or_else(|| ApiError::Internal("the key's tenant has no record".into()))?;
     Ok((tenant.value, records))
 }
 
@@ -82,9 +82,9 @@ fn invalid(parameter: &str, detail: String) -> ApiError {
 fn too_small(parameter: &str, tag: &str, error: TooSmall) -> ApiError {
     let needed = match error.needed {
         Some(side) => format!("a label of at least {side}x{side} mm"),
-        None => "a larger label than there is; shorten label_url_template in the settings".to_owned(),
+        None => "a larger label than the service offers; shorten label_url_template in the settings".to_owned(),
     };
-    invalid(parameter, format!("has too little room: the code of {tag} needs {needed}"))
+    invalid(parameter, format!("is too small: the code of {tag} needs {needed}"))
 }
 
 /// Get an asset's label
@@ -119,9 +119,9 @@ pub async fn get_asset_label(
 
 /// Get a page of labels
 ///
-/// A page to print on sheets of labels, at 100 % and without margins. A sheet has as many labels as the end of its layout's
-/// name says; more labels continue on the next one. The note on printing is in the language that `Accept-Language` prefers: en, de,
-/// fr or es. Otherwise, it is in the language of the tenant's `locale`, or in English.
+/// A page to print on label sheets, at 100 % and without margins. The number in a layout's name is the number of labels per
+/// sheet; more labels continue on further sheets. The printing note is in the language that `Accept-Language` prefers (en, de, fr
+/// or es), or else in the language of the tenant's `locale`, or in English.
 #[utoipa::path(get, path = "/assets/labels", tag = "assets", responses(InputErrors))]
 pub async fn get_label_page(
     caller: Caller<AssetsRead>,

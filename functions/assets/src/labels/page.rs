@@ -1,5 +1,5 @@
-//! Sheets of labels as a page to print. Each sheet is a graphic as large as the paper, and every label has a fixed place in it. The
-//! template escapes every text.
+//! A page of label sheets to print. Each sheet is a graphic the size of the paper, with labels at fixed positions. The template
+//! escapes every text.
 
 use super::formats::{LabelSvg, length};
 use super::layout::{Label, Sheet};
@@ -20,7 +20,7 @@ struct LabelsPage<'a> {
 
 struct Texts {
     title: &'static str,
-    /// The name of the layout follows.
+    /// Followed by the layout's name.
     print_on: &'static str,
     not_printed: &'static str,
 }
@@ -56,7 +56,7 @@ impl Texts {
     }
 }
 
-/// A graphic as high as the paper would begin another page when its height is rounded up to whole pixels, so it ends a millimetre
+/// A graphic as high as the paper would start another page when its height is rounded up to whole pixels, so it ends a millimetre
 /// earlier, where no sheet has labels.
 pub fn style(sheet: &Sheet) -> String {
     let (paper, width, height) = (sheet.paper, length(sheet.width), length(printed_height(sheet)));
@@ -70,12 +70,12 @@ pub fn style(sheet: &Sheet) -> String {
     )
 }
 
-/// The part of the paper's height that a page takes.
+/// Height of a sheet's graphic.
 fn printed_height(sheet: &Sheet) -> f64 {
     sheet.height - 1.0
 }
 
-/// The first `skip` places of the first sheet stay empty.
+/// Leaves the first `skip` positions of the first sheet empty.
 ///
 /// # Errors
 ///

@@ -1,14 +1,14 @@
-//! Texts in a monospaced font, in which a letter has one cell and an ideograph two, and texts as pixels in Noto Sans Mono. That
-//! font has the letters of Latin alphabets; others are drawn as a box.
+//! Monospaced text, with one cell per letter and two per ideograph, and text as pixels in Noto Sans Mono. The font covers Latin
+//! alphabets; other characters are drawn as boxes.
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, RasterizedChar, get_raster};
 use unicode_width::UnicodeWidthChar;
 
-/// Marks a shortened text. Every printer has these characters.
+/// Marks a shortened text. Every printer supports these characters.
 const ELLIPSIS: &str = "...";
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
 const RASTER_SIZE: f64 = 23.0;
-/// The distance of the baseline from a raster's top.
+/// Distance of the baseline from a raster's top, in pixels.
 const RASTER_BASELINE: f64 = 25.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,20 +18,20 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The direction of the first letter, as in HTML's `dir="auto"`.
+    /// Direction of the first letter, as in HTML's `dir="auto"`.
     pub fn of(text: &str) -> Self {
         let first = text.chars().find(|c| c.is_alphabetic());
         if first.is_some_and(is_right_to_left) { Self::Rtl } else { Self::Ltr }
     }
 }
 
-/// All scripts of the letter's block are written from right to left.
+/// True for blocks whose scripts are all written from right to left.
 fn is_right_to_left(letter: char) -> bool {
     matches!(letter, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}' | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
 }
 
-/// Replaces control characters by spaces, and other characters that XML can't contain by U+FFFD. Names that were stored by older
-/// rules may have them.
+/// Replaces control characters with spaces, and other characters that XML forbids with U+FFFD. Names stored under older rules can
+/// contain them.
 pub fn printable(text: &str) -> String {
     let printable = |c: char| match c {
         '\u{fffe}' | '\u{ffff}' => char::REPLACEMENT_CHARACTER,
@@ -41,7 +41,7 @@ pub fn printable(text: &str) -> String {
     text.chars().map(printable).collect()
 }
 
-/// 0 for a combining character, 2 for an ideograph.
+/// 0 for a combining character, 2 for an ideograph, 1 for most others.
 fn cells_of(c: char) -> usize {
     c.width().unwrap_or_default()
 }
@@ -50,7 +50,7 @@ pub fn cells(text: &str) -> usize {
     text.chars().map(cells_of).sum()
 }
 
-/// Splits a text after at most `most` cells, not between characters that are shown as one; but never before the first.
+/// Splits a text after at most `most` cells, but never inside a grapheme or before the first character.
 fn split_at_cells(text: &str, most: usize) -> (&str, &str) {
     let (mut used, mut before) = (0, None);
     for (index, c) in text.char_indices() {
@@ -64,7 +64,7 @@ fn split_at_cells(text: &str, most: usize) -> (&str, &str) {
     (text, "")
 }
 
-/// Lines of at most `width` cells: broken at spaces, and in words that are longer than a line.
+/// Wraps at spaces into lines of at most `width` cells. Words longer than a line are broken.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -86,7 +86,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Keeps `most` lines. An ellipsis replaces the others.
+/// Keeps `most` lines. An ellipsis replaces the rest.
 pub fn shorten(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);
@@ -99,14 +99,14 @@ pub fn shorten(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String>
     lines
 }
 
-/// A gray image, white at first.
+/// A grayscale image, initially white.
 pub struct Canvas {
     width: usize,
     pixels: Vec<u8>,
 }
 
 pub struct Style {
-    /// In pixels.
+    /// Font size in pixels.
     pub size: u32,
     pub is_bold: bool,
 }
@@ -116,7 +116,7 @@ impl Canvas {
         Self { width: width as usize, pixels: vec![u8::MAX; width as usize * height as usize] }
     }
 
-    /// Row by row, from black, 0, to white, 255.
+    /// Row by row, from 0 (black) to 255 (white).
     pub fn pixels(&self) -> &[u8] {
         &self.pixels
     }
@@ -137,7 +137,7 @@ impl Canvas {
         }
     }
 
-    /// Draws a text whose first cell begins at `left`.
+    /// Draws text, with its first cell at `left`.
     pub fn text(&mut self, left: f64, baseline: f64, style: &Style, text: &str) {
         let cell = cell_width(style.size);
         let mut left = left;
@@ -163,7 +163,7 @@ impl Canvas {
         }
     }
 
-    /// Draws a box instead of a letter that the font lacks.
+    /// Draws a box in place of a letter missing in the font.
     fn frame(&mut self, left: f64, baseline: f64, size: u32, width: f64) {
         let line = i64::from(size / 12).max(1);
         let height = i64::from(size * 7 / 10);
@@ -194,7 +194,7 @@ fn plain(c: char) -> char {
     }
 }
 
-/// The darkness of a raster between its pixels, from 0 to 255.
+/// Darkness of a raster at a point between pixels, from 0 to 255.
 fn ink_at(raster: &RasterizedChar, (x, y): (f64, f64)) -> f64 {
     let (x, y) = (x - 0.5, y - 0.5);
     let pixel = |x: f64, y: f64| {
@@ -208,7 +208,7 @@ fn ink_at(raster: &RasterizedChar, (x, y): (f64, f64)) -> f64 {
     row(top) * (1.0 - bottom_part) + row(top + 1.0) * bottom_part
 }
 
-/// Makes the edges of an enlarged letter as sharp as a small one's.
+/// Sharpens the edges of an enlarged letter to look like a small one's.
 fn sharpened(ink: f64, scale: f64) -> u8 {
     ((ink - 127.5) * scale.max(1.0) + 127.5).round().clamp(0.0, 255.0) as u8
 }

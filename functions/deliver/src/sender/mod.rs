@@ -1,5 +1,4 @@
-//! Sends a delivery over HTTP, to public addresses only: names are resolved here, and one address that webhooks must not have
-//! excludes the name.
+//! Sends a delivery over HTTP, to public addresses only. Names are resolved here; a single forbidden address rules out the name.
 
 #[cfg(test)]
 mod tests;
@@ -18,17 +17,17 @@ use std::time::Duration;
 use std::{fmt, io};
 use tokio::time::{Instant, timeout};
 
-/// The value of `User-Agent`.
+/// Value of `User-Agent`.
 const CLIENT: &str = concat!("asset-lifecycle-webhooks/", env!("CARGO_PKG_VERSION"));
 const MAX_IDLE_CONNECTIONS: usize = 8;
-/// The addresses that are tried. They share the time.
+/// Maximum number of addresses to try. They share the time limit.
 const MAX_ADDRESSES: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// From the name of the host to the head of the response.
+    /// From resolving the host's name to the head of the response.
     total: Duration,
-    /// The time that an unused connection is kept. Many servers close theirs after 5 seconds.
+    /// How long an idle connection is kept. Many servers close theirs after 5 seconds.
     idle: Duration,
 }
 
@@ -42,22 +41,22 @@ impl Default for Limits {
 #[derive(Debug, Clone)]
 pub struct SignedDelivery<'a> {
     pub url: &'a WebhookUrl,
-    /// The value of `webhook-id`.
+    /// Value of `webhook-id`.
     pub id: String,
-    /// The value of `webhook-timestamp`: Unix time in seconds.
+    /// Value of `webhook-timestamp`: Unix time in seconds.
     pub seconds: i64,
-    /// The value of `webhook-signature`: signatures, separated by spaces.
+    /// Value of `webhook-signature`: signatures, separated by spaces.
     pub signatures: String,
     pub body: String,
 }
 
-/// Takes a delivery to its receiver. Tests have their own.
+/// Sends deliveries to their receivers. Tests replace it.
 pub trait Transport: Send + Sync {
     /// Sends a delivery once.
     fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt>;
 }
 
-/// Sends deliveries. Connections are kept for a short time, and used again for other deliveries to the same host.
+/// Sends deliveries. Reuses connections to the same host for a short time.
 pub struct Sender {
     http: Client,
     policy: AddressPolicy,
@@ -69,15 +68,15 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// Returns an error when there can't be an HTTP client, which doesn't happen with these settings.
+    /// Returns an error if the HTTP client can't be built, which doesn't happen with these settings.
     pub fn new(policy: AddressPolicy) -> reqwest::Result<Self> {
         let roots = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
         Self::with(CheckedResolver::new(policy), roots, Limits::default())
     }
 
-    /// With everything that tests replace.
+    /// Takes everything that tests replace.
     fn with(resolver: CheckedResolver, roots: RootCertStore, limits: Limits) -> reqwest::Result<Self> {
-        // A provider that was installed before is fine, too.
+        // Fails if a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -98,7 +97,7 @@ impl Sender {
 
     /// Sends a delivery once. Takes at most 15 seconds.
     pub async fn send(&self, delivery: SignedDelivery<'_>, at: Timestamp) -> Attempt {
-        // Here, because no resolver is asked about a host that is an address.
+        // Checked here, because the resolver isn't called for a host that is an IP address.
         if delivery.url.check(self.policy).is_err() {
             return Attempt { at, status: None, error: Some(AttemptFailure::AddressNotAllowed), duration_ms: 0 };
         }
@@ -106,7 +105,7 @@ impl Sender {
         self.send_to(&url, delivery, at).await
     }
 
-    /// Sends a delivery to an address that webhooks need not accept. Does not read the body of the response.
+    /// Sends a delivery to an address that needn't be valid for webhooks. Doesn't read the body of the response.
     async fn send_to(&self, url: &str, delivery: SignedDelivery<'_>, at: Timestamp) -> Attempt {
         let begin = Instant::now();
         let request = self
@@ -133,19 +132,19 @@ impl Transport for Sender {
     }
 }
 
-/// Why the resolver gave no address.
+/// Why the resolver returned no address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Refused(AttemptFailure);
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no address of the name is used: {:?}", self.0)
+        write!(f, "no address of the host can be used: {:?}", self.0)
     }
 }
 
 impl Error for Refused {}
 
-/// The reason for a missing response, from the first known cause. Unknown errors count as a failed connection.
+/// Classifies a missing response by its first known cause. Unknown errors count as a failed connection.
 fn classify(error: &(dyn Error + 'static)) -> AttemptFailure {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -167,16 +166,16 @@ fn classify(error: &(dyn Error + 'static)) -> AttemptFailure {
 
 type Lookup = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync;
 
-/// Resolves a name once for each connection, which is then made to one of the checked addresses.
+/// Resolves a name once per connection, which then goes to one of the checked addresses.
 struct CheckedResolver {
     policy: AddressPolicy,
-    /// Tests, which have no public addresses, accept others.
+    /// Replaced by tests, which have no public addresses.
     is_public: fn(IpAddr) -> bool,
     lookup: Arc<Lookup>,
 }
 
 impl CheckedResolver {
-    /// With the resolver of the system.
+    /// Uses the system's resolver.
     fn new(policy: AddressPolicy) -> Self {
         Self { policy, is_public, lookup: Arc::new(|name| Box::pin(lookup(name))) }
     }

@@ -1,4 +1,4 @@
-//! The endpoints of receipts (docs/adr/0009), which are made from whole histories.
+//! The endpoints of receipts (docs/adr/0009), which are built from complete histories.
 
 mod page;
 mod texts;
@@ -29,14 +29,14 @@ use shared::http::responses::{ApiResponse, Json, Success};
 use shared::store::{StoreError, TenantStore};
 use std::collections::BTreeMap;
 
-/// The instances whose histories are read at once for a movement's receipt. They are kept only until its part is made.
+/// Number of instances whose histories are read at once for a movement's receipt. Each history is dropped once its part is built.
 const HISTORIES_AT_ONCE: usize = 10;
 
 shared::query! {
-    /// The form of the receipt.
+    /// Format of the receipt.
     pub struct ReceiptQuery {
-        /// `json`, or `html` for a page to print that shows each signature, in the language that `Accept-Language` prefers: en, de,
-        /// fr or es. Otherwise, in the language of the tenant's `locale`, or in English. Default `json`.
+        /// `json`, or `html` for a printable page with all signatures, in the language that `Accept-Language` prefers (en, de, fr
+        /// or es), or else in the language of the tenant's `locale`, or in English. Default `json`.
         format: Format as Format,
     }
 }
@@ -58,8 +58,8 @@ pub async fn get_receipt(
 
 /// Get a movement's receipt
 ///
-/// One receipt for all its instances: the steps once, and each asset with its history. Signed as the receipt of an
-/// instance is. Available once no instance is in progress and at least one is completed.
+/// One receipt for all its instances: the steps once, and each asset with its history. Signed like the receipt of an instance.
+/// Available once no instance is in progress and at least one is completed.
 #[utoipa::path(get, path = "/movements/{id}/receipt", tag = "processes", responses(ResourceErrors, ReceiptConflict))]
 pub async fn get_movement_receipt(
     caller: Caller<ProcessesRead>,
@@ -102,7 +102,7 @@ pub(crate) async fn respond(
     }
 }
 
-/// Signs a receipt, and shows it in its format. A page has the images of `instance`, which a movement's instances share.
+/// Signs a receipt, and renders it in its format. A page shows the images of `instance`, which a movement's instances share.
 async fn sign<R: Serialize, S: Serialize>(
     principal: &Principal,
     instance: &Stored<Instance>,
@@ -123,7 +123,7 @@ async fn sign<R: Serialize, S: Serialize>(
     html::page(page, STYLE)
 }
 
-/// The first completed instance of a movement that has ended.
+/// Returns the first completed instance of a movement that has ended.
 fn completed_instance(subject: &Subject) -> Result<&Stored<Instance>, ApiError> {
     let (status, _) = subject.position();
     let mut completed = subject.instances.iter().filter(|instance| instance.value.status() == InstanceStatus::Completed);
@@ -146,10 +146,10 @@ async fn signing_key(principal: &Principal) -> Result<SigningKey, ApiError> {
 
 async fn tenant(principal: &Principal) -> Result<Tenant, ApiError> {
     let tenant = principal.store.get::<Tenant>(principal.store.id()).await?;
-    tenant.map(|tenant| tenant.value).ok_or_else(|| ApiError::Internal("a key of a tenant without a record".into()))
+    tenant.map(|tenant| tenant.value).ok_or_else(|| ApiError::Internal("the key's tenant has no record".into()))
 }
 
-/// As many images as a page has room for.
+/// Reads as many images as fit on a page.
 async fn images(principal: &Principal, instance: &Stored<Instance>) -> Result<Images, ApiError> {
     let shown = wire::shown_images(std::slice::from_ref(instance))?;
     let left_out = instance.value.signatures().map(|(name, _)| name).filter(|name| !shown.contains(name));
@@ -158,7 +158,7 @@ async fn images(principal: &Principal, instance: &Stored<Instance>) -> Result<Im
     Ok(Images { images: images.into_iter().map(|(name, image)| (name.step, image)).collect(), paths })
 }
 
-/// The histories of the users that the instance picked.
+/// Reads the histories of the users picked in the instance.
 async fn user_histories(store: &TenantStore, instance: &Instance) -> Result<BTreeMap<UserId, Vec<HistoryEntry>>, StoreError> {
     let mut users = BTreeMap::new();
     for user in instance.picked_users() {
@@ -178,7 +178,7 @@ async fn receipt(principal: &Principal, instance: &Stored<Instance>) -> Result<R
     Receipt::new(store.id(), instance, &history, &asset, &users).map_err(receipt_error)
 }
 
-/// All completed instances picked the same users.
+/// Reads the picked users' histories once: they are the same in all completed instances.
 async fn movement_receipt(
     principal: &Principal,
     movement: &Stored<Movement>,

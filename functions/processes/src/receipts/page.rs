@@ -19,7 +19,7 @@ use shared::domain::values::time::Timestamp;
 use shared::http::responses::html::STYLE;
 use std::collections::HashMap;
 
-/// By step key, with the paths of images that the page has no room for.
+/// Images by step key, and the paths of images that don't fit on the page.
 pub(crate) struct Images {
     pub(crate) images: HashMap<String, Vec<u8>>,
     pub(crate) paths: HashMap<String, String>,
@@ -64,7 +64,7 @@ struct History<'a> {
 
 enum Run {
     Text(String),
-    /// A text by people. It is isolated from the rest, so that its direction changes nothing around it.
+    /// Text written by people. Isolated, so that its direction doesn't affect the rest.
     Name(String),
     Code(String),
     /// The signed time and its text.
@@ -78,11 +78,11 @@ enum StepText {
 
 enum Picture {
     Image(String),
-    /// The path of an image that the page has no room for.
+    /// Path of an image that doesn't fit on the page.
     Path(String),
     /// The pseudonym that replaced an erased signature.
     Erased(String),
-    /// There is no image with the signed hash.
+    /// No image has the signed hash.
     Missing,
 }
 
@@ -98,7 +98,7 @@ fn code(id: impl Id) -> Run {
     Run::Code(id.to_string())
 }
 
-/// The page's language, and the organization's time zone and format of dates.
+/// The page's language, and the organization's time zone and date format.
 struct Words<'a> {
     t: &'static Texts,
     language: Language,
@@ -133,7 +133,7 @@ impl<'a> Words<'a> {
         runs
     }
 
-    /// Time and author of the submission, and of the closing if that was another time.
+    /// Time and author of the submission, and of the closing if that was at another time.
     fn submission(&self, step: &MovementReceiptStep) -> Vec<Run> {
         let mut runs = self.time_and_person(step.submitted_at, "\n", &step.submitted_by);
         if step.submitted_at != step.closed_at {
@@ -155,7 +155,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The facts about an asset besides its tag and its name.
+/// Details of an asset other than its tag and name.
 fn details(t: &'static Texts, asset: &ReceiptAsset) -> Vec<(&'static str, Vec<Run>)> {
     let texts = [
         (t.manufacturer, &asset.manufacturer),
@@ -226,7 +226,7 @@ fn asset_row<'a>(instance: &'a ReceiptInstance, words: &Words<'_>) -> AssetRow<'
     AssetRow { asset: &instance.asset, details, outcome: words.outcome(instance) }
 }
 
-/// The times of start and completion, and the assets' new state.
+/// The times of start and completion, and the assets' new status.
 fn course(
     words: &Words<'_>,
     process: &ReceiptProcess,
@@ -267,7 +267,7 @@ impl<'a> ReceiptPage<'a> {
     }
 }
 
-/// Of an instance's receipt. The tenant is as it is now.
+/// Renders an instance's receipt, with the tenant's current settings.
 pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant, language: Language) -> askama::Result<String> {
     let Receipt { tenant_id, asset, process, started_at, started_by, completed_at, .. } = &signed.receipt;
     let words = Words::new(tenant, language);
@@ -287,7 +287,7 @@ pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant, l
     page.render()
 }
 
-/// Of a movement's receipt. The tenant is as it is now.
+/// Renders a movement's receipt, with the tenant's current settings.
 pub(crate) fn render_movement(
     signed: &SignedMovementReceipt,
     images: &Images,

@@ -1,10 +1,10 @@
-//! The texts of printed receipts in each language. The compiler finds a text that a language lacks, and one that nothing uses.
+//! The texts of printed receipts in each language. The compiler finds missing and unused texts.
 
 use shared::domain::assets::asset::Status;
 use shared::domain::processes::instance::InstanceStatus;
 use shared::domain::tenants::tenant::Language;
 
-/// A text that goes on after a value has a second part.
+/// A text that continues after a value is split into two fields.
 pub(super) struct Texts {
     pub(super) receipt: &'static str,
     pub(super) tenant: &'static str,
@@ -88,7 +88,7 @@ static ENGLISH: Texts = Texts {
     receipt: "Receipt",
     tenant: "Tenant",
     has_erased_people: "The data of a person was erased. “Erased user” and eight characters replace names, texts and \
-                        signatures. A receipt that was handed out before is still valid.",
+                        signatures. Receipts handed out earlier remain valid.",
     asset: "Asset",
     assets: "Assets",
     manufacturer: "Manufacturer",
@@ -111,16 +111,16 @@ static ENGLISH: Texts = Texts {
     yes: "yes",
     not_checked: "not checked",
     signature: "Signature",
-    too_large: "Too large for this page beside the others:",
-    image_missing: "The image is missing, or is a different one now.",
+    too_large: "Doesn’t fit on this page with the others:",
+    image_missing: "The image is missing or has changed.",
     typed: "The name was typed, not drawn.",
     signature_of_receipt: "Signature of this receipt",
     signed_json: "Ed25519 over the canonical JSON (RFC 8785) of the receipt, which the same address returns without",
     signing_key: "Key",
     signature_value: "signature",
     times_of: "Times on this page are in the time zone",
-    not_signed: "The receipt that is signed has them in UTC, and names the organization by its tenant ID. The organization’s name \
-                 and time zone are taken from its present settings and are not signed.",
+    not_signed: "The signed receipt has times in UTC, and the organization’s tenant ID instead of its name. The organization’s \
+                 name and time zone come from its current settings and are not signed.",
     hashes: "Hashes",
     image_hashes: "Images of signatures (SHA-256)",
     history: "History",

@@ -1,4 +1,4 @@
-//! The endpoints that the signing page calls with the secret of a link. The function `sign` serves them, beside the page.
+//! The endpoints that the signing page calls with a link's secret. The function `sign` serves them together with the page.
 
 mod receipt;
 mod session;

@@ -14,10 +14,10 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The receipt of a signing link. This type has a schema and no values.
+/// The receipt of a signing link. Only a schema, without values.
 pub enum SigningReceipt {}
 
-// Any of the two, not one: a validator can't tell them apart by their members alone.
+// `anyOf`, not `oneOf`: a validator can't tell the two apart by their members alone.
 impl PartialSchema for SigningReceipt {
     fn schema() -> RefOr<Schema> {
         let any = AnyOfBuilder::new().description(Some("The receipt of a process instance, or of a movement."));

@@ -1,4 +1,4 @@
-//! The session of a signer: what the signer needs to know about the organization, the assets and the steps, and no more.
+//! A signer's session: only what the signer needs to know about the organization, the assets and the steps.
 
 use crate::subject::Subject;
 use serde::Serialize;
@@ -21,12 +21,12 @@ use shared::store::{BatchGet, TenantStore};
 use std::collections::HashMap;
 use utoipa::ToSchema;
 
-/// The records that a session shows besides the link.
+/// The records shown in a session, besides the link.
 pub(super) struct Session {
     pub(super) subject: Subject,
     organization: Name,
     locale: Locale,
-    /// In which the signer reads statements.
+    /// Language of the statements shown to the signer.
     pub(super) language: Language,
     assets: HashMap<AssetId, Asset>,
     user_names: HashMap<UserId, Name>,
@@ -44,14 +44,14 @@ impl Session {
         let batch = BatchGet::new().with::<Tenant>(Some(tenant)).with_all::<Asset>(assets.clone());
         let batch = reads.batch_get(batch.with_all::<User>(users.iter().copied())).await?;
         let tenant = batch.get::<Tenant>(Some(tenant))?;
-        let tenant = tenant.ok_or_else(|| ApiError::Internal("a link of a tenant without a record".into()))?.value;
+        let tenant = tenant.ok_or_else(|| ApiError::Internal("the link's tenant has no record".into()))?.value;
         let signer = batch.get_readable::<User>(link.signer.user_id)?;
         if signer.is_none() && link.signer.user_id.is_some() {
-            // Like the key of a deleted user.
+            // Handled like the key of a deleted user.
             return Err(ApiError::BadLink(None));
         }
         let signer = signer.filter(|user| user.value.is_active).map(|user| user.value.id);
-        // They are only shown.
+        // Damaged assets are skipped, because assets are only shown.
         let mut found = HashMap::new();
         for id in assets {
             found.extend(batch.get_readable::<Asset>(Some(id))?.map(|asset| (id, asset.value)));
@@ -75,7 +75,7 @@ impl Session {
         self.user_names.contains_key(&user)
     }
 
-    /// `link` and `subject` are as they were read or later.
+    /// `link` and `subject` can be newer than the session.
     pub(super) fn view(&self, link: &Link, subject: &Subject) -> Result<SessionView, ApiError> {
         let instance = subject.representative()?;
         let (status, open) = subject.position();
@@ -83,7 +83,7 @@ impl Session {
         let is_cancelled = status == InstanceStatus::Cancelled;
         let handled = subject.instances.iter().filter(|it| is_cancelled || it.value.status() != InstanceStatus::Cancelled);
         let count = instance.value.steps.as_slice().len();
-        // Afterwards, the receipt has them.
+        // After that, the receipt shows them.
         let submitted = if link.used_at.is_some() { 0 } else { open };
         let is_open = |index: &usize| status == InstanceStatus::InProgress && link.steps.contains(*index);
         Ok(SessionView {
@@ -104,7 +104,7 @@ impl Session {
         })
     }
 
-    /// The present asset or, if it was deleted since, the facts that its instance has.
+    /// The current asset or, if it was deleted, the data in its instance.
     fn asset(&self, instance: &Instance) -> SessionAsset {
         let asset = self.assets.get(&instance.asset_id);
         let text = |field: fn(&Asset) -> &Option<Line>| asset.and_then(|asset| Some(String::from(field(asset).clone()?)));
@@ -118,7 +118,7 @@ impl Session {
         }
     }
 
-    /// Has the statement that an earlier signer read or, if the step is open, that this one reads.
+    /// Shows the statement that an earlier signer read or, for an open step, the one for this signer.
     fn step(&self, instance: &Instance, index: usize, is_open: bool) -> SessionStep {
         let step = instance.steps.as_slice()[index].clone();
         let stored = instance.step_values.as_map().get(&step.key);
@@ -127,7 +127,7 @@ impl Session {
             Some(statement) => step.with_statement(statement),
             None => step,
         };
-        // An image has no place here.
+        // Images are left out.
         let value = stored.filter(|_| !step.is_signature()).cloned().unwrap_or_default();
         let user = value.as_str().filter(|_| step.kind == StepKind::UserPicker).and_then(|id| id.parse::<UserId>().ok());
         let user_name = user.and_then(|id| self.user_names.get(&id)).cloned();
@@ -140,10 +140,10 @@ impl Session {
 
 /// Get the session of a signing link
 ///
-/// What the signer needs to know: the organization, the assets, the submitted values, and the remaining steps. A signature's default
-/// statement is in the language that `Accept-Language` prefers: en, de, fr or es. Otherwise, it is in the language of the tenant's
-/// `locale`, or in English. Send the link's secret, which is the fragment of its address, as a bearer token. The first call sets the
-/// link's `opened_at`.
+/// What the signer needs to know: the organization, the assets, the submitted values, and the remaining steps. A signature's
+/// default statement is in the language that `Accept-Language` prefers (en, de, fr or es), or else in the language of the
+/// tenant's `locale`, or in English. Send the link's secret, which is the fragment of its address, as a bearer token. The first
+/// call sets the link's `opened_at`.
 #[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(InputErrors))]
 pub async fn get_signing_session(signer: Signer, language: AcceptedLanguage) -> Result<Data<SessionView>, ApiError> {
     let (link, session) = (&signer.link, Session::read(&signer.store, &signer.link.value, language).await?);
@@ -157,7 +157,7 @@ pub async fn get_signing_session(signer: Signer, language: AcceptedLanguage) -> 
             |link: &Link| link.end_reason(now).map_or_else(|| Ok(link.opened(now)), |over| Err(ApiError::BadLink(Some(over))));
         match principal.update(link.clone(), opened).await {
             Err(error @ ApiError::BadLink(_)) => return Err(error),
-            // The signer's task is more important.
+            // Must not keep the signer from signing.
             Err(error) => {
                 tracing::warn!(error = %error, link_id = %link.value.id, "could not record that a link was opened");
             }
@@ -167,7 +167,7 @@ pub async fn get_signing_session(signer: Signer, language: AcceptedLanguage) -> 
     Ok(Data { data: session.view(&link.value, &session.subject)? })
 }
 
-/// What a signing link opens.
+/// The session of a signing link.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SigningSession)]
 pub struct SessionView {
@@ -175,11 +175,11 @@ pub struct SessionView {
     link_id: LinkId,
     /// Name of the organization.
     organization: Name,
-    /// Its locale, for readers whose language a page doesn't have.
+    /// The organization's locale, for languages that a page doesn't support.
     locale: Locale,
     /// Name of the process.
     process_name: Name,
-    /// Status of the assets when the process is completed.
+    /// Status of the assets after completion.
     target_status: Status,
     /// Number of the movement, if the process runs on several assets at once.
     #[schema(required)]
@@ -196,7 +196,7 @@ pub struct SessionView {
     submitted: Vec<SessionStep>,
     /// Remaining steps of the link, in order.
     steps: Vec<SessionStep>,
-    /// Whether the process is completed, so that there is a receipt.
+    /// Whether the process is completed and has a receipt.
     is_completed: bool,
     /// Whether the process was cancelled after the link was used. There will be no receipt.
     is_cancelled: bool,
@@ -218,7 +218,7 @@ pub struct SessionAsset {
     /// Serial number.
     #[schema(required)]
     serial_number: Option<String>,
-    /// Where it is.
+    /// Location.
     #[schema(required)]
     location: Option<String>,
 }
@@ -228,7 +228,7 @@ pub struct SessionAsset {
 pub struct SessionSigner {
     /// Name.
     name: Name,
-    /// User that a step can pick; null for an inactive user and for a person who is not a user.
+    /// User that a step can pick. Null for an inactive user and for someone who isn't a user.
     #[schema(required)]
     user_id: Option<UserId>,
 }
@@ -240,7 +240,7 @@ pub struct SessionStep {
     index: usize,
     /// The step.
     step: Step,
-    /// Value that was submitted or sent ahead. Null without one, and for a signature.
+    /// Value submitted or sent ahead. Null without one, and for a signature.
     #[schema(required, value_type = Option<Value>)]
     value: Value,
     /// Name of the picked user; null for a deleted one.
@@ -250,7 +250,7 @@ pub struct SessionStep {
     is_stored: bool,
     /// Whether the signature's image shows a typed name.
     is_typed: bool,
-    /// Who signed: the signer, else the user of the API key, else the key. Null without a signature.
+    /// Who signed: the signer, or else the API key's user, or else the key. Null without a signature.
     #[schema(required)]
     signed_by: Option<String>,
     /// Time of the signature.

@@ -26,12 +26,11 @@ use shared::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteErr
 shared::body! {
     /// Step data to submit with a signing link.
     pub struct SubmissionBody as SigningSubmission {
-        /// Values by step key, of steps that the link opens. A `user_picker` also takes the e-mail address of an active user.
+        /// Values by step key, for steps of the link. A `user_picker` also accepts the e-mail address of an active user.
         required step_data: StepData,
-        /// Index of the step that you expect to be open. If another one is open, nothing is submitted.
+        /// Index of the step that you expect to be open. If another step is open, nothing is submitted.
         optional current_step: StepIndex,
-        /// Key of the open step or a later one of the link. All steps up to and including it are submitted. Default: the open
-        /// step.
+        /// Key of the open step or a later one of the link. Submits all steps up to and including it. Default: the open step.
         optional through: String,
         /// Keys of signature steps whose image shows a typed name.
         optional typed_signatures: StepKeys,
@@ -50,7 +49,7 @@ pub async fn submit_with_link(
 ) -> Result<Data<SessionView>, ApiError> {
     let (store, link) = (&signer.store, &signer.link.value);
     let (body, mut errors) = body.parse_with_errors(&signer)?;
-    // A repetition gets its stored response nevertheless.
+    // A retry still gets its stored response.
     if link.own_status(store.store().now()) == LinkStatus::Used {
         return Err(ApiError::BadLink(Some(LinkStatus::Used)));
     }
@@ -71,7 +70,7 @@ pub async fn submit_with_link(
     Ok(Data { data: command.view(&outcome)? })
 }
 
-/// An error for each step of a submission that the link does not open.
+/// Returns an error for each step of a submission that isn't part of the link.
 fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<FieldError> {
     let is_opened = |key: &str| steps.iter().position(|step| step.key == key).is_some_and(|index| opened.contains(index));
     let keys: Vec<&str> = steps.iter().map(|step| step.key.as_str()).filter(|key| is_opened(key)).collect();
@@ -83,8 +82,8 @@ fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<
     values.map(|key| value_error(key, detail.clone())).chain(through).chain(typed).collect()
 }
 
-/// Replaces e-mail addresses by the IDs of users, since the signer sees no list of users. The session learns the names of all picked
-/// users.
+/// Replaces e-mail addresses with user IDs, because the signer can't list users. Adds the names of all picked users to the
+/// session.
 async fn with_users(
     reads: &TenantStore,
     session: &mut Session,
@@ -92,7 +91,7 @@ async fn with_users(
     mut data: Map<String, Value>,
     errors: &mut Vec<FieldError>,
 ) -> Result<Map<String, Value>, ApiError> {
-    // A step that the link doesn't open must not reveal whether an address is known.
+    // Steps outside of the link must not reveal whether an address is known.
     let steps = session.subject.steps().iter().enumerate().filter(|(index, _)| opened.contains(*index));
     let pickers = steps.filter(|(_, step)| step.kind == StepKind::UserPicker);
     let picked = pickers.filter_map(|(_, step)| Some((step.key.clone(), data.get(&step.key)?.as_str()?)));
@@ -124,7 +123,7 @@ async fn with_users(
     Ok(data)
 }
 
-/// A submission with the link that permits it.
+/// A submission, with its link.
 struct SubmitWithLink {
     submitted: AdvanceSubject,
     link: LinkId,
@@ -168,14 +167,14 @@ impl Command for SubmitWithLink {
         let last = submission.last_step(instance).ok_or(ApiError::BadLink(Some(LinkStatus::Ended)))?;
         let next = link.value.submitted(last, now);
         let link = if next == link.value {
-            // It must not have been revoked.
+            // Fails if the link was revoked meanwhile.
             unit.expect(link);
             link.clone()
         } else {
             unit.update(link, next)?
         };
         let outcome = self.submitted.decide(principal, unit, inputs)?;
-        // Last: errors of the submission itself are more to the point.
+        // Checked last: the submission's own errors are more helpful.
         let unsigned = unsigned(instance, last, &submission.data);
         if unsigned.is_empty() { Ok((outcome, link)) } else { Err(ApiError::Invalid(unsigned).into()) }
     }
@@ -189,8 +188,8 @@ impl Command for SubmitWithLink {
     }
 }
 
-/// An error for each signature step up to the step `last` whose value is not in `data`: a signature that others have stored ahead
-/// must not count as the signer's.
+/// Returns an error for each signature step up to the step `last` without a value in `data`: a signature stored ahead by someone
+/// else must not count as the signer's.
 fn unsigned(instance: &Instance, last: usize, data: &Map<String, Value>) -> Vec<FieldError> {
     let steps = instance.steps.as_slice().iter().take(last + 1).skip(instance.current_step());
     let is_sent = |step: &Step| match data.get(&step.key) {

@@ -1,6 +1,6 @@
-//! The subject of starts, submissions, cancellations and signatures: a process instance on its own, or a movement with all its
-//! instances. Submitting step data, with a start or afterwards, and cancelling. All instances in progress change in one
-//! transaction, with their assets and images.
+//! The subject of starts, submissions, cancellations and signatures: a single process instance, or a movement with all its
+//! instances. Submits step data, at the start or later, and cancels. All instances in progress change in one transaction, with
+//! their assets and images.
 
 pub(crate) mod start;
 pub(crate) mod wire;
@@ -29,7 +29,7 @@ use shared::store::{BatchGet, BatchResult, CommitFailure, StoreError, TenantStor
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use wire::{Advance, Cancel, SubjectResponse};
 
-/// A process instance on its own, or a movement with its instances.
+/// A single process instance, or a movement with its instances.
 #[derive(Clone)]
 pub(crate) struct Subject {
     pub(crate) movement: Option<Stored<Movement>>,
@@ -46,12 +46,12 @@ impl From<Stored<Instance>> for Subject {
 impl Subject {
     /// # Errors
     ///
-    /// Returns [`ApiError::NotFound`] if there is no such process instance or movement.
+    /// Returns [`ApiError::NotFound`] if the process instance or movement doesn't exist.
     pub(crate) async fn read(reads: &TenantStore, id: SubjectId) -> Result<Self, ApiError> {
         Ok(Self::read_with(reads, id, BatchGet::new()).await?.0)
     }
 
-    /// [`Subject::read`] with other records in the batch of its instances.
+    /// Like [`Subject::read`], with other records in the batch that reads the instances.
     pub(crate) async fn read_with(reads: &TenantStore, id: SubjectId, others: BatchGet) -> Result<(Self, BatchResult), ApiError> {
         let movement = match id {
             SubjectId::Instance(_) => None,
@@ -70,7 +70,8 @@ impl Subject {
         position(&self.instances)
     }
 
-    /// The step that is open in all instances in progress. It must still be `first_read`, the step that was open at the first read.
+    /// Returns the step that is open in all instances in progress. Fails if it is no longer `first_read`, the step open at the
+    /// first read.
     pub(crate) fn open_step(&self, first_read: Option<usize>) -> Result<usize, ProcessError> {
         Err(match (self.position(), first_read) {
             ((InstanceStatus::InProgress, step), None) => return Ok(step),
@@ -84,7 +85,8 @@ impl Subject {
         self.instances.iter().filter(|instance| instance.value.status() == InstanceStatus::InProgress)
     }
 
-    /// The first instance in progress, or else the first. All have the same steps, and all in progress the same values.
+    /// The first instance in progress, or else the first instance. All instances have the same steps, and the ones in progress
+    /// the same values.
     pub(crate) fn representative(&self) -> Result<&Stored<Instance>, ApiError> {
         let instance = self.open_instances().next().or(self.instances.first());
         instance.ok_or_else(|| ApiError::Internal("a movement without instances".into()))
@@ -94,14 +96,14 @@ impl Subject {
         self.instances.first().map(|it| it.value.steps.as_slice()).unwrap_or_default()
     }
 
-    /// The movement, if the request names one of its instances.
+    /// The movement, if the subject is just one of its instances.
     pub(crate) fn part_of(&self) -> Option<MovementId> {
         let instance = self.instances.first().filter(|_| self.movement.is_none());
         instance.and_then(|instance| instance.value.movement_id)
     }
 }
 
-/// The assets of the instances that are in progress.
+/// The assets of the instances in progress.
 pub(crate) struct OpenAssets(HashMap<AssetId, Stored<Asset>>);
 
 impl OpenAssets {
@@ -111,7 +113,7 @@ impl OpenAssets {
         Ok(Self(batch.get_all::<Asset>(ids)?.into_iter().map(|asset| (asset.value.id, asset)).collect()))
     }
 
-    /// The asset of an instance in progress. It can't be deleted: without it, the instance has just ended.
+    /// The asset of an instance in progress. Such an asset can't be deleted, so if it is missing, the instance has just ended.
     pub(crate) fn of(&self, instance: &Instance) -> Result<&Stored<Asset>, CommitFailure<ApiError>> {
         self.0.get(&instance.asset_id).ok_or(CommitFailure::Outdated(WriteError::Stale))
     }
@@ -133,7 +135,7 @@ pub(crate) fn process_error(error: ProcessError) -> ApiError {
     ApiError::conflict(code, detail, context)
 }
 
-/// For a request about an instance that is only possible for its movement. `advice` is the alternative.
+/// The error for a request on an instance that is only possible on its movement. `advice` is the alternative.
 pub(crate) fn part_of_movement(movement: MovementId, advice: &str) -> ApiError {
     let detail = format!("The instance is part of a movement. {advice}");
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement}))
@@ -149,7 +151,7 @@ pub(crate) async fn advance<R: SubjectResponse>(
     wire::respond(&caller.store, subject, false).await
 }
 
-/// The submission of the open step of all instances in progress, and perhaps of following steps.
+/// Submits the open step, and maybe following steps, in all instances in progress.
 pub(crate) struct AdvanceSubject {
     pub(crate) id: SubjectId,
     pub(crate) submission: Submission,
@@ -159,14 +161,14 @@ pub(crate) struct AdvanceInputs {
     pub(crate) subject: Subject,
     /// `None` unless the submission completes the instances.
     assets: Option<OpenAssets>,
-    /// Users of the step data who can be picked.
+    /// Users in the step data who may be picked.
     active: BTreeSet<UserId>,
     /// The step that was open at the first read.
     step_at_first_read: Option<usize>,
 }
 
 impl AdvanceSubject {
-    /// Adds the changes of all instances in progress. Returns all instances after them.
+    /// Adds the changes of all instances in progress. Returns the subject after the changes.
     fn add(
         &self,
         principal: &Principal,
@@ -182,7 +184,7 @@ impl AdvanceSubject {
                 instances.push(instance.clone());
                 continue;
             }
-            // More than one transaction holds is refused, so the rest need not be made.
+            // Too large for a transaction, which is refused, so the rest can be skipped.
             if !unit.fits() {
                 break;
             }
@@ -265,7 +267,7 @@ pub(crate) async fn cancel<R: SubjectResponse>(
     wire::respond(&caller.store, subject, false).await
 }
 
-/// The cancellation of all instances in progress, which frees their assets.
+/// Cancels all instances in progress, which frees their assets.
 pub(crate) struct CancelSubject {
     pub(crate) id: SubjectId,
     pub(crate) reason: Option<Notes>,
@@ -303,17 +305,17 @@ impl Command for CancelSubject {
     }
 }
 
-/// Step data, and which steps it submits.
+/// Step data, and the steps to submit.
 pub(crate) struct Submission {
     pub(crate) data: Map<String, Value>,
     /// The step that the client expects to be open.
     pub(crate) expected_step: Option<usize>,
-    /// The key of the last step to submit. By default an advance submits one step, and a start none.
+    /// Key of the last step to submit. By default, an advance submits one step and a start none.
     pub(crate) through: Option<String>,
-    /// Errors of the request that are known already. Those found later are reported together with them.
+    /// Errors found in the request so far. Later errors are reported together with them.
     pub(crate) errors: Vec<FieldError>,
     pub(crate) images: DecodedImages,
-    /// In which a signer reads statements. `None` for an API key.
+    /// Language of the statements shown to a signer. `None` for an API key.
     pub(crate) language: Option<Language>,
 }
 
@@ -324,10 +326,10 @@ impl From<(Advance, Vec<FieldError>)> for Submission {
     }
 }
 
-/// An instance at its start.
+/// A new instance.
 pub(crate) struct Beginning {
     pub(crate) created: Instance,
-    /// The instance after each step that is submitted at once.
+    /// The instance after each step submitted with the start.
     pub(crate) later: Vec<Instance>,
     pub(crate) signatures: BTreeMap<String, SignatureImage>,
 }
@@ -350,11 +352,11 @@ impl Submission {
         Self { images: DecodedImages::with_typed(typed), language: Some(language), ..self }
     }
 
-    /// Reports all errors of the request together.
+    /// Combines the errors of the decision with the errors found before.
     fn result<T>(&self, decided: Result<T, ProcessError>) -> Result<T, ApiError> {
         match decided {
             Err(ProcessError::Invalid(more)) => {
-                // One error is enough for each field.
+                // One error per field is enough.
                 let more = more.into_iter().filter(|error| !self.errors.iter().any(|known| known.location == error.location));
                 Err(ApiError::Invalid(self.errors.iter().cloned().chain(more).collect()))
             }
@@ -380,7 +382,7 @@ impl Submission {
         })
     }
 
-    /// Submits the data with the start of an instance: all steps up to `through`. Without it, the values are only kept.
+    /// Submits all steps up to `through` with the start of an instance. Without it, only stores the values.
     pub(crate) fn begin(
         &self,
         instance: Instance,
@@ -397,7 +399,8 @@ impl Submission {
         Ok(Beginning { created, later: Vec::new(), signatures })
     }
 
-    /// Adds the users that the data may pick, so that they are read together with the instance, which knows the steps that pick them.
+    /// Adds all users that the data could pick, so that they are read together with the instance. Only the instance tells which
+    /// steps pick users.
     pub(crate) fn with_users(&self, batch: BatchGet) -> BatchGet {
         batch.with_all::<User>(candidate_users(&self.data))
     }
@@ -407,12 +410,12 @@ impl Submission {
         Ok(users.iter().filter(|user| user.value.is_active).map(|user| user.value.id).collect())
     }
 
-    /// The submission would complete an instance in progress, and so change its asset.
+    /// Whether the submission would complete an instance in progress, and so change its asset.
     fn completes(&self, instance: &Instance) -> bool {
         self.last_step(instance).is_some_and(|last| last + 1 == instance.steps.as_slice().len())
     }
 
-    /// The index of the last step that the submission would close; `None` for an instance that has ended.
+    /// Index of the last step that the submission would close. `None` for an instance that has ended.
     pub(crate) fn last_step(&self, instance: &Instance) -> Option<usize> {
         let last = self.through.as_deref().and_then(|key| instance.index_of(key));
         instance.open_step().ok().map(|open| open.max(last.unwrap_or(open)))
@@ -423,7 +426,7 @@ impl Submission {
         last.and_then(|last| instance.steps.as_slice().get(first..=last)).unwrap_or_default()
     }
 
-    /// The meaning of a failed commit: another attempt, or an error. `subject` is as it would have been.
+    /// Decides whether to retry after a failed commit, or which error to return. `subject` is the uncommitted result.
     pub(crate) fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {
         let too_large = |field, detail: &str| invalid(field, detail.to_owned()).into();
         match error {
@@ -452,7 +455,7 @@ pub(crate) fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
     FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
 }
 
-/// The error if one transaction does not hold all `steps`. `fits` says whether the steps up to the one with this key fit.
+/// The error if `steps` don't fit into one transaction. `fits` tells whether the steps up to a key fit.
 pub(crate) fn too_many_steps(steps: &[Step], fits: impl Fn(&str) -> bool) -> ApiError {
     if steps.is_empty() {
         let detail = "has too many users and signatures for one transaction; send less at once";
@@ -468,8 +471,8 @@ pub(crate) fn too_many_steps(steps: &[Step], fits: impl Fn(&str) -> bool) -> Api
     invalid("through", format!("makes {count} too many changes for one transaction; {fitting}"))
 }
 
-/// Changes the asset of an instance: to each of `versions`, and to its state after the completed instance. The recipient must be
-/// active, even if the asset is assigned to them already.
+/// Changes the asset of an instance to each of `versions`, and then to its state after completion. The recipient must be active,
+/// even if the asset is already assigned to them.
 pub(crate) fn change_asset(
     unit: &mut UnitOfWork<'_>,
     asset: &Stored<Asset>,
@@ -496,7 +499,7 @@ pub(crate) fn put_images(
     }
 }
 
-/// The recipient of the last step has become inactive.
+/// The error for a recipient who has become inactive.
 fn recipient_inactive(user: Option<UserId>) -> ApiError {
     let detail = "The picked user is no longer active. Activate the user, or cancel the instance.";
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"user_id": user}))

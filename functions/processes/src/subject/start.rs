@@ -1,4 +1,4 @@
-//! Starting: one process on one asset, or on several at once. All instances start, or none does.
+//! Starts a process on one asset, or on several at once: all instances start, or none.
 
 use super::wire::{self, InstanceOrMovement};
 use super::{Subject, Submission, change_asset, invalid, process_error, put_images, too_many_steps};
@@ -18,7 +18,7 @@ use shared::http::responses::{Created, or_not_found};
 use shared::store::{BatchGet, CommitFailure, MAX_TRANSACTION_ITEMS, StoreError, TenantStore, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 
-/// The start of a process: of an instance on one asset, or of a movement on several.
+/// The start of an instance on one asset, or of a movement on several.
 pub(crate) struct StartProcess {
     process: ProcessId,
     assets: Vec<AssetId>,
@@ -36,11 +36,11 @@ impl StartProcess {
         self.assets.len() > 1
     }
 
-    /// A movement takes the next number.
+    /// Executes the start. A movement gets the next number.
     ///
     /// # Errors
     ///
-    /// As [`Principal::execute`].
+    /// Same as [`Principal::execute`].
     pub(crate) async fn execute(self, principal: &Principal, inputs: StartInputs) -> Result<Subject, ApiError> {
         let number = if self.is_movement() {
             let template: TagTemplate = NUMBER_TEMPLATE.parse().map_err(StoreError::broken)?;
@@ -78,7 +78,7 @@ impl StartProcess {
         }
         let mut instances = Vec::new();
         for (instance, asset, reserved) in started {
-            // More than one transaction holds is refused, so the rest need not be made.
+            // Too large for a transaction, which is refused, so the rest can be skipped.
             if !unit.fits() {
                 break;
             }
@@ -103,7 +103,7 @@ impl StartProcess {
         Ok(Subject { movement, instances })
     }
 
-    /// The assets' largest transactions must not be too large. One asset always fits.
+    /// Fails if the largest transaction for these assets would be too large. One asset always fits.
     fn check_size(&self, StartInputs { process, assets, .. }: &StartInputs) -> Result<(), ApiError> {
         let has_values = !self.submission.data.is_empty();
         let fits = |assets| Movement::items_of_largest_step(&process.value, assets, has_values) <= MAX_TRANSACTION_ITEMS;
@@ -112,8 +112,8 @@ impl StartProcess {
         }
         let most = (1..assets.len()).rev().find(|count| fits(assets.get(..*count).unwrap_or_default())).unwrap_or(1);
         let detail = format!(
-            "are too many for one transaction, with the users that they are assigned to and the users that the process picks; \
-             the first {most} fit, so start at most these together"
+            "are too many for one transaction, which also includes the users that they are assigned to and the users that the \
+             process picks; start at most the first {most} together"
         );
         Err(invalid("asset_ids", detail))
     }
@@ -142,7 +142,7 @@ impl StartProcess {
 pub(crate) struct StartInputs {
     process: Stored<Process>,
     assets: Vec<Stored<Asset>>,
-    /// Users of the step data who can be picked.
+    /// Users in the step data who may be picked.
     active: BTreeSet<UserId>,
 }
 
@@ -195,7 +195,7 @@ impl Command for StartProcess {
     }
 }
 
-/// One 409 for all assets on which a movement can't start: the code of the first, and every asset with its own.
+/// Builds one 409 for all assets on which a movement can't start, with the code of the first one and an error for each.
 fn movement_error(errors: Vec<(AssetId, ProcessError)>) -> ApiError {
     let mut assets = Vec::new();
     let mut first = None;

@@ -30,13 +30,13 @@ use utoipa::{PartialSchema, ToSchema};
 pub(crate) type StepIndex = BoundedInteger<0, 49>;
 
 shared::body! {
-    /// The asset to start on, or the assets: exactly one of the two.
+    /// Exactly one of `asset_id` and `asset_ids`.
     pub struct Start as ProcessStart {
         /// Asset without an instance in progress.
         optional asset_id: AssetId,
-        /// 2 to 20 such assets, for a movement. All instances start, or none does.
+        /// 2 to 20 assets without an instance in progress, for a movement. All instances start, or none.
         optional asset_ids: AssetIds,
-        /// Values by step key. They are stored until their steps are submitted.
+        /// Values by step key. Stored until their steps are submitted.
         optional step_data: StepData,
         /// Key of a step. All steps up to and including it are submitted with the start.
         optional through: String,
@@ -47,12 +47,12 @@ shared::body! {
 shared::body! {
     /// Step data to submit.
     pub struct Advance as StepSubmission {
-        /// Values by step key: the open step's, and optionally later steps', which are stored until then. Values of earlier steps may
-        /// be sent again unchanged.
+        /// Values by step key: the open step's, and optionally values of later steps, which are stored until then. Values of
+        /// earlier steps can be sent again if unchanged.
         required step_data: StepData,
-        /// Index of the step that you expect to be open. If another one is open, nothing is submitted.
+        /// Index of the step that you expect to be open. If another step is open, nothing is submitted.
         optional current_step: StepIndex,
-        /// Key of the open step or a later one. All steps up to and including it are submitted. Default: the open step.
+        /// Key of the open step or a later one. Submits all steps up to and including it. Default: the open step.
         optional through: String,
     }
     read_only: &[]
@@ -67,7 +67,7 @@ shared::body! {
     read_only: &[]
 }
 
-/// What a response leaves out.
+/// Data to omit from a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[schema(as = OmittedField)]
@@ -94,7 +94,7 @@ shared::query! {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ProcessInstance)]
 pub struct InstanceView {
-    /// The version that the `ETag` names.
+    /// The version in the `ETag`.
     #[serde(skip)]
     pub(crate) version: u64,
     /// ID.
@@ -122,7 +122,7 @@ pub struct InstanceView {
     /// API key that started it.
     #[schema(required)]
     started_by: Option<ApiKeyId>,
-    /// Name of the user that the key is bound to, else of the key.
+    /// Name of the key's user, or else of the key.
     started_by_name: String,
     /// Time of the start.
     started_at: Timestamp,
@@ -135,12 +135,12 @@ pub struct InstanceView {
     /// Reason for the cancellation.
     #[schema(required)]
     cancel_reason: Option<Notes>,
-    /// Steps, as they were at the start.
+    /// Steps that the instance was started with.
     steps: Vec<Step>,
 }
 
 impl InstanceView {
-    /// `image` returns a signature's image; for `None` the view has its path.
+    /// `image` returns a signature's image. If it returns `None`, the view has the image's path.
     pub(crate) fn new(stored: Stored<Instance>, image: impl Fn(&ImageName) -> Option<Vec<u8>>) -> Self {
         let instance = stored.value;
         let mut step_data = instance.step_values.as_map().clone();
@@ -199,7 +199,7 @@ pub struct MovementView {
     /// API key that started it.
     #[schema(required)]
     started_by: Option<ApiKeyId>,
-    /// Name of the user that the key is bound to, else of the key.
+    /// Name of the key's user, or else of the key.
     started_by_name: String,
     /// Time of the start.
     started_at: Timestamp,
@@ -224,7 +224,7 @@ pub enum InstanceOrMovement {
 
 impl PartialSchema for InstanceOrMovement {
     fn schema() -> RefOr<Schema> {
-        let text = "The new process instance, for `asset_id`, or the new movement, for `asset_ids`, each with all of its fields.";
+        let text = "The new process instance, for `asset_id`, or the new movement, for `asset_ids`, with all fields.";
         either::<InstanceView, MovementView>(text).into()
     }
 }
@@ -239,7 +239,7 @@ impl ToSchema for InstanceOrMovement {
     }
 }
 
-/// A response that shows a process instance on its own, a movement, or either.
+/// A response that shows an instance, a movement, or either.
 pub(crate) trait SubjectResponse: Success + Sized {
     /// `movement` is `None` for a single instance. Returns `None` if the response is of the other kind.
     fn new(movement: Option<Stored<Movement>>, instances: Vec<InstanceView>) -> Option<Self>;
@@ -270,10 +270,10 @@ impl SubjectResponse for Created<InstanceOrMovement> {
 }
 
 fn not_shown() -> StoreError {
-    StoreError::broken("a response that can't show what it is about")
+    StoreError::broken("a response of the wrong kind")
 }
 
-/// The images that a response has room for. The others are shown as paths.
+/// Returns the images that fit into a response. The others are shown as paths.
 pub(crate) fn shown_images(instances: &[Stored<Instance>]) -> Result<BTreeSet<ImageName>, StoreError> {
     let without_images = |instance: &Stored<Instance>| {
         serde_json::to_vec(&InstanceView::new(instance.clone(), |_| None)).map(|text| json::escaped_len(&text))
@@ -289,7 +289,7 @@ pub(crate) fn shown_images(instances: &[Stored<Instance>]) -> Result<BTreeSet<Im
     Ok(shown)
 }
 
-/// With as many signatures as a response can hold.
+/// Includes as many signatures as fit into a response.
 pub(crate) async fn views(
     store: &TenantStore,
     instances: Vec<Stored<Instance>>,
@@ -301,7 +301,7 @@ pub(crate) async fn views(
     Ok(instances.into_iter().map(view).collect())
 }
 
-/// With as many signatures as a response can hold.
+/// Includes as many signatures as fit into a response.
 pub(crate) async fn respond<R: SubjectResponse>(
     store: &TenantStore,
     subject: impl Into<Subject>,
@@ -319,7 +319,7 @@ pub(crate) fn stored_change(subject: &Subject) -> Result<StoredResponse, StoreEr
     }
 }
 
-/// The stored response. It names images and steps, since the table has them already.
+/// Builds the stored response. It refers to images and steps, which the table already has.
 pub(crate) fn stored<R: SubjectResponse>(subject: &Subject) -> Result<StoredResponse, StoreError> {
     let instances = &subject.instances;
     let shown = shown_images(instances)?;

@@ -15,8 +15,8 @@ use shared::http::responses::Json;
 
 /// Change several users
 ///
-/// Creates, updates and deletes up to 20 users in one transaction: all succeed, or nothing changes. To change many one by one, import
-/// NDJSON.
+/// Creates, updates and deletes up to 20 users in one transaction: all succeed, or nothing changes. For more users, import
+/// NDJSON, which writes row by row.
 #[utoipa::path(post, path = "/users/batch", tag = "users", responses(UserBatchErrors, UserBatchConflict))]
 pub async fn batch_users(caller: Caller<UsersWrite>, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let operations = body.parse(&caller)?.into_operations()?;

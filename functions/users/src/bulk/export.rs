@@ -29,7 +29,7 @@ shared::query! {
     }
 }
 
-/// A user as an import takes it.
+/// A user in the import format.
 #[derive(Debug, Serialize)]
 pub struct UserExportRow {
     id: UserId,
@@ -54,8 +54,8 @@ impl ExportRow for UserExportRow {
 
 /// Export users
 ///
-/// In the order of their IDs, up to 4 MiB. The header `Link` leads to the next part. An import with `match=id` takes what
-/// an export writes, and changes nothing.
+/// Sorted by ID, up to 4 MiB. The header `Link` points to the next part. Importing an unchanged export with `match=id` changes
+/// nothing.
 #[utoipa::path(get, path = "/users/export", tag = "users", responses(InputErrors))]
 pub async fn export_users(
     caller: Caller<UsersRead>,

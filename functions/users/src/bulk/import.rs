@@ -21,9 +21,9 @@ shared::query! {
     pub struct UserImportQuery {
         /// Which user a row updates: the one with its `id` or `email`. Default `none`: every row creates a user.
         r#match: UserMatch as UserMatch,
-        /// Whether a row without a value in the column of `match` creates a user. Default false: it is refused.
+        /// Whether a row whose matched column is empty creates a user. Default false: such rows are refused.
         create_unmatched: bool as bool,
-        /// `skip`: good rows are written even if others are refused. `abort`: none is. Default `skip`.
+        /// `skip` writes valid rows even if others are refused; `abort` then writes nothing. Default `skip`.
         on_error: OnError as OnError,
         /// Columns whose invalid cells are dropped instead of refusing the row, such as `role`. The row must have no other error.
         skip_bad: SkipBad as SkipBad,
@@ -47,8 +47,8 @@ shared::body! {
 
 /// Import users
 ///
-/// Takes up to 200 rows as CSV with a header row, or as NDJSON, and responds with the outcome of each row. An empty cell leaves a
-/// field alone.
+/// Takes up to 200 rows as CSV with a header row, or as NDJSON, and returns the outcome of each row. An empty cell leaves a field
+/// unchanged.
 #[utoipa::path(post, path = "/users/import", tag = "users", responses(ImportErrors, ImportConflict))]
 pub async fn import_users(
     caller: Caller<UsersWrite>,

@@ -1,4 +1,4 @@
-//! The endpoint that reports what is held about a person (docs/adr/0021-people.md).
+//! The endpoint that reports a person's data (docs/adr/0021-people.md).
 
 mod page;
 mod part;
@@ -20,20 +20,20 @@ use shared::http::responses::{ApiResponse, Data, Success, or_not_found};
 use views::PersonReport;
 
 shared::query! {
-    /// The part and the form of a report.
+    /// Part and format of a report.
     pub struct ReportQuery {
         /// The `next` of the previous part.
         from: EventId as EventId,
-        /// `json`, or `html` for a page to print, in the language that `Accept-Language` prefers: en, de, fr or es. Otherwise, in the
-        /// language of the tenant's `locale`, or in English. Default `json`.
+        /// `json`, or `html` for a printable page in the language that `Accept-Language` prefers (en, de, fr or es), or else in
+        /// the language of the tenant's `locale`, or in English. Default `json`.
         format: Format as Format,
     }
 }
 
 /// Report on a person
 ///
-/// All data about a user, also a deleted or erased one: resources, values in histories, actions, and data kept elsewhere. A long
-/// report has several parts. Only for keys that count as `admin`.
+/// All data about a user, even if deleted or erased: resources, values in histories, actions, and data kept elsewhere. A long
+/// report has several parts. Requires a key with the effective role `admin`.
 #[utoipa::path(get, path = "/users/{id}/report", tag = "users", responses(ResourceErrors))]
 pub async fn get_user_report(
     caller: Caller<UsersRead>,
@@ -44,7 +44,7 @@ pub async fn get_user_report(
     let user = caller.store.get::<User>(id).await?;
     let caller = caller.verified().await?;
     caller.role.check_rank(Role::Admin)?;
-    // The history of a deleted user still names the person.
+    // A deleted user is still named in its history.
     if user.is_none() && !caller.store.ever_existed::<User>(id).await? {
         return Err(ApiError::NotFound);
     }

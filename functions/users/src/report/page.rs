@@ -1,4 +1,4 @@
-//! A report as a page to print for the person: first in sentences, then tables as an annex. The template escapes every text.
+//! A report as a page to print for the person: sentences first, then tables as an annex. The template escapes every text.
 
 use super::texts::Texts;
 use super::views::{
@@ -26,12 +26,12 @@ struct ReportPage<'a> {
     organization: &'a str,
     time_zone: String,
     today: String,
-    /// Of a user who was not deleted.
+    /// `None` for a deleted user.
     display_name: Option<&'a str>,
     report: &'a PersonReport,
-    /// Other parts have other resources. So this one doesn't say that there are none.
+    /// If so, the page doesn't say that there are no resources: other parts can have them.
     is_part: bool,
-    /// What is held besides the user, and how many of it.
+    /// The other data that is stored, with the number of records.
     held: Vec<(&'static str, usize)>,
     present: Vec<Present<'a>>,
     movements: Vec<Sentence<'a>>,
@@ -39,7 +39,7 @@ struct ReportPage<'a> {
     entries: Vec<Entry<'a>>,
 }
 
-/// The page's language, and the organization's time zone and format of dates.
+/// The page's language, and the organization's time zone and date format.
 struct Words<'a> {
     t: &'static Texts,
     language: Language,
@@ -47,23 +47,23 @@ struct Words<'a> {
     locale: &'a Locale,
 }
 
-/// An asset that the person has.
+/// An asset currently assigned to the person.
 struct Present<'a> {
     asset: &'a ReportedAsset,
     since: String,
 }
 
-/// What happened to assets of the person: a movement of several, a process on one, or a change of the assignment.
+/// Something that happened to the person's assets: a movement of several, a process on one, or a change of assignment.
 struct Sentence<'a> {
     at: Timestamp,
     date: String,
     before_assets: &'static str,
-    /// Tag and name of each.
+    /// Tags and names.
     assets: Vec<(&'a str, &'a str)>,
     after_assets: &'static str,
     movement: Option<MovementId>,
     process: Option<&'a str>,
-    /// Before the name of somebody else who did it.
+    /// Text before the name of another person who did it.
     by: &'static str,
     other: Option<&'a str>,
     /// Data URLs.
@@ -73,7 +73,7 @@ struct Sentence<'a> {
 
 struct Process<'a> {
     instance: &'a ReportedInstance,
-    /// Labels and texts.
+    /// Labels and values.
     values: Vec<(&'a str, String)>,
     signatures: Vec<Signature<'a>>,
 }
@@ -84,27 +84,27 @@ struct Signature<'a> {
     picture: Option<Picture<'a>>,
 }
 
-/// Each image is on the page once, with a number.
+/// The page shows each image once, with a number.
 enum Picture<'a> {
     Image(usize, &'a str),
     Above(usize),
-    /// The path of an image that the response has no room for.
+    /// Path of an image that doesn't fit into the response.
     Path(&'a str),
 }
 
 struct Entry<'a> {
     /// The first entry of the row.
     entry: &'a ReportedEntry,
-    /// The kind of record, or the type of the event if the page has no word for it.
+    /// The kind of record, or the event type if the page has no word for the kind.
     what: &'a str,
-    /// What the record is called elsewhere on the page.
+    /// The record's name elsewhere on the page.
     names: Option<[&'a str; 2]>,
     verb: &'static str,
-    /// Labels and texts.
+    /// Labels and values.
     values: Option<Vec<(String, String)>>,
 }
 
-/// Times are in the tenant's present time zone. `is_later`: the report has an earlier part.
+/// Shows times in the tenant's current time zone. `is_later` is true if the report has an earlier part.
 pub(super) fn render(
     report: &PersonReport,
     is_later: bool,
@@ -144,12 +144,12 @@ impl Words<'_> {
         self.locale.date(&self.clock.local(*at), self.language)
     }
 
-    /// A dash for none.
+    /// Returns a dash for `None`.
     fn time_or_none(&self, at: &Option<Timestamp>) -> String {
         at.as_ref().map_or_else(|| "–".to_owned(), |at| self.time(at))
     }
 
-    /// One line for each period.
+    /// Returns a line per period.
     fn periods(&self, asset: &ReportedAsset) -> String {
         let now = || self.t.now.to_owned();
         let until = |until: &Option<Timestamp>| until.as_ref().map_or_else(now, |until| self.time(until));
@@ -170,7 +170,7 @@ impl Words<'_> {
     }
 }
 
-/// The data URLs of the images that the page has so far.
+/// The data URLs of the images on the page so far.
 #[derive(Default)]
 struct Pictures<'a>(Vec<&'a str>);
 
@@ -207,7 +207,7 @@ fn present<'a>(report: &'a PersonReport, words: &Words<'_>) -> Vec<Present<'a>> 
     present.collect()
 }
 
-/// Oldest first. The instances of a movement share a sentence.
+/// Sorted by time, oldest first. The instances of a movement share a sentence.
 fn movements<'a>(report: &'a PersonReport, words: &Words<'_>, pictures: &mut Pictures<'a>) -> Vec<Sentence<'a>> {
     let mut sentences: Vec<Sentence<'a>> = Vec::new();
     for instance in &report.instances {
@@ -259,7 +259,7 @@ fn add_process<'a>(sentences: &mut Vec<Sentence<'a>>, instance: &'a ReportedInst
     }
 }
 
-/// What no process of this part has done. Another part can have the process.
+/// Adds assignments not made by a process of this part. The process may be in another part.
 fn add_assignments<'a>(sentences: &mut Vec<Sentence<'a>>, asset: &'a ReportedAsset, report: &PersonReport, words: &Words<'_>) {
     let t = words.t;
     let processes = report.instances.iter().filter(|instance| instance.asset_id == asset.id);
@@ -287,7 +287,7 @@ fn add_assignments<'a>(sentences: &mut Vec<Sentence<'a>>, asset: &'a ReportedAss
 }
 
 fn process<'a>(instance: &'a ReportedInstance, pictures: &mut Pictures<'a>) -> Process<'a> {
-    // Signatures are objects, and have images.
+    // Objects are signatures, which are shown as images.
     let values = instance.step_data.iter().filter(|(_, value)| !value.is_object());
     let signatures = instance.signatures.iter().map(|signature| Signature {
         label: label(instance, &signature.step),
@@ -305,7 +305,7 @@ fn label<'a>(instance: &'a ReportedInstance, step: &'a str) -> &'a str {
     instance.labels.get(step).map_or(step, String::as_str)
 }
 
-/// Text without quotation marks, and lists without brackets.
+/// Formats text without quotation marks, and lists without brackets.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -314,7 +314,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// The entries of a request to one record share a row.
+/// Entries that one request made for one record share a row.
 fn entries<'a>(report: &'a PersonReport, t: &'static Texts) -> Vec<Entry<'a>> {
     let names = names(report);
     let mut rows: Vec<Entry<'a>> = Vec::new();
@@ -339,7 +339,7 @@ fn are_of_one_request(one: &ReportedEntry, other: &ReportedEntry) -> bool {
     about(one) == about(other) && one.event_type == other.event_type
 }
 
-/// What this part calls its records.
+/// Names of the records in this part.
 fn names(report: &PersonReport) -> HashMap<Uuid, [&str; 2]> {
     let user = report.user.iter().map(|user| (user.id.uuid(), [&*user.display_name, ""]));
     let keys = report.keys.iter().map(|key| (key.id.uuid(), [&*key.name, ""]));
@@ -371,8 +371,8 @@ fn word(t: &'static Texts, verb: Verb) -> &'static str {
     }
 }
 
-/// What an entry says, without the person's present name, the names of their keys, and values that it leaves as they were: they
-/// are elsewhere on the page.
+/// Values of an entry, except for what is elsewhere on the page: the person's current name, the names of their keys, and
+/// unchanged values.
 fn values(report: &PersonReport, entry: &ReportedEntry, t: &'static Texts) -> Option<Vec<(String, String)>> {
     let said = entry.values.as_ref()?;
     let user = report.user.iter().map(|user| &*user.display_name);

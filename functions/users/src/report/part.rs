@@ -1,4 +1,4 @@
-//! A part of a report: what the pass over the events finds, as the erasure does.
+//! One part of a report, found by the same pass over events as an erasure.
 
 use super::records::{About, RecordReport};
 use super::texts::Texts;
@@ -13,21 +13,22 @@ use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::store::{PartAbout, StoreError, TenantStore, has_time_for_operation, max_event_delay};
 
-/// Histories that are read at the same time.
+/// Number of histories to read concurrently.
 const CONCURRENT: usize = 8;
-/// The parts that a request looks at.
+/// Maximum number of parts that a request examines.
 const MAX_PARTS: usize = 4;
-/// The JSON of a part, unless its only record has more. A function's response has at most 6 MB, and a page is longer than JSON.
+/// Maximum size of a part's JSON, unless a single record is larger. A function's response has at most 6 MB, and a page is longer
+/// than JSON.
 const MAX_BYTES: usize = 2_000_000;
 
-/// What is said once in a report.
+/// Something that a report lists once.
 enum Finding {
     Record(RecordReport),
     Action(ReportedEntry),
 }
 
 impl Finding {
-    /// Where the pass meets it first.
+    /// The event where the pass finds it first.
     fn at(&self) -> EventId {
         match self {
             Self::Record(found) => found.first,
@@ -44,14 +45,14 @@ impl Finding {
     }
 }
 
-/// After the event `from`, or from the beginning. `user` is the present record.
+/// Reports what comes after the event `from`, or from the start. `user` is the current record.
 pub(super) async fn report(
     store: &TenantStore,
     person: UserId,
     user: Option<Stored<User>>,
     from: Option<EventId>,
 ) -> Result<PersonReport, ApiError> {
-    // The ids of events that are written now may be ahead of this instance's clock.
+    // IDs of events written now can be ahead of this instance's clock.
     let until = store.store().now().plus(max_event_delay());
     let ((found, next), erasure) = tokio::try_join!(next_findings(store, person, from, until), store.erasure(person))?;
     let erased_at = user.as_ref().and_then(|user| user.value.erased_at);
@@ -73,7 +74,8 @@ pub(super) async fn report(
     Ok(report)
 }
 
-/// With the event that they reach to, if there are more. Nobody has to ask for each part whose records all were in parts before.
+/// Also returns the last event covered, if there are more. Skips parts whose records were all in earlier parts, so that clients
+/// needn't request them.
 async fn next_findings(
     store: &TenantStore,
     person: UserId,
@@ -92,7 +94,7 @@ async fn next_findings(
     Ok((Vec::new(), after))
 }
 
-/// What this part says first, in its order.
+/// Returns the findings that are new in this part, in order.
 async fn findings(
     store: &TenantStore,
     person: UserId,
@@ -112,7 +114,7 @@ async fn findings(
 }
 
 impl PersonReport {
-    /// As many as fit.
+    /// Adds as many findings as fit.
     fn add(&mut self, findings: Vec<Finding>) {
         let (mut bytes, mut last) = (0, None);
         for finding in findings {

@@ -1,4 +1,4 @@
-//! What records say about a person.
+//! Data about a person in records.
 
 use super::views::{
     Effect, ReportedAsset, ReportedEntry, ReportedInstance, ReportedKey, ReportedLink, ReportedMovement, ReportedPart,
@@ -20,10 +20,10 @@ use shared::store::{Held, StoreError, TenantStore};
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// The bytes of an instance's images, as data URLs, in a response of at most 6 MB.
+/// Maximum bytes of an instance's images as data URLs, in a response of at most 6 MB.
 const MAX_IMAGES: usize = 2_000_000;
 
-/// The bytes of the entries of a history. In older ones than fit, values are left out.
+/// Maximum bytes of a history's entries. Beyond it, older entries lose their values.
 const MAX_ENTRIES: usize = 2_000_000;
 
 #[derive(Serialize)]
@@ -33,20 +33,20 @@ pub(super) enum About {
     Instance(Box<ReportedInstance>),
     Movement(ReportedMovement),
     Link(Box<ReportedLink>),
-    /// The user, which the report always shows, and what is left of a damaged record.
+    /// Only entries: for the user, which the report always shows, and for a damaged record.
     Entries,
 }
 
 pub(super) struct RecordReport {
-    /// The first event because of which the history is read.
+    /// The first event that made the report read this history.
     pub(super) first: EventId,
     pub(super) about: About,
     pub(super) entries: Vec<ReportedEntry>,
 }
 
 impl RecordReport {
-    /// `None` if nothing in the history can be read, or it names the person before that event: an earlier part has the record, with
-    /// its whole history.
+    /// Returns `None` if nothing in the history is readable, or if it names the person before the event `after`: then an earlier
+    /// part has the record, with its complete history.
     pub(super) async fn read(
         store: &TenantStore,
         person: UserId,
@@ -87,7 +87,7 @@ impl RecordReport {
     }
 }
 
-/// Of the oldest entries, so that the others have at most `max_bytes`.
+/// Drops values from the oldest entries, so that the rest has at most `max_bytes`.
 fn leave_out_values(entries: &mut [ReportedEntry], max_bytes: usize) {
     let mut bytes = 0;
     for entry in entries.iter_mut().rev() {
@@ -98,13 +98,13 @@ fn leave_out_values(entries: &mut [ReportedEntry], max_bytes: usize) {
     }
 }
 
-/// The first event that leads to the record, unless it is in an earlier part.
+/// Returns the first event that leads to the record, unless it is in an earlier part.
 fn first<T>(person: UserId, held: &Held<T>, after: Option<EventId>) -> Option<EventId> {
     let first = events(held).find(|event| lead(person, event).is_some())?.id;
     after.is_none_or(|after| first > after).then_some(first)
 }
 
-/// All that the history of the user says is about the person, such as the role.
+/// Treats everything in the user's own history, such as the role, as being about the person.
 fn whole(mut held: Held<User>) -> Held<User> {
     for (_, event, pointers) in &mut held.entries {
         let sides = event.changes.keys().flat_map(|field| ["old", "new"].map(|side| (field, side)));
@@ -120,7 +120,7 @@ fn events<T>(held: &Held<T>) -> impl Iterator<Item = &Event> {
     held.entries.iter().map(|(_, event, _)| event)
 }
 
-/// The last text of a field.
+/// The latest text of a field.
 fn last_text<T>(held: &Held<T>, field: &str) -> String {
     let texts = events(held).filter_map(|event| {
         let change = event.changes.get(field)?;
@@ -165,13 +165,13 @@ fn asset(held: &Held<Asset>, id: Uuid, person: UserId) -> ReportedAsset {
     }
 }
 
-/// The name of somebody else who caused the event. What is done through a link is done for the person.
+/// The name of another person who caused the event. Actions through a link count as the person's.
 fn other(event: &Event, person: UserId) -> Option<String> {
     let is_other = event.actor.user_id != Some(person) && event.actor.link_id.is_none();
     is_other.then(|| Starter::from(&event.actor).name)
 }
 
-/// Signatures that are about the person, by step: data URLs, or paths if they don't fit into a response.
+/// The person's signatures by step, as data URLs, or as paths if they don't fit into a response.
 async fn images(store: &TenantStore, held: &Held<Instance>) -> Result<HashMap<String, String>, StoreError> {
     let Some(stored) = &held.record else { return Ok(HashMap::new()) };
     let own = stored.value.signatures().filter(|(name, _)| is_about(held, &name.step));
@@ -228,7 +228,7 @@ fn instance(held: &Held<Instance>, person: UserId, images: &HashMap<String, Stri
     ];
     let reason = if let State::Cancelled { reason, .. } = state { reason.as_ref() } else { None };
     let effect = effect(&stored.value, person);
-    // Later events, such as an erasure's, hand nothing over.
+    // Later events, such as an erasure, are not part of the handover.
     let other = effect.at().and_then(|at| {
         let until_then = events(held).filter(|event| event.at <= at);
         until_then.filter_map(|event| other(event, person)).last()

@@ -1,4 +1,4 @@
-//! The texts of printed reports in each language. The compiler finds a text that a language lacks, and one that nothing uses.
+//! The texts of printed reports in each language. The compiler finds missing and unused texts.
 
 use super::views::KeptData;
 use shared::domain::tenants::tenant::Language;
@@ -30,7 +30,7 @@ pub(super) struct Texts {
     pub(super) place: &'static str,
     pub(super) nothing: &'static str,
     pub(super) what_you_received: &'static str,
-    /// Before and after the assets, as the four that follow.
+    /// The texts before and after the assets, here and in the next four fields.
     pub(super) received: [&'static str; 2],
     pub(super) given_back: [&'static str; 2],
     pub(super) assigned: [&'static str; 2],
@@ -93,7 +93,7 @@ pub(super) struct Texts {
     pub(super) content: &'static str,
     pub(super) kept_for: &'static str,
     pub(super) removed_by: &'static str,
-    /// What is kept about people besides records and histories (docs/privacy.md).
+    /// Data about people outside of records and histories (docs/privacy.md).
     pub(super) kept: [KeptData; 8],
 }
 
@@ -110,8 +110,8 @@ impl Texts {
 
 static ENGLISH: Texts = Texts {
     report_for: "Report for",
-    one_part: "This is a part of a longer report, and says only what is in this part.",
-    next_part: "The next part begins with",
+    one_part: "This is part of a longer report, and covers only the data in this part.",
+    next_part: "The next part starts with",
     what_we_hold: "What we hold about you",
     your_name: "Your name is",
     your_email: "your e-mail address",
@@ -119,22 +119,22 @@ static ENGLISH: Texts = Texts {
     held_since: "We have held this since",
     changed_on: " and last changed it on",
     inactive: "You are inactive: no device can be assigned to you.",
-    deleted: "Your user was deleted. Histories still have entries about you.",
+    deleted: "Your user was deleted. Histories still contain entries about you.",
     erased_on: "Your data was erased on",
-    pseudonyms: "A pseudonym replaces names, texts and signatures; times and IDs stay.",
+    pseudonyms: "A pseudonym replaces names, texts and signatures; times and IDs remain.",
     we_hold: "We also hold:",
-    held_assets: "which devices you have and had, and from when to when",
+    held_assets: "your current and former devices, with dates",
     held_processes: "handovers, returns and other processes that you took part in, with what you signed and what was written \
                      about you",
     held_movements: "processes on several devices that you started",
     held_links: "links for you to sign, with your name and e-mail address",
     held_keys: "API keys that are bound to you",
-    held_entries: "entries of histories that name you, or that you caused",
-    how_long: "All of this shows who has which device and who changed what. It is kept without limit, until your data is \
-               erased. The annex has all of it.",
+    held_entries: "history entries that name you or that you caused",
+    how_long: "We keep all of this to show who has which device and who changed what. There is no time limit: we keep it until \
+               your data is erased. The annex lists all of it.",
     what_you_have: "What you have now",
     since: "since",
-    place: "place:",
+    place: "location:",
     nothing: "No device is assigned to you.",
     what_you_received: "What you received and gave back",
     received: ["You received", ""],
@@ -148,11 +148,11 @@ static ENGLISH: Texts = Texts {
     signature: "Signature",
     image: "image",
     above: "see above",
-    too_large: "Too large for this page beside the others:",
-    kept_elsewhere: "What is kept elsewhere",
+    too_large: "Doesn’t fit on this page with the others:",
+    kept_elsewhere: "Data kept elsewhere",
     elsewhere: "Your data is also in stored responses (24 hours), snapshots of lists (at most 7 days) and backups (35 days, \
-                unless the operator makes others), and with those who received events, exports or receipts. Logs have no \
-                names. The end of the annex has more.",
+                unless the operator makes others), and with the recipients of events, exports or receipts. Logs contain no \
+                names. The end of the annex has the details.",
     annex: "Annex",
     your_id: "Your ID:",
     times_of: "Times are in the time zone",
@@ -173,8 +173,8 @@ static ENGLISH: Texts = Texts {
     submitted_steps: "submitted steps",
     signed: "signed",
     submitted_by: "submitted by",
-    no_image: "no image of you",
-    cancel_reason: "Reason of the cancellation",
+    no_image: "no image of your signature",
+    cancel_reason: "Reason for the cancellation",
     movements: "Processes on several devices that you started",
     movement: "Movement",
     links: "Links to sign",
@@ -187,10 +187,9 @@ static ENGLISH: Texts = Texts {
     key: "API key",
     last_used: "Last used",
     revoked: "revoked",
-    entries: "Entries of histories",
-    entries_note: "Each entry that names you, or that you caused, with what it says about you. Values that it leaves as they \
-                   were are left out. Other people are named only before the annex, where they handed over or took back a \
-                   device.",
+    entries: "History entries",
+    entries_note: "Every entry that names you or that you caused, with what it says about you. Unchanged values are left out. \
+                   Other people are named only before the annex, where they handed over or took back a device.",
     user: "User",
     was_created: "created",
     was_changed: "changed",
@@ -198,15 +197,15 @@ static ENGLISH: Texts = Texts {
     was_seen: "seen",
     by_you: "by you",
     before: " before",
-    too_much: "too much for this page: read the history",
+    too_much: "too much for this page; read the history",
     what: "What",
     content: "Content",
     kept_for: "Kept",
     removed_by: "Removed by",
     kept: [
         KeptData {
-            what: "Responses stored for repeated requests",
-            content: "The response, with names, of a request with an Idempotency-Key",
+            what: "Responses stored for retries",
+            content: "Stored responses to requests with an Idempotency-Key, including names",
             kept_for: "24 hours",
             removed_by: "the erasure",
         },
@@ -218,14 +217,14 @@ static ENGLISH: Texts = Texts {
         },
         KeptData {
             what: "Records of deliveries to webhooks",
-            content: "IDs of events, and what the receiver responded, unless it repeats values about people",
+            content: "IDs of events, times, and the status of responses",
             kept_for: "30 days after the last attempt",
             removed_by: "deleting the webhook",
         },
         KeptData {
             what: "Logs",
             content: "IDs of requests, keys and resources; no names and no values",
-            kept_for: "as long as the operator has set",
+            kept_for: "as configured by the operator",
             removed_by: "the operator",
         },
         KeptData {
@@ -241,15 +240,15 @@ static ENGLISH: Texts = Texts {
             removed_by: "nothing; after a restore, the operator repeats the erasures",
         },
         KeptData {
-            what: "Copies with receivers of webhooks and of the EventBridge bus",
-            content: "The entries that they were sent",
-            kept_for: "as the receiver decides",
-            removed_by: "the receiver, whom the operator tells",
+            what: "Copies at receivers of webhooks and of the EventBridge bus",
+            content: "The entries sent to them",
+            kept_for: "as long as the receiver decides",
+            removed_by: "the receiver, notified by the operator",
         },
         KeptData {
-            what: "Receipts and exports that were handed out",
-            content: "What they show",
-            kept_for: "as their holder decides",
+            what: "Receipts and exports handed out",
+            content: "Their content",
+            kept_for: "as long as their holder decides",
             removed_by: "their holder",
         },
     ],
@@ -365,7 +364,7 @@ static GERMAN: Texts = Texts {
         },
         KeptData {
             what: "Aufzeichnungen über Zustellungen an Webhooks",
-            content: "IDs von Ereignissen und die Antwort des Empfängers, sofern sie keine Werte über Personen wiederholt",
+            content: "IDs von Ereignissen, Zeiten und der Status der Antworten",
             kept_for: "30 Tage nach dem letzten Versuch",
             removed_by: "das Löschen des Webhooks",
         },
@@ -512,7 +511,7 @@ static FRENCH: Texts = Texts {
         },
         KeptData {
             what: "Traces des envois aux webhooks",
-            content: "ID d’événements et réponse du destinataire, sauf si elle répète des valeurs sur des personnes",
+            content: "ID d’événements, heures et statut des réponses",
             kept_for: "30 jours après le dernier essai",
             removed_by: "la suppression du webhook",
         },
@@ -658,7 +657,7 @@ static SPANISH: Texts = Texts {
         },
         KeptData {
             what: "Registros de envíos a webhooks",
-            content: "ID de eventos y la respuesta del receptor, salvo que repita valores sobre personas",
+            content: "ID de eventos, horas y estado de las respuestas",
             kept_for: "30 días tras el último intento",
             removed_by: "la eliminación del webhook",
         },

@@ -13,20 +13,20 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// A part of the data about a person. Each resource is in one part, with all entries of its history about the person.
+/// Part of the data about a person. Each resource is in one part, with all history entries about the person.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PersonReport {
     /// The user.
     pub user_id: UserId,
-    /// The user as it is now. Null if it was deleted.
+    /// The user's current state. Null if deleted.
     #[schema(required)]
     pub user: Option<UserView>,
-    /// When the erasure was first requested. Null if it was not.
+    /// Time when the erasure was first requested. Null without one.
     #[schema(required)]
     pub erased_at: Option<Timestamp>,
-    /// Keys that are bound to the user.
+    /// Keys bound to the user.
     pub keys: Vec<ReportedKey>,
-    /// Assets that the user has or had.
+    /// Current and former assets of the user.
     pub assets: Vec<ReportedAsset>,
     /// Process instances that the person started, worked on or was picked in.
     pub instances: Vec<ReportedInstance>,
@@ -34,11 +34,11 @@ pub struct PersonReport {
     pub movements: Vec<ReportedMovement>,
     /// Signing links for the person.
     pub links: Vec<ReportedLink>,
-    /// Entries of histories that name the person, oldest first. An entry can be in two parts.
+    /// History entries that name the person, oldest first. An entry can be in two parts.
     pub entries: Vec<ReportedEntry>,
     /// Data kept elsewhere, and for how long.
     pub kept: Vec<KeptData>,
-    /// The `from` of the next part. Null at the end.
+    /// `from` for the next part. Null at the end.
     #[schema(required)]
     pub next: Option<EventId>,
 }
@@ -48,12 +48,12 @@ pub struct PersonReport {
 pub struct ReportedKey {
     /// ID.
     pub id: ApiKeyId,
-    /// Name; last name of a revoked key.
+    /// Name, or the last name of a revoked key.
     pub name: String,
-    /// Time of the last use, to the hour.
+    /// Time of the last use, accurate to the hour.
     #[schema(required)]
     pub last_used_at: Option<Timestamp>,
-    /// Whether it was revoked.
+    /// Whether the key was revoked.
     pub is_revoked: bool,
 }
 
@@ -64,37 +64,37 @@ pub struct ReportedAsset {
     pub id: AssetId,
     /// Asset tag.
     pub asset_tag: String,
-    /// Name; last name of a deleted asset.
+    /// Name, or the last name of a deleted asset.
     pub name: String,
-    /// When the user had it.
+    /// Periods in which the user had the asset.
     pub periods: Vec<ReportedPeriod>,
-    /// Its notes, if they are about the person.
+    /// Notes, if they are about the person.
     #[schema(required)]
     pub notes: Option<String>,
-    /// Where it is. Only on the page.
+    /// Location. Only on the page.
     #[serde(skip)]
     pub(super) location: Option<String>,
 }
 
-/// A time in which the person had an asset.
+/// A period in which the person had an asset.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReportedPeriod {
-    /// The assignment.
+    /// Start of the assignment.
     pub from: Timestamp,
-    /// Its end. Null if the user has the asset.
+    /// End of the assignment. Null if the user still has the asset.
     #[schema(required)]
     pub until: Option<Timestamp>,
-    /// Who began it, and who ended it, unless it was the person. Only on the page.
+    /// The other people who started and ended it. `None` for the person. Only on the page.
     #[serde(skip)]
     pub(super) others: [Option<String>; 2],
 }
 
-/// The person's part in a process.
+/// The person's role in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(rename_all = "snake_case")]
 pub enum ReportedPart {
-    /// Started it.
+    /// Started the process.
     Started,
     /// Was picked in a step.
     Picked,
@@ -102,25 +102,25 @@ pub enum ReportedPart {
     Holder,
     /// Submitted steps.
     Submitted,
-    /// Signed.
+    /// Submitted a signature.
     Signed,
 }
 
-/// The effect of a process on the holder of the asset.
+/// The effect of a process on the asset's holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The person received it.
+    /// The person received the asset.
     Received(Timestamp),
-    /// The person gave it back.
+    /// The person gave the asset back.
     GivenBack(Timestamp),
-    /// One of both, once the process is completed.
+    /// Either of these once the process is completed.
     Open,
-    /// Nothing for the person.
+    /// No effect on the person.
     Nothing,
 }
 
 impl Effect {
-    /// The time of the completion.
+    /// Time of the completion.
     pub(super) fn at(self) -> Option<Timestamp> {
         match self {
             Self::Received(at) | Self::GivenBack(at) => Some(at),
@@ -146,24 +146,24 @@ pub struct ReportedInstance {
     pub status: InstanceStatus,
     /// Time of the start.
     pub started_at: Timestamp,
-    /// The person's parts in it.
+    /// The person's roles in it.
     pub parts: Vec<ReportedPart>,
-    /// Name of the starter, if that is the person.
+    /// The starter's name, if the person started it. Null otherwise.
     #[schema(required)]
     pub started_by_name: Option<String>,
-    /// Values of steps that are about the person, by the keys of the steps.
+    /// Step values about the person, by step key.
     pub step_data: BTreeMap<String, Value>,
-    /// Signatures of the person, or submitted by the person.
+    /// The person's signatures, and signatures that the person submitted.
     pub signatures: Vec<ReportedSignature>,
     /// Reason for the cancellation, if it is about the person.
     #[schema(required)]
     pub cancel_reason: Option<String>,
-    /// Only on the page, like the following fields.
+    /// Only on the page, like the fields below.
     #[serde(skip)]
     pub(super) effect: Effect,
     #[serde(skip)]
     pub(super) movement_id: Option<MovementId>,
-    /// Who handed the asset over or took it back, if somebody else than the person did.
+    /// Another person who handed the asset over or took it back.
     #[serde(skip)]
     pub(super) other: Option<String>,
     /// Labels of all steps, by key.
@@ -171,15 +171,16 @@ pub struct ReportedInstance {
     pub(super) labels: BTreeMap<String, String>,
 }
 
-/// A signature of the person, or that the person submitted.
+/// A signature that is the person's, or that the person submitted.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReportedSignature {
     /// Key of the step.
     pub step: String,
-    /// The name that is kept with it, if the person submitted it.
+    /// Name stored with the signature, if the person submitted it.
     #[schema(required)]
     pub name: Option<String>,
-    /// The image as a data URL, or its path if it is too long for the response. Null if it was erased, or is another person's.
+    /// The image as a data URL, or its path if it is too long for the response. Null if it was erased, or belongs to another
+    /// person.
     #[schema(required)]
     pub image: Option<String>,
 }
@@ -195,7 +196,7 @@ pub struct ReportedMovement {
     pub process_name: String,
     /// Time of the start.
     pub started_at: Timestamp,
-    /// Name of the starter, if that is the person.
+    /// The starter's name, if the person started it. Null otherwise.
     #[schema(required)]
     pub started_by_name: Option<String>,
 }
@@ -205,10 +206,10 @@ pub struct ReportedMovement {
 pub struct ReportedLink {
     /// ID.
     pub id: LinkId,
-    /// The process instance; null for a movement.
+    /// The process instance. Null for a movement.
     #[schema(required)]
     pub instance_id: Option<InstanceId>,
-    /// The movement; null for a process instance.
+    /// The movement. Null for a process instance.
     #[schema(required)]
     pub movement_id: Option<MovementId>,
     /// The signer's name.
@@ -226,14 +227,14 @@ pub struct ReportedLink {
     pub used_at: Option<Timestamp>,
 }
 
-/// An entry of a history that names the person.
+/// A history entry that names the person.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReportedEntry {
     /// ID of the event.
     pub event_id: EventId,
     /// Time.
     pub at: Timestamp,
-    /// What happened.
+    /// Event type.
     #[serde(rename = "type")]
     #[schema(examples("asset.updated"))]
     pub event_type: String,
@@ -241,36 +242,36 @@ pub struct ReportedEntry {
     pub entity_id: Uuid,
     /// Whether the person did it.
     pub is_actor: bool,
-    /// Values about the person. Null if the history has more of them than fit a response: read them there.
+    /// Values about the person. Null if they are too many for the response: read them in the history.
     #[schema(required)]
     pub values: Option<Vec<ReportedValue>>,
 }
 
-/// A value in an entry.
+/// A value of an entry.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReportedValue {
-    /// JSON pointer (RFC 6901) in the entry.
+    /// JSON pointer (RFC 6901) into the entry.
     #[schema(examples("/actor/user_name"))]
     pub pointer: String,
     /// The value.
     pub value: Value,
 }
 
-/// Data that is kept elsewhere.
+/// Data kept elsewhere.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct KeptData {
-    /// What it is.
+    /// Kind of data.
     pub what: &'static str,
-    /// Its content about the person.
+    /// Content about the person.
     pub content: &'static str,
-    /// How long it is kept.
+    /// Retention period.
     pub kept_for: &'static str,
-    /// What removes it earlier.
+    /// How to remove it earlier.
     pub removed_by: &'static str,
 }
 
 impl ReportedEntry {
-    /// With the values at these pointers. `None` if the entry's text can't be read.
+    /// Includes the values at these pointers. Returns `None` if the entry's text is invalid.
     pub(super) fn new(person: UserId, entry: &HistoryEntry, event: &Event, pointers: &[String]) -> Option<Self> {
         let text = json::parse(&entry.text).ok()?;
         let value = |pointer: &String| Some(ReportedValue { pointer: pointer.clone(), value: text.pointer(pointer)?.clone() });

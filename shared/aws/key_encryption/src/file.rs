@@ -1,4 +1,4 @@
-//! Encryption with a key in a file, for machines without a key management service.
+//! Encryption with a key file, for machines without KMS.
 
 use futures_util::future::{FutureExt, ready};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -11,7 +11,7 @@ use std::path::Path;
 
 const KEY_BYTES: usize = 32;
 
-/// Encrypts with AES-256-GCM (RFC 5116). A ciphertext begins with its random nonce and ends with its tag; the tenant is
+/// Encrypts with AES-256-GCM (RFC 5116). A ciphertext starts with a random nonce and ends with the tag; purpose and tenant are
 /// authenticated.
 pub struct FileKeyEncryption(LessSafeKey);
 
@@ -22,22 +22,20 @@ fn random<const N: usize>() -> Result<[u8; N], io::Error> {
 }
 
 impl FileKeyEncryption {
-    /// Makes a key that exists only in memory.
+    /// Generates a key that exists only in memory.
     ///
     /// # Errors
     ///
-    /// Returns an I/O error when the system has no random bytes.
+    /// Returns an I/O error when the system can't provide random bytes.
     pub fn in_memory() -> Result<Self, io::Error> {
         Self::from_key(&random::<KEY_BYTES>()?)
     }
 
-    /// Reads the key in the file `path`. If there is no such file, it is created with a new key, readable by its owner
-    /// only.
+    /// Reads the key file at `path`. If it doesn't exist, creates it with a new key, readable only by its owner.
     ///
     /// # Errors
     ///
-    /// Returns an I/O error when the file can't be read or created, when others may read it, or when it contains no
-    /// key.
+    /// Returns an I/O error when the file can't be read or created, is readable by others, or contains no valid key.
     pub fn open(path: &Path) -> Result<Self, io::Error> {
         match File::open(path) {
             Ok(file) => Self::read(file),
@@ -49,7 +47,7 @@ impl FileKeyEncryption {
 
     fn read(mut file: File) -> Result<Self, io::Error> {
         if file.metadata()?.permissions().mode() & 0o077 != 0 {
-            return Err(io::Error::other("others may read this key; make it readable by its owner only (chmod 600)"));
+            return Err(io::Error::other("this key is readable by others; make it readable only by its owner (chmod 600)"));
         }
         let mut key = Vec::new();
         file.read_to_end(&mut key)?;
@@ -57,7 +55,7 @@ impl FileKeyEncryption {
     }
 
     fn create(path: &Path) -> Result<Self, io::Error> {
-        // The file gets its name when the key is complete. If two processes create it, both use the first one's key.
+        // Linked to its final name once the key is complete. If two processes race, both use the first one's key.
         let extension = random::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let draft = path.with_extension(extension);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
@@ -71,7 +69,7 @@ impl FileKeyEncryption {
     }
 
     fn from_key(key: &[u8]) -> Result<Self, io::Error> {
-        let key = UnboundKey::new(&AES_256_GCM, key).map_err(|_| io::Error::other("the key must have 32 bytes"))?;
+        let key = UnboundKey::new(&AES_256_GCM, key).map_err(|_| io::Error::other("the key must be 32 bytes long"))?;
         Ok(Self(LessSafeKey::new(key)))
     }
 
@@ -86,7 +84,7 @@ impl FileKeyEncryption {
 
     fn decrypt(&self, purpose: Purpose, tenant: TenantId, ciphertext: &[u8]) -> Result<Vec<u8>, KeyEncryptionError> {
         let rejected =
-            || KeyEncryptionError::Rejected("encrypted with another key or for another tenant, or changed since".into());
+            || KeyEncryptionError::Rejected("encrypted with another key or for another tenant, or modified since".into());
         let (nonce, text) = ciphertext.split_first_chunk::<NONCE_LEN>().ok_or_else(rejected)?;
         let mut text = text.to_vec();
         let nonce = Nonce::assume_unique_for_key(*nonce);
@@ -96,7 +94,7 @@ impl FileKeyEncryption {
     }
 }
 
-/// A ciphertext is bound to these bytes.
+/// A ciphertext can only be decrypted for the same purpose and tenant.
 fn associated_data(purpose: Purpose, tenant: TenantId) -> Vec<u8> {
     format!("{} {tenant}", purpose.as_str()).into_bytes()
 }

@@ -20,7 +20,7 @@ const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Error codes that can be retried, besides HTTP 5xx.
+/// Error codes to retry, besides HTTP 5xx.
 const RETRYABLE_CODES: [&str; 4] =
     ["ThrottlingException", "KMSInternalException", "DependencyTimeoutException", "KeyUnavailableException"];
 
@@ -28,7 +28,7 @@ pub type Connect = dyn Fn() -> Result<Client, KeyEncryptionError> + Send + Sync;
 
 /// Encrypts with a KMS key. The tenant is in the encryption context, which KMS authenticates and logs.
 pub struct KmsKeyEncryption {
-    /// Made when it is first needed: most cold starts don't need it.
+    /// Created on first use: most cold starts don't need it.
     client: OnceLock<Client>,
     connect: Box<Connect>,
     key_id: String,
@@ -49,11 +49,11 @@ impl KmsKeyEncryption {
     }
 }
 
-/// Returns a function's client of KMS, at `AWS_ENDPOINT_URL_KMS` if that is set.
+/// Creates a function's KMS client. Its endpoint is `AWS_ENDPOINT_URL_KMS`, if set.
 ///
 /// # Errors
 ///
-/// Returns [`KeyEncryptionError::Rejected`] when the environment lacks a variable that Lambda sets.
+/// Returns [`KeyEncryptionError::Rejected`] when the environment lacks a variable that Lambda sets, or has an invalid one.
 pub fn function_client() -> Result<Client, KeyEncryptionError> {
     let rejected = |error: EnvironmentError| KeyEncryptionError::Rejected(error.into());
     let environment = function_environment().map_err(rejected)?;
@@ -66,7 +66,7 @@ pub fn function_client() -> Result<Client, KeyEncryptionError> {
     Ok(Client::from_conf(config.build()))
 }
 
-/// Sets the timeouts and retries that every client of KMS has.
+/// Sets the timeouts and retries of every KMS client.
 #[must_use]
 pub fn configure(config: Builder) -> Builder {
     let retries = RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(INITIAL_BACKOFF);

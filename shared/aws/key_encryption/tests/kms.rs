@@ -1,4 +1,4 @@
-//! Encryption with KMS, against a small fake server that speaks its protocol.
+//! Encryption with KMS, against a small fake server.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 use aws_sdk_kms::config::{BehaviorVersion, Builder, Credentials, Region};
@@ -15,7 +15,7 @@ use shared::domain::values::time::Timestamp;
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use std::sync::{Arc, Mutex};
 
-/// The requests that the server got, and how many of the next ones it throttles.
+/// The requests received so far, and the number of upcoming ones to throttle.
 #[derive(Default)]
 struct FakeKms {
     requests: Vec<(String, Value)>,
@@ -24,7 +24,7 @@ struct FakeKms {
 
 type Shared = Arc<Mutex<FakeKms>>;
 
-/// "Encrypts" by putting the encryption context before the text. Decrypts only what begins with the same context.
+/// "Encrypts" by prefixing the text with the encryption context. Decrypts only with the same context.
 async fn handle(State(kms): State<Shared>, headers: HeaderMap, body: Bytes) -> (StatusCode, String) {
     let operation = headers["x-amz-target"].to_str().unwrap().strip_prefix("TrentService.").unwrap().to_owned();
     assert!(headers["authorization"].to_str().unwrap().contains("/kms/aws4_request"), "the request is signed for KMS");
@@ -39,7 +39,7 @@ async fn handle(State(kms): State<Shared>, headers: HeaderMap, body: Bytes) -> (
     if request["KeyId"] != "alias/receipts" {
         return error("NotFoundException");
     }
-    // The order of members is not fixed.
+    // Members come in any order.
     let context: std::collections::BTreeMap<String, String> =
         serde_json::from_value(request["EncryptionContext"].clone()).unwrap();
     let before = format!("{context:?}\n").into_bytes();

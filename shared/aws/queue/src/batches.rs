@@ -1,12 +1,12 @@
-//! Dividing messages into batches.
+//! Splits messages into batches.
 
 use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 
-/// The messages of one request (SQS: SendMessageBatch).
+/// Maximum number of messages per request (SQS: SendMessageBatch).
 pub const MAX_MESSAGES: usize = 10;
-/// The size of one request. SQS takes 1 MiB, and took 256 KiB until 2025. A message has less than 4 KiB, so that only a mistake
-/// could come near either.
+/// Maximum size of a request. SQS accepts 1 MiB since 2025, and 256 KiB before. A message has less than 4 KiB, so only a bug
+/// could reach either limit.
 const MAX_BYTES: usize = 256 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Outgoing {
     pub delay_seconds: i32,
 }
 
-/// Divides messages into batches that SQS takes, in their order.
+/// Splits messages into batches that SQS accepts, in order.
 pub fn batches(messages: Vec<Outgoing>) -> Vec<Vec<Outgoing>> {
     let mut batches: Vec<Vec<Outgoing>> = Vec::new();
     let mut bytes = 0;
@@ -37,11 +37,11 @@ pub fn batches(messages: Vec<Outgoing>) -> Vec<Vec<Outgoing>> {
     batches
 }
 
-/// Each entry has its place in the batch as its ID.
+/// The entries of a batch. Each entry's ID is its index.
 ///
 /// # Errors
 ///
-/// Returns a [`BuildError`] when an entry lacks something that SQS requires, which none does.
+/// Returns a [`BuildError`] when an entry lacks a required field, which never happens.
 pub fn entries(batch: &[Outgoing]) -> Result<Vec<SendMessageBatchRequestEntry>, BuildError> {
     let entry = |(place, message): (usize, &Outgoing)| {
         SendMessageBatchRequestEntry::builder()
@@ -77,7 +77,7 @@ mod tests {
     fn a_batch_is_not_larger_than_sqs_takes() {
         assert_eq!(lengths(&[MAX_BYTES / 2; 5]), [2, 2, 1]);
         assert_eq!(lengths(&[MAX_BYTES - 1, 1, 1]), [2, 1]);
-        // SQS refuses it, but not the others.
+        // SQS rejects the large one, but not the others.
         assert_eq!(lengths(&[1, MAX_BYTES + 1, 1]), [1, 1, 1]);
     }
 

@@ -1,4 +1,4 @@
-//! The client of Amazon SQS.
+//! Sends messages to Amazon SQS.
 
 use crate::batches::{Outgoing, batches, entries};
 use aws_sdk_sqs::Client;
@@ -17,7 +17,7 @@ use std::time::Duration;
 pub const QUEUE_URL: &str = "DELIVERY_QUEUE_URL";
 /// The environment variable with the URL of the queue of retries.
 pub const RETRY_QUEUE_URL: &str = "RETRY_QUEUE_URL";
-/// The environment variable with the address of SQS, if it is not the region's own.
+/// The environment variable with the SQS endpoint, if not the region's default.
 const ENDPOINT: &str = "AWS_ENDPOINT_URL_SQS";
 
 // The same limits as for the table (docs/adr/0003-client.md).
@@ -26,14 +26,14 @@ const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The number of requests that send messages at the same time.
+/// Maximum number of concurrent send requests.
 const PARALLEL_REQUESTS: usize = 8;
 
 pub type Connect = dyn Fn() -> Result<Client, EnvironmentError> + Send + Sync;
 
-/// Standard queues of Amazon SQS: one of first attempts and, for functions without a caller, one of retries.
+/// Standard SQS queues: one for first attempts and, in functions outside the API, one for retries.
 pub struct Sqs {
-    /// Made when it is first needed: most requests to the API send no message.
+    /// Created on first use: most API requests send no message.
     client: OnceLock<Client>,
     connect: Box<Connect>,
     url: String,
@@ -51,22 +51,23 @@ impl Sqs {
         Self { retry_url: Some(url), ..self }
     }
 
-    /// Takes the address from `RETRY_QUEUE_URL`.
+    /// Adds the retry queue at `RETRY_QUEUE_URL`.
     ///
     /// # Errors
     ///
-    /// Returns [`EnvironmentError::Missing`] when that is not set and [`EnvironmentError::Endpoint`] when it is not a URL.
+    /// Returns [`EnvironmentError::Missing`] when the variable is not set and [`EnvironmentError::Endpoint`] when it is not a
+    /// URL.
     pub fn with_retries_from_env(self) -> Result<Self, EnvironmentError> {
         let url = endpoint(RETRY_QUEUE_URL)?.ok_or(EnvironmentError::Missing(RETRY_QUEUE_URL))?;
         Ok(self.with_retries(url))
     }
 
-    /// Returns the queue of first attempts that `DELIVERY_QUEUE_URL` names, at `AWS_ENDPOINT_URL_SQS` if that is set; `None` if
-    /// the former is not.
+    /// Returns the queue of first attempts at `DELIVERY_QUEUE_URL`, or `None` if that is not set. The SQS endpoint is
+    /// `AWS_ENDPOINT_URL_SQS`, if set.
     ///
     /// # Errors
     ///
-    /// Returns [`EnvironmentError::Endpoint`] when one of them is not a URL.
+    /// Returns [`EnvironmentError::Endpoint`] when either variable is not a URL.
     pub fn from_env() -> Result<Option<Self>, EnvironmentError> {
         let address = endpoint(ENDPOINT)?;
         let queue = endpoint(QUEUE_URL)?;
@@ -82,7 +83,7 @@ impl Sqs {
     }
 
     fn retry_url(&self) -> Result<&str, QueueError> {
-        self.retry_url.as_deref().ok_or_else(|| queue_error("there is no queue of retries"))
+        self.retry_url.as_deref().ok_or_else(|| queue_error("no retry queue is configured"))
     }
 
     async fn send_to(&self, url: &str, messages: Vec<NewMessage>) -> Result<(), QueueError> {
@@ -91,20 +92,20 @@ impl Sqs {
         requests.try_buffer_unordered(PARALLEL_REQUESTS).try_collect().await
     }
 
-    /// Sends a batch. Messages that SQS refuses are sent once more: part of a batch can fail although the request succeeds.
+    /// Sends a batch, and resends rejected messages once: part of a batch can fail even if the request succeeds.
     async fn send_batch(&self, url: &str, batch: Vec<Outgoing>) -> Result<(), QueueError> {
         let refused = self.try_batch(url, &batch).await?;
         let Some(first) = refused.first() else { return Ok(()) };
-        tracing::warn!(refused = refused.len(), code = first.code(), "the queue refused messages, which are sent once more");
+        tracing::warn!(refused = refused.len(), code = first.code(), "the queue rejected messages; sending them again");
         let is_refused = |place: usize| refused.iter().any(|entry| entry.id() == place.to_string());
         let rest = batch.into_iter().enumerate().filter(|(place, _)| is_refused(*place)).map(|(_, message)| message);
         match self.try_batch(url, &rest.collect::<Vec<_>>()).await?.first() {
-            Some(entry) => Err(queue_error(format!("the queue refused a message twice: {}", entry.code()))),
+            Some(entry) => Err(queue_error(format!("the queue rejected a message twice: {}", entry.code()))),
             None => Ok(()),
         }
     }
 
-    /// Returns the messages that SQS refused.
+    /// Returns the rejected messages.
     async fn try_batch(&self, url: &str, batch: &[Outgoing]) -> Result<Vec<BatchResultErrorEntry>, QueueError> {
         let request = self.client()?.send_message_batch().queue_url(url);
         let request = request.set_entries(Some(entries(batch).map_err(queue_error)?));
@@ -123,7 +124,7 @@ fn function_client(address: Option<String>) -> Result<Client, EnvironmentError> 
     Ok(Client::from_conf(config.build()))
 }
 
-/// Sets the timeouts and retries that every client of SQS has.
+/// Sets the timeouts and retries of every SQS client.
 #[must_use]
 pub fn configure(config: Builder) -> Builder {
     let retries = RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(INITIAL_BACKOFF);
@@ -135,7 +136,7 @@ fn queue_error(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Qu
     QueueError(cause.into())
 }
 
-/// Returns a time in whole seconds, as SQS takes it: never less than asked for, and at most [`MAX_DELAY`].
+/// Converts a delay to the whole seconds that SQS expects: rounded up, at most [`MAX_DELAY`].
 fn seconds(time: Duration) -> i32 {
     let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
     i32::try_from(seconds.min(MAX_DELAY.as_secs())).unwrap_or(i32::MAX)

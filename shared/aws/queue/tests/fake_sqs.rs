@@ -1,4 +1,4 @@
-//! The queue, against a small fake server that speaks SQS's protocol and refuses messages on demand.
+//! The queue, against a small fake SQS server that rejects messages on demand.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 use axum::Router;
@@ -17,12 +17,12 @@ use shared::queue::{NewMessage, Queue};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The requests that the server got, and the ones that it will refuse.
+/// The requests received so far, and the upcoming failures.
 #[derive(Default)]
 struct FakeSqs {
     requests: Vec<(String, Value)>,
     failures: Vec<(StatusCode, &'static str)>,
-    /// For each of the next batches, the places of the messages that are refused.
+    /// For each upcoming batch, the indexes of the messages to reject. The last element is for the next batch.
     refused: Vec<Vec<usize>>,
 }
 
@@ -80,7 +80,7 @@ fn messages(count: u8) -> Vec<NewMessage> {
     (0..count).map(|n| message(webhook(n % 2), n).into()).collect()
 }
 
-/// Returns the entries of each batch that was sent, in no order.
+/// Takes the entries of each batch received so far, in no particular order.
 fn batches(sqs: &Shared) -> Vec<Vec<Value>> {
     let requests = std::mem::take(&mut sqs.lock().unwrap().requests);
     let of_batch = |(operation, request): (String, Value)| {
@@ -130,7 +130,7 @@ async fn what_is_refused_twice_is_an_error() {
     sqs.lock().unwrap().refused = vec![vec![0], vec![2]];
     let error = queue.send(messages(3)).await.unwrap_err();
     assert_eq!(error.to_string(), "the queue is unavailable");
-    assert_eq!(error.0.to_string(), "the queue refused a message twice: InternalError");
+    assert_eq!(error.0.to_string(), "the queue rejected a message twice: InternalError");
     assert_eq!(batches(&sqs).iter().map(Vec::len).collect::<Vec<_>>(), [3, 1]);
 }
 
@@ -161,8 +161,8 @@ async fn retries_have_a_queue_of_their_own() {
     assert_eq!((&entry["DelaySeconds"], &entry["MessageGroupId"]), (&json!(6), &json!(delayed.message.group())));
     assert!(queue.is_of_retries("arn:aws:sqs:us-east-1:123456789012:retries"));
     assert!(!queue.is_of_retries("arn:aws:sqs:us-east-1:123456789012:deliveries"));
-    // The functions that only send know no such queue.
+    // API functions have no retry queue.
     let connect = || panic!("nothing is sent");
     let sending = Sqs::new(Box::new(connect), "https://sqs.example.com/123456789012/deliveries".to_owned());
-    assert_eq!(sending.send_retry(vec![delayed]).await.unwrap_err().0.to_string(), "there is no queue of retries");
+    assert_eq!(sending.send_retry(vec![delayed]).await.unwrap_err().0.to_string(), "no retry queue is configured");
 }

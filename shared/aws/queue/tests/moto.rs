@@ -1,4 +1,4 @@
-//! The queue in something with SQS's API, which `.ci/aws/queue` starts, with the permissions that the template grants.
+//! The queue, against an SQS-compatible server started by `.ci/aws/queue`, with the permissions granted by the template.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
 use queue::sdk::Client;
@@ -13,7 +13,7 @@ use shared::queue::{NewMessage, Queue, QueueError};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// The time for which a received message is hidden, in tests that let it come back.
+/// Visibility timeout in tests where a received message reappears.
 const HIDDEN: Duration = Duration::from_secs(1);
 
 fn variable(name: &str) -> String {
@@ -43,7 +43,7 @@ fn from_env() -> Sqs {
     queue.with_retries_from_env().unwrap()
 }
 
-/// Returns the ID of a webhook that only one test has. Its tenant has the same one.
+/// Returns a webhook ID unique to a test. The tenant has the same UUID.
 fn webhook(test: u8) -> WebhookId {
     WebhookId::new(Timestamp::from_millis(0), [test; 10])
 }
@@ -62,12 +62,12 @@ struct Received {
     handle: String,
 }
 
-/// Receives first attempts until there is none left that is visible. All must be of a webhook.
+/// Receives first attempts until none is visible. All must be for `webhook`.
 async fn receive(client: &Client, webhook: WebhookId, hidden: Duration) -> Vec<Received> {
     receive_from(client, QUEUE_URL, webhook, hidden).await
 }
 
-/// Receives messages until there is none left that is visible. All must be of a webhook.
+/// Receives messages until none is visible. All must be for `webhook`.
 async fn receive_from(client: &Client, queue: &str, webhook: WebhookId, hidden: Duration) -> Vec<Received> {
     let mut own = Vec::new();
     loop {
@@ -121,7 +121,7 @@ async fn messages_arrive_as_they_were_sent_in_the_group_of_their_tenant() {
     assert!(received.iter().all(|received| received.group == received.message.group()));
     assert!(sent.iter().all(|sent| received.iter().any(|received| received.message == sent.message)));
     delete(&client, received).await;
-    // All fields of a replay are carried as well.
+    // A replay also arrives with all its fields.
     let replay = json!({"kind": "replay", "tenant_id": TenantId::new(Timestamp::from_millis(0), [0; 10]),
         "webhook_id": webhook(3), "after": EventId::new(Timestamp::from_millis(5), [0; 10]), "until": Timestamp::from_millis(7),
         "events": ["asset.*"], "requested_at": Timestamp::from_millis(8)});
@@ -169,7 +169,7 @@ fn status(error: &QueueError) -> String {
     format!("{:?}", error.0)
 }
 
-/// The SQS API checks signatures, or this would prove nothing.
+/// Unless the server checks signatures, the test of permissions proves nothing.
 #[tokio::test]
 #[ignore = "needs an SQS API: .ci/aws/queue"]
 async fn a_wrong_key_is_refused() {
@@ -193,7 +193,7 @@ async fn the_role_of_fanout_sends_and_nothing_else() {
     let received = receive(&client, webhook(7), Duration::from_secs(60)).await;
     assert_eq!(received.len(), 11);
     delete(&client, received).await;
-    // Events of a tenant whose webhooks can't be read.
+    // Fanout sends events here if it can't read the tenant's webhooks.
     queue.send_retry(vec![message(webhook(7), 0)]).await.unwrap();
     let received = receive_from(&client, RETRY_QUEUE_URL, webhook(7), HIDDEN).await;
     assert_eq!(received.len(), 1);

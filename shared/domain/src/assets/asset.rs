@@ -1,4 +1,4 @@
-//! Assets, their statuses and the transitions that a tenant permits. [`super::change`] has the rules for changing them.
+//! Assets, their statuses and the status transitions that a tenant permits. [`super::change`] has the rules for changing assets.
 
 use crate::assets::listed::ListedFields;
 use crate::assets::seen::Location;
@@ -44,7 +44,7 @@ impl Status {
     }
 }
 
-/// The current catalog names that an asset shows.
+/// Current catalog names, as shown with an asset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogNames {
     pub asset_type: Option<Name>,
@@ -74,36 +74,36 @@ impl CatalogNames {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asset {
     pub id: AssetId,
-    /// Generated from the tenant's template, unless the creation brought one. Never changes.
+    /// Generated from the tenant's template, unless the client chose one. Never changes.
     pub asset_tag: String,
     pub name: Name,
     pub status: Status,
-    /// Its asset type. With a model, this is the model's type.
+    /// With a model, this is the model's type.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub asset_type_id: Option<AssetTypeId>,
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub model_id: Option<ModelId>,
-    /// The model's manufacturer, so that its name can be read without reading the model first. A model in use can't change
-    /// its manufacturer.
+    /// The model's manufacturer, copied here to read its name without reading the model first. Can't go stale: the manufacturer
+    /// of a model in use can't change.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub manufacturer_id: Option<ManufacturerId>,
-    /// Free text, or the manufacturer's name as it was when the model was set.
+    /// Free text, or the manufacturer's name at the time the model was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manufacturer: Option<Line>,
-    /// Free text, or the model's name as it was when the model was set.
+    /// Free text, or the model's name at the time it was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Line>,
     #[serde(flatten)]
     pub details: AssetDetails,
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub assigned_to: Option<UserId>,
-    /// The day from which the assignment counts, as an import claimed: the history begins later.
+    /// First day of the assignment, as claimed by an import. The history starts later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assigned_since: Option<Date>,
-    /// When it was last seen, by a scan.
+    /// Time of the last scan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
-    /// Number of versions that only record a scan. `If-Match` doesn't count them.
+    /// Number of versions that only record a scan. `If-Match` ignores them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub scans: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,21 +119,20 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Asset {
-    /// Unique without regard to case.
+    /// Tags are case-insensitive.
     #[must_use]
     pub fn unique_tag(tag: &str) -> Unique {
         Unique { field: "asset_tag", value: tag.to_ascii_uppercase(), reserved_after_deletion: true }
     }
 
-    /// A claim about the last assignment is not about the next one.
+    /// Assigns the asset. If the user changes, drops `assigned_since`, which was about the previous assignment.
     pub fn reassign(&mut self, user: Option<UserId>) {
         if self.assigned_to != user {
             (self.assigned_to, self.assigned_since) = (user, None);
         }
     }
 
-    /// The asset carries the model's manufacturer and type; if the model changed them after it was read, the asset must not be
-    /// linked to it.
+    /// The asset copies the model's manufacturer and type, so the link must fail if either changed after the model was read.
     fn model_reference(&self, id: ModelId) -> Reference {
         let copied = Model::requirements(self.manufacturer_id, self.asset_type_id);
         copied.into_iter().fold(Reference::new("model_id", Kind::Model, id.uuid()), Reference::requiring)
@@ -190,8 +189,7 @@ impl Record for Asset {
         before.into_iter().chain(details).chain(after).collect()
     }
 
-    /// The process instance in progress is not shown, so starting and cancelling one leaves `updated_at` as it is, and so does a
-    /// scan.
+    /// Scans, and starting or cancelling a process instance, don't change `updated_at`.
     fn is_shown(field: &str) -> bool {
         !matches!(field, "running_instance_id" | "last_seen_at")
     }
@@ -215,34 +213,34 @@ impl Record for Asset {
     }
 }
 
-/// The statuses that an asset may change to by PATCH. A status without an entry may change to any other.
+/// Statuses that an asset can change to by PATCH. A status without an entry can change to any other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Transitions(BTreeMap<Status, BTreeSet<Status>>);
 
 impl Transitions {
-    /// `None` permits all.
+    /// The permitted next statuses; `None` permits all.
     #[must_use]
     pub fn from(&self, status: Status) -> Option<&BTreeSet<Status>> {
         self.0.get(&status)
     }
 
-    /// An object from status to list of statuses.
+    /// Parses an object that maps a status to a list of statuses.
     ///
     /// # Errors
     ///
-    /// Says what the value must be.
+    /// Returns a [`ValueError`] when the text is anything else.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
         serde_json::from_value(parse_strict(text, 2)?).map(Self).map_err(|_| {
             let statuses = Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
             ValueError::new(format!(
-                "must be null or an object that maps an asset status to the list of statuses it may change to, each one of {statuses}"
+                "must be null or an object that maps an asset status to the list of statuses it can change to, each one of {statuses}"
             ))
         })
     }
 }
 
-/// The fields without rules.
+/// Fields without special rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssetDetails {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,7 +267,7 @@ record_change! {
 }
 
 impl AssetDetailsChange {
-    /// Without the fields that have these values already.
+    /// Drops fields that already have these values.
     #[must_use]
     pub fn unless(self, present: &AssetDetails) -> Self {
         let Self { serial_number, location, purchase_date, purchase_price, warranty_until } = self;
@@ -290,7 +288,7 @@ impl AssetDetails {
             ("serial_number", json!(serial_number)),
             ("location", json!(location)),
             ("purchase_date", json!(purchase_date)),
-            // As text, since the canonical form (RFC 8785 §3.2.2.3) would round a number to a double.
+            // As text: canonical JSON (RFC 8785 §3.2.2.3) would round a number to a double.
             ("purchase_price", json!(purchase_price)),
             ("warranty_until", json!(warranty_until)),
         ]

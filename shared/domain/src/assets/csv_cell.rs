@@ -1,26 +1,25 @@
-//! Cells of CSV files: how values are written, so that a spreadsheet runs none of them as a formula and each text is read back as
-//! it was.
+//! Cells of CSV files. Spreadsheets don't run them as formulas, and texts survive the round trip.
 
 use crate::catalog::custom_fields::FieldsSchema;
 use crate::values::json::parse_strict;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// The cell that clears a field. An empty cell leaves it alone.
+/// The cell that clears a field. An empty cell leaves it unchanged.
 pub const CLEAR: &str = "\\N";
 
-/// The maximum nesting of a value in a cell, as of custom fields.
+/// Maximum nesting of a value in a cell, as for custom fields.
 const MAX_LEVELS: usize = 8;
 
-/// Characters that begin a formula (OWASP, "CSV Injection"), and their full-width forms.
+/// Characters that start a formula (OWASP, "CSV Injection"), and their full-width forms.
 const TRIGGERS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
-/// Separators of a spreadsheet that doesn't expect commas. It then doesn't respect quotes either.
+/// Separators in spreadsheets that don't expect commas. These spreadsheets then don't respect quotes either.
 const SEPARATORS: [char; 4] = [';', '\t', '\n', '\r'];
-/// Characters that a spreadsheet may drop at the beginning of a cell.
+/// Characters that a spreadsheet can drop at the start of a cell.
 const QUOTES: [char; 2] = ['\'', '"'];
 
-/// Puts an apostrophe before what a spreadsheet would run as a formula, wherever it could see a cell begin, and before a text
-/// that would clear the field. A number stays as it is.
+/// Prefixes formulas with an apostrophe, wherever a spreadsheet could see the start of a cell, and also a text that would clear
+/// the field. Numbers stay unchanged.
 #[must_use]
 pub fn from_text(text: &str) -> Cow<'_, str> {
     let is_plain = parts(text).all(|(_, is_special)| !is_special);
@@ -30,7 +29,7 @@ pub fn from_text(text: &str) -> Cow<'_, str> {
     parts(text).flat_map(|(part, is_special)| [if is_special { "'" } else { "" }, part]).collect()
 }
 
-/// Removes the apostrophes that [`from_text`] writes.
+/// Removes the apostrophes added by [`from_text`].
 #[must_use]
 pub fn to_text(cell: &str) -> Cow<'_, str> {
     if !cell.contains('\'') {
@@ -39,7 +38,7 @@ pub fn to_text(cell: &str) -> Cow<'_, str> {
     parts(cell).map(|(part, is_special)| part.strip_prefix('\'').filter(|_| is_special).unwrap_or(part)).collect()
 }
 
-/// The cells as a spreadsheet could see them, each with the separator behind it, and whether it needs an apostrophe.
+/// The cells that a spreadsheet could see, each with its trailing separator, and whether it needs an apostrophe.
 fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
     text.split_inclusive(SEPARATORS).enumerate().map(|(index, part)| {
         let bare = part.trim_start_matches(QUOTES);
@@ -48,7 +47,8 @@ fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// The text is empty, which would leave the field alone, or looks as such a text does in quotes.
+/// Whether a text must be written in quotes: the empty text, which would leave the field unchanged, and texts that look like one
+/// that was quoted.
 fn needs_quotes(text: &str) -> bool {
     text.is_empty() || unquoted(text).is_some()
 }
@@ -58,7 +58,7 @@ fn unquoted(text: &str) -> Option<String> {
     needs_quotes(&inner).then_some(inner)
 }
 
-/// A string as it is, the empty one in quotes, and everything else as JSON.
+/// Writes strings unchanged, unless they need quotes, and everything else as JSON.
 #[must_use]
 pub fn value_text(value: &Value) -> String {
     match value {
@@ -67,8 +67,8 @@ pub fn value_text(value: &Value) -> String {
     }
 }
 
-/// A string, unless the schema permits something else, and the cell is that in JSON. Where it permits a boolean, letters may be
-/// upper case.
+/// Reads a cell as JSON if the schema permits other types than strings and the cell is valid JSON, otherwise as a string.
+/// Booleans are case-insensitive.
 #[must_use]
 pub fn to_value(text: &str, name: &str, schema: Option<&FieldsSchema>) -> Value {
     let string = || Value::String(unquoted(text).unwrap_or_else(|| text.to_owned()));
@@ -81,7 +81,7 @@ pub fn to_value(text: &str, name: &str, schema: Option<&FieldsSchema>) -> Value 
     json.unwrap_or_else(string)
 }
 
-/// Whether the schema permits only whole numbers, and perhaps null.
+/// Whether the schema permits only integers, with or without null.
 #[must_use]
 pub fn is_integer(name: &str, schema: Option<&FieldsSchema>) -> bool {
     property(name, schema).and_then(type_of) == Some("integer")
@@ -184,8 +184,8 @@ mod tests {
         prop_oneof!["\\PC*", "['\"=+@\\\\N\t\r\n;,＝－ 0-9a-]{0,8}"]
     }
 
-    /// The cells that a spreadsheet sees. A quote matters at the beginning of a cell only; what follows the closing one belongs
-    /// to the cell.
+    /// The cells that a spreadsheet sees. Quotes only matter at the start of a cell; text after the closing quote belongs to the
+    /// cell.
     fn cells_seen(file: &str, separator: char) -> Vec<String> {
         let mut cells = Vec::new();
         let mut rest = file.chars().peekable();
@@ -214,7 +214,7 @@ mod tests {
         #[test]
         fn no_spreadsheet_sees_a_formula(texts in prop::collection::vec(text(), 1..4)) {
             let mut file = csv::Writer::from_writer(Vec::new());
-            // Files begin with an ID.
+            // Files start with an ID.
             let cells = std::iter::once("id".into()).chain(texts.iter().map(|text| from_text(text)));
             file.write_record(cells.map(Cow::into_owned).map(String::into_bytes)).unwrap();
             let file = String::from_utf8(file.into_inner().unwrap()).unwrap();

@@ -1,5 +1,4 @@
-//! Labels: their options in a request (format, size, sheet, the assets in order), and the template of the address in a label's
-//! code.
+//! Labels: their options in a request (format, size, sheet, assets in order), and the URL template for a label's code.
 
 use crate::values::field_error::{FieldError, ValueError, text_form};
 use crate::values::id::AssetId;
@@ -19,7 +18,7 @@ string_enum! {
         Svg = "svg",
         /// An image with 300 dots per inch.
         Png = "png",
-        /// Commands for a label printer that reads ZPL.
+        /// Commands for a ZPL label printer.
         Zpl = "zpl",
     }
 }
@@ -35,7 +34,7 @@ string_enum! {
 }
 
 string_enum! {
-    /// The paper and the labels on it.
+    /// Paper and label sizes of a sheet.
     SheetLayout {
         /// A4, 21 labels of 63.5 x 38.1 mm.
         A4x21 = "a4-21",
@@ -51,7 +50,7 @@ string_enum! {
 }
 
 pub const MAX_LABELS: usize = 100;
-/// Millimetres, for each side of a label.
+/// Permitted length of each side of a label, in millimetres.
 const SIDES: std::ops::RangeInclusive<f64> = 12.0..=160.0;
 
 /// In millimetres.
@@ -89,14 +88,14 @@ impl FromStr for LabelSize {
     }
 }
 
-/// Digits, perhaps with one decimal.
+/// Parses digits, optionally with one decimal.
 fn side(text: &str) -> Option<f64> {
     let (whole, tenths) = text.split_once('.').unwrap_or((text, "0"));
     let is_number = [whole, tenths].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
     (is_number && tenths.len() == 1).then(|| text.parse().ok())?.filter(|side| SIDES.contains(side))
 }
 
-/// The number of labels that are missing from a page's first sheet.
+/// Number of labels already used on the first sheet.
 #[derive(Debug, Clone, Copy, Default, utoipa::ToSchema)]
 #[schema(value_type = u32, minimum = 0, maximum = 79)]
 pub struct SkippedLabels(usize);
@@ -114,11 +113,11 @@ impl FromStr for SkippedLabels {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let is_number = (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = is_number.then(|| text.parse().ok()).flatten();
-        number.map(Self).ok_or_else(|| ValueError::new("must be a whole number from 0 to 79, less than the labels of a sheet"))
+        number.map(Self).ok_or_else(|| ValueError::new("must be a whole number from 0 to 79, less than the labels per sheet"))
     }
 }
 
-/// The assets of a page of labels, in its order. None occurs twice.
+/// Assets on a page of labels, in order and without duplicates.
 #[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
 #[schema(value_type = Vec<AssetId>, min_items = 1, max_items = 100)]
 pub struct LabelIds(Vec<AssetId>);
@@ -129,7 +128,7 @@ impl LabelIds {
         &self.0
     }
 
-    /// An error for each unknown asset, with its position from 1.
+    /// Returns an error for each unknown asset, with its 1-based position.
     pub fn unknown(&self, is_known: impl Fn(AssetId) -> bool) -> Vec<FieldError> {
         let unknown = self.0.iter().zip(1..).filter(|(id, _)| !is_known(**id));
         let error = |(id, position)| FieldError::parameter("ids", format!("number {position}: there is no asset {id}"));
@@ -140,7 +139,7 @@ impl LabelIds {
 impl FromStr for LabelIds {
     type Err = ValueError;
 
-    /// IDs separated by commas. An error names the first wrong one by its position from 1.
+    /// Parses comma-separated IDs. An error has the 1-based position of the first invalid ID.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let texts: Vec<&str> = text.split(',').collect();
         if text.is_empty() || texts.len() > MAX_LABELS {
@@ -152,7 +151,7 @@ impl FromStr for LabelIds {
                 .parse()
                 .map_err(|_| ValueError::new(format!("must be 1 to {MAX_LABELS} asset IDs; number {position} is not an ID")))?;
             if ids.contains(&id) {
-                return Err(ValueError::new(format!("must not repeat an asset; number {position} is {id} again")));
+                return Err(ValueError::new(format!("must not repeat an asset; number {position} repeats {id}")));
             }
             ids.push(id);
         }
@@ -160,24 +159,24 @@ impl FromStr for LabelIds {
     }
 }
 
-/// The maximum length of a template.
+/// Maximum length of a template.
 const MAX_CHARS: usize = 255;
 const TAG: &str = "{asset_tag}";
 const ID: &str = "{id}";
-/// Everything but the unreserved characters of a URL (RFC 3986 §2.3).
+/// All characters except the unreserved ones of a URL (RFC 3986 §2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// An http or https address with `{asset_tag}` or `{id}` in it, such as `https://example.com/a/{asset_tag}`.
+/// HTTP or HTTPS URL with the placeholder `{asset_tag}` or `{id}`, such as `https://example.com/a/{asset_tag}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, max_length = 255, examples("https://example.com/a/{asset_tag}"))]
 pub struct LabelUrlTemplate(String);
 
 impl LabelUrlTemplate {
-    /// The tag is percent-encoded as UTF-8.
+    /// Fills in the placeholders. The tag is percent-encoded as UTF-8.
     #[must_use]
     pub fn url(&self, asset_tag: &str, id: AssetId) -> String {
-        // The ID first: a tag may contain braces only in encoded form, so it never looks like a placeholder.
+        // Braces in a tag are encoded, so they can't look like a placeholder.
         let tag = utf8_percent_encode(asset_tag, ENCODED).to_string();
         self.0.replace(ID, &id.to_string()).replace(TAG, &tag)
     }
@@ -195,7 +194,7 @@ impl FromStr for LabelUrlTemplate {
         let after_scheme = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
         let host = after_scheme.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
         if host.is_none_or(|host| host.is_empty() || host.contains(['{', '}'])) {
-            return Err(ValueError::new("must begin with https:// or http:// and a host"));
+            return Err(ValueError::new("must start with https:// or http:// and a host"));
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(ValueError::new("must contain only the characters of a URL; percent-encode others"));
@@ -207,7 +206,7 @@ impl FromStr for LabelUrlTemplate {
             return Err(ValueError::new("must contain each placeholder only once"));
         }
         if text.replace(ID, "").replace(TAG, "").contains(['{', '}']) {
-            return Err(ValueError::new("may only use the placeholders {asset_tag} and {id}"));
+            return Err(ValueError::new("must only use the placeholders {asset_tag} and {id}"));
         }
         Ok(Self(text.to_owned()))
     }

@@ -1,7 +1,7 @@
-//! The values of assets that only lists need: places, dates, and custom fields as far as lists can be asked about them.
+//! Values of assets that only lists need: location, model, dates, and the custom fields that lists can filter and sort by.
 //!
-//! The secondary index `list_index` has room for few attributes, and custom fields can have 32 KiB, so it has one text with all of
-//! these.
+//! The secondary index `list_index` has room for only a few attributes, and custom fields can take up to 32 KiB, so all of these
+//! are stored in one text.
 
 use crate::assets::asset::Asset;
 use crate::assets::csv_cell;
@@ -11,22 +11,22 @@ use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// The prefix of custom fields in the names of columns and parameters.
+/// Prefix of custom fields in column and parameter names.
 pub const CUSTOM_FIELD: &str = "custom_fields.";
-/// The custom fields of an asset that lists know, the first by name.
+/// Maximum number of custom fields per asset in lists: the first ones by name.
 pub const MAX_FIELDS: usize = 20;
-/// The longest cell that lists know, in characters.
+/// Maximum length of a custom field in lists, in characters.
 pub const MAX_CELL_CHARS: usize = 200;
-/// The further names of an asset that are kept to refuse requests on them.
+/// Maximum number of unfit field names stored per asset, to reject requests about these fields.
 const MAX_UNFIT_NAMES: usize = 20;
 
-/// A custom field as lists compare it.
+/// A custom field's value in lists.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
-    /// JSON numbers compare by value, and come before texts. They are doubles, as stored numbers are.
+    /// A JSON number, as a double like stored numbers. Compared by value, and sorted before texts.
     Number(f64),
     Text(Box<str>),
-    /// There is a value that lists don't know.
+    /// A value that lists can't use: not a scalar, too long, or beyond [`MAX_FIELDS`].
     Unfit,
 }
 
@@ -36,7 +36,7 @@ impl Cell {
     pub fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Null => None,
-            // Adding zero makes -0 zero, which is how the history writes it.
+            // Adding zero turns -0 into 0, as in the history.
             Value::Number(number) => Some(number.as_f64().map_or(Self::Unfit, |number| Self::Number(number + 0.0))),
             Value::Array(_) | Value::Object(_) => Some(Self::Unfit),
             Value::Bool(_) | Value::String(_) => {
@@ -47,7 +47,7 @@ impl Cell {
         }
     }
 
-    /// As an export writes it; numbers in their shortest form.
+    /// The value as exported; numbers in their shortest form.
     #[must_use]
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         match self {
@@ -57,7 +57,7 @@ impl Cell {
         }
     }
 
-    /// Numbers by value, then texts without regard to case, with runs of digits as numbers.
+    /// Numbers by value, then texts in case-insensitive natural order.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
@@ -76,24 +76,24 @@ impl Cell {
     }
 }
 
-/// The form of RFC 8785 §3.2.2.3, in which 1.0 is `1`.
+/// Formats a number as in RFC 8785 §3.2.2.3: 1.0 is `1`.
 fn shortest(number: f64) -> String {
     serde_json_canonicalizer::to_string(&number).unwrap_or_else(|_| number.to_string())
 }
 
-/// The number that a text is in JSON, in its shortest form.
+/// Parses a text as a JSON number and returns the number's shortest form.
 #[must_use]
 pub fn number_text(text: &str) -> Option<String> {
     let number: serde_json::Number = text.parse().ok()?;
     number.as_f64().map(|number| shortest(number + 0.0))
 }
 
-/// The custom fields that lists know.
+/// The custom fields of an asset in lists.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ListedCustomFields {
-    /// By name. An unfit one has a value, and can't be asked about.
+    /// Sorted by name. Unfit fields have a value, but lists can't filter or sort by it.
     pub cells: Vec<(String, Cell)>,
-    /// There are too many: fields with later names may be unfit as well.
+    /// Set if there are too many fields: any field with a later name can also be unfit.
     pub unfit_after: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl ListedCustomFields {
     }
 }
 
-/// The values of an asset that the text has.
+/// Values of an asset that only lists need.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ListedFields {
     /// Texts by field: `location`, `model`, `purchase_date`, `last_seen_at`.
@@ -125,7 +125,7 @@ pub struct ListedFields {
     pub custom_fields: ListedCustomFields,
 }
 
-/// The text's JSON. Its names are short: each asset has them.
+/// Stored as JSON. Names are short because every asset repeats them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ListedText {
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
@@ -165,7 +165,7 @@ impl ListedFields {
         Self { texts: texts.into_iter().flatten().collect(), custom_fields }
     }
 
-    /// `None` without values.
+    /// Returns the stored text; `None` if there are no values.
     #[must_use]
     pub fn into_text(self) -> Option<String> {
         let Self { texts, custom_fields: ListedCustomFields { cells, unfit_after } } = self;
@@ -191,7 +191,7 @@ impl ListedFields {
         serde_json::to_string(&text).ok()
     }
 
-    /// `None` for a text that [`ListedFields::into_text`] can't have written.
+    /// Parses a stored text; `None` if it is invalid.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         let ListedText { location, model, purchase_date, last_seen_at, custom_fields, unfit, unfit_after } =
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(names(&listed, false).first(), Some(&"f020"));
         let many = of(fields(500));
         assert_eq!((names(&many, false).len(), many.unfit_after.as_deref()), (20, Some("f039")));
-        // The rest may have long names; none is shown.
+        // The names of the rest are not stored: they can be long.
         assert!(
             ListedFields { custom_fields: many, ..ListedFields::default() }.into_text().is_some_and(|text| text.len() < 1_000)
         );
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!((ListedFields::default().into_text(), ListedFields::from_text("[")), (None, None));
     }
 
-    /// The history has numbers in the form of RFC 8785, the record as they were sent.
+    /// Histories store numbers in the form of RFC 8785, records as sent.
     #[test]
     fn other_forms_of_a_number_are_the_same_cell() {
         for (sent, stored) in [("1.0", "1"), ("1e3", "1000"), ("0.10", "0.1"), ("1E-7", "1e-7")] {

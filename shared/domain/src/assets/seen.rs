@@ -1,4 +1,4 @@
-//! Scans (an asset was seen, perhaps at a place), and places: levels such as site, floor and room.
+//! Scans of assets, and places with levels such as site, floor and room.
 
 use crate::assets::asset::Asset;
 use crate::values::field_error::{ValueError, text_form};
@@ -13,31 +13,31 @@ const MAX_CHARS: usize = 255;
 const SEPARATOR: &str = " / ";
 
 string_enum! {
-    /// What a scan found.
+    /// Result of a scan.
     SeenOutcome {
-        /// The asset, at the place if there is one. Also if a later scan is known already.
+        /// The asset is at the place, the scan has no place, or a later scan is already recorded.
         Seen = "seen",
-        /// The asset, which was elsewhere. The place is now its location.
+        /// The asset was elsewhere. Its location is now the place.
         Moved = "moved",
-        /// The asset. Its location is neither the place nor below it, and stays.
+        /// The asset's location is outside the place, and unchanged.
         Elsewhere = "elsewhere",
-        /// No asset.
+        /// No asset was found.
         Unknown = "unknown",
-        /// Several assets with this serial number.
+        /// Several assets have this serial number.
         Ambiguous = "ambiguous",
     }
 }
 
 impl Asset {
-    /// The time of a scan that came at `now` and names no time: later than every stored scan. Of two that come at once, the one
-    /// stored later may have come earlier, or to a server whose clock is behind.
+    /// The time of a scan that arrived at `now` without a time: later than every stored scan. With concurrent scans, the one
+    /// stored last can have arrived first, or at a server with a slow clock.
     #[must_use]
     pub fn time_of_scan(&self, now: Timestamp) -> Timestamp {
         self.last_seen_at.map_or(now, |last| now.max(last.plus(TimeDelta::milliseconds(1))))
     }
 
-    /// Returns the asset after it was seen at this time. With `moves`, the place becomes its location, unless it is within the place
-    /// already.
+    /// Returns the asset after a scan at this time. With `moves`, the place becomes its location, unless its location is already
+    /// within the place.
     #[must_use]
     pub fn seen(&self, at: Timestamp, place: Option<&Location>, moves: bool) -> (Self, SeenOutcome) {
         if self.last_seen_at > Some(at) {
@@ -59,7 +59,7 @@ impl Asset {
     }
 }
 
-/// Levels separated by ` / `, the largest first: `Berlin / 3rd floor / 3.14`. White space around a level is removed.
+/// Levels separated by ` / `, the largest first: `Berlin / 3rd floor / 3.14`. Whitespace around levels is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, min_length = 1, max_length = 255, examples("Berlin / 3rd floor / 3.14"))]
@@ -86,7 +86,7 @@ impl std::ops::Deref for Location {
     }
 }
 
-/// Both are case-folded.
+/// Both arguments must be case-folded.
 #[must_use]
 pub fn is_at_or_below(place: &str, location: &str) -> bool {
     location.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with(SEPARATOR))
@@ -156,7 +156,7 @@ mod tests {
         ] {
             let (next, found) = asset_in(location).seen(at(9), place, moves);
             assert_eq!((found, next.details.location.as_deref()), (outcome, after), "{location:?}");
-            // Only a move makes a version that counts.
+            // Only a move counts as a version.
             assert_eq!((next.last_seen_at, next.scans), (Some(at(9)), u64::from(outcome != Moved)), "{location:?}");
         }
     }

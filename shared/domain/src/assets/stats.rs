@@ -1,4 +1,4 @@
-//! Statistics of a tenant's assets: counts and values of all, and groups of assets with the same value.
+//! Statistics of a tenant's assets: counts and sums of all assets, and groups of assets with the same value.
 
 use crate::assets::asset::Status;
 use crate::catalog::AssetKind;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 const WARRANTY_DAYS: [i32; 3] = [30, 60, 90];
 /// Prices are summed in ten-thousandths.
 const FRACTION: u128 = 10_000;
-/// The groups that are listed. Others are added up.
+/// Maximum number of listed groups. The rest are added up.
 const MAX_GROUPS: usize = 1_000;
 
 /// Counts by value.
@@ -35,14 +35,14 @@ pub struct Amounts(());
 #[schema(value_type = String, pattern = r"^[0-9]+\.[0-9]{2,4}$", examples("3747.00"))]
 pub struct AmountText(());
 
-/// The counts of all assets.
+/// Statistics of all assets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AssetStats {
     /// Number of assets.
     pub total: u64,
-    /// Number of assets that are assigned to a user.
+    /// Number of assets assigned to a user.
     pub assigned: u64,
-    /// Number of assets that are assigned to nobody.
+    /// Number of assets not assigned to anyone.
     pub unassigned: u64,
     /// Number of assets by status. Every status is present.
     #[schema(value_type = Counts)]
@@ -50,30 +50,30 @@ pub struct AssetStats {
     /// Number of assets by kind.
     #[schema(value_type = Counts)]
     pub by_kind: BTreeMap<AssetKind, u64>,
-    /// Number of assets by the name of their type. Assets without a type are under the empty name.
+    /// Number of assets by type name. Assets without a type are counted under the empty name.
     #[schema(value_type = Counts)]
     pub by_type: BTreeMap<String, u64>,
-    /// Number of assets by the name of their manufacturer, from the catalog for assets with a model. Assets without a manufacturer
-    /// are under the empty name.
+    /// Number of assets by manufacturer name, which is the catalog's for assets with a model. Assets without a manufacturer are
+    /// counted under the empty name.
     #[schema(value_type = Counts)]
     pub by_manufacturer: BTreeMap<String, u64>,
     /// Sum of purchase prices by status, as exact decimal text. Every status is present.
     #[schema(value_type = Amounts)]
     pub value_by_status: BTreeMap<Status, Amount>,
-    /// Number of assets by the end of their warranty.
+    /// Number of assets by end of warranty.
     pub warranty: WarrantyStats,
 }
 
-/// Number of assets by the end of their warranty. Each count includes the shorter periods, but not `ended`.
+/// Number of assets by end of warranty. Each count includes the shorter periods, but not `ended`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct WarrantyStats {
-    /// It ended before today.
+    /// Warranty ended before today.
     pub ended: u64,
-    /// It ends within 30 days, today included.
+    /// Warranty ends within 30 days, including today.
     pub within_30: u64,
-    /// It ends within 60 days.
+    /// Warranty ends within 60 days.
     pub within_60: u64,
-    /// It ends within 90 days.
+    /// Warranty ends within 90 days.
     pub within_90: u64,
 }
 
@@ -89,7 +89,7 @@ impl Amount {
 }
 
 impl std::fmt::Display for Amount {
-    /// Writes all digits that matter, and at least two after the point: `3747.00`, `0.1234`.
+    /// Writes all significant digits, and at least two after the point: `3747.00`, `0.1234`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (whole, fraction) = (self.0 / FRACTION, self.0 % FRACTION);
         let digits = format!("{fraction:04}");
@@ -116,7 +116,7 @@ pub struct CountedAssets<'a> {
     pub count: u64,
 }
 
-/// The values of one asset that are added up.
+/// Values of one asset to add up.
 #[derive(Debug, Clone, Copy)]
 pub struct SummedAsset {
     pub status: Status,
@@ -127,13 +127,13 @@ pub struct SummedAsset {
     pub warranty_until: Option<Date>,
 }
 
-/// Sums that stay exact while assets come and go.
+/// Exact sums, updated as assets are added and removed.
 #[derive(Debug, Clone, Default)]
 pub struct AssetSums {
     assigned: u64,
     /// In ten-thousandths.
     values: BTreeMap<Status, u128>,
-    /// Numbers of assets by the last day of their warranty. The periods from today are counted at the end.
+    /// Number of assets by the last day of their warranty. [`AssetTally::finish`] counts the periods.
     warranties: BTreeMap<Date, u64>,
 }
 
@@ -146,7 +146,7 @@ impl AssetSums {
         }
     }
 
-    /// The asset must have been added.
+    /// Removes an asset that was added before.
     pub fn remove(&mut self, asset: &SummedAsset) {
         self.assigned -= u64::from(asset.is_assigned);
         *self.values.entry(asset.status).or_default() -= u128::from(asset.price);
@@ -230,10 +230,10 @@ fn count(counts: &mut BTreeMap<String, u64>, name: &str, assets: u64) {
 /// Assets with the same value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Group {
-    /// The value, as the oldest of these assets has it; null for assets without one.
+    /// Value, spelled as in the oldest of these assets; null for assets without a value.
     #[schema(required)]
     pub value: Option<String>,
-    /// ID of the catalog model or of the user. Absent in groups by other values, null without one.
+    /// ID of the catalog model or user; null if there is none. Absent in groups by other values.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Uuid>, required = false)]
     pub id: Option<Option<Uuid>>,
@@ -244,7 +244,7 @@ pub struct Group {
     pub purchase_price: Amount,
 }
 
-/// The groups that are not listed.
+/// Groups that are not listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct OtherGroups {
     /// Number of groups.
@@ -256,10 +256,10 @@ pub struct OtherGroups {
     pub purchase_price: Amount,
 }
 
-/// Assets by a value.
+/// Assets grouped by a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Groups {
-    /// The largest groups first, at most 1,000.
+    /// The 1,000 largest groups, largest first.
     pub groups: Vec<Group>,
     /// All other groups.
     pub rest: OtherGroups,
@@ -274,7 +274,7 @@ pub struct GroupedAssets<'a> {
     pub count: u64,
     /// In ten-thousandths.
     pub price: u128,
-    /// The place of the oldest asset in the default order of lists.
+    /// Position of the oldest asset in the default list order.
     pub last: usize,
 }
 
@@ -286,12 +286,12 @@ struct Sum<'a> {
 }
 
 impl Groups {
-    /// Texts are case-insensitive. Groups with an ID are only joined by it.
+    /// Groups by ID or, without one, by case-insensitive text.
     #[must_use]
     pub fn of<'a>(assets: impl IntoIterator<Item = GroupedAssets<'a>>) -> Self {
         let mut sums: HashMap<(Option<String>, Option<Option<Uuid>>), Sum<'a>> = HashMap::new();
         for GroupedAssets { value, id, count, price, last } in assets {
-            // With an ID, the name comes from the catalog.
+            // With an ID, the text is only a name from the catalog.
             let text = value.filter(|_| id.flatten().is_none()).map(fold);
             let sum = sums.entry((text, id)).or_insert(Sum { value, count: 0, price: 0, last });
             (sum.count, sum.price) = (sum.count + count, sum.price + price);
@@ -356,7 +356,7 @@ mod tests {
         ] {
             assert_eq!(Amount(amount).to_string(), text);
         }
-        // A double would say 0.30000000000000004.
+        // A double would be 0.30000000000000004.
         let sum = stats(&[asset(1_000, None), asset(2_000, None)]);
         assert_eq!(sum.value_by_status[&Status::InUse].to_string(), "0.30");
         assert_eq!(sum.value_by_status[&Status::Scrapped].to_string(), "0.00");

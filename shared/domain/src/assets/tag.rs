@@ -1,4 +1,4 @@
-//! Asset tags: templates such as `{PREFIX}-{YYYY}-NNNN`, which gives `AST-2026-0001`, and tags that clients choose.
+//! Asset tags: generated from templates such as `{PREFIX}-{YYYY}-NNNN`, which gives `AST-2026-0001`, or chosen by clients.
 
 use crate::values::field_error::{ValueError, text_form};
 use crate::values::text::{check_visible, composed};
@@ -11,13 +11,13 @@ use std::str::FromStr;
 
 /// In characters.
 const MAX_TEMPLATE_CHARS: usize = 64;
-/// The number of `N` in a row that stand for the number.
+/// Permitted count of consecutive `N`, which stand for the number.
 const SEQUENCE_WIDTHS: std::ops::RangeInclusive<usize> = 3..=12;
 /// The type code of an asset without an asset type.
 const NO_TYPE_CODE: &str = "GEN";
-/// Of a tag that a client chooses.
+/// Maximum length of a tag chosen by a client.
 const MAX_CHARS: usize = 64;
-/// More than any template makes of its placeholders.
+/// No template generates a longer tag.
 const MAX_MADE_CHARS: usize = 512;
 const FORM: &str = "must be 1 to 64 visible ASCII characters without spaces";
 
@@ -46,7 +46,7 @@ pub struct TagTemplate(Vec<TemplatePart>);
 #[schema(value_type = String, min_length = 1, max_length = 16, pattern = "^[A-Za-z0-9._-]{1,16}$", examples("AST"))]
 pub struct TagPrefix(String);
 
-/// A number range: a tag without its number. Each range counts its own numbers.
+/// A number range: a tag without its number. Each range has a separate counter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TagRange {
     before: String,
@@ -55,7 +55,7 @@ pub struct TagRange {
 }
 
 impl TagTemplate {
-    /// The template with everything filled in except the number.
+    /// Fills in everything except the number.
     #[must_use]
     pub fn range(&self, prefix: &TagPrefix, type_code: Option<&str>, at: Timestamp) -> TagRange {
         let date = at.date();
@@ -82,21 +82,21 @@ fn push(text: &mut String, formatted: std::fmt::Arguments<'_>) {
 }
 
 impl TagRange {
-    /// A number that exceeds the width takes more digits.
+    /// Returns the tag with a number. A number wider than the range's width takes more digits.
     #[must_use]
     pub fn tag(&self, number: u64) -> String {
         format!("{}{number:0width$}{}", self.before, self.after, width = self.width)
     }
 
-    /// `None` for tags of other ranges.
+    /// Returns the number in a tag; `None` for tags of other ranges.
     #[must_use]
     pub fn number(&self, tag: &str) -> Option<u64> {
         let number = tag.strip_prefix(&self.before)?.strip_suffix(&self.after)?.parse().ok()?;
         (self.tag(number) == tag).then_some(number)
     }
 
-    /// The text, such as `AST-{N}`. Tags contain no braces, so no two ranges share a counter. The width is not part of the name,
-    /// so a template that only gets more `N` continues its sequence.
+    /// The counter's name, such as `AST-{N}`. Tags contain no braces, so no two ranges share a counter. The width is not part of
+    /// the name, so adding `N` to a template continues the sequence.
     #[must_use]
     pub fn counter(&self) -> String {
         format!("{}{{N}}{}", self.before, self.after)
@@ -121,10 +121,10 @@ impl FromStr for TagTemplate {
 }
 
 impl TagTemplate {
-    /// Also accepts templates that were stored by other rules.
+    /// Parses a stored template, without the checks on length and invisible characters.
     fn parse(text: &str) -> Result<Self, ValueError> {
         if text != text.trim() || text.chars().any(char::is_control) {
-            return Err(ValueError::new("must not begin or end with white space, nor contain control characters"));
+            return Err(ValueError::new("must not start or end with whitespace, nor contain control characters"));
         }
         let mut parts = Vec::new();
         let mut rest = text;
@@ -140,7 +140,7 @@ impl TagTemplate {
                 "YYYY" => TemplatePart::LongYear,
                 "YY" => TemplatePart::ShortYear,
                 "MM" => TemplatePart::Month,
-                _ => return Err(ValueError::new("may only use the placeholders {PREFIX}, {TYPE_CODE}, {YYYY}, {YY} and {MM}")),
+                _ => return Err(ValueError::new("must only use the placeholders {PREFIX}, {TYPE_CODE}, {YYYY}, {YY} and {MM}")),
             });
             rest = after;
         }
@@ -153,7 +153,7 @@ impl TagTemplate {
     }
 }
 
-/// Splits literal text at the `N` that stand for the number: 3 to 12 in a row, with no other letter next to them.
+/// Splits literal text at the number's placeholder: 3 to 12 consecutive `N` with no other letter next to them.
 fn split_sequence(text: &str, parts: &mut Vec<TemplatePart>) {
     let chars: Vec<char> = text.chars().collect();
     let mut literal = String::new();
@@ -227,7 +227,7 @@ impl Default for TagPrefix {
     }
 }
 
-/// A tag that the client chooses: 1 to 64 visible ASCII characters. `.` and `..` are reserved: URL normalization removes them.
+/// Tag chosen by the client: 1 to 64 visible ASCII characters. `.` and `..` are reserved: URL normalization removes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[!-~]{1,64}$", examples("INV-0143"))]
@@ -245,7 +245,7 @@ impl FromStr for AssetTag {
 impl AssetTag {
     /// # Errors
     ///
-    /// Says why no new asset can have it.
+    /// Returns a [`ValueError`] when no new asset can have this tag.
     pub fn check_new(&self) -> Result<(), ValueError> {
         let fits = (1..=MAX_CHARS).contains(&self.0.len()) && self.0.bytes().all(|byte| byte.is_ascii_graphic());
         match self.0.as_str() {
@@ -266,7 +266,7 @@ impl Deref for AssetTag {
     }
 }
 
-/// The tag in a row of an import. The row may be about an existing asset, and templates can make tags with any letters.
+/// Tag in a row of an import. The row can be about an existing asset, and templates can generate tags with any letters.
 #[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
 #[schema(value_type = String)]
 pub struct RowTag(pub AssetTag);

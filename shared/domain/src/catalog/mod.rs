@@ -22,7 +22,7 @@ string_enum! {
     }
 }
 
-/// The short code of an asset type, used in tags: 2 to 8 of A-Z and 0-9.
+/// Short code of an asset type, used in tags: 2 to 8 characters from A-Z and 0-9.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, pattern = "^[A-Z0-9]{2,8}$", examples("LAP"))]
@@ -39,7 +39,7 @@ impl FromStr for TypeCode {
     type Err = ValueError;
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let fits = (2..=8).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
-        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be 2 to 8 of A-Z and 0-9"))
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be 2 to 8 characters from A-Z and 0-9"))
     }
 }
 
@@ -64,11 +64,11 @@ impl FromStr for Website {
         }
         let fits = host.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
             && !text.chars().any(|c| c.is_control() || c.is_whitespace());
-        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be a URL that begins with https:// or http://"))
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be a URL that starts with https:// or http://"))
     }
 }
 
-/// Lists read all of them.
+/// Lists read all asset types.
 pub const MAX_ASSET_TYPES: usize = 1_000;
 
 /// An asset type, such as Laptop.
@@ -132,7 +132,7 @@ impl Record for AssetType {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manufacturer {
     pub id: ManufacturerId,
-    /// Unique in the tenant without regard to case.
+    /// Unique in the tenant. Case-insensitive.
     pub name: Name,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website: Option<Website>,
@@ -209,7 +209,7 @@ impl Model {
         manufacturer.into_iter().chain(asset_type).collect()
     }
 
-    /// Whether manufacturer or asset type differ, which the model's assets carry too.
+    /// Whether the manufacturer or asset type differs. The model's assets have copies of both.
     #[must_use]
     pub fn is_another_product(&self, next: &Self) -> bool {
         self.manufacturer_id != next.manufacturer_id || self.asset_type_id != next.asset_type_id

@@ -1,8 +1,8 @@
-//! Commitments: an entry's hash covers salted digests instead of personal values, so that a value can be erased later and the chain
-//! still holds (docs/adr/0021-people.md).
+//! Commitments: an entry's hash covers salted digests instead of personal values, so values can be erased later without breaking
+//! the chain (docs/adr/0021-people.md).
 //!
-//! The digests follow SD-JWT (RFC 9901 §4.2): the SHA-256 of `["<salt>","<name>",<value>]` in base64url, in the array `_sd` of the
-//! object that has the value.
+//! The digests follow SD-JWT (RFC 9901 §4.2): the SHA-256 of `["<salt>","<name>",<value>]` in base64url, in the array `_sd` of
+//! the object that has the value.
 
 use crate::history::event::{canonical, hash};
 use base64_simd::URL_SAFE_NO_PAD;
@@ -22,14 +22,14 @@ const DIGESTS: &str = "_sd";
 /// How an entry commits to one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Commitment {
-    /// The entry has the value.
+    /// The entry still has the value.
     Salt([u8; SALT_BYTES]),
-    /// The value was erased. The entry has a pseudonym in its place.
+    /// The value was erased. The entry has a pseudonym instead.
     Digest([u8; DIGEST_BYTES]),
 }
 
 impl Commitment {
-    /// The form in which it is stored. The length tells which it is.
+    /// The stored form. Salts and digests have different lengths.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match self {
@@ -38,7 +38,7 @@ impl Commitment {
         }
     }
 
-    /// `None` unless the length fits a salt or a digest.
+    /// Reads the stored form; `None` if the length is wrong.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let salt = bytes.try_into().ok().map(Self::Salt);
@@ -53,14 +53,14 @@ impl Commitment {
     }
 }
 
-/// The name needs no escaping.
+/// Returns the salted digest of a value. `name` must not need escaping.
 fn salted(salt: &[u8; SALT_BYTES], name: &str, value: &Value) -> serde_json::Result<[u8; DIGEST_BYTES]> {
     let disclosure = format!(r#"["{}","{name}",{}]"#, URL_SAFE_NO_PAD.encode_to_string(salt), canonical(value)?);
     Ok(Sha256::digest(URL_SAFE_NO_PAD.encode_to_string(disclosure)).into())
 }
 
-/// The commitments of an entry, by the JSON pointers (RFC 6901) of their values. No name in them needs escaping: fields and keys of
-/// steps are letters, digits and `_`.
+/// The commitments of an entry, by JSON Pointer (RFC 6901) of the value. The pointers need no escaping: names of fields and steps
+/// consist of letters, digits and `_`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commitments(BTreeMap<String, Commitment>);
 
@@ -80,7 +80,8 @@ impl Commitments {
         self.0.iter().map(|(pointer, commitment)| (pointer.as_str(), commitment))
     }
 
-    /// An unchanged value has the same salt on both sides. After an erasure, equal digests still show that it didn't change.
+    /// Sets the same salt on both sides of unchanged values, so equal digests still show after an erasure that they didn't
+    /// change.
     #[must_use]
     pub fn with_unchanged(mut self, entry: &Value) -> Self {
         let same = |(pointer, commitment): (&String, &Commitment)| {
@@ -93,8 +94,8 @@ impl Commitments {
         self
     }
 
-    /// Whether the entry of these `changes` changes a field such as `notes` or `step_data/sign`. Two texts of a person who was
-    /// erased read the same, and differ in their digests.
+    /// Whether `changes` change a field such as `notes` or `step_data/sign`. Erased texts read the same, but their digests
+    /// differ.
     #[must_use]
     pub fn is_changed(&self, changes: &Map<String, Value>, field: &str) -> bool {
         let digest = |side: &str| match self.0.get(&pointer_to(side, field)) {
@@ -105,7 +106,8 @@ impl Commitments {
         old != new || digest("old").zip(digest("new")).is_some_and(|(old, new)| old != new)
     }
 
-    /// The pointers to the pseudonyms in an erasure's own entry: new values that read as the old ones, which were erased at once.
+    /// The pointers to pseudonyms written by an erasure's entry: new values that equal the old ones, because the old ones were
+    /// erased at the same time.
     fn written_by_erasure(&self, entry: &Value) -> BTreeSet<String> {
         let written = |pointer: &str| {
             let (_, field) = side_and_field(pointer).filter(|(side, _)| *side == "old")?;
@@ -120,7 +122,7 @@ impl Commitments {
         self.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Digest(_))).map(|(pointer, _)| pointer)
     }
 
-    /// The canonical JSON (RFC 8785) that is hashed if there are commitments: `entry` with digests in place of the values.
+    /// The canonical JSON (RFC 8785) to hash for an entry with commitments: digests replace the values.
     ///
     /// `None` if the entry has no value at one of the pointers.
     fn hashed(&self, mut entry: Value) -> Option<String> {
@@ -137,7 +139,7 @@ impl Commitments {
         canonical(&entry).ok()
     }
 
-    /// The hash of an entry, whose canonical JSON is `text`: of that text itself if the entry has no commitments.
+    /// The hash of an entry. Without commitments, it is the hash of `text`, the entry's canonical JSON.
     ///
     /// `None` if the entry has no value at one of the pointers.
     #[must_use]
@@ -145,7 +147,7 @@ impl Commitments {
         if self.is_empty() { Some(hash(text)) } else { self.hashed(entry.into_owned()).map(|hashed| hash(&hashed)) }
     }
 
-    /// Replaces each value whose pointer has a `pseudonym`, and forgets the value's salt. Returns the number of erased values.
+    /// Replaces each value for which `pseudonym` returns a text, and drops its salt. Returns the number of erased values.
     pub fn erase(&mut self, entry: &mut Value, pseudonym: impl Fn(&str) -> Option<String>) -> usize {
         let mut erased = 0;
         let written = self.written_by_erasure(entry);
@@ -163,7 +165,7 @@ impl Commitments {
     }
 }
 
-/// Readers get `{"salt"}` of a value that is there, and `{"digest"}` of one that was erased.
+/// Serialized as `{"salt"}`, or as `{"digest"}` for an erased value.
 impl Serialize for Commitments {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let shown = |commitment: &Commitment| {
@@ -177,7 +179,7 @@ impl Serialize for Commitments {
     }
 }
 
-/// The pointers to the values of these personal `fields` in an entry's changes, before and after.
+/// The pointers to the old and new values of personal `fields` in an entry's changes.
 #[must_use]
 pub fn pointers_of_changes(changes: &Map<String, Value>, fields: &[&str]) -> Vec<String> {
     let mut pointers = Vec::new();
@@ -199,7 +201,7 @@ pub fn pointers_of_changes(changes: &Map<String, Value>, fields: &[&str]) -> Vec
     pointers
 }
 
-/// The side, `old` or `new`, and the field such as `step_data/sign` that a pointer to a value of the changes has.
+/// Splits a pointer to a changed value into its side, `old` or `new`, and its field, such as `step_data/sign`.
 #[must_use]
 pub fn side_and_field(pointer: &str) -> Option<(&str, String)> {
     let mut names = pointer.strip_prefix("/changes/")?.splitn(3, '/');
@@ -221,7 +223,7 @@ fn pointer_to(side: &str, field: &str) -> String {
     }
 }
 
-/// Ids don't count: without its record, an id names nobody.
+/// IDs don't count: without its record, an ID identifies nobody.
 fn is_text_or_signature(value: &Value) -> bool {
     value.is_object() || value.as_str().is_some_and(|text| text.parse::<Uuid>().is_err())
 }
@@ -264,7 +266,7 @@ mod tests {
         assert_eq!((&entry["actor"]["user_name"], commitments.hashed(entry.clone())), (&json!("Erased"), before.clone()));
         let salted = commitments.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Salt(_)));
         assert_eq!(salted.map(|(pointer, _)| pointer).collect::<Vec<_>>(), ["/changes/email/new"]);
-        // Nor can what stands in its place be forged: another value of the rest has another hash.
+        // The remaining values can't be forged: another value has another hash.
         entry["changes"]["email"]["new"] = json!("x@b.c");
         assert_ne!(commitments.hashed(entry), before);
     }

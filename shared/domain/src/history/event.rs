@@ -1,4 +1,4 @@
-//! Events: the history of a record is one event for each change, each with the hash of the one before.
+//! Events: the history of a record has one event per change, each with the hash of the previous one.
 
 use crate::actor::Actor;
 use crate::record::Kind;
@@ -14,12 +14,12 @@ pub enum Verb {
     Created,
     Updated,
     Deleted,
-    /// An asset was seen at a place. Readers of the feed get such events only if they name this type.
+    /// An asset was scanned. The feed only returns this type if a request names it.
     Seen,
 }
 
 impl Verb {
-    /// Of every kind of record.
+    /// The verbs of every kind of record.
     pub(crate) const COMMON: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
     const ALL: [Self; 4] = [Self::Created, Self::Updated, Self::Deleted, Self::Seen];
 
@@ -39,12 +39,12 @@ impl Verb {
     }
 }
 
-/// The parts of an event's type: `asset.created` says that an asset was created.
+/// The two parts of an event's type, such as `asset.created`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventType {
-    /// The kind of record; `None` if this version of the service does not know it.
+    /// The kind of record; `None` if unknown to this version of the service.
     pub kind: Option<Kind>,
-    /// `None` if this version of the service does not know it.
+    /// `None` if unknown to this version of the service.
     pub verb: Option<Verb>,
 }
 
@@ -64,7 +64,7 @@ pub struct Event {
     pub id: EventId,
     /// The time of the request.
     pub at: Timestamp,
-    /// The type of the event, such as `asset.updated`. Text, since a later version of the service may add types; see
+    /// The type of the event, such as `asset.updated`. Kept as text because later versions of the service can add types; see
     /// [`EventType`].
     #[serde(rename = "type")]
     pub event_type: String,
@@ -80,13 +80,13 @@ pub struct Event {
 }
 
 impl Event {
-    /// It says when an asset was seen, and changes nothing else of it.
+    /// Whether the event only records a scan, without moving the asset.
     fn is_scan(&self) -> bool {
         self.event_type == Verb::Seen.event_type(Kind::Asset) && !self.changes.contains_key("location")
     }
 }
 
-/// The number of events that only say when an asset was seen.
+/// The number of events that only record a scan.
 #[must_use]
 pub fn scans(events: &[Event]) -> u64 {
     events.iter().filter(|event| event.is_scan()).count() as u64

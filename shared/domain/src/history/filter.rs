@@ -1,4 +1,4 @@
-//! The filter of a reader of the feed.
+//! Filters of the event feed.
 
 use crate::history::event::{EventType, Verb};
 use crate::record::Kind;
@@ -18,19 +18,19 @@ pub(crate) const ANY: &str = "*";
 /// The maximum length of an unknown type's name in an error.
 const MAX_SHOWN_CHARS: usize = 64;
 
-/// Types of events: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for every kind. Types that must be
-/// named are only included by name.
+/// Event types: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for every kind. Types that must be
+/// named are only included by exact name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventTypes(Vec<(Kind, Option<Verb>)>);
 
 impl EventTypes {
-    /// Types that this version of the service doesn't know are left out.
+    /// Ignores types unknown to this version of the service.
     #[must_use]
     pub fn of_known<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self(names.into_iter().flat_map(named).collect())
     }
 
-    /// `None` for the default: all types that need not be named.
+    /// `None` for the default: all types that don't have to be named.
     #[must_use]
     pub fn unless_all(self) -> Option<Self> {
         let has_all = Kind::ALL.iter().all(|kind| self.0.contains(&(*kind, None)));
@@ -45,7 +45,7 @@ impl EventTypes {
     }
 }
 
-/// Frequent events that few readers want: `asset.*` and `*` do not include them.
+/// Frequent events that few readers want: `asset.*` and `*` don't include them.
 pub(crate) fn must_be_named(event_type: EventType) -> bool {
     event_type.verb == Some(Verb::Seen)
 }
@@ -60,7 +60,7 @@ fn known() -> impl Iterator<Item = (Kind, Option<Verb>)> {
     common.chain([(Kind::Asset, Some(Verb::Seen))])
 }
 
-/// The types that this name stands for; none if it is unknown.
+/// The types that a name stands for; empty if the name is unknown.
 fn named(wanted: &str) -> Vec<(Kind, Option<Verb>)> {
     known().filter(|known| name(*known) == wanted || wanted == ANY && known.1.is_none()).collect()
 }
@@ -93,7 +93,7 @@ fn unknown(wanted: &str) -> ValueError {
     let names: Vec<String> = known_names().collect();
     let names = nearest_first(wanted, names.iter().map(String::as_str)).join(", ");
     let shown: String = wanted.chars().take(MAX_SHOWN_CHARS).collect();
-    ValueError::new(format!("must be types of events, separated by commas, and '{shown}' is none; there are {names}"))
+    ValueError::new(format!("must be event types, separated by commas; '{shown}' isn't one of {names}"))
 }
 
 impl PartialSchema for EventTypes {
@@ -106,22 +106,22 @@ impl PartialSchema for EventTypes {
 impl ToSchema for EventTypes {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(known_names()));
-        let name = name.description(Some("A type of events, all types of a kind, or `*` for all."));
+        let name = name.description(Some("An event type, all types of a kind, or `*` for all."));
         schemas.push((EVENT_TYPE_FILTER.to_owned(), name.into()));
     }
 }
 
-/// The events that a reader of the feed wants. Everything that is set must match. Without types, all types match that need not be
-/// named.
+/// A filter of the event feed. Every criterion that is set must match. Without types, all types match except the ones that must
+/// be named.
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
     pub types: Option<EventTypes>,
     pub entity: Option<Uuid>,
-    /// A key, a user or a signing link that made the change.
+    /// The key, user or signing link that made the change.
     pub actor: Option<Uuid>,
-    /// Requests that came at this time or later.
+    /// Earliest time of the request, inclusive.
     pub since: Option<Timestamp>,
-    /// Requests that came before this time.
+    /// Latest time of the request, exclusive.
     pub until: Option<Timestamp>,
 }
 
@@ -132,7 +132,7 @@ impl EventFilter {
         types.is_none() && entity.is_none() && actor.is_none() && since.is_none() && until.is_none()
     }
 
-    /// Of the events of one resource in a period, few may match.
+    /// Whether the filter could match only few of a resource's events in a period.
     #[must_use]
     pub fn is_selective(&self) -> bool {
         self.types.is_some() || self.actor.is_some()
@@ -236,7 +236,7 @@ mod tests {
             ("user.created,", "*"),
         ] {
             let error = wrong.parse::<EventTypes>().expect_err(wrong).to_string();
-            assert!(error.contains(&format!("there are {nearest}, ")), "{wrong}: {error}");
+            assert!(error.contains(&format!("isn't one of {nearest}, ")), "{wrong}: {error}");
             assert_eq!(error.matches(".*").count() - wrong.matches(".*").count(), Kind::ALL.len(), "{error}");
         }
         let long = "x".repeat(100_000).parse::<EventTypes>().expect_err("too long").to_string();

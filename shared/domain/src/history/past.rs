@@ -1,4 +1,4 @@
-//! The state of a record at an earlier time, as its history says.
+//! The state of a record at an earlier time, according to its history.
 
 use crate::assets::asset::Asset;
 use crate::catalog::custom_fields::CustomFields;
@@ -13,18 +13,18 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// A record's fields as the history shows them ([`Record::history_fields`]).
+/// A record's fields as shown in its history ([`Record::history_fields`]).
 pub type HistoryFields = Map<String, Value>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PastError {
-    /// The history of the asset's model doesn't show it.
+    /// The history of the asset's model doesn't show its manufacturer.
     #[error("the manufacturer of its model is unknown")]
     UnknownManufacturer,
     /// An entry, or a field of the history, can't be read.
     #[error("its history has no readable {0}")]
     Unreadable(String),
-    #[error("its history has fields that this version does not know")]
+    #[error("its history has fields unknown to this version")]
     OtherFields,
 }
 
@@ -33,7 +33,7 @@ pub enum PastError {
 pub struct PastState {
     fields: HistoryFields,
     created: Event,
-    /// The number of changes that only say when it was seen.
+    /// The number of changes that only record a scan.
     scans: u64,
     /// The last change, and the hash of its entry.
     last: (Event, String),
@@ -41,9 +41,9 @@ pub struct PastState {
     changed_at: BTreeMap<String, (u64, Timestamp)>,
 }
 
-/// `entries` is the whole history in its order. `None` if the record did not exist then.
+/// Returns the state at a time; `None` if the record didn't exist then. `entries` is the whole history, in order.
 ///
-/// A change counts from the time of its request, which is the time that the history shows.
+/// A change counts from the time of its request, which is the time in the history.
 ///
 /// # Errors
 ///
@@ -53,8 +53,8 @@ pub fn state_at(entries: &[HistoryEntry], at: Timestamp) -> Result<Option<PastSt
     Ok(state_after(entries, &events, count_at(&events, at)))
 }
 
-/// The asset that `user` had at `at`, as it was then; or, if its history doesn't say who had it then, as it was when an import
-/// claimed that the user had it.
+/// Returns the asset's state at `at`, if it was assigned to `user` then. If its history shows no assignment then, but an import
+/// later claimed one to this user for that day, returns the state after the claim.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub fn held_state_at(entries: &[HistoryEntry], at: Timestamp, user: UserId) -> R
     if let Some(holder) = known.as_ref().and_then(holder) {
         return Ok(known.filter(|_| holder == user));
     }
-    // Each assignment after that time, with the last claim about it and the number of events then.
+    // Each later assignment, with its last claim and the number of events up to the claim.
     let (mut claims, day) = (Vec::<Option<(String, usize)>>::new(), at.date().to_string());
     for (index, event) in events.iter().enumerate().skip(count) {
         if event.changes.contains_key("assigned_to") {
@@ -87,12 +87,12 @@ fn events_of(entries: &[HistoryEntry]) -> Result<Vec<Event>, PastError> {
     entries.iter().map(|entry| serde_json::from_str::<Event>(&entry.text).map_err(|_| unreadable(entry))).collect()
 }
 
-/// Of requests at almost the same time, the later one may have been faster: the order of versions counts.
+/// The number of events up to a time. The order of versions counts: of concurrent requests, the later one can be committed first.
 fn count_at(events: &[Event], at: Timestamp) -> usize {
     events.iter().rposition(|event| event.at <= at).map_or(0, |last| last + 1)
 }
 
-/// After so many events.
+/// The state after the first `count` events.
 fn state_after(entries: &[HistoryEntry], events: &[Event], count: usize) -> Option<PastState> {
     let (made, entry) = (events.get(..count)?, entries.get(count.checked_sub(1)?)?);
     let (created, last) = (made.first()?, made.last()?);
@@ -108,7 +108,7 @@ fn state_after(entries: &[HistoryEntry], events: &[Event], count: usize) -> Opti
     })
 }
 
-/// The fields after these events, which are the first of a history.
+/// The fields after these events, which are the start of a history.
 #[must_use]
 pub fn replay<'a>(events: impl IntoIterator<Item = &'a Event>) -> HistoryFields {
     let changes = events.into_iter().flat_map(|event| &event.changes);
@@ -120,12 +120,12 @@ fn changes_of(event: &Event) -> impl Iterator<Item = (String, (u64, Timestamp))>
 }
 
 impl PastState {
-    /// `manufacturer` is the manufacturer of the asset's model, which the history of the asset does not show. A model in use can't
-    /// change it.
+    /// `manufacturer` comes from the asset's model, because the asset's history doesn't show it. The manufacturer of a model in
+    /// use can't change.
     ///
     /// # Errors
     ///
-    /// Returns a [`PastError`] when a part of the asset is unknown, or a field of the history has no place in it.
+    /// Returns a [`PastError`] when a part of the asset is unknown, or the history has an unknown field.
     pub fn into_asset(self, id: AssetId, manufacturer: Option<ManufacturerId>) -> Result<Stored<Asset>, PastError> {
         let value = asset(id, &self.fields, manufacturer, self.scans)?;
         let (last, last_hash) = self.last;
@@ -145,13 +145,13 @@ impl PastState {
         self.created.at
     }
 
-    /// `None` if it is null or no id.
+    /// `None` if the field is null or not an ID.
     #[must_use]
     pub fn id_in<I: FromStr>(&self, field: &str) -> Option<I> {
         self.text_in(field)?.parse().ok()
     }
 
-    /// `None` if it is null or no text.
+    /// `None` if the field is null or not a text.
     #[must_use]
     pub fn text_in(&self, field: &str) -> Option<&str> {
         self.fields.get(field)?.as_str()
@@ -192,7 +192,7 @@ fn read<V: DeserializeOwned>(fields: &HistoryFields, name: &str) -> Result<V, Pa
     serde_json::from_value(value).map_err(|_| PastError::Unreadable(name.to_owned()))
 }
 
-/// The form that events store (RFC 8785), in which numbers may be written otherwise.
+/// The form stored in events (RFC 8785), in which numbers can be written differently.
 fn canonical(fields: &HistoryFields) -> HistoryFields {
     let text = serde_json_canonicalizer::to_string(fields).ok();
     text.and_then(|text| json::parse_object(&text).ok()).unwrap_or_else(|| fields.clone())

@@ -1,8 +1,8 @@
-//! API keys as the table stores them: their scopes, the roles that limit keys of users, and the text of a credential.
+//! API keys: the stored record, scopes, the roles that limit users' keys, and the text of a credential.
 //!
-//! The text of an API key or a signing link is its prefix, its id, the tenant's id, the secret and a checksum in base62. The id
-//! comes first, so that the first 12 characters, which lists of keys show, differ from key to key. The checksum lets secret
-//! scanners recognise a credential, and a mistyped one is refused without a database read.
+//! The text of an API key or signing link is a prefix, followed by its id, the tenant's id, the secret and a checksum in base62.
+//! The id comes first, so that the first 12 characters, which lists of keys show, differ from key to key. With the checksum,
+//! secret scanners can recognise a credential, and a mistyped one is rejected without a database read.
 
 use crate::keys::lease::window;
 use crate::record::{Kind, Record, fields};
@@ -27,10 +27,11 @@ pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 /// 7 days.
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
-/// The maximum number of keys that share the minute of a key's creation with it. Each costs every request of that minute a count.
+/// Maximum number of other keys whose limits a new key shares in its first minute. For each, every request of that minute is
+/// counted once more.
 const MAX_SHARED_LIMITS: usize = 3;
 
-/// SHA-256 of a secret, in lower-case hexadecimal. Its `Debug` text does not disclose it.
+/// SHA-256 of a secret, in lower-case hexadecimal. `Debug` doesn't disclose it.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SecretHash(pub String);
@@ -48,7 +49,7 @@ pub struct PreviousSecret {
     pub until: Timestamp,
 }
 
-/// The rate limit of another key, against which requests count as well.
+/// The rate limit of another key, which requests also count against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedLimit {
     pub key: ApiKeyId,
@@ -59,19 +60,19 @@ pub struct SharedLimit {
 pub struct ApiKey {
     pub id: ApiKeyId,
     pub name: Name,
-    /// The scopes it was given. Those of a bound key are limited to its owner's role at each use.
+    /// The granted scopes. At each use, the scopes of a bound key are limited to its owner's role.
     pub scopes: Scopes,
-    /// The user that it is bound to; `None` for a key of the tenant.
+    /// The user that the key is bound to; `None` for tenant keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     pub hash: SecretHash,
-    /// The previous secret, which works for a time after a rotation.
+    /// The previous secret, which works for a while after a rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_secret: Option<PreviousSecret>,
-    /// When it stops working; `None` if it does not expire.
+    /// When the key stops working; `None` if it doesn't expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// When it was last used, with a precision of an hour.
+    /// When the key was last used, with a precision of one hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
     /// In requests per minute.
@@ -80,13 +81,14 @@ pub struct ApiKey {
     pub created_by: Option<ApiKeyId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_at: Option<Timestamp>,
-    /// In the minute of its creation, its requests also count against these limits, so that creating keys is no way to send more.
+    /// In the minute of its creation, the key's requests also count against these limits, so creating keys is no way around a
+    /// limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_minute: Vec<SharedLimit>,
 }
 
 impl ApiKey {
-    /// Creates a key of the tenant that does not expire.
+    /// Creates a tenant key that doesn't expire.
     #[must_use]
     pub fn new(id: ApiKeyId, name: Name, scopes: Scopes, hash: SecretHash, rate_limit_per_minute: u32) -> Self {
         Self {
@@ -105,15 +107,15 @@ impl ApiKey {
         }
     }
 
-    /// The key as its replaced secret uses it: it expires when that secret stops working, so that nothing it creates lives
-    /// longer, and it can't rotate the key.
+    /// The key, limited for requests with the replaced secret: it expires with that secret, so it can't create anything that
+    /// lasts longer, nor rotate the key.
     #[must_use]
     pub fn in_grace(self) -> Self {
         let until = self.previous_secret.as_ref().map(|previous| previous.until);
         Self { expires_at: [self.expires_at, until].into_iter().flatten().min(), ..self }
     }
 
-    /// No hash once the key has expired.
+    /// The hashes of the valid secrets; none once the key has expired.
     #[must_use]
     pub fn accepted_hashes(&self, now: Timestamp) -> Vec<&SecretHash> {
         if self.expires_at.is_some_and(|end| end <= now) {
@@ -123,7 +125,7 @@ impl ApiKey {
         std::iter::once(&self.hash).chain(previous).collect()
     }
 
-    /// `role` belongs to the user that the key is bound to.
+    /// `role` is the role of the user that the key is bound to.
     #[must_use]
     pub fn effective_scopes(&self, role: Option<Role>) -> Scopes {
         match (self.user_id, role) {
@@ -133,7 +135,7 @@ impl ApiKey {
         }
     }
 
-    /// The old one keeps working until `until`.
+    /// Replaces the secret. The old one works until `until`.
     #[must_use]
     pub fn rotated(&self, hash: SecretHash, now: Timestamp, until: Timestamp) -> Self {
         let previous_secret = (until > now).then(|| PreviousSecret { hash: self.hash.clone(), until });
@@ -145,8 +147,8 @@ impl ApiKey {
         if window(self.id.timestamp()) == window(now) { &self.first_minute } else { &[] }
     }
 
-    /// The limits that a key shares in its first minute if this key creates it at `now`; `None` if there would be too many, so
-    /// that this key must wait for the next minute.
+    /// The limits that a key created by this one at `now` shares in its first minute. `None` if there are too many: this key must
+    /// wait for the next minute.
     #[must_use]
     pub fn limits_of_new_key(&self, now: Timestamp) -> Option<Vec<SharedLimit>> {
         let own = SharedLimit { key: self.id, rate_limit_per_minute: self.rate_limit_per_minute };
@@ -192,15 +194,15 @@ impl Record for ApiKey {
     }
 }
 
-/// The first 12 characters of a key's text, by which people recognise it. They contain nothing of its secret.
+/// The first 12 characters of a key's text, to recognise it by. They contain nothing of its secret.
 #[must_use]
 pub fn prefix(id: ApiKeyId) -> String {
     format!("apl_{}", &id.short()[..8])
 }
 
-/// The identifier of a kind of credential. One kind can't be used as another: the checksum includes the prefix.
+/// The ID of a kind of credential. One kind can't be used as another: the checksum includes the prefix.
 pub trait Credential: Id {
-    /// The text that every credential of this kind begins with, for secret scanners.
+    /// Every credential of this kind starts with this text, for secret scanners.
     const PREFIX: &'static str;
 }
 
@@ -214,10 +216,10 @@ impl Credential for LinkId {
 
 /// Digits of the CRC-32 checksum: 62^6 is above 2^32.
 const CHECKSUM_WIDTH: usize = 6;
-/// Digits of two ids and a secret of twice 128 bits.
+/// Digits of two ids and a 256-bit secret.
 const BODY_WIDTH: usize = 4 * WIDTH;
 
-/// 256 random bits. Its `Debug` text does not disclose them.
+/// 256 random bits. `Debug` doesn't disclose them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 
@@ -227,7 +229,7 @@ impl Secret {
         Self(random)
     }
 
-    /// Plain SHA-256 suffices, since 256 random bits can't be guessed.
+    /// Plain SHA-256 suffices, because 256 random bits can't be guessed.
     #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash(hex::sha256(self.0))
@@ -261,7 +263,7 @@ pub type LinkToken = BearerToken<LinkId>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BearerToken<C> {
-    /// The tenant that the credential belongs to, which gives the partition of its record.
+    /// The credential's tenant, whose partition has its record.
     pub tenant: TenantId,
     pub id: C,
     pub secret: Secret,
@@ -273,7 +275,7 @@ impl<C: Credential> BearerToken<C> {
         Self { tenant, id, secret }
     }
 
-    /// The text that clients send as `Authorization: Bearer …`. Not `Display`, so that nothing prints it by accident.
+    /// The text that clients send as `Authorization: Bearer …`. Not `Display`, so nothing prints it by accident.
     #[must_use]
     pub fn expose(&self) -> String {
         let (high, low) = self.secret.0.split_at(16);
@@ -283,7 +285,7 @@ impl<C: Credential> BearerToken<C> {
         body + &checksum
     }
 
-    /// `None` unless the text is exactly what [`BearerToken::expose`] returns. Reads nothing from the table.
+    /// Parses exactly the texts that [`BearerToken::expose`] returns. Needs no database read.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits =
@@ -333,7 +335,7 @@ string_enum! {
         EventsRead = "events:read",
         /// List and read webhooks and their deliveries, but never their secrets.
         WebhooksRead = "webhooks:read",
-        /// Create, change, delete and test webhooks, and repeat deliveries.
+        /// Create, change, delete and test webhooks, and retry deliveries.
         WebhooksWrite = "webhooks:write",
     }
 }
@@ -341,8 +343,7 @@ string_enum! {
 pub type Scopes = BTreeSet<Scope>;
 
 string_enum! {
-    /// The role of a user, which limits the scopes of the keys that are bound to the user. Each role allows what the one
-    /// before it allows, and more.
+    /// The role of a user, which limits the scopes of keys bound to the user. Each role includes the previous one.
     Role {
         /// Reads assets, processes, users, the catalog and settings.
         Viewer = "viewer",
@@ -350,7 +351,7 @@ string_enum! {
         Helpdesk = "helpdesk",
         /// Also changes assets and the catalog.
         Technician = "technician",
-        /// Is allowed every scope.
+        /// Has every scope.
         Admin = "admin",
     }
 }
@@ -372,11 +373,11 @@ impl Role {
     }
 }
 
-/// Comma-separated, as the operator's command line takes it.
+/// Parses comma-separated scopes, for the operator's command line.
 ///
 /// # Errors
 ///
-/// Returns an error that names the scope most like an unknown one, and lists all.
+/// Returns an error that suggests the scope most similar to an unknown one, and lists all.
 pub fn parse_list(text: &str) -> Result<Scopes, ValueError> {
     text.split(',').map(str::trim).map(|scope| scope.parse().map_err(|error| unknown(scope, &error))).collect()
 }

@@ -1,5 +1,4 @@
-//! The keys and roles that a caller can hand out: keys that are no stronger than the caller's own, and roles that are not above
-//! the caller's.
+//! The keys and roles that a caller can grant: no key stronger than the caller's, and no role above the caller's.
 
 use crate::keys::api_key::{ApiKey, Role, Scope, Scopes};
 use crate::values::id::UserId;
@@ -12,29 +11,29 @@ pub struct KeyRights<'a> {
     pub rate_limit_per_minute: u32,
     /// `None` if the key does not expire.
     pub expires_at: Option<Timestamp>,
-    /// The user whose deactivation ends it; `None` for a key of the tenant.
+    /// The user whose deactivation disables the key; `None` for tenant keys.
     pub user_id: Option<UserId>,
 }
 
-/// The texts are for clients.
+/// The error texts are shown to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
     /// The caller's key lacks this scope.
     #[error("The API key lacks the scope {0}.")]
     Scope(Scope),
     /// The caller's key has this lower rate limit.
-    #[error("The API key may send {0} requests per minute, so it can't grant a higher limit.")]
+    #[error("The API key is limited to {0} requests per minute, so it can't grant a higher limit.")]
     RateLimit(u32),
     /// The caller's key expires earlier, at this time.
     #[error("The API key expires at {0}, so it can't grant a later expiry.")]
     Expiry(Timestamp),
     #[error("The API key is bound to the user {0}, so it can only create or rotate keys bound to that user.")]
     Owner(UserId),
-    /// The caller counts as this role, which is below the other.
+    /// The caller's effective role is lower than the granted one.
     #[error("The API key counts as {own}, so it can't grant the role {given}.")]
     Role { own: Role, given: Role },
-    /// The caller counts as this role, which is below the one that the request needs.
-    #[error("The API key counts as {own}. This request needs one that counts as {needed}.")]
+    /// The caller's effective role is lower than the required one.
+    #[error("The API key counts as {own}. This request requires {needed} or above.")]
     Rank { own: Role, needed: Role },
 }
 
@@ -52,11 +51,11 @@ impl GrantError {
 }
 
 impl KeyRights<'_> {
-    /// A key that is handed out must not be stronger in any respect.
+    /// Checks that a granted key isn't stronger in any respect.
     ///
     /// # Errors
     ///
-    /// Returns the first respect in which it is stronger.
+    /// Returns a [`GrantError`] for the first respect in which it is stronger.
     pub fn check_grant(&self, other: &KeyRights<'_>) -> Result<(), GrantError> {
         if let Some(scope) = other.scopes.difference(self.scopes).next() {
             return Err(GrantError::Scope(*scope));
@@ -76,14 +75,14 @@ impl KeyRights<'_> {
 }
 
 impl ApiKey {
-    /// `scopes` are the key's own, or a part of them.
+    /// `scopes` are the key's scopes, or a subset of them.
     #[must_use]
     pub fn rights<'a>(&self, scopes: &'a Scopes) -> KeyRights<'a> {
         let Self { rate_limit_per_minute, expires_at, user_id, .. } = *self;
         KeyRights { scopes, rate_limit_per_minute, expires_at, user_id }
     }
 
-    /// The role of the key's holder: its owner's or, for a key of the tenant, the highest whose scopes it all has.
+    /// The key's effective role: its owner's or, for a tenant key, the highest role whose scopes it has.
     #[must_use]
     pub fn role(&self, owner: Option<Role>) -> Role {
         let has_all =
@@ -100,7 +99,7 @@ impl Role {
         if self >= needed { Ok(()) } else { Err(GrantError::Rank { own: self, needed }) }
     }
 
-    /// Checks that a caller with this role may give a user the role `given`. Keeping the `present` one is always possible.
+    /// Checks that a caller with this role can give a user the role `given`. The `present` role can always be kept.
     ///
     /// # Errors
     ///

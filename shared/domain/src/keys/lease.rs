@@ -1,10 +1,10 @@
-//! The rate limit of a credential: a number of requests in each minute of the clock.
+//! Rate limits of credentials, in requests per clock minute.
 //!
-//! A function instance leases several requests of a minute at once, and counts them itself. A counter in the table says how many
-//! requests of the minute are taken. Each share is added on condition that the limit isn't exceeded, so no number of instances
-//! lets more through. Taken but unused requests are lost when the minute ends: the counter also has their maximum, and the
-//! condition keeps it to a tenth of the limit. In the last quarter, requests are taken one by one, and instances use up what they
-//! hold.
+//! A function instance leases several requests of a minute at once, and counts them locally. A counter in the table has the
+//! number of requests taken in that minute. A share is only added if the limit isn't exceeded, so even many instances don't let
+//! more through. Unused requests are lost when the minute ends. To limit the loss, the counter also tracks how many requests can
+//! be unused, and the same condition keeps that number within a tenth of the limit. In the last quarter of the limit, requests
+//! are taken one by one, and instances use up the ones that they hold.
 
 #[cfg(test)]
 #[path = "lease_tests.rs"]
@@ -12,16 +12,16 @@ mod tests;
 
 use crate::values::time::Timestamp;
 
-/// A key's requests are counted together in a window of this length.
+/// Length of the window in which requests are counted.
 pub const WINDOW_SECONDS: i64 = 60;
-/// The part of a limit that all instances together may hold unused, as a divisor.
+/// All instances together can hold at most 1/10 of the limit unused.
 const HELD_PART: u64 = 10;
-/// Each share takes 1/8 of the unused allowance. With a larger part, the first few instances would leave nothing to the others.
+/// Each share takes 1/8 of the unused allowance. With a larger part, the first few instances would leave nothing for the others.
 const SHARE_PART: u64 = 8;
-/// The unused requests of a share of a small limit, up to half of the allowance.
+/// Minimum number of unused requests in a share, but at most half of the allowance. Matters for small limits.
 const MIN_UNUSED: u64 = 3;
 
-/// Windows are counted from 1970.
+/// The number of the window, counted from 1970.
 #[must_use]
 pub fn window(at: Timestamp) -> i64 {
     at.millis().div_euclid(WINDOW_SECONDS * 1000)
@@ -38,7 +38,7 @@ pub fn end_of_window(at: Timestamp) -> Timestamp {
 pub struct Rate {
     /// In requests per window.
     pub limit: u32,
-    /// `None` if they could not be counted.
+    /// `None` if the requests couldn't be counted.
     pub used: Option<u64>,
     /// The start of the next window, as Unix time in seconds.
     pub reset: i64,
@@ -54,51 +54,51 @@ impl Rate {
         Self { limit, used, reset, wait }
     }
 
-    /// `None` if the number of sent requests is not known.
+    /// `None` if the number of used requests is unknown.
     #[must_use]
     pub fn remaining(&self) -> Option<u64> {
         Some(u64::from(self.limit).saturating_sub(self.used?))
     }
 
-    /// False for a request that could not be counted.
+    /// False for a request that couldn't be counted.
     #[must_use]
     pub fn is_exceeded(&self) -> bool {
         self.used.is_some_and(|used| used > self.limit.into())
     }
 }
 
-/// The counter of a credential's minute.
+/// The counter of a credential in one minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counter {
-    /// How many requests the instances have taken.
+    /// Number of requests taken by instances.
     pub taken: u64,
-    /// How many of them may be unused.
+    /// Maximum number of taken requests that are still unused.
     pub held: u64,
 }
 
-/// Requests that an instance takes at once: what it adds to the counter, and on which condition.
+/// Requests that an instance takes at once: the change of the counter, and its condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// Number of requests: the current one, and the ones that the instance will hold.
     pub requests: u64,
-    /// Requests of earlier shares that the instance has used up and no longer holds.
+    /// Number of requests of earlier shares that are used up and no longer held.
     pub used_up: u64,
-    /// The most requests that may be taken before.
+    /// Condition: maximum number of requests taken before.
     pub max_taken: u64,
-    /// The most requests that may be held before; `None` if the share adds nothing to them.
+    /// Condition: maximum number of requests held before; `None` if the share doesn't add any.
     pub max_held: Option<u64>,
 }
 
-/// What a function instance has of a credential's requests in one minute.
+/// A function instance's lease of a credential's requests in one minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     window: i64,
     limit: u64,
-    /// The counter as the instance's last write left it.
+    /// The counter after the instance's last write.
     counter: Counter,
-    /// The requests that it can let through without asking the table.
+    /// Requests that the instance can let through without a write.
     left: u64,
-    /// How many of the counter's held requests are its own.
+    /// The instance's part of the counter's held requests.
     held: u64,
 }
 
@@ -108,7 +108,7 @@ impl Lease {
         Self { window: window(at), limit: limit.into(), counter: Counter::default(), left: 0, held: 0 }
     }
 
-    /// Whether the lease is for this minute and this limit. Any other is worth nothing.
+    /// Whether the lease is for this minute and this limit. Other leases are worthless.
     #[must_use]
     pub fn is_for(&self, limit: u32, at: Timestamp) -> bool {
         (self.window, self.limit) == (window(at), limit.into())
@@ -120,7 +120,7 @@ impl Lease {
         self.window
     }
 
-    /// Counts a request, and returns how many are used as far as the instance knows: more than the limit if it is used up.
+    /// Counts a request. Returns the number of used requests as far as the instance knows: more than the limit if it is used up.
     ///
     /// # Errors
     ///
@@ -133,17 +133,17 @@ impl Lease {
         if self.counter.taken >= self.limit { Ok(self.limit + 1) } else { Err(self.next_share()) }
     }
 
-    /// Counts a request with a share that was taken, after which the counter is `counter`. As [`Lease::count`].
+    /// Counts a request after taking a share, which left the counter at `counter`. Returns the same as [`Lease::count`].
     pub fn add(&mut self, share: Share, counter: Counter) -> u64 {
         let unused = share.requests - 1;
         self.left += unused;
         self.held += unused;
-        // Of two requests at the same time, either can be the first to get its answer.
+        // The responses of concurrent writes can arrive in any order.
         self.counter = Counter { taken: counter.taken.max(self.counter.taken), held: counter.held };
         self.used()
     }
 
-    /// Counts a request for which not even a share of one could be taken. As [`Lease::count`].
+    /// Counts a request if not even a single one could be taken. Returns the same as [`Lease::count`].
     pub fn exhaust(&mut self) -> u64 {
         self.counter.taken = self.limit;
         self.limit + 1
@@ -153,9 +153,9 @@ impl Lease {
         self.counter.taken - self.left
     }
 
-    /// A part of the allowance, and the current request.
+    /// The current request, plus a part of the allowance.
     fn next_share(&mut self) -> Share {
-        // Taken out at once: if the outcome of the write is unknown, the requests count as held until the minute ends.
+        // Reset before the write: if its outcome is unknown, the requests count as held until the minute ends.
         let used_up = std::mem::take(&mut self.held);
         let max_held = self.limit / HELD_PART;
         let max_taken = self.limit / 4 * 3;
@@ -176,14 +176,14 @@ impl Lease {
 }
 
 impl Share {
-    /// A share of the current request alone, which can be taken until the limit is used up; `None` if this is one.
+    /// A share of only the current request, which can be taken until the limit is used up; `None` if this already is one.
     #[must_use]
     pub fn single(self, limit: u32) -> Option<Self> {
         let single = Self { requests: 1, max_taken: u64::from(limit) - 1, max_held: None, ..self };
         (self.requests > 1).then_some(single)
     }
 
-    /// By how much the share changes the held requests.
+    /// The change of the number of held requests.
     #[must_use]
     pub fn change_of_held(&self) -> i64 {
         (self.requests - 1).cast_signed() - self.used_up.cast_signed()

@@ -11,7 +11,7 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-/// The counters in the table, by minute, with the conditions of its writes.
+/// The table's counters by minute, with conditional writes.
 #[derive(Default)]
 struct Table(HashMap<i64, Counter>);
 
@@ -26,7 +26,7 @@ impl Table {
         })
     }
 
-    /// Counts a request as an instance does that gets every answer. Returns the writes as well.
+    /// Counts a request like an instance that receives every response. Also returns the number of writes.
     fn count(&mut self, lease: &mut Lease, limit: u32) -> (u64, usize) {
         let share = match lease.count() {
             Ok(used) => return (used, 0),
@@ -54,7 +54,7 @@ fn one_instance_uses_exactly_the_limit_and_knows_what_remains() {
         for _ in 0..3 {
             assert_eq!(table.count(&mut lease, limit), (u64::from(limit) + 1, 0), "limit {limit}");
         }
-        // An instance that doesn't know it yet learns it with one write, or two.
+        // Another instance finds out with one or two writes.
         let mut other = Lease::new(limit, at(0));
         let refused: Vec<_> = (0..3).map(|_| table.count(&mut other, limit)).collect();
         assert!(refused.iter().all(|(used, _)| *used == u64::from(limit) + 1), "limit {limit}");
@@ -93,7 +93,7 @@ fn what_an_instance_has_used_up_it_can_hold_again() {
     }
     let share = lease.count().expect_err("nothing is left");
     assert_eq!((share.requests, share.used_up, share.change_of_held()), (8, 7, 0));
-    // The write's outcome is unknown: what it would have given up is held until the minute ends.
+    // The write's outcome is unknown: the used-up requests count as held until the minute ends.
     assert_eq!(lease.count().expect_err("nothing is left").used_up, 0);
 }
 
@@ -121,14 +121,14 @@ fn a_request_that_could_not_be_counted_does_not_exceed_the_limit() {
     assert_eq!((rate.remaining(), rate.is_exceeded(), rate.reset), (None, false, 1_772_704_920));
 }
 
-/// Requests of random instances, whose clocks are up to a second apart, which freeze in the middle of a write, and whose
-/// writes fail or lose their answer.
+/// Requests of random instances, with clocks up to a second apart. Instances freeze during a write, and writes fail or lose their
+/// response.
 #[derive(Debug, Clone)]
 enum Step {
     Request {
         instance: usize,
     },
-    /// The write takes effect, and its answer comes later or never.
+    /// The write takes effect, and its response arrives later or never.
     Freeze {
         instance: usize,
         is_answered: bool,
@@ -165,7 +165,7 @@ proptest! {
         let mut leases: Vec<Lease> = skews.iter().map(|skew| Lease::new(limit, at(*skew))).collect();
         let mut frozen: Vec<(usize, i64, Share, Counter)> = Vec::new();
         let mut let_through: HashMap<i64, u64> = HashMap::new();
-        // Requests of a lost answer, by minute: they are used by nobody.
+        // Requests of lost responses, by minute: nobody uses them.
         let mut lost: HashMap<i64, u64> = HashMap::new();
         for step in steps {
             let instance = match step {
@@ -175,7 +175,7 @@ proptest! {
                 }
                 Step::Thaw => {
                     for (instance, window, share, counter) in frozen.drain(..) {
-                        // The request counts in the minute in which it came; what else it brings is of no use in another.
+                        // The request counts in the minute of its arrival; the rest of the share is useless in another minute.
                         *let_through.entry(window).or_default() += 1;
                         if leases[instance].window == window {
                             leases[instance].add(share, counter);
@@ -203,7 +203,7 @@ proptest! {
                         continue;
                     }
                 },
-                // Let through, and not counted: nothing is promised while the table fails.
+                // Let through without being counted: there is no guarantee while the table fails.
                 Step::Failure { .. } => match lease.count() {
                     Ok(used) => used,
                     Err(_) => continue,
@@ -213,7 +213,7 @@ proptest! {
             if used <= limit.into() {
                 *let_through.entry(lease.window).or_default() += 1;
             } else {
-                // Refused too early: what instances hold, and the current requests of writes without an answer.
+                // Rejected too early: at most the held requests, and the current requests of writes without a response.
                 let waiting = frozen.iter().filter(|(_, window, ..)| *window == lease.window).count() as u64;
                 let lost = lost.get(&lease.window).copied().unwrap_or_default();
                 let missing = u64::from(limit) - let_through.get(&lease.window).copied().unwrap_or_default();

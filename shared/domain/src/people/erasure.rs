@@ -1,4 +1,4 @@
-//! The erasure of a person: how far it has come, obstacles to it, and records without what they say about the person.
+//! The erasure of a person: its progress, obstacles to it, and records without the person's data.
 
 use super::traces::{held_by, picked};
 use super::{Traces, pseudonym};
@@ -21,23 +21,23 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 
-/// The progress of an erasure. Names nobody. It is kept, so that erasures can be repeated after a restore.
+/// The progress of an erasure, without personal data. Kept so that erasures can be repeated after a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Erasure {
     pub user_id: UserId,
-    /// The first request.
+    /// Time of the first request.
     pub erased_at: Timestamp,
-    /// The beginning of the present pass over the tenant's events. It looks at earlier ones.
+    /// Start of the current pass over the tenant's events. The pass covers earlier events.
     pub began_at: Timestamp,
-    /// Everything up to this event is done; `None` at the beginning.
+    /// Everything up to this event is done; `None` at the start.
     pub position: Option<EventId>,
-    /// In the next part, the records and the stored responses up to this key are done.
+    /// In the next part, the records are done, and the stored responses up to this key.
     pub responses_until: Option<String>,
-    /// The present pass has removed something, or was interrupted where it may have.
+    /// Whether the current pass removed something, or was interrupted where it might have.
     pub has_removed: bool,
-    /// A part has begun and not ended. What it has removed is not in `has_removed` yet.
+    /// Whether a part has started and not ended. Its removals are not in `has_removed` yet.
     pub is_in_part: bool,
-    /// The end of the last whole pass.
+    /// End of the last complete pass.
     pub done_at: Option<Timestamp>,
     pub is_done: bool,
 }
@@ -58,13 +58,13 @@ impl Erasure {
         }
     }
 
-    /// At a further request: a pass that has ended begins again, since a restored table can have old values.
+    /// Handles another request. If the erasure is done, it starts again, because a restored table can have old values.
     #[must_use]
     pub fn resumed(self, at: Timestamp) -> Self {
         if self.is_done { self.restarted(at) } else { self }
     }
 
-    /// From the beginning: after a restore, the table may lack what the present pass has done.
+    /// Starts again: after a restore, the table can lack the effects of the current pass.
     #[must_use]
     pub fn restarted(self, at: Timestamp) -> Self {
         Self {
@@ -78,22 +78,23 @@ impl Erasure {
         }
     }
 
-    /// To be stored before a part removes anything: after an interruption, the repeated part would find nothing to remove, and no
-    /// further pass would follow.
+    /// To be stored before a part removes anything. Otherwise, the retry of an interrupted part would find nothing to remove, and
+    /// no further pass would follow.
     #[must_use]
     pub fn part_begun(self) -> Self {
         Self { has_removed: self.has_removed || self.is_in_part, is_in_part: true, ..self }
     }
 
-    /// It ended at `since` or later, or has not ended. A table that is restored to that moment lacks it, or parts of it.
+    /// Whether the erasure ended at `since` or later, or has not ended. A table restored to that time lacks some of it.
     #[must_use]
     pub fn is_since(&self, since: Timestamp) -> bool {
         !self.is_done || self.done_at.is_none_or(|done_at| done_at >= since)
     }
 
-    /// After a part of `of`. A later request may have continued meanwhile, or begun again.
+    /// Records the end of a part of `of`, unless another request has continued or restarted the erasure in the meantime.
     ///
-    /// A pass that has removed something is followed by another one: somebody may have signed through a link before the pass met it.
+    /// A pass that removed something is followed by another one: someone could have signed through a link before the pass reached
+    /// it.
     #[must_use]
     pub fn advanced(self, of: &Self, part: PartEnd) -> Self {
         if self.began_at != of.began_at || self.is_done {
@@ -119,17 +120,18 @@ impl Erasure {
 pub struct PartEnd {
     /// The last event of the part; `None` at the end of the pass.
     pub position: Option<EventId>,
-    /// The last stored response that the part looked at, if there are more.
+    /// The last stored response that the part checked, if there are more.
     pub responses_until: Option<String>,
     pub has_removed: bool,
     pub at: Timestamp,
-    /// Where another pass would begin.
+    /// Where another pass would start.
     pub next_pass: EventId,
 }
 
-/// A record that can say something about a person.
+/// A record that can have data about a person.
 pub trait Erase: Record {
-    /// The record with pseudonyms instead of personal data, by the `traces` in its history. `at` is the time of the erasure.
+    /// The record with pseudonyms instead of personal data, based on the `traces` in its history. `at` is the time of the
+    /// erasure.
     #[must_use]
     fn without(&self, person: UserId, traces: &Traces, at: Timestamp) -> Self;
 }
@@ -138,8 +140,8 @@ fn name(person: UserId) -> Name {
     Name::from_stored(pseudonym(person))
 }
 
-/// A text that was erased for somebody else stays as it is. Anybody can write one that looks like it, and a restored table can have
-/// an older text than its history.
+/// Whether a text was already erased for someone else, and stays unchanged. Checks both history and text: anyone can write a text
+/// that looks like a pseudonym, and a restored table can have an older text than its history.
 fn is_erased(text: &str, field: &str, traces: &Traces) -> bool {
     traces.erased.contains(field) && is_pseudonym(text)
 }
@@ -162,7 +164,7 @@ impl Erase for ApiKey {
 }
 
 impl Erase for Link {
-    /// Nobody can sign with it any more.
+    /// Also revokes the link, so nobody can sign with it any more.
     fn without(&self, person: UserId, _: &Traces, at: Timestamp) -> Self {
         if self.signer.user_id != Some(person) {
             return self.clone();
@@ -209,7 +211,7 @@ impl Erase for Movement {
     }
 }
 
-/// The erased people whose texts the entries lack, among the users that they name by ID.
+/// The erased people whose texts are missing from the entries, out of the users whose IDs the entries contain.
 #[must_use]
 pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
     let named = entries.iter().flat_map(|(event, _)| people(event));
@@ -222,21 +224,21 @@ pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
     erased.collect()
 }
 
-/// The actor, users who were picked or had the asset, and the user whose record it is.
+/// The actor, users who were picked or had the asset, and, if the record is a user, that user.
 fn people(event: &Event) -> Vec<UserId> {
     picked(event).chain(held_by(event)).chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]).collect()
 }
 
-/// What a request has removed or, with `dry_run`, would remove.
+/// Number of items that a request removed or, with `dry_run`, would remove.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Removed {
-    /// Resources that said something about the person.
+    /// Resources with data about the person.
     pub resources: usize,
-    /// Entries of histories.
+    /// History entries.
     pub entries: usize,
-    /// Images of signatures.
+    /// Signature images.
     pub signatures: usize,
-    /// Responses that were stored for repeated requests.
+    /// Responses stored for retries with the same `Idempotency-Key`.
     pub responses: usize,
 }
 
@@ -258,19 +260,19 @@ pub enum Obstacle {
     #[error("The user is active. Deactivate the user first, with PATCH or by offboarding.")]
     Active,
     /// Requests with the user's own keys can still be running.
-    #[error("The user was changed or deleted a moment ago, and its requests may still be running. Try again after {0}.")]
+    #[error("The user was just changed or deleted, and the user's requests could still be running. Try again after {0}.")]
     Changed(Timestamp),
     #[error("The user is in use. Assets: {}. Open processes: {processes}. Return the assets, and complete or cancel the processes.", .assets.len())]
     InUse {
         assets: Vec<AssetId>,
         processes: u64,
-        /// The ones that were found.
+        /// The open processes that were found.
         instances: Vec<InstanceId>,
     },
 }
 
 impl Obstacle {
-    /// By the user's own record. A request that began before its last change has ended after `delay`.
+    /// The obstacle in the user's record. Requests that started before its last change have ended after `delay`.
     #[must_use]
     pub fn of(user: &Stored<User>, now: Timestamp, delay: TimeDelta) -> Option<Self> {
         if user.value.is_active {
@@ -279,14 +281,14 @@ impl Obstacle {
         Self::of_change(user.updated_at, now, delay)
     }
 
-    /// By the last change of the user, or its deletion.
+    /// The obstacle of a recent change or deletion of the user.
     #[must_use]
     pub fn of_change(changed_at: Timestamp, now: Timestamp, delay: TimeDelta) -> Option<Self> {
         let retry_at = changed_at.plus(delay);
         (now < retry_at).then_some(Self::Changed(retry_at))
     }
 
-    /// Of all `references` to a user, each of the user's assets has one, and open processes have the others.
+    /// The number of open processes: the `references` to a user that don't come from the user's assets.
     #[must_use]
     pub fn processes(assets: &[AssetId], references: u64) -> u64 {
         references.saturating_sub(assets.len() as u64)

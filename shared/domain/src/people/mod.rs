@@ -1,4 +1,4 @@
-//! Personal data: what is held about a user, and its erasure (docs/adr/0021-people.md).
+//! Personal data: where it is stored, and its erasure (docs/adr/0021-people.md).
 
 mod erasure;
 mod traces;

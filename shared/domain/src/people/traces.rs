@@ -1,4 +1,4 @@
-//! Where a history says something about a person. The report and the erasure both read this.
+//! Finds the data about a person in histories, for reports and erasures.
 
 use crate::actor::Actor;
 use crate::assets::asset::Asset;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-/// The fields of a kind's history that are about people.
+/// The fields in a kind's history that can be about people.
 #[must_use]
 pub fn personal_fields(kind: Kind) -> &'static [&'static str] {
     match kind {
@@ -30,7 +30,7 @@ pub fn personal_fields(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// The record whose whole history must be read, because this event shows that it may say something about the person.
+/// Returns the event's record if its whole history must be read, because it could have data about the person.
 #[must_use]
 pub fn lead(person: UserId, event: &Event) -> Option<(Kind, Uuid)> {
     let kind = EventType::parse(&event.event_type)?.kind?;
@@ -48,38 +48,38 @@ pub fn lead(person: UserId, event: &Event) -> Option<(Kind, Uuid)> {
     leads.then_some((kind, event.entity_id))
 }
 
-/// What a record and its history say about a person.
+/// The data about a person in a record and its history.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Traces {
     /// The pointers to the values of each entry, oldest entry first.
     pub entries: Vec<Vec<String>>,
-    /// The fields whose present values are about the person, such as `notes` or `step_data/sign`.
+    /// The fields whose current values are about the person, such as `notes` or `step_data/sign`.
     pub fields: BTreeSet<String>,
-    /// The fields whose present values were erased, perhaps for somebody else.
+    /// The fields whose current values were erased, possibly for someone else.
     pub erased: BTreeSet<String>,
-    /// The keys of steps that the person submitted.
+    /// The keys of steps submitted by the person.
     pub submitted: BTreeSet<String>,
-    /// The person made the record.
+    /// Whether the person created the record.
     pub is_creator: bool,
 }
 
 impl Traces {
-    /// From a record's entries, oldest first.
+    /// Reads a record's entries, oldest first.
     #[must_use]
     pub fn of(person: UserId, kind: Kind, entries: &[(&Event, &Commitments)]) -> Self {
         let events = || entries.iter().map(|(event, _)| *event);
         let is_creator = events().next().is_some_and(|event| event.actor.user_id == Some(person));
         let mut traces = Self { is_creator, ..Self::default() };
-        // A key is bound, and a link made, for the same user as long as it exists.
+        // The user of a key or link never changes.
         let belongs = events().any(|event| lead(person, event).is_some());
         let subjects = subjects(entries);
         let mut holder = None;
-        // Whose value each field has: the last actor who changed it.
+        // Whether the current value of each field is about the person.
         let mut about: BTreeMap<String, bool> = BTreeMap::new();
-        // What the erasure has put into fields. A later change that repeats it says nothing about the person.
+        // The pseudonyms that an erasure put into fields. A later change that repeats one says nothing about the person.
         let mut pseudonyms: BTreeMap<String, Value> = BTreeMap::new();
         for (event, commitments) in entries {
-            // First: what a change writes is about the user to whom it assigns the asset.
+            // First, because the new values of a change are about the user that it assigns the asset to.
             if let Some(change) = event.changes.get("assigned_to") {
                 holder = change["new"].as_str().and_then(|id| id.parse::<UserId>().ok());
             }
@@ -131,13 +131,14 @@ pub fn actor_pointers(person: UserId, actor: &Actor) -> Vec<String> {
     if actor.user_id == Some(person) { actor.personal_pointers() } else { Vec::new() }
 }
 
-/// A value submitted through a link is about its signer. Any other is about the `subjects`, since technicians write and collect
-/// signatures for others, or, if there are none, about the user of the key.
+/// A value submitted through a link is about the signer. Other values are about the `subjects`, because technicians write and
+/// collect signatures for others. Without subjects, they are about the key's user.
 fn is_value_about(person: UserId, actor: &Actor, subjects: &[UserId]) -> bool {
     if actor.link_id.is_some() || subjects.is_empty() { actor.user_id == Some(person) } else { subjects.contains(&person) }
 }
 
-/// The users who are picked in the end, since a value sent ahead can be replaced; if nobody is, the user who had the asset.
+/// The users picked by the last values, because a value sent ahead can be replaced; if there are none, the user who had the
+/// asset.
 fn subjects(entries: &[(&Event, &Commitments)]) -> Vec<UserId> {
     let last = entries.iter().rfind(|(event, _)| event.changes.contains_key("step_data"));
     let picked: Vec<UserId> = last.into_iter().flat_map(|(event, _)| picked(event)).collect();
@@ -153,13 +154,13 @@ fn names(event: &Event, field: &str, person: UserId) -> bool {
     event.changes.get(field).is_some_and(|change| is_person(&change["new"], person) || is_person(&change["old"], person))
 }
 
-/// A step has the person's id: it picks a user.
+/// Whether a step picks the person.
 #[must_use]
 pub fn picks(event: &Event, person: UserId) -> bool {
     picked(event).any(|user| user == person)
 }
 
-/// The users that steps pick.
+/// The users picked by steps.
 pub(super) fn picked(event: &Event) -> impl Iterator<Item = UserId> {
     let data = event.changes.get("step_data").and_then(|change| change["new"].as_object());
     data.into_iter().flatten().filter_map(|(_, value)| value.as_str()?.parse().ok())

@@ -1,5 +1,5 @@
 //! Movements: one process on several assets at once, such as the handover of a laptop, a dock and two screens. Each step is
-//! submitted once for all of them. Also divides many assets into as few movements as possible, each small enough for its
+//! submitted once for all assets. Also groups many assets into as few movements as possible, each small enough for its
 //! transactions.
 
 use crate::assets::asset::Asset;
@@ -19,7 +19,7 @@ pub const NUMBER_TEMPLATE: &str = "MOV-NNNNNN";
 /// A signing link and its event.
 const LINK_ITEMS: usize = 2;
 
-/// The assets of a movement in a request: 2 to 20 different ids.
+/// Assets of a movement: 2 to 20 different ids.
 #[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
 #[schema(value_type = Vec<AssetId>, min_items = 2, max_items = 20)]
 pub struct AssetIds(Vec<AssetId>);
@@ -32,7 +32,7 @@ impl AssetIds {
 
     /// # Errors
     ///
-    /// Says what the list must be.
+    /// Returns a [`ValueError`] when the text is anything else.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
         let invalid = || ValueError::new("must be a list of 2 to 20 different asset ids");
         let ids: Vec<AssetId> = serde_json::from_str(text).map_err(|_| invalid())?;
@@ -45,18 +45,18 @@ impl AssetIds {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Movement {
     pub id: MovementId,
-    /// The number that people use, such as `MOV-000001`. Unique in the tenant.
+    /// The number shown to people, such as `MOV-000001`. Unique in the tenant.
     pub number: String,
     pub process_id: ProcessId,
-    /// The name of the definition when the movement was started.
+    /// The definition's name when the movement was started.
     pub process_name: Name,
     pub instance_ids: Vec<InstanceId>,
     pub started_by: Option<ApiKeyId>,
-    /// The name of the user who started it, else of the API key.
+    /// The name of the user who started the movement, or else of the API key.
     pub started_by_name: String,
 }
 
-/// The status and current step of a movement: in progress while an instance is, else completed if one is, else cancelled.
+/// The status and current step of a movement: in progress if any instance is, else completed if any is, else cancelled.
 pub fn overall_status(instances: impl IntoIterator<Item = (InstanceStatus, usize)>) -> (InstanceStatus, usize) {
     let rank = |status: InstanceStatus| match status {
         InstanceStatus::InProgress => 0,
@@ -71,9 +71,9 @@ pub fn position(instances: &[Stored<Instance>]) -> (InstanceStatus, usize) {
     overall_status(instances.iter().map(|it| (it.value.status(), it.value.current_step())))
 }
 
-/// `step_data`, submitted for all `instances` of a movement, as `instance` expects it.
+/// Adapts `step_data`, submitted for all `instances` of a movement, to `instance`.
 ///
-/// A signature submitted before may be sent again as the path of its image. That path contains the id of one of the instances, so
+/// A signature submitted before can be sent again as the path of its image. The path contains the id of one of the instances, so
 /// it is replaced by the path of `instance` if both have the same image.
 #[must_use]
 pub fn data_for_instance<'a>(
@@ -112,8 +112,8 @@ impl Record for Movement {
 }
 
 impl Movement {
-    /// The assets in groups that can each start the process together: in their order, as many in a group as a movement may have
-    /// and as fit `max_items`, the number of items of a transaction. A group of one is for a process instance on its own.
+    /// Groups assets that can start the process together, in order. Each group is as large as a movement can be, and as its
+    /// transactions of at most `max_items` items permit. A group of one stands for a single process instance.
     #[must_use]
     pub fn groups(process: &Process, assets: Vec<Stored<Asset>>, max_items: usize) -> Vec<Vec<Stored<Asset>>> {
         let mut groups: Vec<Vec<Stored<Asset>>> = Vec::new();
@@ -132,15 +132,16 @@ impl Movement {
         groups
     }
 
-    /// The size of the largest transaction, over all ways to submit the steps. Also holds for a process instance on its own.
+    /// The number of items in the largest transaction, over all ways to submit the steps. Also correct for a single process
+    /// instance.
     ///
-    /// Each submission writes the stored response, and the process instances with their events. For the current and later steps, it
-    /// may pick a user other than the one picked ahead, which changes the references to both, and add the image of a signature. The
-    /// last one also writes the assets with their events and the references to the process definition, to all picked users, and to
-    /// users who may lose an asset; and, if a signer submits it, the signing link with its event. `has_values` says whether values
-    /// were sent with the start.
+    /// Each submission writes the stored response, and the process instances with their events. For the current and later steps,
+    /// it can pick a user other than the one picked ahead, which changes the references to both, and add a signature image. The
+    /// last submission also writes the assets with their events, and the references to the process definition, to all picked
+    /// users, and to users who could lose an asset. If a signer submits it, it also writes the signing link with its event.
+    /// `has_values`: whether values were sent with the start.
     ///
-    /// Steps that are submitted together are not counted here: they have more events, and are refused if they don't fit.
+    /// Ignores steps that are submitted together: they have more events, and are rejected if they don't fit.
     #[must_use]
     pub fn items_of_largest_step(process: &Process, assets: &[Stored<Asset>], has_values: bool) -> usize {
         let steps = process.steps.as_slice();
@@ -151,7 +152,7 @@ impl Movement {
         let losers = if all_pickers > 0 || process.target_status.clears_assignment() { assigned.len() } else { 0 };
         let items = |step: usize| {
             let (pickers, signatures) = (count(step, is_picker), count(step, Step::is_signature));
-            // Before the first step nothing was picked, except with the start.
+            // Before the first step, users can only have been picked with the start.
             let replaced = if step > 0 || has_values { pickers } else { 0 };
             if step + 1 == steps.len() {
                 LINK_ITEMS + 4 * assets.len() + 2 + losers + all_pickers + replaced + signatures
@@ -267,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_group_fits_one_transaction() {
-        // Four items for each asset, and four more.
+        // Four items per asset, and four more.
         assert_eq!(sizes(10, 4 * 4 + 4), [4, 4, 2]);
         assert_eq!(sizes(2, 1), [1, 1], "a single asset always fits a transaction");
     }
@@ -328,7 +329,7 @@ mod tests {
         1 + 2 * records + touched.len() + images
     }
 
-    /// A PNG that differs for each width.
+    /// A different PNG for each width.
     fn signature(width: u32) -> String {
         let mut bytes = Vec::new();
         let encoder = png::Encoder::new(&mut bytes, width, 2);
@@ -337,7 +338,7 @@ mod tests {
         data_url(&bytes)
     }
 
-    /// The values of the steps from `first` on whose bit is set, each with a different user or image.
+    /// Values for the steps from `first` on that have their bit set, each with a new user or image.
     fn submission(types: &[&str], first: usize, bits: u64, fresh: &mut u128) -> (Map<String, Value>, BTreeSet<UserId>) {
         let (mut data, mut users) = (Map::new(), BTreeSet::new());
         for (n, step_type) in types.iter().enumerate().skip(first).filter(|(n, _)| bits >> (n % 64) & 1 == 1) {
@@ -362,7 +363,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// Every step submits values for the current and for later steps, and each replaces what was sent ahead.
+        /// Every submission has values for the current and later steps, and replaces the values sent ahead.
         #[test]
         fn no_transaction_is_larger_than_the_start_expects(
             types in prop::collection::vec(a_type(), 1..12),
@@ -411,7 +412,7 @@ mod tests {
             }
         }
 
-        /// One instance always fits: no definition has more steps or pickers than that.
+        /// A single instance always fits: no definition has too many steps or pickers.
         #[test]
         fn an_instance_on_its_own_always_fits(types in prop::collection::vec(a_type(), 1..=50)) {
             let text = steps(&types).to_string();

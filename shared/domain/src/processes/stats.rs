@@ -6,14 +6,14 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// The counts of all process instances.
+/// Statistics of all process instances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct InstanceStats {
     /// Number of process instances by status. Every status is present.
     #[schema(value_type = Counts)]
     pub by_status: BTreeMap<InstanceStatus, u64>,
-    /// Number of process instances by the name of their process. Instances of a deleted process are under its ID. Absent
-    /// without the scope `processes:read`.
+    /// Number of process instances by process name. Instances of a deleted process are counted under its ID. Absent without the
+    /// scope `processes:read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Counts, required = false)]
     pub by_process: Option<BTreeMap<String, u64>>,

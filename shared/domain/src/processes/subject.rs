@@ -1,10 +1,10 @@
-//! The subject of submissions, cancellations and signatures: a process instance on its own, or a movement with all its instances.
+//! The subject of submissions, cancellations and signatures: a single process instance, or a movement with all its instances.
 
 use crate::values::id::{Id, InstanceId, MovementId};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The ID of a process instance that is not part of a movement, or of a movement. Serialized as a field of that name.
+/// The ID of a movement, or of a process instance outside of movements. Serialized as `movement_id` or `instance_id`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SubjectId {
     #[serde(rename = "instance_id")]

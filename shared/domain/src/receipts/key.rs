@@ -1,5 +1,5 @@
-//! Signed receipts, which anyone can verify with the tenant's public keys, and the Ed25519 keys that sign them: the current key,
-//! and the public keys of earlier ones.
+//! Signed receipts, which anyone can verify with the tenant's public keys, and the Ed25519 keys that sign them: the current key
+//! pair, and the public keys of earlier ones.
 
 use crate::receipts::receipt::{FORMAT, MOVEMENT_FORMAT, MovementReceipt, Receipt};
 use crate::record::{Kind, Record, fields};
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 /// The length in bytes of a seed and of a public key (RFC 8032 §5.1.5).
 pub const KEY_BYTES: usize = 32;
-/// The maximum nesting of a receipt that is checked.
+/// Maximum nesting of a receipt to verify.
 const MAX_LEVELS: usize = 32;
 
 /// A public key. Its text form is base64url without padding.
@@ -35,14 +35,14 @@ impl std::str::FromStr for PublicKey {
 text_form!(PublicKey, |key| URL_SAFE_NO_PAD.encode_to_string(key.0));
 
 impl PublicKey {
-    /// Its thumbprint (RFC 7638, RFC 8037 appendix A.3).
+    /// The key's thumbprint (RFC 7638, RFC 8037 appendix A.3).
     #[must_use]
     pub fn kid(self) -> String {
         let jwk = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, String::from(self));
         URL_SAFE_NO_PAD.encode_to_string(Sha256::digest(jwk))
     }
 
-    /// `signature` is in base64url.
+    /// Verifies a signature in base64url.
     #[must_use]
     pub fn verifies(self, text: &str, signature: &str) -> bool {
         let Ok(signature) = URL_SAFE_NO_PAD.decode_to_vec(signature) else { return false };
@@ -50,7 +50,7 @@ impl PublicKey {
     }
 }
 
-/// Has no `Debug` text, so that nothing prints it by accident.
+/// Not `Debug`, so nothing prints it by accident.
 pub struct SigningKey(Ed25519KeyPair);
 
 impl SigningKey {
@@ -63,20 +63,20 @@ impl SigningKey {
 
     /// # Errors
     ///
-    /// Returns an error if the public key does not have 32 bytes, which an Ed25519 key always has.
+    /// Returns an error if the public key doesn't have 32 bytes, as every Ed25519 key does.
     pub fn public(&self) -> Result<PublicKey, ValueError> {
         let bytes = self.0.public_key().as_ref().try_into();
         bytes.map(PublicKey).map_err(|_| ValueError::new("must be 32 bytes"))
     }
 
-    /// In base64url.
+    /// Returns the signature in base64url.
     #[must_use]
     pub fn sign(&self, text: &str) -> String {
         URL_SAFE_NO_PAD.encode_to_string(self.0.sign(text.as_bytes()))
     }
 }
 
-/// Encrypted by a key outside the table. Its text form is base64.
+/// A seed encrypted with a key outside the table. Its text form is base64.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EncryptedSeed(pub Vec<u8>);
@@ -101,7 +101,7 @@ pub struct CurrentKey {
     pub public_key: PublicKey,
     /// The encrypted seed, from which the signing key is derived.
     pub encrypted_seed: EncryptedSeed,
-    /// The name of a key encryption.
+    /// The name of the key encryption provider.
     pub encrypted_by: String,
     /// The time of the first signature.
     pub since: Timestamp,
@@ -115,7 +115,7 @@ pub struct RetiredKey {
     pub until: Timestamp,
 }
 
-/// One record, so that a tenant has exactly one current key.
+/// The keys of a tenant. One record, so that there is exactly one current key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptKeys {
     pub id: ReceiptKeysId,
@@ -130,7 +130,7 @@ impl ReceiptKeys {
         Self { id, current: key, retired: Vec::new() }
     }
 
-    /// The old key still verifies its signatures, but signs nothing more.
+    /// Replaces the current key. The old key still verifies its signatures, but signs no more receipts.
     #[must_use]
     pub fn rotated(&self, next: CurrentKey) -> Self {
         let CurrentKey { public_key, since, .. } = self.current;
@@ -172,14 +172,14 @@ pub struct Jwk {
     pub crv: String,
     /// The public key in base64url.
     pub x: String,
-    /// The id of the key, which is its thumbprint (RFC 7638).
+    /// ID of the key: its thumbprint (RFC 7638).
     pub kid: String,
     /// `EdDSA`.
     pub alg: String,
     /// `sig`.
     #[serde(rename = "use")]
     pub usage: String,
-    /// When the key began to sign.
+    /// When the key started signing.
     pub since: Timestamp,
     /// When the key stopped signing; null for the current key.
     #[schema(required)]
@@ -209,7 +209,7 @@ impl From<&ReceiptKeys> for Jwks {
 }
 
 impl Jwks {
-    /// `None` if the set has no such Ed25519 key.
+    /// Finds an Ed25519 key by its ID.
     #[must_use]
     pub fn find(&self, kid: &str) -> Option<PublicKey> {
         let candidates = self.keys.iter().filter(|key| key.kty == "OKP" && key.crv == "Ed25519" && key.kid == kid);
@@ -221,18 +221,18 @@ impl Jwks {
 /// A receipt with its signature.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SignedReceipt {
-    /// The receipt, which is signed.
+    /// The signed receipt.
     pub receipt: Receipt,
-    /// The signature.
+    /// Signature of the receipt.
     pub signature: Signature,
 }
 
 /// A movement's receipt with its signature.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SignedMovementReceipt {
-    /// The receipt, which is signed.
+    /// The signed receipt.
     pub receipt: MovementReceipt,
-    /// The signature.
+    /// Signature of the receipt.
     pub signature: Signature,
 }
 
@@ -243,7 +243,7 @@ pub struct SignedMovementReceipt {
 pub struct Signature {
     /// `EdDSA`, with Ed25519.
     pub alg: String,
-    /// The id of the signing key.
+    /// ID of the tenant's signing key.
     pub kid: String,
     /// The signature in base64url.
     pub value: String,
@@ -265,11 +265,11 @@ fn canonical(receipt: &impl Serialize) -> Result<String, ValueError> {
     serde_json_canonicalizer::to_string(receipt).map_err(|_| ValueError::new("must have a canonical form"))
 }
 
-/// `text` is a signed receipt of a process instance or a movement.
+/// Verifies `text`, a signed receipt of a process instance or movement, and returns the receipt without the signature.
 ///
 /// # Errors
 ///
-/// Says why the receipt is not valid, such as a signature by none of `keys`.
+/// Returns a [`ValueError`] when the receipt is invalid, for example if none of `keys` has signed it.
 pub fn check(text: &str, keys: &Jwks) -> Result<Value, ValueError> {
     let Value::Object(mut signed) = parse_strict(text.trim(), MAX_LEVELS)? else {
         return Err(ValueError::new("must be an object"));
@@ -279,14 +279,14 @@ pub fn check(text: &str, keys: &Jwks) -> Result<Value, ValueError> {
         return Err(ValueError::new("must have the members receipt and signature"));
     };
     if !signed.is_empty() {
-        return Err(ValueError::new("must have no members besides receipt and signature, since others are not signed"));
+        return Err(ValueError::new("must have no members besides receipt and signature, because others are not signed"));
     }
     let signature: Signature =
         serde_json::from_value(signature).map_err(|_| ValueError::new("must have a signature with alg, kid and value"))?;
     if signature.alg != "EdDSA" || ![FORMAT, MOVEMENT_FORMAT].iter().any(|format| receipt["format"] == *format) {
-        return Err(ValueError::new(format!("must have the format {FORMAT} or {MOVEMENT_FORMAT}, and a signature by EdDSA")));
+        return Err(ValueError::new(format!("must have the format {FORMAT} or {MOVEMENT_FORMAT}, and an EdDSA signature")));
     }
-    let key = keys.find(&signature.kid).ok_or_else(|| ValueError::new("is signed by a key that is not among those given"))?;
+    let key = keys.find(&signature.kid).ok_or_else(|| ValueError::new("is signed by a key that is not among the given keys"))?;
     if key.verifies(&canonical(&receipt)?, &signature.value) {
         Ok(receipt)
     } else {

@@ -1,6 +1,6 @@
-//! Receipts: a permanent account of a completed process instance or movement, read from the histories of instances, assets and
-//! users. Others can verify it without the service. A movement's receipt has the common parts of its instances once, and each
-//! asset with its own history.
+//! Receipts: a permanent account of a completed process instance or movement, based on the histories of instances, assets and
+//! users. Anyone can verify it without the service. A movement's receipt has the common parts of its instances once, and each
+//! asset with its history.
 
 use crate::actor::Actor;
 use crate::assets::asset::Status;
@@ -20,12 +20,12 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
 
-/// A different format gets a different identifier.
+/// Identifies the format. A different format gets a different identifier.
 pub const FORMAT: &str = "asset-lifecycle-receipt/1";
-/// As [`FORMAT`], for movements.
+/// Like [`FORMAT`], for movements.
 pub const MOVEMENT_FORMAT: &str = "asset-lifecycle-movement-receipt/1";
 
-/// The receipt of a completed process instance. Its content is the same whenever it is requested, except for what is erased.
+/// Receipt of a completed process instance. The content never changes, except for erasures.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Receipt {
     /// `asset-lifecycle-receipt/1`.
@@ -38,9 +38,9 @@ pub struct Receipt {
     /// The movement that the process instance is part of.
     #[schema(required)]
     pub movement_id: Option<MovementId>,
-    /// The asset, as it was when the process instance was completed.
+    /// The asset when the process instance was completed.
     pub asset: ReceiptAsset,
-    /// The process definition, as it was when the process instance was started.
+    /// The process definition when the process instance was started.
     pub process: ReceiptProcess,
     /// When the process instance was started.
     pub started_at: Timestamp,
@@ -50,9 +50,9 @@ pub struct Receipt {
     pub completed_at: Timestamp,
     /// All steps, in order.
     pub steps: Vec<ReceiptStep>,
-    /// All events of the process instance, oldest first. The history shows the same hashes.
+    /// All events of the process instance, oldest first. The history has the same hashes.
     pub events: Vec<ReceiptEvent>,
-    /// People erased since: pseudonyms replace their names, and texts about them. Left out if there are none.
+    /// People erased since then: pseudonyms replace their names and texts about them. Absent if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[schema(value_type = Vec<UserId>, required = false)]
     pub erased_people: BTreeSet<UserId>,
@@ -70,7 +70,7 @@ pub struct ReceiptAsset {
     /// Serial number.
     #[schema(required)]
     pub serial_number: Option<String>,
-    /// Where it was.
+    /// Location.
     #[schema(required)]
     pub location: Option<String>,
     /// Manufacturer.
@@ -88,7 +88,7 @@ pub struct ReceiptProcess {
     pub id: ProcessId,
     /// Display name.
     pub name: Name,
-    /// The status that the asset got.
+    /// Status of the asset after the process.
     pub target_status: Status,
 }
 
@@ -120,8 +120,8 @@ pub struct ReceiptEvent {
 pub enum ReceiptError {
     #[error("the process instance is {0}")]
     NotCompleted(InstanceStatus),
-    /// A history that the receipt is based on is not valid.
-    #[error("a history is not valid: {}", .0.reason)]
+    /// A history behind the receipt is invalid.
+    #[error("a history is invalid: {}", .0.reason)]
     BrokenLink(BrokenLink),
     /// The process instances of a movement were completed with different values.
     #[error("the process instances of the movement were completed with different values")]
@@ -129,12 +129,12 @@ pub enum ReceiptError {
 }
 
 impl Receipt {
-    /// From the histories of the instance, its asset, and the users who were picked, each complete and oldest first.
+    /// Builds the receipt from the histories of the instance, its asset and the picked users, each complete and oldest first.
     ///
     /// # Errors
     ///
     /// Returns [`ReceiptError::NotCompleted`] unless the process instance is completed, and [`ReceiptError::BrokenLink`] if one
-    /// of the histories is not valid.
+    /// of the histories is invalid.
     pub fn new(
         tenant_id: TenantId,
         stored: &Stored<Instance>,
@@ -217,7 +217,7 @@ fn missing(version: u64) -> ReceiptError {
     ReceiptError::BrokenLink(BrokenLink { event_id: None, version, reason: ChainError::Missing })
 }
 
-/// Without a `head`, the record may have been deleted since.
+/// Verifies a history and returns its events. Without `head`, the record can have been deleted since.
 fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>) -> Result<Vec<Event>, ReceiptError> {
     let mut chain = Chain::new(head);
     let mut events = Vec::new();
@@ -233,8 +233,8 @@ fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>) -> Result<
     }
 }
 
-/// The last event that set the step's present value; `None` if that is null. Erased values are compared by their commitments, since
-/// several texts may have become one pseudonym.
+/// The last event that set the step's current value; `None` if that is null. Erased values are compared by their commitments,
+/// because several texts can have become the same pseudonym.
 fn submission<'a>(events: &'a [Event], history: &[HistoryEntry], key: &str, value: &Value) -> Option<&'a Event> {
     let sets_value = |event: &Event, entry: &HistoryEntry| {
         let new = event.changes.get("step_data").and_then(|change| change.get("new")?.get(key));
@@ -244,7 +244,7 @@ fn submission<'a>(events: &'a [Event], history: &[HistoryEntry], key: &str, valu
     entries.rfind(|(event, entry)| sets_value(event, entry)).map(|(event, _)| event)
 }
 
-/// The people whose data was erased from the history of an instance or a movement, or of the users who were picked.
+/// The people whose data was erased from the history of an instance or movement, or of the picked users.
 fn erased_people(
     history: &[HistoryEntry],
     events: &[Event],
@@ -263,7 +263,7 @@ fn erased_in(history: &[HistoryEntry], events: &[Event]) -> BTreeSet<UserId> {
     people::erased_people(&entries)
 }
 
-/// The event moved on to the next step, or, for the last step, completed the process instance.
+/// Whether the event moved on from this step or, for the last step, completed the process instance.
 fn completes_step(event: &Event, index: usize, is_last: bool) -> bool {
     let change = |field: &str, side: &str| event.changes.get(field).and_then(|change| change.get(side));
     // Completion leaves `current_step` at the last step.
@@ -278,7 +278,7 @@ fn ends_instance(event: &Event) -> bool {
     status.is_some_and(|status| status != "in_progress")
 }
 
-/// The asset just after the event by which the process instance ended on it.
+/// The asset right after the event that ended the process instance on it.
 fn asset_at_completion(instance: &Instance, asset_events: &[Event]) -> ReceiptAsset {
     let id = instance.id.to_string();
     let ends = |event: &Event| event.changes.get("running_instance_id").is_some_and(|change| change["old"] == id.as_str());
@@ -298,12 +298,12 @@ fn asset_at_completion(instance: &Instance, asset_events: &[Event]) -> ReceiptAs
 
 fn display_name_at(history: &[HistoryEntry], at: Timestamp) -> Result<Option<String>, ReceiptError> {
     let events = verified_events(history, None)?;
-    // Clocks differ between servers, but a user who was picked existed, so the first event always counts.
+    // Clocks differ between servers, but a picked user existed, so the first event always counts.
     let past = events.iter().enumerate().filter(|(index, event)| *index == 0 || event.at <= at).map(|(_, event)| event);
     Ok(replay(past).get("display_name").and_then(Value::as_str).map(str::to_owned))
 }
 
-/// The receipt of a movement that has ended. Its content is the same whenever it is requested, except for what is erased.
+/// Receipt of a movement that has ended. The content never changes, except for erasures.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MovementReceipt {
     /// `asset-lifecycle-movement-receipt/1`.
@@ -316,7 +316,7 @@ pub struct MovementReceipt {
     /// The movement's number.
     #[schema(examples("MOV-000001"))]
     pub number: String,
-    /// The process definition, as it was when the movement was started.
+    /// The process definition when the movement was started.
     pub process: ReceiptProcess,
     /// When the movement was started.
     pub started_at: Timestamp,
@@ -324,13 +324,13 @@ pub struct MovementReceipt {
     pub started_by: Actor,
     /// When it was completed.
     pub completed_at: Timestamp,
-    /// All steps, in order, as they were submitted for all assets together.
+    /// All steps, in order, as submitted for all assets together.
     pub steps: Vec<MovementReceiptStep>,
-    /// The process instances, one for each asset. Cancelled ones have their own end.
+    /// The process instances, one per asset. Cancelled ones ended separately.
     pub instances: Vec<ReceiptInstance>,
     /// All events of the movement itself, oldest first.
     pub events: Vec<ReceiptEvent>,
-    /// People erased since: pseudonyms replace their names, and texts about them. Left out if there are none.
+    /// People erased since then: pseudonyms replace their names and texts about them. Absent if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[schema(value_type = Vec<UserId>, required = false)]
     pub erased_people: BTreeSet<UserId>,
@@ -339,16 +339,16 @@ pub struct MovementReceipt {
 /// A step of a movement's receipt.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct MovementReceiptStep {
-    /// The step as it was defined.
+    /// The definition of the step.
     pub step: Step,
-    /// The submitted value; null if there is none. A signature is given as `{"sha256", "bytes"}` of its image, with
-    /// `"typed": true` if the image shows a typed name, and the `"statement"` that the signer read, if it was a translation.
+    /// The submitted value; null if there is none. The value of a signature is `{"sha256", "bytes"}` of its image, with `"typed":
+    /// true` if the image shows a typed name, and the `"statement"` that the signer read, if it was a translation.
     #[schema(required, value_type = Option<Value>)]
     pub value: Value,
-    /// The display name that a picked user had at that time.
+    /// Display name of the picked user at that time.
     #[schema(required)]
     pub user_name: Option<String>,
-    /// When the value was submitted. Values may be submitted before their step is the current one.
+    /// When the value was submitted, possibly before its step was the current one.
     pub submitted_at: Timestamp,
     /// Who submitted the value: an API key, or the signer of a signing link.
     pub submitted_by: Actor,
@@ -365,7 +365,7 @@ pub struct ReceiptInstance {
     pub instance_id: InstanceId,
     /// `completed` or `cancelled`.
     pub status: InstanceStatus,
-    /// The asset, as it was when the process instance ended.
+    /// The asset when the process instance ended.
     pub asset: ReceiptAsset,
     /// When the process instance ended.
     pub ended_at: Timestamp,
@@ -374,13 +374,13 @@ pub struct ReceiptInstance {
     /// The reason for the cancellation.
     #[schema(required)]
     pub cancel_reason: Option<Notes>,
-    /// The event that recorded each step's value, in the order of the steps. Empty if the process instance was cancelled.
+    /// IDs of the events that recorded the steps' values, in the order of the steps. Empty if the process instance was cancelled.
     pub step_event_ids: Vec<EventId>,
-    /// All events of the process instance, oldest first. The history shows the same hashes.
+    /// All events of the process instance, oldest first. The history has the same hashes.
     pub events: Vec<ReceiptEvent>,
 }
 
-/// One process instance and its histories, as a movement's receipt shows them.
+/// A process instance's part of a movement's receipt.
 #[derive(Debug)]
 pub struct InstancePart {
     instance: ReceiptInstance,
@@ -390,13 +390,13 @@ pub struct InstancePart {
 }
 
 impl InstancePart {
-    /// From a process instance that has ended, and the histories of it, its asset, and the users who were picked, each complete and
-    /// oldest first.
+    /// Builds the part from a process instance that has ended, and from the histories of the instance, its asset and the picked
+    /// users, each complete and oldest first.
     ///
     /// # Errors
     ///
     /// Returns [`ReceiptError::NotCompleted`] if the process instance is in progress, and [`ReceiptError::BrokenLink`] if one of
-    /// the histories is not valid.
+    /// the histories is invalid.
     pub fn new(
         tenant_id: TenantId,
         stored: &Stored<Instance>,
@@ -446,12 +446,12 @@ impl InstancePart {
 }
 
 impl MovementReceipt {
-    /// From the movement's own history, complete and oldest first, and the parts of all its process instances.
+    /// Builds the receipt from the movement's history, complete and oldest first, and the parts of all its process instances.
     ///
     /// # Errors
     ///
     /// Returns [`ReceiptError::NotCompleted`] if no process instance was completed, [`ReceiptError::Differs`] if they were
-    /// completed with different values, and [`ReceiptError::BrokenLink`] if the history is not valid.
+    /// completed with different values, and [`ReceiptError::BrokenLink`] if the history is invalid.
     pub fn new(
         tenant_id: TenantId,
         movement: &Stored<Movement>,
@@ -536,7 +536,7 @@ mod tests {
         assert!(matches!(display_name_at(&all[1..], Timestamp::from_millis(0)), Err(ReceiptError::BrokenLink(_))));
     }
 
-    /// Each entry as it is once the person has been erased.
+    /// The entries after an erasure.
     fn erased(history: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
         let erased = history.into_iter().map(|entry| {
             let mut value: Value = serde_json::from_str(&entry.text).expect("JSON");

@@ -1,4 +1,4 @@
-//! A tenant and its settings, with the locale: the language of pages that people read, and their format of dates.
+//! A tenant and its settings, including the locale: the language and the date format of human-readable pages.
 
 use crate::assets::asset::Transitions;
 use crate::assets::label::LabelUrlTemplate;
@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// RFC 5646 §4.4.1 asks for at least 35 characters.
+/// RFC 5646 §4.4.1 requires at least 35 characters.
 const MAX_LOCALE_CHARS: usize = 64;
-/// Languages that write dates in digits with points, the day first. Other locales get ISO 8601 dates on English pages, since their
-/// own order of day and month could be misread.
+/// Languages that write numeric dates with points, the day first. On English pages, other locales get ISO 8601 dates, because
+/// their order of day and month could be misread.
 const LANGUAGES_WITH_POINTS: [&str; 23] = [
     "az", "be", "bg", "cs", "da", "de", "et", "fi", "hy", "is", "ka", "kk", "lv", "mk", "nb", "nn", "no", "pl", "ro", "ru", "sk",
     "tr", "uk",
@@ -29,14 +29,14 @@ pub struct Tenant {
     /// Replaces `{PREFIX}` in asset tags.
     pub asset_tag_prefix: TagPrefix,
     pub asset_tag_template: TagTemplate,
-    /// The changes of status that a PATCH of an asset may make; `None` permits all.
+    /// Status changes that a PATCH of an asset can make; `None` permits all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_transitions: Option<Transitions>,
-    /// The time zone of pages that people read.
+    /// Time zone of human-readable pages.
     pub time_zone: TimeZone,
-    /// The format of dates on pages that people read.
+    /// Language and date format of human-readable pages.
     pub locale: Locale,
-    /// The address in the codes of labels; `None` for the asset tag.
+    /// URL in the codes of labels. If `None`, they contain the asset tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_url_template: Option<LabelUrlTemplate>,
 }
@@ -96,7 +96,7 @@ impl Record for Tenant {
 /// A range of asset tag numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRange {
-    /// The tag with `{N}` in place of its number.
+    /// The tag with `{N}` instead of the number.
     pub pattern: String,
     pub last_number: u64,
     /// The minimum number of digits.
@@ -104,20 +104,20 @@ pub struct NumberRange {
 }
 
 impl NumberRange {
-    /// The count of numbers with `width` digits. Further numbers take one digit more.
+    /// How many numbers have `width` digits. Further numbers take one more digit.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         10u64.saturating_pow(u32::try_from(self.width).unwrap_or(u32::MAX)).saturating_sub(1)
     }
 
-    /// The used part of the numbers; above 1 once numbers have another digit.
+    /// The used fraction of the capacity; above 1 once numbers take another digit.
     #[must_use]
     pub fn fill_level(&self) -> f64 {
         self.last_number as f64 / self.capacity().max(1) as f64
     }
 }
 
-/// The `most` ranges with the highest fill level, in the order in which they were.
+/// The `most` ranges with the highest fill level, in their original order.
 #[must_use]
 pub fn fullest(ranges: Vec<NumberRange>, most: usize) -> Vec<NumberRange> {
     let mut ranked: Vec<(usize, NumberRange)> = ranges.into_iter().enumerate().collect();
@@ -133,7 +133,7 @@ pub fn fullest(ranges: Vec<NumberRange>, most: usize) -> Vec<NumberRange> {
 #[schema(value_type = String, min_length = 2, max_length = 64, examples("en", "de-CH"))]
 pub struct Locale(String);
 
-/// A language of the pages that people read.
+/// A language of human-readable pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     English,
@@ -145,7 +145,7 @@ pub enum Language {
 impl Language {
     pub const ALL: [Self; 4] = [Self::English, Self::German, Self::French, Self::Spanish];
 
-    /// As in a language tag, and as the files of texts are named.
+    /// The code in language tags and in the names of text files.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -156,7 +156,7 @@ impl Language {
         }
     }
 
-    /// The language of a tag, whatever its region. `None` if there are no texts in it.
+    /// The language of a tag, regardless of its region. `None` if there are no texts in this language.
     #[must_use]
     pub fn of(tag: &str) -> Option<Self> {
         let language = tag.split('-').next().unwrap_or_default();
@@ -189,14 +189,14 @@ impl Display for Locale {
 }
 
 impl Locale {
-    /// English, if there are no texts in its language.
+    /// The locale's language, or English if there are no texts in it.
     #[must_use]
     pub fn language(&self) -> Language {
         Language::of(&self.0).unwrap_or(Language::English)
     }
 
-    /// The date on a page in `language`, as that language writes it. A page in English has dates as the locale's own language
-    /// writes them, unless they could be mistaken.
+    /// Formats the date for a page in `language`. On an English page, it has the format of the locale's language, or ISO 8601 if
+    /// that format could be misread.
     #[must_use]
     pub fn date(&self, time: &LocalTime, language: Language) -> String {
         let own = self.0.split('-').next().unwrap_or_default();
@@ -209,7 +209,7 @@ impl Locale {
         time.date_time.format(pattern).to_string()
     }
 
-    /// The [date](Self::date), the time of day in 24 hours, and the zone.
+    /// Formats the [date](Self::date), the time of day in 24 hours, and the zone.
     #[must_use]
     pub fn format(&self, time: &LocalTime, language: Language) -> String {
         format!("{} {} {}", self.date(time, language), time.date_time.format("%H:%M:%S"), time.zone())

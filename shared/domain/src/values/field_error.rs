@@ -1,12 +1,12 @@
-//! Errors of a value or a field of a request, in words for the client.
+//! Errors in a value or a field of a request, as shown to clients.
 
-/// Says what would be accepted, and never discloses internals.
+/// Describes valid values, and never discloses internals.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ValueError(String);
 
 impl ValueError {
-    /// `reason` reads well after the field's name: "must be …".
+    /// `reason` continues a sentence that starts with the field's name: "must be …".
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
@@ -62,26 +62,26 @@ impl FieldError {
         Self::within(field, "", detail)
     }
 
-    /// The body's top-level member `field`, or something in it.
+    /// Whether the error is in the body's top-level member `field`.
     #[must_use]
     pub fn is_at(&self, field: &str) -> bool {
         let ErrorLocation::Pointer(pointer) = &self.location else { return false };
         pointer.split('/').nth(1) == Some(field)
     }
 
-    /// The member or the column `name`, or something in it.
+    /// Whether the error is in the member or the column `name`.
     #[must_use]
     pub fn is_about(&self, name: &str) -> bool {
         self.is_at(name) || matches!(&self.location, ErrorLocation::Column(column) if column == name)
     }
 
-    /// A value inside the body's top-level member `field`; `pointer` is the JSON Pointer from that member on, such as `/2/key`.
+    /// An error inside the body's top-level member `field`. `pointer` is the JSON Pointer within that member, such as `/2/key`.
     pub fn within(field: &str, pointer: &str, detail: impl Into<String>) -> Self {
         let pointer = format!("/{}{pointer}", pointer_token(field));
         Self { location: ErrorLocation::Pointer(pointer), detail: detail.into() }
     }
 
-    /// The body's top-level member `field` as a whole.
+    /// Whether the error is about the body's top-level member `field` as a whole.
     #[must_use]
     pub fn is_of(&self, field: &str) -> bool {
         self.location == Self::field(field, "").location
@@ -91,12 +91,12 @@ impl FieldError {
         Self { location: ErrorLocation::Column(column.to_owned()), detail: detail.into() }
     }
 
-    /// The body, or the row of an import, as a whole.
+    /// An error about the body, or the row of an import, as a whole.
     pub fn whole(detail: impl Into<String>) -> Self {
         Self { location: ErrorLocation::Whole, detail: detail.into() }
     }
 
-    /// For a body that was made from a row: replaces the pointer by the column.
+    /// Replaces the pointer with the column, for a body built from a row.
     #[must_use]
     pub fn in_column(self) -> Self {
         let ErrorLocation::Pointer(pointer) = &self.location else { return self };
@@ -109,7 +109,7 @@ impl FieldError {
         Self { location, ..self }
     }
 
-    /// For one of several operations: puts that operation's pointer before its own.
+    /// Prefixes the pointer with the path of the operation at `index`.
     #[must_use]
     pub fn in_operation(self, index: usize) -> Self {
         let pointer = match &self.location {
@@ -124,7 +124,7 @@ impl FieldError {
     }
 }
 
-/// RFC 6901 §3: `a/b` becomes `a~1b`.
+/// Escapes a name for a JSON Pointer (RFC 6901 §3): `a/b` becomes `a~1b`.
 #[must_use]
 pub fn pointer_token(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")

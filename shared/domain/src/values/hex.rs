@@ -2,13 +2,13 @@
 
 use sha2::{Digest, Sha256};
 
-/// In lower-case hexadecimal.
+/// Returns the hash in lower-case hexadecimal.
 #[must_use]
 pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
     encode(&Sha256::digest(bytes))
 }
 
-/// In lower case.
+/// Returns lower-case digits.
 #[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);

@@ -1,5 +1,4 @@
-//! Identifiers: UUIDv7 (RFC 9562). The API writes them in lower case with hyphens, keys of the table as 22 base62
-//! characters.
+//! Identifiers: UUIDv7 (RFC 9562). In lower case with hyphens in the API, as 22 base62 characters in keys of the table.
 
 use crate::values::base62;
 use crate::values::field_error::ValueError;
@@ -10,12 +9,12 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Send + Sync + 'static {
-    /// The UUID is known to identify this kind of record.
+    /// The UUID must be known to identify this kind of record.
     fn from_uuid(uuid: Uuid) -> Self;
 
     fn uuid(self) -> Uuid;
 
-    /// The identifier sorts by `at`; `random` makes it unique.
+    /// Creates an identifier that sorts by `at`; `random` makes it unique.
     fn new(at: Timestamp, random: [u8; 10]) -> Self {
         Self::from_uuid(uuid::Builder::from_unix_timestamp_millis(at.millis().unsigned_abs(), &random).into_uuid())
     }
@@ -25,7 +24,7 @@ pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Se
         Timestamp::from_millis(i64::try_from(self.uuid().as_u128() >> 80).unwrap_or(i64::MAX))
     }
 
-    /// 22 base62 characters, which keys of the table use.
+    /// 22 base62 characters, as in keys of the table.
     fn short(self) -> String {
         base62::encode(self.uuid().as_u128(), base62::WIDTH)
     }
@@ -38,7 +37,7 @@ pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Se
     }
 }
 
-/// The lower-case, hyphenated form; no other spelling of a UUID is an identifier.
+/// Parses the lower-case, hyphenated form. Other spellings of a UUID are not identifiers.
 fn parse(text: &str) -> Result<Uuid, ValueError> {
     Uuid::try_parse(text)
         .ok()
@@ -104,13 +103,13 @@ typed_ids! {
     LinkId,
     /// Identifies a webhook.
     WebhookId,
-    /// Identifies the keys that a tenant's receipts are signed with.
+    /// Identifies the receipt keys of a tenant.
     ReceiptKeysId,
     /// Identifies an event of the history.
     EventId,
 }
 
-/// `#[serde(with = "short")]` writes an optional identifier in its short form, for items that an index copies.
+/// `#[serde(with = "short")]` writes an optional identifier in its short form, for items that are copied to an index.
 pub mod short {
     use super::{Deserialize, Deserializer, Id, Serialize, Serializer};
 

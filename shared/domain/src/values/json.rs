@@ -1,7 +1,8 @@
-//! JSON as it is sent, where anything that a lenient parser would silently drop or change is refused, and as it was stored.
+//! JSON parsers: a strict one for requests, which rejects anything that a lenient parser would silently drop or change, and one
+//! for stored JSON.
 //!
-//! Neither interprets a member by its name. serde_json itself does, when it reads a [`Value`]: its private protocol puts another
-//! value in place of an object whose first member is `$serde_json::private::RawValue`.
+//! Neither gives a member name a special meaning. serde_json does when it deserializes a [`Value`]: its private protocol replaces
+//! an object whose first member is `$serde_json::private::RawValue` with another value.
 
 use crate::values::field_error::{ValueError, pointer_token};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -10,22 +11,22 @@ use serde_json::{Map, Number, Value};
 /// The largest whole number that every JSON parser reads exactly (RFC 7493 §2.2).
 const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
-/// The error of an unpaired surrogate such as `\ud800`, which is well-formed JSON but not Unicode text.
+/// The error for an unpaired surrogate such as `\ud800`, which is well-formed JSON but not Unicode text.
 pub const UNPAIRED_SURROGATE: &str = "must not contain half of a character, such as \\ud800 alone";
 
-/// The beginning of the names of the private protocol.
+/// Prefix of the member names in the private protocol.
 const PRIVATE: &str = "$serde_json::private::";
 
-/// The error of a member with such a name.
-pub const PRIVATE_NAME: &str = "must not have a name that begins with $serde_json::private::; choose another name";
+/// The error for a member whose name has this prefix.
+pub const PRIVATE_NAME: &str = "must not have a name that starts with $serde_json::private::; choose another name";
 
 #[must_use]
 pub fn is_private(name: &str) -> bool {
     name.starts_with(PRIVATE)
 }
 
-/// The JSON Pointer to the first member with a private name, at any depth. `None` for text that is not JSON, or that is nested
-/// deeper than any field may be.
+/// The JSON Pointer to the first member with a private name, at any depth. `None` for text that is not JSON, or is nested deeper
+/// than any field can be.
 #[must_use]
 pub fn private_name(text: &str) -> Option<String> {
     fn find(value: &Value) -> Option<String> {
@@ -56,7 +57,7 @@ pub fn parse(text: &str) -> serde_json::Result<Value> {
     Ok(value)
 }
 
-/// As [`parse`], for an object.
+/// Like [`parse`], for an object.
 ///
 /// # Errors
 ///
@@ -68,7 +69,7 @@ pub fn parse_object(text: &str) -> serde_json::Result<Map<String, Value>> {
     }
 }
 
-/// For fields of structs that are deserialized.
+/// For `#[serde(deserialize_with = …)]`.
 ///
 /// # Errors
 ///
@@ -80,10 +81,12 @@ pub fn deserialize_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     }
 }
 
+/// Parses JSON from a request.
+///
 /// # Errors
 ///
-/// Invalid JSON, arrays and objects nested deeper than `max_levels`, a member that occurs twice or has a private name, whole numbers
-/// beyond 2^53, which many parsers would round, and other numbers that a double would round.
+/// Returns a [`ValueError`] for invalid JSON, arrays and objects nested deeper than `max_levels`, a member that occurs twice or
+/// has a private name, whole numbers beyond 2^53, which many parsers round, and other numbers that a double would round.
 pub fn parse_strict(text: &str, max_levels: usize) -> Result<Value, ValueError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value =
@@ -99,7 +102,7 @@ pub fn parse_strict(text: &str, max_levels: usize) -> Result<Value, ValueError> 
     }
 }
 
-/// Numbers of a well-formed JSON text that the parser keeps as doubles.
+/// The numbers in a well-formed JSON text that the parser reads as doubles.
 fn numbers(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -120,7 +123,7 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The rest after the string whose opening quote is before `inner`.
+/// The rest after a string. `inner` starts after the opening quote.
 fn after_string(inner: &str) -> &str {
     let mut is_escaped = false;
     let end = inner.bytes().position(|byte| {
@@ -131,13 +134,13 @@ fn after_string(inner: &str) -> &str {
     end.and_then(|end| inner.get(end + 1..)).unwrap_or_default()
 }
 
-/// The nearest double is written back as the same number.
+/// Whether a number survives the round trip through a double.
 fn is_exact(digits: &str) -> bool {
     let written = digits.parse::<f64>().map(|number| format!("{number:e}"));
     written.is_ok_and(|written| decimal(&written) == decimal(digits))
 }
 
-/// The digits of a number without zeros around them, and the power of ten of the last one.
+/// The digits of a number without leading and trailing zeros, and the power of ten of the last digit.
 fn decimal(number: &str) -> (String, i64) {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -153,7 +156,7 @@ fn decimal(number: &str) -> (String, i64) {
     (format!("{sign}{}", significant.trim_start_matches('0')), power)
 }
 
-/// `left` is the number of levels of arrays and objects that the value may have.
+/// `left` is the number of levels of arrays and objects that the value can have.
 #[derive(Clone, Copy)]
 struct Reader {
     is_strict: bool,
@@ -162,7 +165,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The parser has its own limit of levels.
+    /// The parser already limits the levels.
     const STORED: Self = Self { is_strict: false, left: usize::MAX, max: usize::MAX };
 
     fn deeper<E: Error>(self) -> Result<Self, E> {
@@ -238,7 +241,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// Equal without regard to the form of numbers (`1` and `1.0`) and the order of members.
+/// Whether two values are equal, ignoring the form of numbers (`1` and `1.0`) and the order of members.
 #[must_use]
 pub fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
@@ -254,7 +257,7 @@ pub fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The length in bytes of `body` as a string inside a JSON document, which is how a Lambda function returns it.
+/// The length in bytes of `body` as a string inside a JSON document, the form in which a Lambda function returns it.
 #[must_use]
 pub fn escaped_len(body: &[u8]) -> usize {
     body.len() + body.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count()

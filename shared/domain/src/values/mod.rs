@@ -1,4 +1,4 @@
-//! Values and texts of all kinds, and their errors.
+//! Basic values and texts, and their errors.
 
 pub mod base62;
 pub mod field_error;

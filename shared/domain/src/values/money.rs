@@ -12,17 +12,17 @@ pub const FORM: &str = "must be a number from 0 to below 1000000000000, or its d
 
 /// A purchase price: 0 ≤ p < 10^12 with at most 4 fractional digits. `2499.00` stays `2499.00`.
 ///
-/// The table stores it as text, since a DynamoDB number drops trailing zeros. Responses write it as a JSON number.
+/// Stored as text, because DynamoDB numbers drop trailing zeros. A JSON number in responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Price(Decimal);
 
-/// A price as responses write it.
+/// Price as a number, the form in responses.
 #[derive(utoipa::ToSchema)]
 #[schema(value_type = f64, minimum = 0, exclusive_maximum = 1_000_000_000_000_i64, examples(2499.00))]
 pub struct PriceNumber(());
 
-/// A price as text, which requests can have instead.
+/// Price as text, an alternative form in requests.
 #[derive(utoipa::ToSchema)]
 #[schema(value_type = String, pattern = r"^0*[0-9]{1,12}(\.[0-9]{1,4})?$", examples("2499.00"))]
 pub struct PriceText(());
@@ -44,7 +44,7 @@ impl ToSchema for Price {
 impl Price {
     /// # Errors
     ///
-    /// Names the bound that the number exceeds.
+    /// Returns a [`ValueError`] with the bound that the number exceeds.
     pub fn from_json_number(digits: &str) -> Result<Self, ValueError> {
         let read = Decimal::from_str_exact(digits).or_else(|_| Decimal::from_scientific(digits).map(|read| read.normalize()));
         let Ok(amount) = read else { return outside_decimal(digits) };
@@ -60,7 +60,7 @@ impl Price {
         Ok(Self(amount.abs()))
     }
 
-    /// The smallest fraction that a price can have.
+    /// The price in ten-thousandths, its smallest fraction.
     #[must_use]
     pub fn ten_thousandths(self) -> u64 {
         let mut scaled = self.0;
@@ -68,7 +68,7 @@ impl Price {
         scaled.mantissa().try_into().unwrap_or_default()
     }
 
-    /// Digits, and a point before the fractional ones. Other forms, such as exponents or thousands separators, are refused.
+    /// Parses digits, with an optional decimal point. Rejects other forms, such as exponents and thousands separators.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Price {
         }
     }
 
-    /// A JSON number with exactly its digits.
+    /// Writes a JSON number with exactly the price's digits.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Price {
     }
 }
 
-/// A number that `Decimal` can't represent, such as `1e400` or `0e400`, is zero, or exceeds a bound.
+/// Handles a number that `Decimal` can't represent, such as `1e400` or `0e400`: it is zero, or exceeds a bound.
 fn outside_decimal(digits: &str) -> Result<Price, ValueError> {
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let (integer, fraction) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa.trim_start_matches('-'), ""));

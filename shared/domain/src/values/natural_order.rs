@@ -1,15 +1,15 @@
-//! The order in which people expect texts: runs of digits compare as numbers.
+//! Natural order of texts: runs of digits compare as numbers.
 
 use crate::values::text::fold;
 use std::cmp::Ordering;
 
-/// Texts byte by byte, and runs of ASCII digits by value; of equal numbers, the one with more leading zeros comes first.
+/// Compares texts byte by byte, and runs of ASCII digits by value. Of equal numbers, the one with more leading zeros comes first.
 #[must_use]
 pub fn natural_cmp(a: &str, b: &str) -> Ordering {
     compare(a.as_bytes(), b.as_bytes(), |byte| byte)
 }
 
-/// As [`natural_cmp`], without regard to case.
+/// Like [`natural_cmp`], but case-insensitive.
 #[must_use]
 pub fn natural_cmp_folded(a: &str, b: &str) -> Ordering {
     if a.is_ascii() && b.is_ascii() {
@@ -23,7 +23,7 @@ fn compare(a: &[u8], b: &[u8], form: impl Fn(u8) -> u8) -> Ordering {
     let (next_a, next_b) = (a.get(common), b.get(common));
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     if is_digit(next_a) || is_digit(next_b) {
-        // The runs may begin before the difference.
+        // The runs can start before the difference.
         let start = a.iter().take(common).rposition(|byte| !byte.is_ascii_digit()).map_or(0, |last| last + 1);
         let (a, b) = (digits(a, start), digits(b, start));
         if !a.is_empty() && !b.is_empty() {
@@ -36,7 +36,7 @@ fn compare(a: &[u8], b: &[u8], form: impl Fn(u8) -> u8) -> Ordering {
     next_a.map(|byte| form(*byte)).cmp(&next_b.map(|byte| form(*byte)))
 }
 
-/// The run of digits that begins at `start`.
+/// The run of digits that starts at `start`.
 fn digits(text: &[u8], start: usize) -> &[u8] {
     let rest = text.get(start..).unwrap_or_default();
     let end = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());

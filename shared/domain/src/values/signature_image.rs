@@ -1,23 +1,22 @@
-//! Images of signatures, which clients submit as PNG data URLs.
+//! Signature images, which clients submit as PNG data URLs.
 
 use crate::values::field_error::ValueError;
 use crate::values::hex;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The size of one image, decoded from base64.
+/// Maximum size of an image, decoded from base64.
 const MAX_IMAGE_BYTES: usize = 128 * 1024;
-/// The limit of width and height.
+/// Maximum width and height.
 const MAX_SIDE_PIXELS: u32 = 4096;
-/// Decoding takes time for each.
+/// Limits the decoding time of an image.
 const MAX_PIXELS: u64 = 4_000_000;
-/// The limit for all images of a request, since decoding takes time for each byte.
+/// Limits the decoding time of all images in a request.
 const MAX_DECODED_BYTES: u64 = 64 * 1024 * 1024;
-/// The most that the decoder may allocate. It needs a few rows of at most 32 KiB; chunks that it would have to inflate besides
-/// are skipped.
+/// Maximum memory of the decoder. It needs a few rows of at most 32 KiB; other compressed chunks are skipped.
 const MAX_DECODER_BYTES: usize = 1024 * 1024;
 
-/// Begins the data URL of every signature.
+/// Prefix of the data URL of every signature.
 pub const DATA_URL_PREFIX: &str = "data:image/png;base64,";
 
 /// A checked PNG image.
@@ -28,16 +27,16 @@ pub struct SignatureImage {
 }
 
 impl SignatureImage {
-    /// Decodes the whole image as a check.
+    /// Decodes the whole image to check it.
     ///
     /// # Errors
     ///
-    /// Says what the image must be.
+    /// Returns a [`ValueError`] when the image is invalid, too large or blank.
     pub fn from_data_url(text: &str) -> Result<Self, ValueError> {
         Self::decode(text, &mut 0)
     }
 
-    /// `decoded` is the number of bytes that other images of the request took decoded, and includes this one afterwards.
+    /// `decoded` is the total decoded size of the request's images in bytes. This image is added to it.
     fn decode(text: &str, decoded: &mut u64) -> Result<Self, ValueError> {
         let encoded = text
             .strip_prefix(DATA_URL_PREFIX)
@@ -66,23 +65,23 @@ impl SignatureImage {
     }
 }
 
-/// The images that a request submits. Each is decoded once, however many instances it is for.
+/// The images submitted by a request. Each is decoded only once, even if it is for many instances.
 #[derive(Debug, Default)]
 pub struct DecodedImages {
     decoded: Mutex<Decoded>,
-    /// Keys of the steps whose image shows a typed name, as the request lists them.
+    /// Keys of the steps whose image shows a typed name, as listed in the request.
     typed: Vec<String>,
 }
 
 #[derive(Debug, Default)]
 struct Decoded {
     images: HashMap<String, Result<SignatureImage, ValueError>>,
-    /// Size of the decoded images.
+    /// Total size of the decoded images.
     bytes: u64,
 }
 
 impl DecodedImages {
-    /// `keys` name the steps whose images show a typed name, not a drawn one.
+    /// `keys` are the steps whose images show a typed name instead of a drawn one.
     #[must_use]
     pub fn with_typed(keys: Vec<String>) -> Self {
         Self { typed: keys, ..Self::default() }
@@ -98,7 +97,7 @@ impl DecodedImages {
 
     /// # Errors
     ///
-    /// As [`SignatureImage::from_data_url`], and when the images of the request are too much together.
+    /// Returns the error of [`SignatureImage::from_data_url`], or one about the total size of the request's images.
     pub(crate) fn image(&self, data_url: &str) -> Result<SignatureImage, ValueError> {
         let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = decoded.images.get(data_url) {
@@ -130,7 +129,7 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
     // The header comes first, so the size is checked before anything is inflated.
     let info = reader.info();
     if info.width > MAX_SIDE_PIXELS || info.height > MAX_SIDE_PIXELS {
-        return Err(ValueError::new(format!("must have at most {MAX_SIDE_PIXELS} pixels a side")));
+        return Err(ValueError::new(format!("must have at most {MAX_SIDE_PIXELS} pixels per side")));
     }
     if u64::from(info.width) * u64::from(info.height) > MAX_PIXELS {
         return Err(ValueError::new(format!("must have at most {MAX_PIXELS} pixels")));
@@ -149,7 +148,7 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
         let text = format!("must take at most {megabytes} MiB decoded, together with the other images of the request");
         return Err(ValueError::new(text));
     }
-    // Row by row, so that even the largest image needs memory for one row only.
+    // Row by row, so even the largest image only needs memory for one row.
     let mut paper = Paper::default();
     while let Some(row) = reader.next_row().map_err(broken)? {
         paper.add(row.data(), samples);
@@ -160,21 +159,21 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
     }
     match bytes_after_end(bytes) {
         0 => Ok(()),
-        more => Err(ValueError::new(format!("must end with its chunk IEND; {more} bytes follow it"))),
+        more => Err(ValueError::new(format!("must end with the IEND chunk; {more} bytes follow it"))),
     }
 }
 
-/// White paper below an image.
+/// An image on white paper.
 #[derive(Default)]
 struct Paper {
     /// The colour of the first pixel.
     colour: Option<[u8; 3]>,
-    /// Another pixel has another colour.
+    /// Whether another pixel has a different colour.
     has_ink: bool,
 }
 
 impl Paper {
-    /// A row has so many bytes a pixel.
+    /// Adds a row with `samples` bytes per pixel.
     fn add(&mut self, row: &[u8], samples: usize) {
         if self.has_ink {
             return;
@@ -198,9 +197,9 @@ fn on_white(pixel: &[u8]) -> [u8; 3] {
     colour.map(|sample| u8::MAX - u8::try_from(darkness(sample)).unwrap_or(u8::MAX))
 }
 
-/// The number of bytes after the chunk IEND of a PNG file that could be decoded.
+/// The number of bytes after the IEND chunk of a valid PNG file.
 fn bytes_after_end(bytes: &[u8]) -> usize {
-    // After the signature: chunks of length, name, data and checksum.
+    // After the file signature: chunks of length, name, data and checksum.
     let mut rest = bytes.get(8..).unwrap_or_default();
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
         let is_end = after.starts_with(b"IEND");
@@ -221,7 +220,7 @@ mod tests {
     #[test]
     fn the_images_of_a_request_are_bounded_together() {
         let url = data_url(&image(8, 1));
-        // Each of its pixels is a byte once it is decoded.
+        // Each pixel takes one byte when decoded.
         let mut decoded = MAX_DECODED_BYTES - 8;
         assert!(SignatureImage::decode(&url, &mut decoded).is_ok());
         let error = SignatureImage::decode(&url, &mut decoded).expect_err("too much");
@@ -289,7 +288,7 @@ mod tests {
     fn nothing_may_follow_the_end_of_an_image() {
         let followed = [image(8, 8), b"<script>".to_vec()].concat();
         let error = SignatureImage::from_data_url(&data_url(&followed)).expect_err("an error").to_string();
-        assert_eq!(error, "must end with its chunk IEND; 8 bytes follow it");
+        assert_eq!(error, "must end with the IEND chunk; 8 bytes follow it");
     }
 
     #[test]
@@ -315,7 +314,7 @@ mod tests {
             encoded(1, Grayscale, Eight, &[], &[], &[0, 0]),
             encoded(9, Grayscale, One, &[], &[], &[255, 128, 255, 128]),
             encoded(1, Rgb, Eight, &[], &[], &[1, 2, 3, 1, 2, 3]),
-            // Of different colours that nobody sees.
+            // Different colours, but transparent.
             encoded(1, Rgba, Eight, &[], &[], &[1, 2, 3, 0, 9, 9, 9, 0]),
             encoded(1, GrayscaleAlpha, Eight, &[], &[], &[0, 0, 255, 255]),
             encoded(1, Rgba, Sixteen, &[], &[], &[0; 16]),
@@ -356,7 +355,7 @@ mod tests {
         };
         let good = indexed(&[1, 2, 3, 4, 5, 6]);
         assert!(SignatureImage::from_data_url(&data_url(&good)).is_ok());
-        // The chunk PLTE: length, name, two colours, checksum.
+        // The PLTE chunk: length, name, two colours, checksum.
         let start = good.windows(4).position(|name| name == b"PLTE").expect("a palette") - 4;
         let without = [&good[..start], &good[start + 18..]].concat();
         assert!(SignatureImage::from_data_url(&data_url(&without)).is_err());

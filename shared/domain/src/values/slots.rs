@@ -1,9 +1,9 @@
-//! Slots: each record of a kind that has a limit takes a unique number below it, so that there can't be more records.
+//! Slots: each record of a limited kind takes a unique number below the limit, so there can't be more records.
 
 use crate::values::id::Id;
 
-/// `None` if all slots are taken. Takes one by the random end of the ID, so that creations at the same time are seldom rivals for
-/// one.
+/// Chooses a free slot by the random end of the ID, so concurrent creations rarely compete for the same one. `None` if all slots
+/// are taken.
 #[must_use]
 pub fn choose(free: &[u8], id: impl Id) -> Option<u8> {
     let random = id.uuid().as_bytes().last().copied().unwrap_or_default();

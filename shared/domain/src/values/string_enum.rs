@@ -7,9 +7,9 @@
 /// string_enum! {
 ///     /// Whether a process can be started.
 ///     ProcessStatus {
-///         /// It can be started.
+///         /// Can be started.
 ///         Active = "active",
-///         /// It can't be started.
+///         /// Can't be started.
 ///         Inactive = "inactive",
 ///     }
 /// }
@@ -29,7 +29,7 @@ macro_rules! string_enum {
             /// In the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// As the API writes it.
+            /// The value in the API.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

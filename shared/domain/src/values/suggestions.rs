@@ -1,17 +1,17 @@
-//! Similar names, for error texts that suggest the probable one.
+//! Similar names, for suggestions in error texts.
 
 /// Longer names are not compared: nobody types them.
 const MAX_CHARS: usize = 64;
-/// The minimum length in bytes of a name that counts as similar because it is part of a known one, as `serial` is of
+/// Minimum length in bytes of a name that counts as similar because it is part of a known name, such as `serial` in
 /// `serial_number`.
 const MIN_PART: usize = 3;
-/// The distance of such a part, in characters.
+/// Maximum distance of a name that is part of a known one, in characters.
 const DISTANCE_OF_PART: usize = 2;
-/// The maximum number of errors of a request that list the known names. A body of 1 MiB can have 100,000.
+/// Maximum number of errors in a response that list the known names. A body of 1 MiB can cause 100,000 errors.
 const MAX_NAMED_UNKNOWN: usize = 20;
 
-/// The text of the error, with the known names, nearest first. `earlier` is the number of errors before: after many, the known
-/// names are left out.
+/// The error text for an unknown name, with the known names, nearest first. `earlier` is the number of earlier errors: after
+/// many, the known names are omitted.
 #[must_use]
 pub fn unknown_name(name: &str, known: &[&str], kind: &str, earlier: usize) -> String {
     if earlier >= MAX_NAMED_UNKNOWN {
@@ -23,12 +23,12 @@ pub fn unknown_name(name: &str, known: &[&str], kind: &str, earlier: usize) -> S
     }
 }
 
-/// The names most like `name` first.
+/// Sorts the known names by similarity to `name`, the most similar first.
 #[must_use]
 pub fn nearest_first<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut known: Vec<&str> = known.into_iter().collect();
     if name.chars().nth(MAX_CHARS).is_none() {
-        // Stable: names that are equally like it keep their order.
+        // A stable sort: equally similar names keep their order.
         let name = name.to_lowercase();
         known.sort_by_cached_key(|known| {
             let known = known.to_lowercase();
@@ -39,7 +39,7 @@ pub fn nearest_first<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -
     known
 }
 
-/// The number of characters to insert, remove, replace or swap with their neighbour to make `b` of `a`.
+/// The number of characters to insert, remove, replace or swap with their neighbour to turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -1,30 +1,30 @@
-//! Texts with bounds on their length and characters, in Unicode's composed form (NFC). Lengths count characters, not bytes. Lines
-//! must not contain invisible characters, which could disguise them.
+//! Texts with limits on length and characters, in Unicode's composed form (NFC). Lengths count characters, not bytes. Lines must
+//! not contain invisible characters, which could disguise them.
 
 use crate::values::field_error::ValueError;
 pub use fields::compared::fold;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use std::borrow::Cow;
 
-/// The error of a text with U+0000.
-pub const NUL: &str = "must not contain U+0000, which no text has";
+/// The error for a text with U+0000.
+pub const NUL: &str = "must not contain the NUL character U+0000";
 const ZERO_WIDTH_NON_JOINER: char = '\u{200c}';
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
-/// The letters of a region follow it as tags, as in Scotland's flag.
+/// Followed by the letters of a region as tags, as in Scotland's flag.
 const BLACK_FLAG: char = '\u{1f3f4}';
-/// Tags after a flag: five for the region, and one that ends it, with one to spare.
+/// Maximum number of tags after a flag: five for the region, one that ends the flag, and one to spare.
 const MAX_TAGS: usize = 7;
 
-/// The invisible characters that a text may contain.
+/// The invisible characters that a text can contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lines {
-    /// None that [`check_visible`] finds.
+    /// Only what [`check_visible`] permits.
     One,
-    /// Line breaks and tabs, and all that are no control characters.
+    /// Line breaks, tabs, and everything except control characters.
     Many,
-    /// Line breaks and tabs, and none that [`check_visible`] finds.
+    /// Line breaks, tabs, and what [`check_visible`] permits.
     Shown,
-    /// All but control characters, to find texts that were stored by other rules.
+    /// Everything except control characters, to find texts stored under other rules.
     Searched,
 }
 
@@ -67,7 +67,7 @@ macro_rules! texts {
             fn from_str(text: &str) -> Result<Self, ValueError> { check(text, $min..=$max, Lines::$lines).map(Self) }
         }
         impl $name {
-            /// The text was checked when it was stored, perhaps by other rules.
+            /// Skips the checks: the text was checked when it was stored, possibly under other rules.
             #[must_use]
             pub fn from_stored(text: String) -> Self { Self(text) }
         }
@@ -75,41 +75,41 @@ macro_rules! texts {
 }
 
 texts! {
-    /// A display name. Surrounding white space is removed.
+    /// Display name. Surrounding whitespace is removed.
     Name: 1 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
-    /// One line of text, such as a serial number. May be empty; surrounding white space is removed.
+    /// One line of text, such as a serial number. Can be empty; surrounding whitespace is removed.
     Line: 0 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
-    /// Text of any number of lines, such as internal notes.
+    /// Text with any number of lines, such as internal notes.
     Notes: 0 ..= 10_000 Many r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$",
-    /// The sentence that a signer confirms, of any number of lines. Surrounding white space is removed.
+    /// Sentence that a signer confirms, on any number of lines. Surrounding whitespace is removed.
     Statement: 1 ..= 500 Shown r"^[\t-\r \u0085]*[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
-    /// The text that a list is searched for.
+    /// Text to search a list for.
     SearchText: 0 ..= 255 Searched r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
 }
 
 impl Default for Notes {
-    /// The other texts have no default.
+    /// Empty. Other texts have no default.
     fn default() -> Self {
         Self(String::new())
     }
 }
 
-/// Unicode's composed form (NFC), in which a character has one spelling.
+/// Converts a text to Unicode's composed form (NFC), in which each character has only one spelling.
 #[must_use]
 pub fn composed(text: &str) -> Cow<'_, str> {
     const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
     NFC.normalize(text)
 }
 
-/// Checks that a line has no characters that can't be seen and don't belong to a script or an emoji: bidirectional
-/// controls, and zero-width characters other than joiners in scripts that need them.
+/// Checks that a line has no invisible characters that no script or emoji needs: bidirectional controls, and zero-width
+/// characters other than joiners in scripts that use them.
 ///
 /// # Errors
 ///
-/// Returns an error that names the first such character and its place.
+/// Returns an error with the first invisible character and its position.
 pub fn check_visible(line: &str) -> Result<(), ValueError> {
     let Some((place, c)) = hidden_character(line) else { return Ok(()) };
-    Err(ValueError::new(format!("must not contain U+{:04X}, which can't be seen; it is character {}", u32::from(c), place + 1)))
+    Err(ValueError::new(format!("must not contain the invisible character U+{:04X}, at position {}", u32::from(c), place + 1)))
 }
 
 fn hidden_character(line: &str) -> Option<(usize, char)> {
@@ -131,7 +131,8 @@ fn hidden_character(line: &str) -> Option<(usize, char)> {
     chars.iter().enumerate().find(|(index, c)| is_hidden((*index, *c))).map(|(index, c)| (index, *c))
 }
 
-/// Up to six tags, the last of which ends it (Unicode Technical Standard 51).
+/// Whether a tag belongs to a flag: a black flag, followed by tags of which the last ends the flag (Unicode Technical Standard
+/// 51).
 fn is_in_flag(chars: &[char], index: usize) -> bool {
     let is_tag = |c: &&char| matches!(c, '\u{e0020}'..='\u{e007f}');
     let before = chars.get(..index).unwrap_or_default().iter().rev().take_while(is_tag).count();
@@ -141,7 +142,8 @@ fn is_in_flag(chars: &[char], index: usize) -> bool {
     begins_with_flag && before + after <= MAX_TAGS && last == Some(&'\u{e007f}')
 }
 
-/// A variation selector has a meaning after an emoji, another symbol, an ideograph, or a character of a keycap.
+/// Whether a variation selector has a meaning after a character: an emoji or another symbol, an ideograph, a keycap character, or
+/// a character of the Myanmar script.
 fn has_variants(c: char) -> bool {
     let is_keycap = matches!(c, '0'..='9' | '#' | '*');
     let is_symbol = !c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace();
@@ -152,7 +154,7 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Bidirectional marks, embeddings, overrides and isolates, separators of lines, and characters without width.
+/// Bidirectional marks, embeddings, overrides and isolates, line separators, and zero-width characters.
 fn is_never_seen(c: char) -> bool {
     matches!(
         c,
@@ -183,8 +185,8 @@ fn is_never_seen(c: char) -> bool {
     )
 }
 
-/// A joiner has a meaning between letters that join, or emoji. In Persian, a non-joiner also separates a suffix from a word in
-/// another script; in Persian and Malayalam, a joiner also ends a word.
+/// Whether a joiner has a meaning between two characters: joining letters, or emoji. In Persian, a non-joiner also separates a
+/// suffix from a word in another script; in Persian and Malayalam, a joiner can also end a word.
 fn joins(joiner: char, before: Option<char>, after: Option<char>) -> bool {
     let (joins_before, joins_after) = (before.is_some_and(has_joining_letters), after.is_some_and(has_joining_letters));
     match joiner {
@@ -193,7 +195,7 @@ fn joins(joiner: char, before: Option<char>, after: Option<char>) -> bool {
     }
 }
 
-/// Arabic and scripts like it, the scripts of India and its neighbours, and Mongolian.
+/// Arabic and similar scripts, the scripts of India and its neighbours, and Mongolian.
 fn has_joining_letters(c: char) -> bool {
     matches!(
         c,
@@ -304,6 +306,6 @@ mod tests {
             assert!(check_visible(line).is_err(), "{line:?}");
         }
         let error = check_visible("Charger\u{200b}").expect_err("hidden");
-        assert_eq!(error.to_string(), "must not contain U+200B, which can't be seen; it is character 8");
+        assert_eq!(error.to_string(), "must not contain the invisible character U+200B, at position 8");
     }
 }

@@ -1,4 +1,4 @@
-//! Times and dates as the API writes them.
+//! Times and dates in the API's format.
 
 use crate::values::field_error::{ValueError, text_form};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The years of dates and times in requests. Others are typing errors.
+/// Permitted years of dates and times in requests. Other years are typos.
 const YEARS: std::ops::RangeInclusive<i32> = 1900..=2199;
 
-/// A time with millisecond precision, written as RFC 3339 in UTC with `Z`.
+/// Time with millisecond precision, as RFC 3339 in UTC with `Z`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, format = DateTime, examples("2026-11-21T08:30:00.000Z"))]
@@ -27,13 +27,13 @@ impl Timestamp {
         self.0
     }
 
-    /// Earlier if `delta` is negative.
+    /// `delta` can be negative.
     #[must_use]
     pub fn plus(self, delta: TimeDelta) -> Self {
         Self(self.0.saturating_add(delta.num_milliseconds()))
     }
 
-    /// Negative if this is earlier.
+    /// The time since `earlier`; negative if `self` is earlier.
     #[must_use]
     pub fn since(self, earlier: Self) -> TimeDelta {
         TimeDelta::milliseconds(self.0.saturating_sub(earlier.0))
@@ -77,10 +77,10 @@ impl Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = ValueError;
 
-    /// Any RFC 3339 offset. Digits beyond milliseconds are cut off, and a leap second is the first second of the next minute.
+    /// Accepts any RFC 3339 offset. Truncates to milliseconds, and reads a leap second as the first second of the next minute.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         Self::parse(text)
-            // Of the time as it is kept: the leap second at the end of a year is in the next one.
+            // Checks the converted time: a leap second at the end of a year is in the next one.
             .filter(|time| YEARS.contains(&time.to_chrono().year()))
             .ok_or_else(|| ValueError::new("must be an RFC 3339 time between 1900 and 2199, such as 2026-11-21T08:30:00.000Z"))
     }
@@ -95,13 +95,13 @@ impl From<Timestamp> for String {
 impl TryFrom<String> for Timestamp {
     type Error = ValueError;
 
-    /// Times in the table may be of any year.
+    /// Stored times can have any year.
     fn try_from(text: String) -> Result<Self, ValueError> {
         Self::parse(&text).ok_or_else(|| ValueError::new("must be an RFC 3339 time"))
     }
 }
 
-/// A calendar date, written `YYYY-MM-DD`.
+/// Calendar date, `YYYY-MM-DD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, format = Date, pattern = "^(19|20|21)[0-9]{2}-[0-9]{2}-[0-9]{2}$", examples("2026-11-21"))]
@@ -109,13 +109,13 @@ impl TryFrom<String> for Timestamp {
 pub struct Date(NaiveDate);
 
 impl Date {
-    /// Days since 31 December of the year before 1.
+    /// The day's number: 1 January of year 1 is day 1.
     #[must_use]
     pub fn days(self) -> i32 {
         self.0.num_days_from_ce()
     }
 
-    /// `None` outside the years that dates can have.
+    /// `None` outside the permitted years.
     #[must_use]
     pub fn from_days(days: i32) -> Option<Self> {
         NaiveDate::from_num_days_from_ce_opt(days).filter(|date| YEARS.contains(&date.year())).map(Self)
@@ -168,7 +168,7 @@ mod tests {
         for refused in ["2199-12-31T23:59:60Z", "2199-12-31T23:59:60.999Z", "2200-01-01T00:59:60+01:00", "2200-01-01T00:00:00Z"] {
             assert!(refused.parse::<Timestamp>().is_err(), "{refused}");
         }
-        // Written before leap seconds were refused there.
+        // Stored times can be outside the permitted years.
         assert!(Timestamp::try_from("2200-01-01T00:00:00.000Z".to_owned()).is_ok());
     }
 

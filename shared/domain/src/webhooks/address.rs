@@ -1,5 +1,5 @@
-//! Accepted addresses of webhooks: https addresses of public hosts. Private ranges come from IANA's registries of special-purpose
-//! addresses ([IPv4](https://www.iana.org/assignments/iana-ipv4-special-registry),
+//! Permitted webhook URLs: HTTPS URLs of public hosts. Private ranges come from IANA's registries of special-purpose addresses
+//! ([IPv4](https://www.iana.org/assignments/iana-ipv4-special-registry),
 //! [IPv6](https://www.iana.org/assignments/iana-ipv6-special-registry)); multicast is not public.
 
 use crate::values::field_error::{ValueError, text_form};
@@ -11,11 +11,11 @@ use url::{Host, Url};
 /// In characters.
 const MAX_CHARS: usize = 2_048;
 pub const PUBLIC_PORTS: [u16; 2] = [443, 8443];
-/// The last labels of names that no public host has (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
+/// Reserved domains without public hosts (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
 const LOCAL_DOMAINS: [&str; 8] = ["localhost", "local", "internal", "test", "invalid", "onion", "alt", "home.arpa"];
 
-/// The address of a webhook: https, on port 443 or 8443 of a public host, without user name and fragment. As the URL standard
-/// writes it, with a host of ASCII characters in lower case.
+/// URL of a webhook: HTTPS, on port 443 or 8443 of a public host, without user name and fragment. Normalized as in the URL
+/// standard, with a lower-case ASCII host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, max_length = 2048, pattern = "^[Hh][Tt][Tt][Pp][Ss]?://", examples("https://example.com/hooks/assets"))]
@@ -23,10 +23,10 @@ pub struct WebhookUrl(String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AddressPolicy {
-    /// https, port 443 or 8443.
+    /// HTTPS on port 443 or 8443.
     #[default]
     Public,
-    /// Also http and https to loopback addresses, at any port, as the dev server's `--allow-local-webhooks` permits.
+    /// Also HTTP and HTTPS to loopback addresses on any port, for the dev server's `--allow-local-webhooks`.
     PublicOrLoopback,
 }
 
@@ -36,17 +36,17 @@ impl WebhookUrl {
         &self.0
     }
 
-    /// For the history, which other webhooks may get: tokens in the query identify senders to receivers.
+    /// The URL for the history, which other webhooks can receive: tokens in the query authenticate senders.
     #[must_use]
     pub fn without_query(&self) -> String {
         self.0.split_once('?').map_or_else(|| self.0.clone(), |(rest, _)| format!("{rest}?…"))
     }
 
-    /// Checks the address alone. The addresses that a name resolves to are checked at every attempt.
+    /// Checks only the URL. The addresses that its name resolves to are checked at every attempt.
     ///
     /// # Errors
     ///
-    /// Says which addresses webhooks may have.
+    /// Returns a [`ValueError`] when webhooks can't have this URL.
     pub fn check(&self, policy: AddressPolicy) -> Result<(), ValueError> {
         let url = parse(&self.0)?;
         let is_loopback = match url.host() {
@@ -59,7 +59,7 @@ impl WebhookUrl {
             return Ok(());
         }
         if url.scheme() != "https" {
-            return Err(ValueError::new("must begin with https://"));
+            return Err(ValueError::new("must start with https://"));
         }
         let is_public = match url.host() {
             Some(Host::Domain(name)) => !is_local_name(name),
@@ -68,7 +68,7 @@ impl WebhookUrl {
             None => false,
         };
         if !is_public {
-            return Err(ValueError::new("must have the name or address of a host in the public internet"));
+            return Err(ValueError::new("must have a host in the public internet"));
         }
         if !url.port_or_known_default().is_some_and(|port| PUBLIC_PORTS.contains(&port)) {
             return Err(ValueError::new("must have port 443 or 8443"));
@@ -77,7 +77,7 @@ impl WebhookUrl {
     }
 }
 
-/// No public host has such a name: one without a dot, or in a reserved domain. A dot at the end is ignored.
+/// Whether no public host can have this name: it has no dot, or is in a reserved domain. Ignores a trailing dot.
 #[must_use]
 pub fn is_local_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
@@ -89,12 +89,11 @@ pub fn is_local_name(name: &str) -> bool {
 fn parse(text: &str) -> Result<Url, ValueError> {
     let has_scheme = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     if !(has_scheme("https://") || has_scheme("http://")) {
-        return Err(ValueError::new("must be a URL that begins with https://"));
+        return Err(ValueError::new("must be a URL that starts with https://"));
     }
     if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
         return Err(ValueError::new("must not contain spaces, control characters or backslashes"));
     }
-    // The parser knows more reasons than anybody wants to read.
     let url = Url::parse(text).map_err(|error| ValueError::new(format!("must be a URL: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(ValueError::new("must not contain a user name or password: deliveries are signed"));
@@ -113,7 +112,7 @@ impl FromStr for WebhookUrl {
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let too_long = |length: usize| ValueError::new(format!("must have at most {MAX_CHARS} characters; this has {length}"));
-        // Escaping makes it longer at most.
+        // Escaping can only make it longer.
         if text.len() > MAX_CHARS {
             return Err(too_long(text.chars().count()));
         }
@@ -124,30 +123,29 @@ impl FromStr for WebhookUrl {
 
 text_form!(WebhookUrl, |url| url.0);
 
-/// A range of IPv4 addresses: its first address, and how many bits its addresses have in common.
+/// A range of IPv4 addresses: its first address and its prefix length.
 type Range4 = (Ipv4Addr, u32);
 type Range6 = (Ipv6Addr, u32);
 
-/// Every range of IPv4 that is not public. Exceptions within a range, such as in 192.0.0.0/24, are not public either: nobody has a
-/// receiver there.
+/// All IPv4 ranges that are not public. Ignores exceptions within a range, such as in 192.0.0.0/24: nobody has a receiver there.
 const NOT_PUBLIC_4: [Range4; 15] = [
-    // "This network": on many systems 0.0.0.0 is the machine itself.
+    // "This network": on many systems, 0.0.0.0 is the machine itself.
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     // Private.
     (Ipv4Addr::new(10, 0, 0, 0), 8),
-    // Shared by a provider's customers.
+    // Carrier-grade NAT.
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     // Loopback.
     (Ipv4Addr::new(127, 0, 0, 0), 8),
-    // Link-local, with the metadata service of a cloud's machines.
+    // Link-local, including the metadata services of clouds.
     (Ipv4Addr::new(169, 254, 0, 0), 16),
     // Private.
     (Ipv4Addr::new(172, 16, 0, 0), 12),
-    // Assigned to protocols.
+    // Protocol assignments.
     (Ipv4Addr::new(192, 0, 0, 0), 24),
     // Documentation.
     (Ipv4Addr::new(192, 0, 2, 0), 24),
-    // Relays of 6to4.
+    // 6to4 relays.
     (Ipv4Addr::new(192, 88, 99, 0), 24),
     // Private.
     (Ipv4Addr::new(192, 168, 0, 0), 16),
@@ -163,18 +161,18 @@ const NOT_PUBLIC_4: [Range4; 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
-/// The only range of IPv6 that is assigned to the internet. Loopback, unique-local, link-local and multicast addresses are
-/// outside, as is every form that holds an IPv4 address in it: mapped (`::ffff:0:0/96`), compatible (`::/96`), and translated
-/// (`64:ff9b::/96`, `64:ff9b:1::/48`).
+/// The only IPv6 range assigned to the internet. Loopback, unique-local, link-local and multicast addresses are outside, and so
+/// are forms that embed an IPv4 address: mapped (`::ffff:0:0/96`), compatible (`::/96`), and translated (`64:ff9b::/96`,
+/// `64:ff9b:1::/48`).
 const GLOBAL_UNICAST_6: Range6 = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Every range within [`GLOBAL_UNICAST_6`] that is not public.
+/// All ranges within [`GLOBAL_UNICAST_6`] that are not public.
 const NOT_PUBLIC_6: [Range6; 4] = [
-    // Assigned to protocols: Teredo, which holds an IPv4 address; benchmarks; identifiers that are no addresses.
+    // Protocol assignments: Teredo, which embeds an IPv4 address; benchmarks; identifiers that aren't addresses (ORCHID).
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     // Documentation.
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
-    // 6to4, which holds an IPv4 address.
+    // 6to4, which embeds an IPv4 address.
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
     // Documentation.
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
@@ -191,7 +189,7 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// The address and the range's first one begin with the same bits.
+/// Whether the address has the range's prefix.
 fn in_range_4(address: Ipv4Addr, (first, bits): Range4) -> bool {
     (address.to_bits() ^ first.to_bits()).leading_zeros() >= bits
 }
@@ -321,7 +319,7 @@ mod tests {
         is_public(address.parse::<IpAddr>().unwrap_or_else(|error| panic!("{address}: {error}")))
     }
 
-    /// The first and the last address of every range, and their neighbours where these are public.
+    /// The first and last address of every range, and their neighbours if these are public.
     #[test]
     fn ranges_end_where_the_registries_say() {
         let ranges = [

@@ -1,4 +1,4 @@
-//! Decisions about a message (attempt, wait or give up), and after an attempt.
+//! Decides what to do with a message (attempt, wait or give up), and how to continue after an attempt.
 
 use super::request::is_early;
 use super::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, MAX_ATTEMPTS_KEPT, Webhook};
@@ -7,32 +7,32 @@ use crate::values::time::Timestamp;
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// SQS's limit for the delay of a message: 15 minutes.
+/// SQS's maximum delay of a message: 15 minutes.
 pub const MAX_DELAY: Duration = Duration::from_secs(900);
-/// A random number that divides a delay by ten gives the jitter: up to a tenth of the delay.
+/// Divides the product of a delay and a random `u16` to get the jitter: up to a tenth of the delay.
 const JITTER_PARTS: i64 = 10 * u16::MAX as i64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// A newer request has replaced this one, it is finished, or another message is for its next attempt.
+    /// A newer request has replaced this one, the delivery is finished, or another message stands for its next attempt.
     Drop,
-    /// Not due; wait until then.
+    /// Not due before this time.
     Wait(Timestamp),
-    /// Record that the delivery has failed, because the webhook is not active.
+    /// Record that the delivery has failed because the webhook is not active.
     GiveUp,
     Attempt,
 }
 
-/// Decides about a message. The delivery's `record` and `webhook` are as they are at `now`.
+/// Decides what to do with a message. The delivery's `record` and `webhook` must be current at `now`.
 ///
-/// The message of the next attempt is sent before an attempt is recorded. So a message with any other number is a duplicate, or
-/// precedes an attempt that is still to be recorded, whose message comes back.
+/// The message for the next attempt is sent before an attempt is recorded. So a message with any other number is a duplicate, or
+/// is ahead of an attempt that has not been recorded yet, whose message will be redelivered.
 #[must_use]
 pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: &Webhook, now: Timestamp) -> Decision {
     if record.is_some_and(|record| record.requested_at > request.requested_at) {
         return Decision::Drop;
     }
-    // A record of an earlier request is replaced.
+    // The record of an earlier request is replaced.
     let same_request = record.filter(|record| record.requested_at == request.requested_at);
     let is_finished = same_request.is_some_and(|record| record.status != DeliveryStatus::Pending);
     if is_finished || same_request.map_or(0, |record| record.tries) + 1 != request.number {
@@ -48,17 +48,17 @@ pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: &We
     }
 }
 
-/// The plan of attempts after a failure.
+/// The schedule of retries.
 #[derive(Debug, Clone, Copy)]
 pub struct Retries<'a> {
     /// The delay after each failure.
     pub delays: &'a [TimeDelta],
-    /// A random number, which makes a delay up to a tenth longer.
+    /// A random number for the jitter, which makes a delay up to a tenth longer.
     pub random: u16,
 }
 
 impl Retries<'_> {
-    /// The delay after the failure of this attempt; `None` after the last. The first is 1.
+    /// The delay after a failed attempt, counted from 1; `None` after the last one.
     fn delay_after(&self, tries: u32) -> Option<TimeDelta> {
         let delay = self.delays.get(usize::try_from(tries).ok()?.checked_sub(1)?)?;
         let jitter = delay.num_milliseconds() * i64::from(self.random) / JITTER_PARTS;
@@ -104,21 +104,21 @@ impl Delivery {
         }
     }
 
-    /// The webhook is not active.
+    /// Gives up a delivery because the webhook is not active.
     #[must_use]
     pub fn given_up(previous: Option<&Self>, request: &DeliveryRequest, event_type: &str, now: Timestamp) -> Self {
         let none = Retries { delays: &[], random: 0 };
         Self::after_attempt(previous, request, event_type, Attempt::not_made(now), &none)
     }
 
-    /// The wait is longer than one message's, so duplicates could be due at the same time.
+    /// Whether the wait is longer than a message's maximum delay, so that duplicates could become due at the same time.
     #[must_use]
     pub fn waits_in_parts(&self) -> bool {
         let since = self.attempts.last().map_or(self.requested_at, Attempt::ended_at);
         self.next_attempt_at.and_then(|due| due.since(since).to_std().ok()).is_some_and(|wait| wait > MAX_DELAY)
     }
 
-    /// The message of the next attempt, if there will be one.
+    /// The message for the next attempt, if there will be one.
     #[must_use]
     pub fn pending_request(&self, tenant_id: TenantId) -> Option<DeliveryRequest> {
         (self.status == DeliveryStatus::Pending).then(|| DeliveryRequest {
@@ -134,14 +134,14 @@ impl Delivery {
     }
 }
 
-/// What to do when an attempt can't be written because the record has changed since it was read.
+/// What to do if an attempt can't be written because the record has changed since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Race {
-    /// The record has the attempt: only the response to its write was lost.
+    /// The record has the attempt: only the response to the write was lost.
     Recorded,
-    /// The record is to be written again, with the attempt on top of what it has now.
+    /// Write the record again, with the attempt added to its current state.
     Open,
-    /// The record stays as it is: another attempt has settled it, or plans the next one.
+    /// Keep the record: another attempt has settled the delivery, or scheduled the next attempt.
     Settled,
 }
 
@@ -243,11 +243,11 @@ mod tests {
         ] {
             let message = DeliveryRequest { number, ..request(5) };
             assert_eq!(decide(&message, record, &active, at(1_000)), expected, "{number}");
-            // An inactive webhook gives up no delivery twice.
+            // With an inactive webhook, a delivery is given up only once.
             let given_up = if expected == Decision::Drop { Decision::Drop } else { Decision::GiveUp };
             assert_eq!(decide(&message, record, &webhook(false), at(1_000)), given_up, "{number}");
         }
-        // A new request begins anew.
+        // A new request starts over.
         assert_eq!(decide(&request(6), Some(&pending), &active, at(12)), Decision::Attempt);
     }
 
@@ -279,7 +279,7 @@ mod tests {
             record = after(Some(&record), &request(1), attempt(now, 302));
         }
         assert_eq!((record.status, record.tries, record.next_attempt_at), (DeliveryStatus::Failed, 10, None));
-        // Another request begins anew, and the record keeps what was before, up to a limit.
+        // Another request starts over, and the record keeps the earlier attempts, up to a limit.
         let mut again = after(Some(&record), &request(2), attempt(now + 1, 503));
         assert_eq!((again.status, again.tries, again.attempt_count, again.attempts.len()), (DeliveryStatus::Pending, 1, 11, 11));
         for n in 0..15 {

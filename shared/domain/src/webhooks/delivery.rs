@@ -1,5 +1,5 @@
-//! The records of deliveries (one event on its way to one webhook, with the result of each attempt), and a tenant's replays: the
-//! running ones, and how many of a day's are used.
+//! Records of deliveries (one event to one webhook, with the result of each attempt), and a tenant's replays: the running ones,
+//! and the number started today.
 
 use crate::actor::Actor;
 use crate::values::id::{EventId, WebhookId};
@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The time from a failed attempt to the next one: one delay for each further attempt.
+/// The delays between a failed attempt and the next one.
 pub const RETRY_DELAYS: [TimeDelta; 9] = [
     TimeDelta::seconds(5),
     TimeDelta::minutes(5),
@@ -21,19 +21,19 @@ pub const RETRY_DELAYS: [TimeDelta; 9] = [
     TimeDelta::hours(20),
     TimeDelta::hours(24),
 ];
-/// The time that the record of a delivery is kept after its last attempt.
+/// How long the record of a delivery is kept after its last attempt.
 pub const RETENTION: TimeDelta = TimeDelta::days(30);
-/// The record of a delivery keeps the newest.
+/// The record of a delivery keeps the newest attempts.
 pub const MAX_ATTEMPTS_KEPT: usize = 20;
 
 string_enum! {
-    /// The status of a delivery.
+    /// Status of a delivery.
     DeliveryStatus {
-        /// An attempt is still to come.
+        /// Another attempt will follow.
         Pending = "pending",
-        /// The receiver has responded with a status from 200 to 299.
+        /// The receiver responded with a status from 200 to 299.
         Delivered = "delivered",
-        /// No attempt will follow.
+        /// No further attempt will follow.
         Failed = "failed",
     }
 }
@@ -44,11 +44,11 @@ string_enum! {
     AttemptFailure {
         /// The host's name could not be resolved.
         NameNotFound = "name_not_found",
-        /// The host's name has an address that webhooks must not have.
+        /// The host's name resolves to an address that webhooks can't have.
         AddressNotAllowed = "address_not_allowed",
-        /// No connection could be made, or it broke.
+        /// The connection could not be established, or broke.
         ConnectionFailed = "connection_failed",
-        /// The receiver's certificate is not valid, or TLS failed otherwise.
+        /// The receiver's certificate is invalid, or TLS failed for another reason.
         TlsFailed = "tls_failed",
         /// There was no response within 15 seconds.
         TimedOut = "timed_out",
@@ -57,7 +57,7 @@ string_enum! {
     }
 }
 
-/// Nothing of the response but its status: receivers may repeat names.
+/// An attempt of a delivery. Keeps only the status of the response, because receivers can echo names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub at: Timestamp,
@@ -76,13 +76,13 @@ impl Attempt {
         Self { at, status: None, error: Some(AttemptFailure::WebhookDisabled), duration_ms: 0 }
     }
 
-    /// The receiver has taken the event: any status from 200 to 299.
+    /// Whether the receiver accepted the event: any status from 200 to 299.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// The receiver wants no more events: status 410.
+    /// Whether the receiver wants no more events: status 410.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.status == Some(410)
@@ -103,15 +103,15 @@ pub struct TestEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     pub webhook_id: WebhookId,
-    /// The event, whose ID is the delivery's: there is one delivery of an event to a webhook, however often it is repeated.
+    /// The event, whose ID is also the delivery's: an event has only one delivery to a webhook, even if it is sent again.
     pub event_id: EventId,
     pub event_type: String,
     pub status: DeliveryStatus,
-    /// The event's time or, if it is repeated, the time of that request. Messages of earlier requests are dropped.
+    /// The event's time or, if it is sent again, the time of that request. Messages of earlier requests are dropped.
     pub requested_at: Timestamp,
-    /// Attempts that this request has caused.
+    /// Number of attempts for this request.
     pub tries: u32,
-    /// All attempts. Every write requires that it is as it was read.
+    /// Number of all attempts. Every write requires that it hasn't changed since it was read.
     pub attempt_count: u64,
     /// The newest attempts, oldest first.
     pub attempts: Vec<Attempt>,
@@ -122,11 +122,11 @@ pub struct Delivery {
     pub test: Option<TestEvent>,
 }
 
-/// The most replays of a tenant in a UTC day.
+/// Maximum number of replays per tenant and UTC day.
 pub const MAX_REPLAYS_PER_DAY: u32 = 50;
-/// A replay that is not confirmed for so long is lost: another one may start.
+/// A replay that is not confirmed for this long counts as lost: another one can start.
 const LOST_AFTER: TimeDelta = TimeDelta::minutes(15);
-/// Confirming less often saves writes.
+/// Interval of confirmations, to save writes.
 const CONFIRMED_EVERY: TimeDelta = TimeDelta::minutes(5);
 const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -134,7 +134,7 @@ const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1000;
 pub struct Replays {
     /// Days since 1970.
     day: i64,
-    /// Started on that day.
+    /// Number of replays started on that day.
     started: u32,
     running: BTreeMap<WebhookId, RunningReplay>,
 }
@@ -149,19 +149,19 @@ struct RunningReplay {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayRefusal {
-    /// The webhook's replay that was requested then is under way.
+    /// The webhook's replay requested at this time is still running.
     Running(Timestamp),
-    /// The day's replays are used. The next day begins then.
+    /// The day's replays are used up. The next day starts at this time.
     DayIsUsed(Timestamp),
 }
 
 impl Replays {
-    /// Starts a replay of a webhook. Returns the time of its request. A copy of the request and a repeated write have the same
-    /// `identity`: they start nothing more, and get the time of the first one.
+    /// Starts a replay of a webhook. Returns the time of its request. Duplicates of the request and retries of the write have the
+    /// same `identity`: they don't start another replay, and get the time of the first request.
     ///
     /// # Errors
     ///
-    /// Returns a [`ReplayRefusal`] if it can't start now.
+    /// Returns a [`ReplayRefusal`] if the replay can't start now.
     pub fn start(mut self, webhook: WebhookId, identity: &str, now: Timestamp) -> Result<(Self, Timestamp), ReplayRefusal> {
         self.running.retain(|_, running| running.confirmed_at > now.plus(-LOST_AFTER));
         if let Some(RunningReplay { requested_at, identity: of, .. }) = self.running.get(&webhook) {
@@ -181,7 +181,7 @@ impl Replays {
         Ok((self, now))
     }
 
-    /// Removes a replay whose message was not sent. It doesn't count for the day.
+    /// Removes a replay whose message was not sent. It doesn't count toward the day's limit.
     #[must_use]
     pub fn cancelled(mut self, webhook: WebhookId, identity: &str) -> Self {
         if self.running.get(&webhook).is_some_and(|running| running.identity == identity) {
@@ -191,8 +191,8 @@ impl Replays {
         self
     }
 
-    /// Confirms the replay that was requested at this time; `None` if a later one has started, which ends it. The clocks of two
-    /// function instances may differ by two seconds, so of two replays that close together, either may end.
+    /// Confirms the replay requested at this time; `None` if a later one has started, which ends it. The clocks of function
+    /// instances can differ by two seconds, so if two replays are that close together, either can end.
     #[must_use]
     pub fn confirmed(mut self, webhook: WebhookId, requested_at: Timestamp, now: Timestamp) -> Option<Self> {
         let unknown = || RunningReplay { requested_at, confirmed_at: requested_at, identity: String::new() };
@@ -241,7 +241,7 @@ mod tests {
         let replays = started(&Replays::default(), webhook(1), "a", 10);
         assert_eq!(refusal(&replays, webhook(1), 20), Some(ReplayRefusal::Running(at(10))));
         assert_eq!(refusal(&replays, webhook(2), 20), None);
-        // The end of another one does not end it; a double of its message that comes later does not, either.
+        // The end of an earlier replay, or of another webhook's replay, doesn't end it.
         assert!(refusal(&replays.clone().ended(webhook(1), at(9)), webhook(1), 20).is_some());
         assert!(refusal(&replays.clone().ended(webhook(2), at(10)), webhook(1), 20).is_some());
         let later = started(&replays.ended(webhook(1), at(10)), webhook(1), "b", 20);
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(refusal(&confirmed(600), webhook(1), 1_499), Some(ReplayRefusal::Running(at(0))));
         assert_eq!(refusal(&confirmed(600), webhook(1), 1_500), None);
         assert_eq!([899, 900].map(|seconds| refusal(&replays, webhook(1), seconds).is_some()), [true, false]);
-        // Its message was sent, although the response of the queue was lost.
+        // Its message was sent, but the queue's response was lost.
         let unknown = Replays::default().confirmed(webhook(1), at(0), at(400)).expect("there is no later one");
         assert!(refusal(&unknown, webhook(1), 500).is_some());
     }

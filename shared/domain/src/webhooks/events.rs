@@ -1,4 +1,4 @@
-//! The types of events that a webhook gets, and the first attempts to deliver new events.
+//! The event types that a webhook gets, and the first attempts to deliver new events.
 
 use super::{DeliveryRequest, Webhook};
 use crate::history::event::EventType;
@@ -14,7 +14,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 pub const MAX_EVENT_TYPES: usize = 50;
 
-/// Types of events: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for all.
+/// Event types: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WebhookEvents(pub Vec<String>);
@@ -24,14 +24,13 @@ impl WebhookEvents {
         filter::known_names()
     }
 
-    /// Each error comes with the position of its type; without one, it is about all.
-    ///
     /// # Errors
     ///
-    /// No types, too many, unknown or repeated ones.
+    /// Returns errors for no types, too many, unknown or repeated ones. Each has the index of its type, or none if it is about
+    /// the whole list.
     pub fn read(types: Vec<String>) -> Result<Self, Vec<(Option<usize>, ValueError)>> {
         if !(1..=MAX_EVENT_TYPES).contains(&types.len()) {
-            let detail = format!("must name 1 to {MAX_EVENT_TYPES} types of events; this has {}", types.len());
+            let detail = format!("must have 1 to {MAX_EVENT_TYPES} event types; this has {}", types.len());
             return Err(vec![(None, ValueError::new(detail))]);
         }
         let known: Vec<String> = Self::known_names().collect();
@@ -42,7 +41,7 @@ impl WebhookEvents {
                 let detail = unknown_name(wanted, &known, "event type", errors.len());
                 errors.push((Some(index), ValueError::new(detail)));
             } else if types.iter().position(|earlier| earlier == wanted) != Some(index) {
-                errors.push((Some(index), ValueError::new(format!("must name {wanted} once"))));
+                errors.push((Some(index), ValueError::new(format!("must contain {wanted} only once"))));
             }
         }
         if errors.is_empty() { Ok(Self(types)) } else { Err(errors) }
@@ -56,7 +55,7 @@ impl WebhookEvents {
         self.0.iter().any(|wanted| wanted == event_type || !must_be_named && stands_for(wanted))
     }
 
-    /// A filter of the change feed; `None` for all that need not be named.
+    /// A filter of the event feed; `None` for all types that don't have to be named.
     #[must_use]
     pub fn filter(&self) -> Option<EventTypes> {
         EventTypes::of_known(self.0.iter().map(String::as_str)).unless_all()
@@ -67,7 +66,7 @@ impl PartialSchema for WebhookEvents {
     fn schema() -> RefOr<Schema> {
         let types = Ref::from_schema_name(EVENT_TYPE_FILTER);
         let array = ArrayBuilder::new().description(Some(
-            "Types of events: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for all.",
+            "Event types: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for all.",
         ));
         array.items(types).min_items(Some(1)).max_items(Some(MAX_EVENT_TYPES)).unique_items(true).into()
     }
@@ -79,7 +78,7 @@ impl ToSchema for WebhookEvents {
     }
 }
 
-/// The first attempts to deliver a new event to the webhooks that want it.
+/// The first attempts to deliver a new event to the webhooks that subscribe to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRequest {
     pub tenant_id: TenantId,
@@ -111,7 +110,7 @@ pub struct NewEvent {
 }
 
 impl FanoutRequest {
-    /// One request for each event that a webhook wants. `max_delay` is the most by which an event's time can be before its
+    /// One request per event that a webhook subscribes to. `max_delay` is the maximum time from an event's timestamp to its
     /// commit.
     pub fn requests(&self, webhooks: &[Webhook], max_delay: TimeDelta) -> impl Iterator<Item = EventRequest> {
         self.events.iter().filter_map(move |event| {
@@ -124,7 +123,8 @@ impl FanoutRequest {
 }
 
 impl NewEvent {
-    /// A stream that is read again from its beginning has events older than the webhook, which it does not want.
+    /// Whether the webhook gets this event. Excludes events older than the webhook, in case the stream is read again from the
+    /// start.
     fn is_for(&self, webhook: &Webhook, max_delay: TimeDelta) -> bool {
         let is_older = self.id.timestamp().plus(max_delay) < webhook.id.timestamp();
         webhook.is_active && !is_older && webhook.events.contain(&self.event_type)
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(places, [Some(1), Some(2), Some(3)]);
         let texts: Vec<String> = errors.iter().map(|(_, error)| error.to_string()).collect();
         assert!(texts[0].starts_with("unknown event type; known: asset.created, "), "{}", texts[0]);
-        assert_eq!(texts[1], "must name asset.* once");
+        assert_eq!(texts[1], "must contain asset.* only once");
         for wrong in [vec![], vec!["asset.*"; 51]] {
             assert_eq!(read(&wrong).expect_err("a number").first().map(|(place, _)| *place), Some(None));
         }

@@ -1,12 +1,12 @@
-//! The health of webhooks: slow or failing ones are attempted separately, and disabled after five days.
+//! The health of webhooks: slow and failing ones are kept apart from the others, and disabled after five days of failures.
 
 use super::{Attempt, DisabledReason, RETENTION, Webhook};
 use crate::values::time::Timestamp;
 use chrono::TimeDelta;
 
-/// The time without a success after which a webhook is disabled.
+/// A webhook without a success for this long is disabled.
 pub const MAX_FAILING: TimeDelta = TimeDelta::days(5);
-/// In milliseconds: an attempt that takes longer marks its webhook as slow.
+/// In milliseconds. An attempt that takes longer marks its webhook as slow.
 pub const SLOW_AFTER: u64 = 1_000;
 
 /// Recorded from the first attempt on.
@@ -14,18 +14,18 @@ pub const SLOW_AFTER: u64 = 1_000;
 pub struct Health {
     /// The first failure after the last success.
     pub failing_since: Option<Timestamp>,
-    /// An attempt took long, and none has succeeded quickly since.
+    /// Whether an attempt took long, and none has succeeded quickly since.
     pub is_slow: bool,
 }
 
 impl Webhook {
-    /// Attempts may take long, so they are made separately from other webhooks'.
+    /// Whether attempts can take long, so they must not delay other webhooks.
     #[must_use]
     pub fn is_apart(&self, health: &Health, now: Timestamp) -> bool {
         health.is_slow || self.failing_since(health, now).is_some()
     }
 
-    /// The health after an attempt, and the reason to disable the webhook, if there is one.
+    /// The health after an attempt, and the reason to disable the webhook, if any.
     #[must_use]
     pub fn health_after(&self, attempt: &Attempt, health: &Health) -> (Health, Option<DisabledReason>) {
         let is_long = attempt.duration_ms > SLOW_AFTER;
@@ -43,7 +43,7 @@ impl Webhook {
         }
     }
 
-    /// Failures before the webhook became active don't count, nor expired records.
+    /// Ignores failures before the webhook became active, and expired records.
     fn failing_since(&self, health: &Health, at: Timestamp) -> Option<Timestamp> {
         health.failing_since.filter(|since| *since >= self.active_since && *since > at.plus(-RETENTION))
     }

@@ -1,4 +1,4 @@
-//! The messages of the queue between the functions `fanout` and `deliver`.
+//! The messages in the queue between the functions `fanout` and `deliver`.
 
 use super::{DeliveryRequest, EventRequest, FanoutRequest, WebhookEvents};
 use crate::values::id::{EventId, Id, TenantId, WebhookId};
@@ -16,7 +16,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// A tenant's messages are a group. Groups don't delay each other.
+    /// The group of the tenant's messages. Groups don't delay each other.
     #[must_use]
     pub fn group(&self) -> String {
         match self {
@@ -34,38 +34,38 @@ impl From<DeliveryRequest> for Message {
     }
 }
 
-/// A request to deliver all events of a time to a webhook again.
+/// A request to deliver all events of a period to a webhook again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayRequest {
     pub tenant_id: TenantId,
     pub webhook_id: WebhookId,
-    /// The event to continue after. It need not exist.
+    /// The event to continue after. It doesn't have to exist.
     pub after: EventId,
-    /// The end of the time, which is not part of it.
+    /// End of the period, exclusive.
     pub until: Timestamp,
     pub events: WebhookEvents,
     pub requested_at: Timestamp,
 }
 
-/// The time until a replay looks for more events, if the feed has not reached its end.
+/// How long a replay waits for more events if the feed hasn't reached the end of the period.
 pub const REPLAY_DELAY: Duration = Duration::from_secs(15);
 
-/// One part of the feed, in deliveries of a replay.
+/// One part of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayPart {
     pub deliveries: Vec<DeliveryRequest>,
-    /// The rest of the replay, and the time until it begins.
+    /// The rest of the replay, and the delay before it.
     pub rest: Option<(ReplayRequest, Duration)>,
 }
 
 impl ReplayRequest {
-    /// A replay has no events after its own request.
+    /// A replay includes no events after its request.
     fn end(&self) -> Timestamp {
         self.until.min(self.requested_at)
     }
 
-    /// `events` are the matching ones after [`ReplayRequest::after`], up to `last`. `has_more` says that there are more. No event before
-    /// `complete_until` can still be added.
+    /// `events` are the matching events after [`ReplayRequest::after`], up to `last`. `has_more`: whether there are more. The
+    /// feed is complete before `complete_until`.
     #[must_use]
     pub fn part(&self, events: &[EventId], last: Option<EventId>, has_more: bool, complete_until: Timestamp) -> ReplayPart {
         let end = self.end();
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(part(&replay, &[2, 3], true, 90), (2, Some((event(3), 0))));
         assert_eq!(part(&replay, &[4, 9, 10, 11], true, 90), (2, None));
         assert_eq!(part(&replay, &[4, 9], false, 10), (2, None));
-        // Events may still be added.
+        // Events can still be added.
         assert_eq!(part(&replay, &[4, 9], false, 9), (2, Some((event(9), 15))));
         assert_eq!(part(&replay, &[], false, 9), (0, Some((event(1), 15))));
         assert_eq!(part(&replay, &[], false, 10), (0, None));
@@ -133,7 +133,7 @@ mod tests {
         let replay = replay(1000, 20);
         assert_eq!(part(&replay, &[19, 20], true, 30), (1, None));
         assert_eq!(part(&replay, &[19], false, 20), (1, None));
-        // The last event that was read need not match.
+        // The last event read doesn't have to match.
         let ReplayPart { deliveries, rest } = replay.part(&[event(19)], Some(event(21)), true, at(30));
         assert_eq!((deliveries.len(), rest), (1, None));
     }

@@ -1,4 +1,4 @@
-//! Webhooks: addresses that a tenant's events are sent to.
+//! Webhooks: URLs that a tenant's events are sent to.
 
 mod address;
 mod decision;
@@ -36,7 +36,7 @@ pub const MAX_WEBHOOKS: u8 = 20;
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
 string_enum! {
-    /// Why the service has disabled a webhook.
+    /// Why the service disabled a webhook.
     DisabledReason {
         /// Every delivery failed for 5 days.
         Failing = "failing",
@@ -45,7 +45,7 @@ string_enum! {
     }
 }
 
-/// The secret that a rotation replaced, which still signs for a time.
+/// A secret replaced by a rotation, which still signs for a while.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviousSecret {
     pub secret: EncryptedSecret,
@@ -59,15 +59,15 @@ pub struct Webhook {
     pub description: Notes,
     pub events: WebhookEvents,
     pub is_active: bool,
-    /// `None` if it is active or a caller has disabled it.
+    /// `None` if the webhook is active or was disabled by a caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<DisabledReason>,
-    /// The time since which this address is active. Earlier failures don't count.
+    /// When this URL became active. Earlier failures don't count.
     pub active_since: Timestamp,
-    /// A number below [`MAX_WEBHOOKS`], unique in the tenant, so that there can't be more webhooks.
+    /// A number below [`MAX_WEBHOOKS`], unique in the tenant, so there can't be more webhooks.
     pub slot: u8,
     pub secret: EncryptedSecret,
-    /// Also signs for a time after a rotation.
+    /// Also signs for a while after a rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_secret: Option<PreviousSecret>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,7 +86,7 @@ pub struct WebhookChange {
 }
 
 impl Webhook {
-    /// A new address or a reactivation begins anew: earlier failures don't count. Activating or deactivating a webhook removes the
+    /// After a change of the URL or a reactivation, earlier failures don't count. Activating or deactivating a webhook clears the
     /// service's reason.
     #[must_use]
     pub fn changed(&self, change: &WebhookChange, now: Timestamp) -> Self {
@@ -111,7 +111,7 @@ impl Webhook {
         std::iter::once(&self.secret).chain(previous.map(|previous| &previous.secret))
     }
 
-    /// The old one signs as well until `until`.
+    /// Replaces the secret. The old one also signs until `until`.
     #[must_use]
     pub fn rotated(&self, secret: EncryptedSecret, now: Timestamp, until: Timestamp) -> Self {
         let previous_secret = (until > now).then(|| PreviousSecret { secret: self.secret.clone(), until });

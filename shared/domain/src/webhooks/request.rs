@@ -1,5 +1,5 @@
-//! The request for one attempt at a delivery: its message, the body, and the secrets that sign it as [Standard
-//! Webhooks](https://www.standardwebhooks.com) describes.
+//! The request of one delivery attempt: its message, its body, and the secrets that sign it according to [Standard
+//! Webhooks](https://www.standardwebhooks.com).
 
 use super::{Attempt, TestEvent};
 use crate::history::event::Event;
@@ -12,7 +12,7 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-/// The most that an attempt may begin before its planned time. Queues count whole seconds.
+/// How early an attempt can start. Queues count whole seconds.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
 /// The type of test events. No history has an event of this type.
 pub const TEST_EVENT: &str = "webhook.test";
@@ -24,22 +24,22 @@ pub struct DeliveryRequest {
     pub tenant_id: TenantId,
     pub webhook_id: WebhookId,
     pub event_id: EventId,
-    /// The event's time or, if the delivery is repeated, the time of that request.
+    /// The event's time or, if it is sent again, the time of that request.
     pub requested_at: Timestamp,
-    /// The attempt that the message is for, from 1. Each has another message.
+    /// Number of the attempt, from 1. Each attempt has a separate message.
     pub number: u32,
-    /// The message waits until then; `None` for no wait.
+    /// When the attempt is due; `None` for immediately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
     /// The event itself, if it is a test: no history has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestEvent>,
-    /// Only to be recorded: the attempt was made, and its record could not be written.
+    /// An attempt that was made but could not be recorded. It only has to be recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempted: Option<Attempted>,
 }
 
-/// An attempt that was made.
+/// An attempt that still has to be recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempted {
     pub event_type: String,
@@ -47,7 +47,7 @@ pub struct Attempted {
 }
 
 impl DeliveryRequest {
-    /// The first attempt, at once.
+    /// The first attempt, due immediately.
     #[must_use]
     pub fn first(tenant_id: TenantId, webhook_id: WebhookId, event_id: EventId, requested_at: Timestamp) -> Self {
         Self { tenant_id, webhook_id, event_id, requested_at, number: 1, due: None, test: None, attempted: None }
@@ -71,16 +71,16 @@ struct Body<'a, T> {
     data: &'a T,
 }
 
-/// Type and time of the event, and the entry as the change feed has it.
+/// The body of a delivery: type and time of the event, and the entry as in the event feed.
 ///
 /// # Errors
 ///
-/// The entry can't be written as JSON, which doesn't happen to entries of the feed.
+/// Returns an error when the entry can't be written as JSON, which doesn't happen with entries of the feed.
 pub fn delivery_body(event_type: &str, timestamp: Timestamp, entry: &impl Serialize) -> Result<String, serde_json::Error> {
     serde_json::to_string(&Body { event_type, timestamp, data: entry })
 }
 
-/// The event of a test. It changes nothing, and has version 0 and no hash.
+/// The event of a test, with version 0, no changes and no hash.
 #[must_use]
 pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
     Event {
@@ -95,7 +95,7 @@ pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
     }
 }
 
-/// Signs deliveries. Its `Debug` text does not disclose it.
+/// Signs deliveries. `Debug` doesn't disclose it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret(Vec<u8>);
 
@@ -115,13 +115,13 @@ impl WebhookSecret {
         &self.0
     }
 
-    /// The text that receivers verify with. Not `Display`, so that nothing prints it by accident.
+    /// The text that receivers use for verification. Not `Display`, so nothing prints it by accident.
     #[must_use]
     pub fn expose(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode_to_string(&self.0))
     }
 
-    /// `v1,` and HMAC-SHA256 in base64 of the ID, the Unix time in seconds and the body.
+    /// Returns `v1,` and the HMAC-SHA256 of ID, Unix time in seconds and body, in base64.
     #[must_use]
     pub fn sign(&self, id: &str, seconds: i64, body: &str) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
@@ -136,7 +136,7 @@ impl std::fmt::Debug for WebhookSecret {
     }
 }
 
-/// Encrypted by a key outside the table. Its text form is base64.
+/// A secret encrypted with a key outside the table. Its text form is base64.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EncryptedSecret(pub Vec<u8>);

@@ -1,4 +1,4 @@
-//! Changes, rotations and disabling of webhooks.
+//! Tests of changing, rotating and disabling webhooks.
 
 use super::*;
 use crate::values::id::Id;
@@ -59,7 +59,7 @@ fn a_new_address_and_an_activation_begin_anew() {
 fn the_services_reason_stays_until_somebody_activates_the_webhook() {
     let disabled = webhook().disabled(DisabledReason::Failing);
     assert_eq!((disabled.is_active, disabled.disabled_reason), (false, Some(DisabledReason::Failing)));
-    // As it was read, sent back.
+    // Sent back as it was read.
     assert_eq!(disabled.changed(&activation(false), at(9)), disabled);
     let active = disabled.changed(&activation(true), at(9));
     assert_eq!((active.is_active, active.disabled_reason, active.active_since), (true, None, at(9)));

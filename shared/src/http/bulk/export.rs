@@ -1,4 +1,4 @@
-//! Exports: all records that match, piece by piece, as CSV or NDJSON.
+//! Exports: all matching records, in parts, as CSV or NDJSON.
 
 use super::rows::CUSTOM_FIELD;
 use crate::domain::assets::csv_cell;
@@ -21,13 +21,13 @@ use utoipa::PartialSchema;
 use utoipa::openapi::path::Operation;
 use uuid::Uuid;
 
-/// The maximum size of a response, as Lambda passes it on.
+/// Maximum size of a response in bytes, after Lambda's JSON escapes.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// The maximum number of chunks of records read for a response: with a filter, few of them may match.
+/// Maximum number of chunks of records read for a response. With a filter, few of the records may match.
 pub const MAX_CHUNKS: usize = 16;
-/// The unreadable records that a response names.
+/// Maximum number of unreadable records named in a response.
 const MAX_UNREADABLE: usize = 20;
-/// Their ids.
+/// IDs of unreadable records.
 const UNREADABLE: HeaderName = HeaderName::from_static("x-unreadable");
 
 string_enum! {
@@ -35,21 +35,20 @@ string_enum! {
     ExportFormat {
         /// CSV (RFC 4180).
         Csv = "csv",
-        /// A JSON object in each line.
+        /// One JSON object per line.
         Ndjson = "ndjson",
     }
 }
 
 crate::http::requests::params::from_param! { ExportFormat, }
 
-/// A record in the form of exports: the fields that an import can set, with the names that people know. The cells of CSV are the
-/// members of its JSON.
+/// A record as exported: the fields that an import can set, with human-readable names. CSV cells are the members of its JSON.
 pub trait ExportRow: Serialize {
     const COLUMNS: &'static [Column];
     /// The file's name, without its extension.
     const FILE_NAME: &'static str;
 
-    /// Values of further columns, `custom_fields.<name>`.
+    /// Values of the additional columns `custom_fields.<name>`.
     fn custom_fields(&self) -> Option<&Map<String, Value>> {
         None
     }
@@ -67,19 +66,19 @@ pub struct Export<R> {
 }
 
 impl<R: ExportRow> Export<R> {
-    /// Without rows, for the endpoint at `path` with the parameters `query`.
+    /// An empty export from the endpoint `path` with the parameters `query`.
     #[must_use]
     pub fn new(format: ExportFormat, path: &'static str, query: &str) -> Self {
         let (custom_columns, query) = (BTreeSet::new(), query.to_owned());
         Self { format, rows: Vec::new(), custom_columns, bytes: 0, unreadable: Vec::new(), path, query, next: None }
     }
 
-    /// Adds the records of a chunk that was read after `start`, each as `row` shows it. Returns where to read on; `None`
-    /// at the end, or if the response is full.
+    /// Adds a chunk of records that was read after `start`, converted by `row`. Returns the ID after which to continue, or `None`
+    /// at the end or if the response is full.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Internal`] if a row can't be written.
+    /// Returns [`ApiError::Internal`] if a row can't be serialized.
     pub fn add<T: Record>(
         &mut self,
         start: Option<T::Id>,
@@ -108,11 +107,11 @@ impl<R: ExportRow> Export<R> {
         Some(format!("<{}?{}>; rel=\"next\"", self.path, query.join("&")))
     }
 
-    /// `false` if the response can't hold the row. The first row always fits.
+    /// Returns `false` if the row doesn't fit in the response. The first row always fits.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Internal`] if the row can't be written.
+    /// Returns [`ApiError::Internal`] if the row can't be serialized.
     fn push(&mut self, row: R) -> Result<bool, ApiError> {
         let (bytes, new_columns) = match self.format {
             ExportFormat::Ndjson => (json::escaped_len(&line(&row)?), Vec::new()),
@@ -124,9 +123,9 @@ impl<R: ExportRow> Export<R> {
             }
         };
         let columns = self.custom_columns.len() + new_columns.len();
-        // Its place in the header row.
+        // Each new column takes space in the header row.
         let bytes = bytes + new_columns.iter().map(|name| 2 * name.len() + 16).sum::<usize>();
-        // Each column is at least a comma in every row.
+        // Each column adds at least a comma to every row.
         let total = self.bytes + bytes + (self.rows.len() + 1) * columns;
         if total > MAX_BYTES && !self.rows.is_empty() {
             return Ok(false);
@@ -148,7 +147,7 @@ fn columns<R: ExportRow>() -> impl Iterator<Item = &'static str> {
     R::COLUMNS.iter().filter(|column| column.is_exported).map(|column| column.name)
 }
 
-/// Returns the texts of a row's cells: a string itself, any other value as JSON.
+/// Returns the text of a row's cells: strings as they are, other values as JSON.
 fn cells<R: ExportRow>(row: &R) -> Result<Vec<Option<String>>, ApiError> {
     let json = serde_json::to_string(row).map_err(StoreError::broken)?;
     let members: HashMap<&str, &RawValue> = serde_json::from_str(&json).map_err(StoreError::broken)?;
@@ -209,7 +208,7 @@ impl<R: ExportRow> IntoResponse for Export<R> {
 
 impl<R: ExportRow> Describe for Export<R> {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let description = "A part of the export. The header `Link` leads to the next one.";
+        let description = "Part of the export. The header `Link` has the URL of the next part.";
         add_response(operation, "200", description, ["text/csv", "application/x-ndjson"].map(|kind| (kind, String::schema())));
         add_headers(operation, "200", &["Content-Disposition", "Link", "X-Content-Type-Options", "X-Unreadable"]);
     }

@@ -1,5 +1,4 @@
-//! An import: its options, its body and the result of each row. Rows that name what they update must name it, and each
-//! something else.
+//! Imports: options, body and the result of each row. Also rejects rows that update the same record as another row, or none.
 
 use super::rows::{self, CUSTOM_FIELD, Row, RowFormat, custom_column};
 use crate::domain::request::StoredResponse;
@@ -22,39 +21,39 @@ use utoipa::openapi::{Content, RefOr, Required};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-/// The listed errors of a row, so that the response to 200 rows is not too large for Lambda.
+/// Maximum number of errors listed per row, so that the response for 200 rows is not too large for Lambda.
 const MAX_ROW_ERRORS: usize = 20;
-/// The shown characters of an old or a new value.
+/// Longer old and new values are truncated.
 const MAX_SHOWN_CHARS: usize = 100;
-/// The listed changes of a row, so that the response to 200 rows is not too large for Lambda.
+/// Maximum size of the changes listed per row, so that the response for 200 rows is not too large for Lambda.
 const MAX_CHANGES_BYTES: usize = 8 * 1024;
 
-/// The members of a problem document that a row's error does not repeat.
+/// Members of a problem document that a row's error doesn't repeat in `extra`.
 const OWN_MEMBERS: [&str; 8] = ["type", "title", "status", "detail", "code", "error", "request_id", "errors"];
 
 string_enum! {
-    /// What happens to good rows if another one is refused.
+    /// What happens to valid rows if another row is refused.
     OnError {
         /// They are written.
         Skip = "skip",
-        /// They are not: all rows are checked before the first is written.
+        /// They are not written: all rows are checked before the first write.
         Abort = "abort",
     }
 }
 
-/// The columns whose invalid cells are dropped instead of refusing the row.
+/// Columns whose invalid cells are dropped, instead of refusing the row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkipBad(Vec<String>);
 
 impl FromStr for SkipBad {
     type Err = ValueError;
 
-    /// Separated by commas.
+    /// Comma-separated.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let mut columns = Vec::new();
         for column in text.split(',').map(|column| custom_column(column.trim())) {
             if column.is_empty() || columns.contains(&column) {
-                return Err(ValueError::new("must be different names of columns, separated by commas"));
+                return Err(ValueError::new("must be different column names, separated by commas"));
             }
             columns.push(column);
         }
@@ -73,14 +72,14 @@ impl ToSchema for SkipBad {}
 impl SkipBad {
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] for a column that is none of the `known` ones, and for the one by which rows are `matched`.
+    /// Returns [`ApiError::Invalid`] for an unknown column, and for the column that rows are `matched` by.
     pub fn checked(self, known: &[Column], matched: Option<&str>) -> Result<Vec<String>, ApiError> {
         let names: Vec<&str> = known.iter().map(|column| column.name).collect();
         let has_custom_fields = names.contains(&"custom_fields");
         let error = |(index, column): (usize, &String)| {
             let is_custom = has_custom_fields && column.starts_with(CUSTOM_FIELD);
             let detail = match column.as_str() {
-                name if Some(name) == matched => format!("must not be {name}, by which rows are matched"),
+                name if Some(name) == matched => format!("must not be {name}, because rows are matched by it"),
                 name if is_custom || names.contains(&name) => return None,
                 name => unknown_name(name, &names, "column", index),
             };
@@ -91,13 +90,13 @@ impl SkipBad {
     }
 }
 
-/// CSV or NDJSON.
+/// A body of rows in CSV or NDJSON.
 pub type RowsBody = Unread<InRows>;
 
 pub struct InRows;
 
 impl RowsBody {
-    /// On behalf of a verified sender.
+    /// Parses the rows, for a verified sender.
     ///
     /// # Errors
     ///
@@ -130,27 +129,27 @@ impl Describe for RowsBody {
 }
 
 string_enum! {
-    /// By which field a row names the asset that it updates.
+    /// Field that identifies the asset to update.
     AssetMatch {
-        /// By none: each row creates an asset.
+        /// None: each row creates an asset.
         None = "none",
-        /// By the ID.
+        /// ID.
         Id = "id",
-        /// By the asset tag.
+        /// Asset tag.
         AssetTag = "asset_tag",
-        /// By the serial number.
+        /// Serial number.
         SerialNumber = "serial_number",
     }
 }
 
 string_enum! {
-    /// By which field a row names the user that it updates.
+    /// Field that identifies the user to update.
     UserMatch {
-        /// By none: each row creates a user.
+        /// None: each row creates a user.
         None = "none",
-        /// By the ID.
+        /// ID.
         Id = "id",
-        /// By the e-mail address.
+        /// E-mail address.
         Email = "email",
     }
 }
@@ -165,28 +164,28 @@ string_enum! {
         Created = "created",
         /// A record was changed.
         Updated = "updated",
-        /// The record was already as the row says.
+        /// The record already had the row's values.
         Unchanged = "unchanged",
         /// The row has errors.
         Refused = "refused",
-        /// The row is good, but another one was refused, and `on_error` is `abort`.
+        /// The row is valid, but another row was refused, and `on_error` is `abort`.
         Skipped = "skipped",
     }
 }
 
-/// Something that is wrong with a row.
+/// An error in a row.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RowError {
-    /// The column; absent if the error is about the row as a whole.
+    /// Column; absent if the error concerns the whole row.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false)]
     column: Option<String>,
     /// What is wrong.
     detail: String,
-    /// The kind of error, as in a problem document. `UNAVAILABLE`, `CONFLICT` and `REQUEST_IN_PROGRESS` are temporary: send
-    /// the request again, with the same `Idempotency-Key`.
+    /// Kind of error, as in a problem document. `UNAVAILABLE`, `CONFLICT` and `REQUEST_IN_PROGRESS` are temporary: send the
+    /// request again, with the same `Idempotency-Key`.
     code: String,
-    /// Further members, as in a problem document: the IDs of what is in the way.
+    /// Additional members, as in a problem document, such as the ID of the conflicting record.
     #[serde(flatten)]
     #[schema(additional_properties, value_type = Object)]
     extra: Map<String, Value>,
@@ -195,15 +194,15 @@ pub struct RowError {
 /// A field that a row changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FieldChange {
-    /// Name of the field; of a custom field, `custom_fields.<name>`.
+    /// Field name; for a custom field, `custom_fields.<name>`.
     field: String,
-    /// Present value. A long one is cut, and ends with an ellipsis.
+    /// Current value. A long value is truncated with an ellipsis.
     old: Value,
-    /// Value that the row gives it. A long one is cut, too.
+    /// New value. A long value is truncated with an ellipsis.
     new: Value,
 }
 
-/// The changes of a row, as far as a dry run lists them.
+/// The changes of a row, as listed in a dry run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RowChanges {
     listed: Vec<FieldChange>,
@@ -211,7 +210,7 @@ pub struct RowChanges {
 }
 
 impl RowChanges {
-    /// From the old and the new value of each changed field.
+    /// `changes` has the old and the new value of each changed field.
     #[must_use]
     pub fn of(changes: Map<String, Value>) -> Self {
         let (mut listed, mut more, mut length) = (Vec::new(), 0, 0);
@@ -228,7 +227,7 @@ impl RowChanges {
     }
 }
 
-/// Custom fields change one by one.
+/// Splits a change of custom fields into one change per custom field.
 fn single_changes(field: String, change: Value) -> Vec<FieldChange> {
     let (old, new) = sides(change);
     if field != "custom_fields" {
@@ -248,7 +247,7 @@ fn sides(mut change: Value) -> (Value, Value) {
     (side("old"), side("new"))
 }
 
-/// The value, or the beginning of a long one.
+/// Truncates a long value.
 fn shown(value: Value) -> Value {
     let cut = |text: &str| {
         let (end, _) = text.char_indices().nth(MAX_SHOWN_CHARS)?;
@@ -258,21 +257,21 @@ fn shown(value: Value) -> Value {
     beginning.map_or(value, Value::from)
 }
 
-/// A row, and what became of it.
+/// A row and its result.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct RowOutcome {
-    /// Number of the row, from 1. The header row does not count.
+    /// Row number, from 1, without the header row.
     row: usize,
-    /// What became of it.
+    /// Result of the row.
     outcome: RowResult,
     /// ID of the record; null if there is none.
     #[schema(required)]
     id: Option<Uuid>,
-    /// An earlier attempt of the request did it. Absent if false.
+    /// Whether an earlier attempt of the request wrote the row. Absent if false.
     #[serde(skip_serializing_if = "is_false")]
     #[schema(required = false)]
     replayed: bool,
-    /// What is wrong with the row. Absent if nothing is.
+    /// Errors in the row. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     errors: Vec<RowError>,
@@ -280,11 +279,11 @@ pub struct RowOutcome {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     skipped_cells: Vec<RowError>,
-    /// The fields that an updating row changes. Only in a dry run.
+    /// Fields that an update changes. Only in a dry run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     changes: Vec<FieldChange>,
-    /// The number of further changes, of a row with very many. Absent if there are none.
+    /// Number of changes missing from `changes`, if there are very many. Absent if 0.
     #[serde(skip_serializing_if = "is_zero")]
     #[schema(required = false)]
     more_changes: usize,
@@ -300,42 +299,42 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// How many rows had which outcome.
+/// Number of rows per result.
 #[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
 pub struct RowCounts {
-    /// Number of all rows.
+    /// All rows.
     rows: usize,
     /// Rows that created a record.
     created: usize,
     /// Rows that changed a record.
     updated: usize,
-    /// Rows whose record was already as they say.
+    /// Rows whose record already had their values.
     unchanged: usize,
     /// Rows with errors.
     refused: usize,
-    /// Good rows that were not written because another was refused.
+    /// Valid rows that were not written, because another row was refused.
     skipped: usize,
     /// Cells dropped because of `skip_bad`.
     skipped_cells: usize,
 }
 
-/// The responses to a request's operations, in their order.
+/// Responses in the order of the request's operations.
 pub struct Executed {
     pub responses: Vec<StoredResponse>,
-    /// Whether each is from an earlier attempt of the request.
+    /// For each response, whether it is from an earlier attempt of the request.
     pub are_replayed: Vec<bool>,
 }
 
 /// The result of an import.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ImportResult {
-    /// The rows, in their order.
+    /// Results in the order of the rows.
     data: Vec<RowOutcome>,
-    /// How many rows had which outcome.
+    /// Number of rows per result.
     meta: RowCounts,
 }
 
-/// For a written row, stored for a repetition of the request. `changes` are only listed in a dry run.
+/// The response of a written row, stored for retries of the request. Has `changes` only in a dry run.
 ///
 /// # Errors
 ///
@@ -385,14 +384,14 @@ impl RowOutcome {
         let members = problem.as_object().cloned().unwrap_or_default().into_iter();
         let extra: Map<String, Value> = members.filter(|(name, _)| !OWN_MEMBERS.contains(&name.as_str())).collect();
         let error = |error: &Value| RowError {
-            // Of a conflict, the field whose value is taken.
+            // A conflict has the field of the duplicate value.
             column: text(error, "column").or_else(|| text(error, "pointer")).or_else(|| text(error, "field")),
             detail: text(error, "detail").unwrap_or_default(),
             code: code.clone(),
             extra: extra.clone(),
         };
         let all = problem["errors"].as_array().map_or(std::slice::from_ref(&problem), Vec::as_slice);
-        // The value by which a row is matched can have the same error once more as a field.
+        // The value that a row is matched by is also a field, so it can have the same error twice.
         let mut seen = HashSet::new();
         let all: Vec<&Value> = all.iter().filter(|error| seen.insert(error.to_string())).collect();
         let mut errors: Vec<RowError> = all.iter().copied().take(MAX_ROW_ERRORS).map(error).collect();
@@ -403,13 +402,13 @@ impl RowOutcome {
         Ok(Self { errors, ..empty })
     }
 
-    /// Whether it is refused only for cells of these columns.
+    /// Returns the errors if the row was refused only because of cells in these columns.
     pub(crate) fn bad_cells(&self, columns: &[String]) -> Option<&[RowError]> {
         let is_of = |error: &RowError| error.column.as_ref().is_some_and(|column| columns.contains(column));
         (!self.errors.is_empty() && self.errors.iter().all(is_of)).then_some(&self.errors)
     }
 
-    /// A cell can have several errors.
+    /// Number of skipped cells: a cell can have several errors.
     fn skipped_columns(&self) -> usize {
         self.skipped_cells.iter().map(RowError::column).collect::<BTreeSet<_>>().len()
     }
@@ -422,7 +421,7 @@ impl RowError {
 }
 
 impl ImportResult {
-    /// Leaves out IDs in errors that only the real request would have assigned.
+    /// Removes IDs from errors if only the real request would assign them.
     pub(crate) fn without_placeholders(mut self, is_placeholder: impl Fn(&str) -> bool) -> Self {
         for error in self.data.iter_mut().flat_map(|row| &mut row.errors) {
             error.extra.retain(|_, value| !value.as_str().is_some_and(&is_placeholder));
@@ -430,11 +429,11 @@ impl ImportResult {
         self
     }
 
-    /// With `skips_good_rows`, the good rows were not written.
+    /// `skips_good_rows` means that valid rows were not written.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Internal`] for a response that is none of [`row_response`] and no problem document.
+    /// Returns [`ApiError::Internal`] for a response that is neither a [`row_response`] nor a problem document.
     pub(crate) fn new(executed: &Executed, skips_good_rows: bool) -> Result<Self, ApiError> {
         let parts = executed.responses.iter().zip(&executed.are_replayed).enumerate();
         let outcomes = parts.map(|(index, (response, replayed))| RowOutcome::new(index, response, *replayed));
@@ -463,18 +462,18 @@ impl ImportResult {
     }
 }
 
-/// The column by which rows name what they update.
+/// The column that identifies the record a row updates.
 pub struct MatchColumn {
     pub name: &'static str,
-    /// The form in which values are compared.
+    /// Normalizes values for comparison.
     pub compared: fn(&str) -> String,
-    /// Rows without a value create something.
+    /// Rows without a value create a record.
     pub create_unmatched: bool,
 }
 
 impl MatchColumn {
-    /// Adds an error to each row that has the same value as another one, or one that is no text, and to each without a value,
-    /// unless it may create something.
+    /// Adds an error to each row with the same value as another row, a value that isn't a string, or no value unless
+    /// `create_unmatched` is set.
     pub fn check(&self, rows: &mut [Row]) {
         let value = |row: &Row| row.text(self.name).map(|text| (self.compared)(text.trim())).filter(|value| !value.is_empty());
         let values: Vec<Option<String>> = rows.iter().map(value).collect();
@@ -486,9 +485,7 @@ impl MatchColumn {
             let error = match value.as_deref().map(|value| numbers.get(value).map_or(&[][..], Vec::as_slice)) {
                 None if row.is_no_text(self.name) => Some("must be a string".to_owned()),
                 None if self.create_unmatched => None,
-                None => Some(
-                    "is empty, so the row names nothing to update; with create_unmatched=true, it creates a record".to_owned(),
-                ),
+                None => Some("is empty, so the row updates nothing; with create_unmatched=true, it creates a record".to_owned()),
                 Some([_]) => None,
                 Some(all) => Some(same_value(all, number)),
             };

@@ -1,4 +1,4 @@
-//! Requests about many records at once: batches, imports and exports.
+//! Requests for many records at once: batches, imports and exports.
 
 pub mod export;
 pub mod import;

@@ -1,4 +1,4 @@
-//! A batch: several changes in one transaction, as they are sent and answered.
+//! Batches: the request and the response for several changes in one transaction.
 
 use crate::domain::request::{ExpectedVersions, StoredResponse, entity_tag};
 use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
@@ -14,15 +14,15 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-/// Of a batch: it is one transaction, which holds 100 items.
+/// Operations of a batch, which is one transaction of at most 100 items.
 const MAX_OPERATIONS: usize = 20;
 
 const BATCH_OPERATION: &str = "BatchOperation";
 
 crate::body! {
-    /// Several changes: all are made, or none.
+    /// Several changes, made together or not at all.
     pub struct Batch {
-        /// The changes, 1 to 20, each of another record.
+        /// 1 to 20 changes, each of a different record.
         required operations: Operations,
     }
     read_only: &[]
@@ -31,14 +31,14 @@ crate::body! {
 impl Batch {
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] if two operations are about the same record.
+    /// Returns [`ApiError::Invalid`] if two operations concern the same record.
     pub fn into_operations(self) -> Result<Vec<RawOperation>, ApiError> {
         let operations = self.operations.0;
         let mut errors = Vec::new();
         for (index, operation) in operations.iter().enumerate() {
             let is_repeated = operations[..index].iter().any(|earlier| earlier.id == operation.id);
             if is_repeated && !operation.id.is_nil() {
-                let detail = "is in an earlier operation too; a batch changes a record once";
+                let detail = "is also in an earlier operation; a batch can change a record only once";
                 errors.push(FieldError::within("operations", &format!("/{index}/id"), detail));
             }
         }
@@ -49,16 +49,16 @@ impl Batch {
 string_enum! {
     /// What an operation does.
     OperationKind {
-        /// As POST does.
+        /// Same as POST.
         Create = "create",
-        /// As PATCH does.
+        /// Same as PATCH.
         Update = "update",
-        /// As DELETE does.
+        /// Same as DELETE.
         Delete = "delete",
     }
 }
 
-/// The body is not yet read.
+/// An operation whose body is not parsed yet.
 #[derive(Debug, Clone)]
 pub struct RawOperation {
     pub kind: OperationKind,
@@ -74,7 +74,7 @@ pub struct Operations(pub Vec<RawOperation>);
 impl RawOperation {
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] if a required field is missing or bad.
+    /// Returns [`ApiError::Invalid`] if a required field is missing or invalid.
     pub fn read<B: FromBody>(&self) -> Result<(B, Vec<FieldError>), ApiError> {
         match B::read(self.body.get().as_bytes())? {
             (Some(body), errors) => Ok((body, errors)),
@@ -118,7 +118,7 @@ impl RawOperation {
 
 impl FromJson for OperationKind {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        // A value that is no text gets the same error as a text that is no kind: it lists them.
+        // Anything but a string gets the error of an unknown kind, which lists the known ones.
         serde_json::from_str::<String>(text).unwrap_or_default().parse()
     }
 }
@@ -165,23 +165,23 @@ impl PartialSchema for RawOperation {
     fn schema() -> RefOr<Schema> {
         let text = || ObjectBuilder::new().schema_type(Type::String);
         let operation = ObjectBuilder::new()
-            .description(Some("An operation of a batch."))
+            .description(Some("One operation in a batch."))
             .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
             .property("op", text().enum_values(Some(["create", "update", "delete"])).description(Some("What to do.")))
             .property("id", text().description(Some("ID of the record to update or delete.")))
-            .property("if_match", text().description(Some("As the header `If-Match`: the `ETag` that the record must have.")))
-            .property("body", ObjectBuilder::new().description(Some("As the body of the single request.")))
+            .property("if_match", text().description(Some("Like the header `If-Match`: the `ETag` that the record must have.")))
+            .property("body", ObjectBuilder::new().description(Some("Same as the body of the single request.")))
             .required("op");
         operation.into()
     }
 }
 
-/// An operation, and its response.
+/// The result of an operation.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct BatchEntry {
     /// Position of the operation, from 0.
     index: usize,
-    /// HTTP status of the single request.
+    /// HTTP status, as for the single request.
     status: u16,
     /// `ETag` of the record.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,7 +195,7 @@ pub struct BatchEntry {
 /// The result of a batch.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct BatchResult {
-    /// The operations, in their order.
+    /// Results in the order of the operations.
     data: Vec<BatchEntry>,
 }
 
@@ -205,7 +205,7 @@ struct SingleResponse {
 }
 
 impl BatchResult {
-    /// `responses` has one for each operation. A dry run has no entity tags, since nothing has a version yet.
+    /// `responses` has one for each operation. A dry run returns no entity tags, because it assigns no versions.
     pub(crate) fn new(responses: &[StoredResponse], is_dry_run: bool) -> Result<Self, ApiError> {
         let mut entries = Vec::new();
         for (index, StoredResponse { status, version, body, .. }) in responses.iter().enumerate() {

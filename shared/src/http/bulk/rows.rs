@@ -1,5 +1,4 @@
-//! The rows of an import: CSV (RFC 4180) or NDJSON. Each becomes the text of a JSON object, which is read as the body of a
-//! request is.
+//! Parses the rows of an import from CSV (RFC 4180) or NDJSON. Each row becomes a JSON object, which is read like a request body.
 
 use crate::domain::assets::csv_cell::{self, CLEAR};
 pub use crate::domain::assets::listed::CUSTOM_FIELD;
@@ -17,9 +16,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
 
 pub const MAX_ROWS: usize = 200;
-/// Only so much of a body is searched for bytes that no text has.
+/// How much of a body is searched for zero bytes.
 const MAX_CHECKED_BYTES: usize = 4 * 1024;
-/// The shown characters of an unknown column's name.
+/// Longer names of unknown columns are truncated.
 const MAX_SHOWN_CHARS: usize = 255;
 const MAX_NAMED_COLUMNS: usize = 100;
 
@@ -31,14 +30,14 @@ pub enum RowFormat {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum CustomCell {
-    /// An empty field is wanted.
+    /// Clears the field.
     Clear,
     /// The text of a cell, which the asset type's schema interprets.
     Text(String),
     Value(Value),
 }
 
-/// A row, not yet interpreted.
+/// A row before its fields are parsed.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
     members: Vec<(String, String)>,
@@ -47,7 +46,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row's fields as a body, if every required field could be read, and all errors.
+    /// Returns the row's fields as a body, if every required field is valid, and all errors.
     pub fn read<B: FromBody>(&self) -> (Option<B>, Vec<FieldError>) {
         let members: Vec<String> =
             self.members.iter().map(|(name, json)| format!("{}:{json}", Value::from(name.as_str()))).collect();
@@ -56,7 +55,7 @@ impl Row {
             Err(ApiError::Invalid(errors)) => (None, errors),
             Err(error) => (None, vec![FieldError::whole(error.to_string())]),
         };
-        // A row that can't be split has no fields that could be missing.
+        // If a row can't be split into cells, don't report missing fields.
         if self.members.is_empty() && !self.errors.is_empty() {
             return (None, self.errors.clone());
         }
@@ -68,7 +67,7 @@ impl Row {
         (body, self.errors.iter().cloned().chain(errors).collect())
     }
 
-    /// It has the field, which is neither a text nor null.
+    /// Whether the row has the field with a value other than a string or null.
     pub(super) fn is_no_text(&self, name: &str) -> bool {
         let member = self.members.iter().find(|(known, _)| known == name);
         member.is_some_and(|(_, json)| json != "null") && self.text(name).is_none()
@@ -80,7 +79,7 @@ impl Row {
         serde_json::from_str::<String>(json).ok()
     }
 
-    /// Leaves out the cell of a column, with its errors.
+    /// Removes the cell of a column and its errors.
     pub(crate) fn leave_out(&mut self, column: &str) {
         self.members.retain(|(name, _)| name != column);
         self.custom_fields.retain(|(name, _)| column.strip_prefix(CUSTOM_FIELD) != Some(name));
@@ -117,17 +116,17 @@ impl Row {
     }
 }
 
-/// Splits a body into rows with the `known` columns; with `custom_fields` among them, also columns of single custom fields.
-/// `matched` is the column by which rows name what they update.
+/// Splits a body into rows with the `known` columns. If these include `custom_fields`, individual custom fields can be columns,
+/// too. `matched` is the column that identifies the record a row updates.
 ///
 /// # Errors
 ///
-/// Returns [`ApiError::Malformed`] for a body that is not text, and [`ApiError::Invalid`] for unknown or repeated columns,
-/// for a column that is missing although rows are matched by it, and for more than [`MAX_ROWS`] rows.
+/// Returns [`ApiError::Malformed`] if the body isn't text, and [`ApiError::Invalid`] for unknown or repeated columns, a missing
+/// `matched` column, or more than [`MAX_ROWS`] rows.
 pub fn parse(body: &[u8], format: RowFormat, known: &[Column], matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
     let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     if is_other_than_utf8(body, format) {
-        let detail = "The body is not text in UTF-8. Save a workbook as CSV, and a text in UTF-16 as UTF-8.";
+        let detail = "The body is not UTF-8 text. Save a workbook as CSV, and convert UTF-16 to UTF-8.";
         return Err(ApiError::Malformed(detail.to_owned()));
     }
     let ParsedRows { columns, nameless, rows, count } = match format {
@@ -154,8 +153,8 @@ pub fn parse(body: &[u8], format: RowFormat, known: &[Column], matched: Option<&
     if errors.is_empty() { Ok(rows) } else { Err(ApiError::Invalid(errors)) }
 }
 
-/// Whether it is a workbook, or a text in UTF-16: zeros are then in the header row, or at the beginning. A zero elsewhere is an
-/// error of its row.
+/// Whether it is a workbook or UTF-16 text, which have zero bytes in the header row or at the start. A zero byte elsewhere is an
+/// error in its row.
 fn is_other_than_utf8(body: &[u8], format: RowFormat) -> bool {
     let is_in_lines = format == RowFormat::Csv || !body.starts_with(b"{");
     let checked = if is_in_lines { MAX_CHECKED_BYTES } else { 2 };
@@ -164,13 +163,14 @@ fn is_other_than_utf8(body: &[u8], format: RowFormat) -> bool {
     line.is_some_and(|line| line.contains(&0))
 }
 
-/// The rows of a body, at most [`MAX_ROWS`], and their number.
 #[derive(Default)]
 struct ParsedRows {
     columns: Vec<String>,
-    /// The places, from 1, of columns with an empty heading and cells that are not empty.
+    /// Positions, from 1, of columns with cells but no heading.
     nameless: BTreeSet<usize>,
+    /// At most [`MAX_ROWS`].
     rows: Vec<Row>,
+    /// Number of all rows in the body.
     count: usize,
 }
 
@@ -184,7 +184,7 @@ impl ParsedRows {
     }
 }
 
-/// A line that is read after a CSV body. Only if a quoted cell is not closed, it becomes part of that cell.
+/// A line appended to a CSV body. It becomes part of a cell only if the cell has an unclosed quote.
 const AFTER_BODY: &[u8] = b"\nx";
 
 fn parse_csv(body: &[u8], known: &[Column]) -> Result<ParsedRows, ApiError> {
@@ -192,7 +192,8 @@ fn parse_csv(body: &[u8], known: &[Column]) -> Result<ParsedRows, ApiError> {
     let end = (body.len() + AFTER_BODY.len()) as u64;
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
     let mut record = csv::ByteRecord::new();
-    // Returns whether the row is cut off: it has the line break after the body. `None` after the last row.
+    // Returns whether the row has an unclosed quote, because it contains the line break after the body. `None` after the last
+    // row.
     let mut read = |record: &mut csv::ByteRecord| {
         reader.read_byte_record(record).map_err(|error| ApiError::Malformed(format!("The body is not CSV: {error}.")))?;
         let is_within = reader.position().byte() < end;
@@ -202,7 +203,7 @@ fn parse_csv(body: &[u8], known: &[Column]) -> Result<ParsedRows, ApiError> {
     let mut parsed = ParsedRows::default();
     match read(&mut record)? {
         None => return Ok(parsed),
-        Some(true) => return Err(ApiError::Invalid(vec![FieldError::whole("A quoted cell of the header row is not closed.")])),
+        Some(true) => return Err(ApiError::Invalid(vec![FieldError::whole("A quoted cell in the header row is not closed.")])),
         Some(false) => {}
     }
     let name = |name: &[u8]| {
@@ -223,13 +224,13 @@ fn parse_csv(body: &[u8], known: &[Column]) -> Result<ParsedRows, ApiError> {
     Ok(parsed)
 }
 
-/// The name of a column with a custom field, in the form of its field's name. One that is none stays as it is, and is an error.
+/// Normalizes the field name in a `custom_fields.<name>` column. Returns other columns and invalid names unchanged.
 pub(super) fn custom_column(column: &str) -> String {
     let name = column.strip_prefix(CUSTOM_FIELD).map(field_name);
     name.and_then(Result::ok).map_or_else(|| column.to_owned(), |name| format!("{CUSTOM_FIELD}{name}"))
 }
 
-/// What is wrong with the name of a column with a custom field.
+/// Returns the error in the field name of a `custom_fields.<name>` column.
 fn custom_column_error(column: &str) -> Option<String> {
     column.strip_prefix(CUSTOM_FIELD).and_then(|name| field_name(name).err()).map(|error| format!("names a field that {error}"))
 }
@@ -239,7 +240,7 @@ fn csv_row(record: &csv::ByteRecord, columns: &[String], types: &[Option<CellTyp
     if is_cut_off {
         row.errors.push(FieldError::whole("Unclosed quote: the rest of the file was read as one cell."));
     } else if record.len() != columns.len() {
-        let detail = format!("The row has {} cells, and the header row has {}.", record.len(), columns.len());
+        let detail = format!("The row has {} cells, but the header row has {}.", record.len(), columns.len());
         row.errors.push(FieldError::whole(detail));
     } else {
         for ((column, cell_type), cell) in columns.iter().zip(types).zip(record).filter(|((column, _), _)| !column.is_empty()) {
@@ -268,7 +269,7 @@ fn ndjson_row(line: &[u8], columns: &mut BTreeSet<String>) -> Row {
     let fields = match Fields::parse(line) {
         Ok(fields) => fields,
         Err(error) => {
-            let reason = if let ApiError::Malformed(reason) = error { reason } else { "The value differs.".to_owned() };
+            let reason = if let ApiError::Malformed(reason) = error { reason } else { "Write one object per line.".to_owned() };
             row.errors.push(FieldError::whole(format!("The line is not a JSON object. {reason}")));
             return row;
         }
@@ -276,7 +277,7 @@ fn ndjson_row(line: &[u8], columns: &mut BTreeSet<String>) -> Row {
     let (members, errors) = fields.into_members();
     row.errors = errors.into_iter().map(FieldError::in_column).collect();
     let (mut seen, mut names) = (HashSet::new(), HashSet::new());
-    // Members that occur twice have their error.
+    // Repeated members already have an error.
     for (sent, json) in members.into_iter().filter(|(name, _)| seen.insert(name.clone())) {
         let name = custom_column(&sent);
         if let Some(error) = custom_column_error(&name) {
@@ -284,7 +285,7 @@ fn ndjson_row(line: &[u8], columns: &mut BTreeSet<String>) -> Row {
             continue;
         }
         if !names.insert(name.clone()) {
-            row.errors.push(FieldError::column(&name, "must be sent once; another name looks the same"));
+            row.errors.push(FieldError::column(&name, "must be sent only once; another name looks the same"));
             continue;
         }
         match (name.strip_prefix(CUSTOM_FIELD), json::parse(json)) {
@@ -297,7 +298,7 @@ fn ndjson_row(line: &[u8], columns: &mut BTreeSet<String>) -> Row {
     row
 }
 
-/// As many errors of unknown or repeated columns as a response lists.
+/// Returns errors for unknown and repeated columns, at most [`MAX_NAMED_COLUMNS`].
 fn column_errors(columns: &[String], known: &[Column]) -> Vec<FieldError> {
     let mut known: Vec<&str> = known.iter().map(|column| column.name).collect();
     let has_custom_fields = known.contains(&"custom_fields");

@@ -1,5 +1,5 @@
-//! Every response that is not a success: its status, its code and its problem document (RFC 9457), and what becomes of the
-//! errors of the store, the queue, key encryption and processes.
+//! Error responses: status, code and problem document (RFC 9457), and the conversion of errors of the store, the queue, key
+//! encryption and processes.
 
 use crate::domain::assets::listed::{MAX_CELL_CHARS, MAX_FIELDS};
 use crate::domain::keys::api_key::Scope;
@@ -16,10 +16,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Listed field errors of a response. A body of 1 MiB can have more than a response has room for.
+/// Maximum number of field errors in a response. A body of 1 MiB can have more than a response can hold.
 pub(in crate::http) const MAX_FIELD_ERRORS: usize = 1000;
 
-/// In seconds. An index is loaded again within an hour.
+/// In seconds. Only a new load of the index, within an hour, can bring custom fields back.
 const FIELD_MEMORY_RETRY: i64 = 600;
 const LIST_MEMORY: &str = "The organization has more records than this deployment's lists can hold. Its operator must give the \
     function more memory.";
@@ -28,34 +28,34 @@ const FIELD_MEMORY: &str = "The organization has more custom fields than this de
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// A 409: the present state of the data does not permit the request.
+/// A 409: the request conflicts with the current data.
 #[derive(Debug, Clone)]
 pub struct Conflict {
     pub code: ConflictCode,
-    /// The obstacle, for people.
+    /// Human-readable explanation.
     pub detail: String,
-    /// Further members of the problem document, such as the ID of the conflicting record.
+    /// Additional members of the problem document, such as the ID of the conflicting record.
     pub context: Map<String, Value>,
 }
 
-/// What did not respond in time.
+/// Why a request failed temporarily.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependency {
     Table,
-    /// A list index that is being loaded, probably for this many seconds.
+    /// A list index is loading, for probably this many seconds.
     ListIndex(u64),
-    /// The memory for a list index, which is tried again after this many seconds.
+    /// Too little memory for a list index, which is loaded again after this many seconds.
     ListMemory(u64),
-    /// The memory for custom fields in a list index.
+    /// Too little memory for custom fields in a list index.
     FieldMemory,
-    /// The index of a history, which lacks entries, perhaps for this many seconds.
+    /// The index of a history lacks entries, perhaps for this many seconds.
     History(u64),
-    /// The encryption of signing keys: AWS KMS, or a key in a file.
+    /// AWS KMS, or the key file.
     KeyEncryption,
     Queue,
-    /// The request came near its deadline.
+    /// The request approached its deadline.
     Service,
-    /// A change that is not visible as a whole yet.
+    /// A change is not fully visible yet.
     Change,
     /// No free asset tag: every candidate was taken.
     AssetTags,
@@ -66,24 +66,24 @@ pub enum ApiError {
     /// 400: not JSON, not UTF-8, or bad percent-encoding.
     #[error("malformed request: {0}")]
     Malformed(String),
-    /// 401: the same for every fault of a key.
+    /// 401: the same for every problem with a key.
     #[error("no valid API key")]
     Unauthorized,
-    /// 401: no valid signing link. With a reason, if the link exists and has ended.
+    /// 401: no valid signing link. With the status of an existing link that has ended.
     #[error("no valid signing link")]
     BadLink(Option<LinkStatus>),
     /// 403: the key lacks this scope.
     #[error("the API key lacks the scope {0}")]
     Forbidden(Scope),
-    /// 403: the key can't hand out a key or a role, for another reason than a scope.
+    /// 403: the key can't grant a key or a role, for a reason other than a scope.
     #[error(transparent)]
     NotGrantable(GrantError),
     #[error("not found")]
     NotFound,
-    /// 404: no such path, with the paths that exist.
+    /// 404: no such path, with a hint at existing paths.
     #[error("no such path")]
     UnknownPath(String),
-    /// 405, with the methods of the path.
+    /// 405, with the path's methods.
     #[error("method not allowed")]
     MethodNotAllowed(String),
     /// 409.
@@ -95,19 +95,19 @@ pub enum ApiError {
     /// 413.
     #[error("body too large")]
     TooLarge,
-    /// 415: not this media type.
+    /// 415, with the expected media type.
     #[error("unsupported media type")]
     UnsupportedMediaType(&'static str),
     /// 415: compressed.
     #[error("unsupported content coding")]
     UnsupportedContentCoding,
-    /// 422, with every error that was found.
+    /// 422, with all errors.
     #[error("{} field errors", .0.len())]
     Invalid(Vec<FieldError>),
-    /// 422: too little of the request's units is left for validating against schemas.
+    /// 422: the request has spent its budget for validating against schemas.
     #[error("the budget for schemas is spent")]
     SchemaBudgetSpent,
-    /// The error of one of the operations of a batch: its position, and the error.
+    /// The error of one operation of a batch, with its position.
     #[error("operation {0}: {1}")]
     InOperation(usize, Box<Self>),
     /// 429, with the number of seconds to wait.
@@ -128,7 +128,7 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// A 409 with further members for the problem document, an object or null.
+    /// A 409. `context` has additional members for the problem document: an object or null.
     pub fn conflict(code: ConflictCode, detail: impl Into<String>, context: Value) -> Self {
         let context = if let Value::Object(map) = context { map } else { Map::new() };
         Self::Conflict(Conflict { code, detail: detail.into(), context })
@@ -139,12 +139,12 @@ impl ApiError {
         Self::Invalid(vec![FieldError { location: ErrorLocation::Header("Idempotency-Key"), detail: detail.into() }])
     }
 
-    /// A 503 for a request that came near its deadline.
+    /// A 503 for a request that approached its deadline.
     pub fn timed_out(cause: impl Into<Cause>) -> Self {
         Self::Unavailable(Dependency::Service, cause.into())
     }
 
-    /// Without a wildcard arm, so that a new variant must have them.
+    /// Without a wildcard arm, so that the compiler requires them for a new variant.
     fn status_code_title(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::InOperation(_, error) => error.status_code_title(),
@@ -212,9 +212,9 @@ impl ApiError {
                     Dependency::ListIndex(_) => return "The list is still loading. Try again.".into(),
                     Dependency::ListMemory(_) => return LIST_MEMORY.into(),
                     Dependency::FieldMemory => return FIELD_MEMORY.into(),
-                    Dependency::History(_) => return "The latest entries of the history can't be read yet. Try again.".into(),
+                    Dependency::History(_) => return "The latest history entries can't be read yet. Try again.".into(),
                     Dependency::KeyEncryption => "The key service did not respond.",
-                    Dependency::Queue => "The queue of deliveries did not respond.",
+                    Dependency::Queue => "The delivery queue did not respond.",
                     Dependency::Service => "The service took too long.",
                     Dependency::Change => "A recent change is not fully visible yet.",
                     Dependency::AssetTags => "The next candidate tags were all assigned by an older template.",
@@ -278,7 +278,7 @@ impl ApiError {
         response
     }
 
-    /// The same request may succeed later: the table was busy, other writers were faster, or the service has a fault.
+    /// Whether the same request can succeed later: the table was busy, other writers were faster, or the service had an error.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(
@@ -287,7 +287,7 @@ impl ApiError {
         )
     }
 
-    /// Returns a response that carries the error. The layer around all routes renders it, since it knows the request ID.
+    /// Returns a response that carries the error. The layer around all routes renders it, because it knows the request ID.
     pub(in crate::http) fn response(error: Arc<Self>) -> Response {
         let (status, ..) = error.status_code_title();
         let mut response = status.into_response();
@@ -295,7 +295,7 @@ impl ApiError {
         response
     }
 
-    /// In seconds, if waiting helps.
+    /// In seconds. `None` if waiting doesn't help.
     fn retry_after(&self) -> Option<i64> {
         match self {
             Self::Unavailable(
@@ -311,7 +311,7 @@ impl ApiError {
     }
 }
 
-/// Why a signing link does not open, for its holder.
+/// Why a signing link doesn't work, for its holder.
 const fn link_detail(status: Option<LinkStatus>) -> &'static str {
     match status {
         None | Some(LinkStatus::Open) => "Send the secret of a signing link as 'Authorization: Bearer <SECRET>'.",
@@ -330,7 +330,7 @@ impl IntoResponse for ApiError {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConflictCode {
-    /// Other writers were faster several times, or another rule forbids it.
+    /// Other writers were faster several times, or a rule without its own code forbids the change.
     Conflict,
     TransitionNotAllowed,
     Duplicate,
@@ -363,16 +363,16 @@ impl ConflictCode {
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Conflict => "changed by another request at the same time, or a rule forbids it: see `detail`.",
-            Self::TransitionNotAllowed => "the settings don't permit this change of status.",
-            Self::Duplicate => "another resource has this value, which must be unique.",
+            Self::Conflict => "another request changed the resource at the same time, or a rule forbids it: see `detail`.",
+            Self::TransitionNotAllowed => "the settings don't allow this status change.",
+            Self::Duplicate => "another resource already has this unique value.",
             Self::InUse => "other resources refer to it.",
             Self::ProcessRunning => "a process instance is in progress on the asset.",
-            Self::WrongAssetStatus => "the asset doesn't have the status that the process begins with.",
+            Self::WrongAssetStatus => "the asset doesn't have the status that the process starts from.",
             Self::ProcessInactive => "the process definition is inactive.",
             Self::InstanceClosed => "the process instance is completed or cancelled.",
             Self::StepMoved => "`current_step` isn't the open step.",
-            Self::StepSubmitted => "the step was submitted with another value.",
+            Self::StepSubmitted => "the step was already submitted with a different value.",
             Self::RequestInProgress => "a request with the same `Idempotency-Key` is in progress.",
         }
     }
@@ -403,30 +403,30 @@ pub struct Problem {
     #[serde(rename = "type")]
     #[schema(examples("urn:problem:validation-error"))]
     kind: String,
-    /// Kind of problem, in words.
+    /// Human-readable kind of problem.
     title: &'static str,
     /// HTTP status.
     pub(in crate::http) status: u16,
     /// What went wrong, and what to do about it.
     detail: String,
-    /// Kind of problem, for programs.
+    /// Machine-readable kind of problem.
     #[schema(examples("VALIDATION_ERROR"))]
     code: &'static str,
     /// Same as `title`, for older clients.
     error: &'static str,
-    /// Request ID, to quote when you report a problem. The log has it too.
+    /// Request ID. Quote it when you report a problem; it is also in the log.
     request_id: String,
-    /// Every error of the request (422 only).
+    /// All errors in the request (422 only).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<ProblemFieldError>, required = false)]
     errors: Option<Vec<ProblemFieldError>>,
-    /// Further members, such as the missing scope or the ID of what is in the way.
+    /// Additional members, such as the missing scope or the ID of the conflicting resource.
     #[serde(flatten)]
     #[schema(additional_properties, value_type = Object)]
     extra: Map<String, Value>,
 }
 
-/// One error of a request. `pointer`, `parameter`, `header` or `column` says where it is.
+/// One error in a request. `pointer`, `parameter`, `header` or `column` locates it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct ProblemFieldError {
     /// JSON Pointer (RFC 6901) into the body.
@@ -441,7 +441,7 @@ pub struct ProblemFieldError {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false)]
     header: Option<&'static str>,
-    /// Name of a column of an import.
+    /// Name of an import's column.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false)]
     column: Option<String>,
@@ -480,11 +480,11 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// For a request about a custom field that this parameter names.
+/// `parameter` names the custom field.
 fn unfit_field(parameter: &str) -> FieldError {
     let detail = format!(
-        "names a custom field that can't be asked about: an asset has a value of it that is no text, number or boolean of at most \
-         {MAX_CELL_CHARS} characters, or is beyond its first {MAX_FIELDS} custom fields by name"
+        "names a custom field that lists can't filter or sort by: in some asset, its value isn't a string, number or boolean of \
+         at most {MAX_CELL_CHARS} characters, or the field isn't among the first {MAX_FIELDS} custom fields by name"
     );
     FieldError::parameter(parameter, detail)
 }
@@ -514,7 +514,7 @@ impl From<QueueError> for ApiError {
 }
 
 impl From<&ProcessError> for ConflictCode {
-    /// All but [`ProcessError::Invalid`], which is no conflict.
+    /// Not for [`ProcessError::Invalid`], which isn't a conflict.
     fn from(error: &ProcessError) -> Self {
         match error {
             ProcessError::Invalid(_) => Self::Conflict,
@@ -538,7 +538,7 @@ impl From<KeyError> for ApiError {
 }
 
 impl From<WriteError> for ApiError {
-    /// For a write that is not attempted again.
+    /// For a write that isn't retried.
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Stale | WriteError::MissingReference(_) => Self::conflict(

@@ -1,6 +1,5 @@
-//! What several operations of the OpenAPI document share: security schemes, error responses, and the headers that the layers
-//! around all handlers read and set. The rest of an operation follows from the types of its handler's arguments and response
-//! ([`Describe`]).
+//! Shared parts of the OpenAPI document: security schemes, error responses, and the headers that the layers around all handlers
+//! read and set. The rest of an operation follows from the types of its handler's arguments and response ([`Describe`]).
 
 use crate::app::App;
 use crate::http::error::{ApiError, ConflictCode, Problem};
@@ -23,33 +22,33 @@ pub const API_KEY: &str = "api_key";
 /// The secret of a signing link as a bearer token.
 pub const SIGNING_LINK: &str = "signing_link";
 
-/// The extension of a response with its name among the document's components. The document doesn't show the extension.
+/// The extension with a response's name among the components. It is removed from the final document.
 pub const RESPONSE_NAME: &str = "x-name";
 
-/// The status of all errors that are not listed by theirs.
+/// The status of all errors without a response of their own.
 pub(super) const ANY_STATUS: &str = "default";
-/// The name of the response to an `If-Match` that names another version.
+/// The name of the response if `If-Match` doesn't match.
 const CHANGED: &str = "PreconditionFailed";
-/// The name of the response to an `If-None-Match` that names the present version.
+/// The name of the response if `If-None-Match` matches.
 const NOT_MODIFIED: &str = "NotModified";
 
 #[must_use]
 pub fn schemes() -> [(&'static str, SecurityScheme); 2] {
     let key = "An API key of the tenant, `apl_…`. Each operation names the scope that the key needs.";
-    let link = "The secret of a signing link, `sgn_…`: the fragment of the link's address.";
+    let link = "The secret of a signing link, `sgn_…`: the fragment of the link's URL.";
     let bearer = |description: &'static str| {
         SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description)).build())
     };
     [(API_KEY, bearer(key)), (SIGNING_LINK, bearer(link))]
 }
 
-/// The codes of 409s with their meanings, as a list. The document has it once; the responses name their codes only.
+/// A Markdown list of 409 codes and their meanings. The document contains it once; responses list only codes.
 #[must_use]
 pub fn conflicts() -> String {
     ConflictCode::ALL.map(|code| format!("- `{}`: {}", code.as_str(), code.meaning())).join("\n")
 }
 
-/// The document has the response once, under this name.
+/// The document contains the response once, under this name.
 fn named(name: &str, response: ResponseBuilder) -> RefOr<Response> {
     RefOr::T(response.extensions(Some(ExtensionsBuilder::new().add(RESPONSE_NAME, name).build())).build())
 }
@@ -69,7 +68,7 @@ fn problem(status: &str, name: &str, description: &str) -> RefOr<Response> {
             "X-RateLimit-Reset",
             "X-Request-Id",
         ],
-        // When a request with the same idempotency key is still in progress.
+        // For a request with the same idempotency key that is still in progress.
         "409" if description.contains(ConflictCode::RequestInProgress.as_str()) => &["Retry-After"],
         _ => &[],
     };
@@ -78,7 +77,7 @@ fn problem(status: &str, name: &str, description: &str) -> RefOr<Response> {
     named(name, headers(names).fold(response, |response, (name, header)| response.header_ref(name, header)))
 }
 
-/// The schemas of problem documents, which the error responses refer to.
+/// Schemas of problem documents, which error responses refer to.
 #[must_use]
 pub fn schemas() -> Schemas {
     let mut schemas = vec![(Problem::name().into_owned(), Problem::schema())];
@@ -95,14 +94,14 @@ const ANY: Part = &[(
     "Error",
     "Any other error:\n\
      - 400 `MALFORMED_REQUEST`: the URL has bad percent-encoding, or the body is missing or not JSON.\n\
-     - 401 `UNAUTHORIZED`: the API key or signing link is missing or invalid. Of a link that is over, `link_status` says why: \
+     - 401 `UNAUTHORIZED`: the API key or signing link is missing or invalid. For a link that has ended, `link_status` says why: \
      `used`, `revoked`, `expired` or `ended`.\n\
      - 403 `FORBIDDEN`: the API key lacks the scope, or can't grant what it doesn't have.\n\
-     - 412 `PRECONDITION_FAILED`: `If-Match` names another version of the resource, or the resource has none.\n\
+     - 412 `PRECONDITION_FAILED`: `If-Match` doesn't match the resource's version, or the resource has no version.\n\
      - 413 `PAYLOAD_TOO_LARGE`: the body exceeds 1 MiB.\n\
-     - 415 `UNSUPPORTED_MEDIA_TYPE`: the body has another media type.\n\
-     - 429 `RATE_LIMITED`: the API key, the signing link or the organization has used up its requests for this minute.\n\
-     - 500 `INTERNAL_ERROR`: an error of the service. Its log has the cause.\n\
+     - 415 `UNSUPPORTED_MEDIA_TYPE`: the body has the wrong media type.\n\
+     - 429 `RATE_LIMITED`: the rate limit of the API key, the signing link or the organization is reached.\n\
+     - 500 `INTERNAL_ERROR`: an error in the service. The log has the cause.\n\
      - 503 `UNAVAILABLE`: temporarily unavailable. Send the request again.",
 )];
 const INPUT: Part = &[("422", "Invalid", "`VALIDATION_ERROR`: invalid fields or parameters. The response lists all of them.")];
@@ -110,15 +109,15 @@ const OPERATIONS: Part = &[(
     "422",
     "InvalidOperations",
     "- `VALIDATION_ERROR`: invalid fields or parameters. The response lists all of them.\n\
-     - `SCHEMA_BUDGET_SPENT`: all custom fields together cost too much to validate.",
+     - `SCHEMA_BUDGET_SPENT`: the custom fields together cost too much to validate.",
 )];
 const ROWS: Part = &[("422", "InvalidRows", "`VALIDATION_ERROR`: unknown columns, more than 200 rows, or invalid parameters.")];
 const RESOURCE: Part = &[("404", "NotFound", "`NOT_FOUND`: the tenant has no such resource.")];
-const VERSION: Part = &[("412", CHANGED, "`PRECONDITION_FAILED`: the resource has another version than `If-Match` names.")];
+const VERSION: Part = &[("412", CHANGED, "`PRECONDITION_FAILED`: the resource's version doesn't match `If-Match`.")];
 const VERSIONS: Part = &[(
     "412",
     "OperationPreconditionFailed",
-    "`PRECONDITION_FAILED`: a record has another version than the `if_match` of its operation names.",
+    "`PRECONDITION_FAILED`: a record's version doesn't match the `if_match` of its operation.",
 )];
 
 fn responses(parts: &[Part]) -> BTreeMap<String, RefOr<Response>> {
@@ -139,21 +138,21 @@ macro_rules! error_responses {
 }
 
 error_responses! {
-    /// Errors of an operation that takes nothing.
+    /// Errors of an operation without input.
     OpenErrors: ANY;
-    /// Errors of a list, or of a creation but for its conflicts.
+    /// Errors of a list, or of a creation except conflicts.
     InputErrors: INPUT ANY;
-    /// Errors of a read of one resource, or of an action on one that has no version, but for its conflicts.
+    /// Errors when reading a resource, or of an action on a resource without a version except conflicts.
     ResourceErrors: INPUT RESOURCE ANY;
-    /// Errors of a change of the settings, but for its conflicts.
+    /// Errors when changing the settings, except conflicts.
     SettingsErrors: INPUT VERSION ANY;
-    /// Errors of a change or deletion of one resource, but for its conflicts.
+    /// Errors when changing or deleting a resource, except conflicts.
     ChangeErrors: INPUT RESOURCE VERSION ANY;
-    /// Errors of a batch of users, but for its conflicts.
+    /// Errors of a batch of users, except conflicts.
     UserBatchErrors: INPUT RESOURCE VERSIONS ANY;
-    /// Errors of a batch of assets, but for its conflicts.
+    /// Errors of a batch of assets, except conflicts.
     AssetBatchErrors: OPERATIONS RESOURCE VERSIONS ANY;
-    /// Errors of an import, but for its conflicts.
+    /// Errors of an import, except conflicts.
     ImportErrors: ROWS ANY;
 }
 
@@ -172,41 +171,41 @@ macro_rules! conflicts {
 }
 
 conflicts! {
-    /// 409 of a request with an idempotency key that nothing else can be in the way of.
+    /// 409 for a POST without conflicts specific to it.
     RequestConflict: Conflict RequestInProgress;
-    /// 409 of a creation with a value that must be unique.
+    /// 409 when creating a resource with a unique value.
     DuplicateConflict: Conflict Duplicate RequestInProgress;
-    /// 409 of a change with a value that must be unique.
+    /// 409 when changing a unique value.
     UniqueConflict: Conflict Duplicate;
-    /// 409 of a change of a model.
+    /// 409 when changing a model.
     ModelConflict: Conflict Duplicate InUse;
-    /// 409 of a change of a process definition, or of the cancellation of an instance by its ID.
+    /// 409 when changing a process definition, or cancelling an instance by its ID.
     DefinitionConflict: Conflict Duplicate InstanceClosed;
-    /// 409 of a change.
+    /// 409 when changing any other resource.
     ChangeConflict: Conflict;
-    /// 409 of a deletion of what others can refer to.
+    /// 409 when deleting a resource that others can refer to.
     InUseConflict: Conflict InUse;
-    /// 409 of a change of an asset.
+    /// 409 when changing an asset.
     AssetConflict: Conflict ProcessRunning TransitionNotAllowed;
-    /// 409 of a creation or change of the asset with a serial number.
+    /// 409 when creating or changing the asset with a serial number.
     SerialNumberConflict: Conflict Duplicate ProcessRunning TransitionNotAllowed;
-    /// 409 of a deletion of an asset.
+    /// 409 when deleting an asset.
     AssetDeletionConflict: Conflict ProcessRunning;
-    /// 409 of a batch of assets.
+    /// 409 for a batch of assets.
     AssetBatchConflict: Conflict Duplicate ProcessRunning TransitionNotAllowed RequestInProgress;
-    /// 409 of a batch of users.
+    /// 409 for a batch of users.
     UserBatchConflict: Conflict Duplicate InUse RequestInProgress;
-    /// 409 of a start of a process.
+    /// 409 when starting a process.
     StartConflict: Conflict ProcessRunning WrongAssetStatus ProcessInactive RequestInProgress;
-    /// 409 of a submission of steps.
+    /// 409 when submitting steps.
     SubmissionConflict: Conflict InstanceClosed StepMoved StepSubmitted RequestInProgress;
-    /// 409 of a cancellation.
+    /// 409 when cancelling.
     CancellationConflict: Conflict InstanceClosed RequestInProgress;
-    /// 409 of an offboarding.
+    /// 409 when offboarding a user.
     OffboardingConflict: Conflict ProcessInactive RequestInProgress;
-    /// 409 of the erasure of a person.
+    /// 409 when erasing a person.
     ErasureConflict: Conflict InUse RequestInProgress;
-    /// 409 of an import.
+    /// 409 for an import.
     ImportConflict: RequestInProgress;
 }
 
@@ -214,13 +213,13 @@ pub struct ReceiptConflict;
 
 impl IntoResponses for ReceiptConflict {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let text = "`CONFLICT` if the instance is not completed, which `instance_status` says, or if its history is damaged.";
+        let text = "`CONFLICT` if the instance is not completed (see `instance_status`), or if its history is damaged.";
         BTreeMap::from([("409".to_owned(), problem("409", "ReceiptConflict", text))])
     }
 }
 
-/// Adds the request headers and the 304 that follow from the described responses. `Dry-Run` and `Idempotent-Replayed` are
-/// described by the parameters that cause them.
+/// Adds the request headers and the 304 that the described responses imply. `Dry-Run` and `Idempotent-Replayed` are described by
+/// the parameters that cause them.
 pub(in crate::http) fn add_shared_headers(methods: &[HttpMethod], operation: &mut Operation) {
     let (is_read, is_post) = (methods.contains(&HttpMethod::Get), methods.contains(&HttpMethod::Post));
     if is_post {
@@ -228,7 +227,7 @@ pub(in crate::http) fn add_shared_headers(methods: &[HttpMethod], operation: &mu
     }
     let responses = &mut operation.responses.responses;
     if responses.get("412").is_some_and(|response| name_of(response) == Some(CHANGED)) {
-        // The parameter says when, as the default response does.
+        // The parameter and the default response describe it.
         responses.remove("412");
         accept(operation, "If-Match");
     } else if is_read && matches!(responses.get("200"), Some(RefOr::T(found)) if found.headers.contains_key("ETag")) {
@@ -239,7 +238,7 @@ pub(in crate::http) fn add_shared_headers(methods: &[HttpMethod], operation: &mu
     }
 }
 
-/// Adds a request header, which the document describes among its components.
+/// Adds a reference to a request header, which the document describes among its components.
 fn accept(operation: &mut Operation, name: &str) {
     operation.parameters.get_or_insert_default().push(RefOr::Ref(Ref::new(format!("#/components/parameters/{name}"))));
 }
@@ -287,7 +286,7 @@ pub(in crate::http) fn add_named(schemas: &mut Schemas, name: impl Into<String>,
     reference
 }
 
-/// The type's schema has a name in the document: it describes a type of this API, not text or a number.
+/// Whether the type's schema has a name in the document, as types of this API do, unlike plain strings and numbers.
 fn has_name<T: ToSchema>() -> bool {
     match T::schema() {
         RefOr::T(Schema::Object(object)) => object.description.is_some(),
@@ -297,14 +296,14 @@ fn has_name<T: ToSchema>() -> bool {
     }
 }
 
-/// The schema itself if the type has no name in the document.
+/// A reference to the type's schema, or the schema itself if it has no name in the document.
 #[must_use]
 pub fn schema_or_reference<T: ToSchema>() -> RefOr<Schema> {
     if has_name::<T>() { RefOr::Ref(Ref::from_schema_name(T::name())) } else { T::schema() }
 }
 
-/// One schema for a response that is an `A` or a `B`, so that clients get one type: what both have is required. The schemas of `A`
-/// and `B` have the descriptions of their members.
+/// One schema for a response that is an `A` or a `B`, so that clients get one type. Members required in both are required. Omits
+/// the members' descriptions, which the schemas of `A` and `B` have.
 #[must_use]
 pub fn either<A: PartialSchema, B: PartialSchema>(description: &str) -> Object {
     let (RefOr::T(Schema::Object(mut both)), RefOr::T(Schema::Object(other))) = (A::schema(), B::schema()) else {
@@ -358,14 +357,14 @@ pub fn add_response<'a>(
     operation.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));
 }
 
-/// Adds a content to a described response.
+/// Adds another media type to a described response.
 pub(in crate::http) fn add_content(operation: &mut Operation, status: &str, media_type: &str, schema: RefOr<Schema>) {
     if let Some(RefOr::T(response)) = operation.responses.responses.get_mut(status) {
         response.content.insert(media_type.to_owned(), RefOr::T(Content::new(Some(schema))));
     }
 }
 
-/// The document describes headers among its components.
+/// References to headers, which the document describes among its components.
 fn headers(names: &[&str]) -> impl Iterator<Item = (String, Ref)> {
     names.iter().map(|name| ((*name).to_owned(), Ref::new(format!("#/components/headers/{name}"))))
 }
@@ -398,11 +397,11 @@ impl Describe for State<App> {
 }
 
 impl Describe for RawQuery {
-    /// The attribute of the handler names the parameters.
+    /// Empty: the handler's `utoipa::path` attribute declares the parameters.
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
-/// The parameter is optional. The values of a list are separated by commas.
+/// An optional query parameter. List values are comma-separated.
 #[must_use]
 pub fn query_parameter<T: ToSchema>(schemas: &mut Schemas, name: &str, description: &str) -> Parameter {
     add_schema::<T>(schemas);

@@ -1,5 +1,5 @@
-//! Request bodies, read strictly: all errors are reported together, and no member is silently dropped. [`body!`](crate::body)
-//! declares a body; its fields have types that read their JSON ([`FromJson`]).
+//! Request bodies, parsed strictly: all errors are reported together, and no member is silently dropped. [`body!`](crate::body)
+//! declares a body; the types of its fields parse their JSON ([`FromJson`]).
 
 use super::extract::{NOT_UTF8, OptionalJsonBody, VerifiedSender, utf8_json};
 use crate::domain::assets::asset::{AssetDetailsChange, Status, Transitions};
@@ -38,12 +38,12 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The top-level members of a body, not yet read.
+/// The top-level members of a body before they are parsed.
 pub struct Fields<'a> {
     members: Vec<(String, Option<&'a RawValue>)>,
-    /// The names of the fields that were taken.
+    /// Names of the taken fields.
     known: Vec<&'static str>,
-    /// The names of members that are not read, since they have an error already.
+    /// Names of members that are not parsed because they already have an error.
     refused: Vec<String>,
     errors: Vec<FieldError>,
 }
@@ -75,11 +75,10 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Malformed`] if the body is not JSON or not UTF-8, and [`ApiError::Invalid`] if it is not an
-    /// object.
+    /// Returns [`ApiError::Malformed`] if the body isn't JSON in UTF-8, and [`ApiError::Invalid`] if it isn't an object.
     pub fn parse(body: &'a [u8]) -> Result<Self, ApiError> {
         let text = utf8_json(body).ok_or_else(|| ApiError::Malformed(format!("The body {NOT_UTF8}.")))?;
-        // Reading a RawValue checks the syntax without recursion, however deep the body is.
+        // Parsing a RawValue checks the syntax without recursion, however deeply the body nests.
         let raw: &RawValue =
             serde_json::from_str(text).map_err(|error| ApiError::Malformed(format!("The body is not JSON: {error}.")))?;
         let members = serde_json::from_str::<Members<'a>>(raw.get());
@@ -104,7 +103,7 @@ impl<'a> Fields<'a> {
         Ok(Self { members, known: Vec::new(), refused, errors })
     }
 
-    /// The members that can be read, and the errors of unreadable and repeated ones.
+    /// The members to parse, and the errors of refused and repeated ones.
     pub(in crate::http) fn into_members(self) -> (Vec<(String, &'a str)>, Vec<FieldError>) {
         let members = self.members.into_iter().filter(|(name, _)| !self.refused.contains(name));
         let members = members.filter_map(|(name, raw)| Some((name, raw?.get())));
@@ -129,7 +128,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes a required field. Records an error if it is missing or bad.
+    /// Takes a required field. Records an error if it is missing or invalid.
     pub fn required<T: FromJson>(&mut self, name: &'static str) -> Option<T> {
         match self.take(name) {
             Some(raw) => self.read(name, raw),
@@ -140,13 +139,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes a field that may be left out, but not null.
+    /// Takes a field that can be omitted, but not null.
     pub fn optional<T: FromJson>(&mut self, name: &'static str) -> Option<T> {
         let raw = self.take(name)?;
         self.read(name, raw)
     }
 
-    /// Takes a field that may be left out or null.
+    /// Takes a field that can be omitted or null.
     pub fn nullable<T: FromJson>(&mut self, name: &'static str) -> Patch<T> {
         match self.take(name) {
             None => Patch::Absent,
@@ -155,12 +154,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes the fields of a group, whose own name is not in the body.
+    /// Takes the fields of a group. The group's name is not part of the body.
     pub fn group<G: FieldGroup>(&mut self, _: &'static str) -> G {
         G::read(self)
     }
 
-    /// Takes the members that are `read_only`, to be compared with the present values.
+    /// Takes the `read_only` members, for comparison with the current values.
     pub fn read_only(&mut self, read_only: &[&str]) -> ReadOnlyFields {
         let mut fields = Vec::new();
         for (name, raw) in self.members.iter_mut().filter(|(name, _)| read_only.contains(&name.as_str())) {
@@ -174,7 +173,7 @@ impl<'a> Fields<'a> {
         ReadOnlyFields(fields)
     }
 
-    /// All errors, with one for each member that was not taken: it is unknown or, in a creation, read-only.
+    /// Returns all errors, including one for each member that was not taken: it is unknown or, in a creation, read-only.
     #[must_use]
     pub fn finish(mut self, read_only: &[&str]) -> Vec<FieldError> {
         let mut unknown = 0;
@@ -193,7 +192,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Fields that several bodies have.
+/// Fields shared by several bodies.
 pub trait FieldGroup: Sized {
     fn read(fields: &mut Fields<'_>) -> Self;
 
@@ -204,8 +203,7 @@ pub trait FieldGroup: Sized {
 }
 
 pub trait FromBody: Sized {
-    /// Reads all fields. Returns the body, if every required field could be read, and the errors of the fields that
-    /// could not.
+    /// Parses all fields. Returns the body, if every required field is valid, and the errors of invalid fields.
     ///
     /// # Errors
     ///
@@ -213,17 +211,17 @@ pub trait FromBody: Sized {
     fn read(body: &[u8]) -> Result<(Option<Self>, Vec<FieldError>), ApiError>;
 }
 
-/// The body of a PATCH, which may contain read-only fields.
+/// The body of a PATCH, which can contain read-only fields.
 pub trait PatchBody: FromBody {
-    /// To be compared with the present values.
+    /// For comparison with the current values.
     fn unchanged(&self) -> &ReadOnlyFields;
 }
 
-/// Reads an object within a body, which is declared as a body is.
+/// Parses an object within a body. Its type is declared like a body.
 ///
 /// # Errors
 ///
-/// Returns every error with its JSON Pointer, relative to the object.
+/// Returns all errors with their JSON Pointers, relative to the object.
 pub fn read_nested<B: FromBody>(text: &str) -> Result<B, Vec<(String, String)>> {
     let (body, errors) = match B::read(text.as_bytes()) {
         Ok(read) => read,
@@ -247,12 +245,12 @@ pub fn field_schema<T: ToSchema>(nullable: bool, description: &str) -> RefOr<Sch
     if nullable { any_of.item(ObjectBuilder::new().schema_type(Type::Null)).into() } else { any_of.into() }
 }
 
-/// Declares a request body: the struct, its OpenAPI schema and how it is read.
+/// Declares a request body: the struct, its OpenAPI schema and its parser.
 ///
-/// The schema has the name behind `as`, by default the struct's. Each field is `required`, `optional` (may be left out) or
-/// `nullable` (may be left out or null), or a `group` that stands for the fields of a [`FieldGroup`]. Fields that `read_only`
-/// lists are refused as read-only; fields that `unchanged` lists are kept in a field of this name, to be compared with the present
-/// values. The body becomes the change that is named behind `into`, which has the same fields, and the ones in braces.
+/// `as` names the schema; the default is the struct's name. Each field is `required`, `optional` (can be omitted), `nullable`
+/// (can be omitted or null), or a `group`, which stands for the fields of a [`FieldGroup`]. Fields listed in `read_only` are
+/// refused as read-only. Fields listed in `unchanged` are kept in a field of that name, for comparison with the current values.
+/// `into` names the change that the body converts into: it has the same fields, and the fields in braces.
 ///
 /// [`FieldGroup`]: crate::http::requests::body::FieldGroup
 #[macro_export]
@@ -308,7 +306,7 @@ macro_rules! body {
         #[derive(Debug)]
         pub struct $name {
             $($(#[$fdoc])* pub $field: $type,)*
-            /// Read-only fields that the client has sent.
+            /// Read-only fields sent by the client.
             pub unchanged: $crate::http::requests::body::ReadOnlyFields,
         }
 
@@ -366,14 +364,14 @@ macro_rules! body {
 pub trait FromJson: Sized {
     /// # Errors
     ///
-    /// Says which values are accepted.
+    /// Describes the accepted values.
     fn from_json(text: &str) -> Result<Self, ValueError>;
 
     /// For values that can have several errors.
     ///
     /// # Errors
     ///
-    /// Returns every error with its JSON Pointer, relative to the value. By default a single one for the whole value.
+    /// Returns all errors with their JSON Pointers, relative to the value. By default, a single error for the whole value.
     fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
         Self::from_json(text).map_err(|error| vec![(String::new(), error.to_string())])
     }
@@ -395,7 +393,7 @@ from_json_string! {
     Slug, TagPrefix, TagTemplate, TimeZone, Timestamp, TypeCode, UserId, WebhookUrl, Website,
 }
 
-/// A value that is no text gets the same error as an unknown text: it lists the known ones.
+/// Anything but a string gets the error of an unknown value, which lists the known ones.
 macro_rules! from_json_enum {
     ($($type:ty,)*) => {$(
         impl FromJson for $type {
@@ -478,7 +476,7 @@ impl FromJson for Steps {
     }
 }
 
-/// Values by step key, as a client submits them.
+/// Submitted values by step key.
 #[derive(Debug, Clone, Default, ToSchema)]
 #[schema(value_type = Object)]
 pub struct StepData(pub serde_json::Map<String, Value>);
@@ -491,12 +489,12 @@ impl FromJson for StepData {
                 Err(ValueError::new(format!("must have at most {MAX_STEPS} values, one for each step")))
             }
             Value::Object(values) => Ok(Self(values)),
-            _ => Err(ValueError::new("must be an object from step key to value")),
+            _ => Err(ValueError::new("must be an object that maps step keys to values")),
         }
     }
 }
 
-/// Keys of steps.
+/// Step keys.
 #[derive(Debug, Clone, Default, ToSchema)]
 #[schema(value_type = Vec<String>)]
 pub struct StepKeys(pub Vec<String>);
@@ -542,13 +540,13 @@ impl FromJson for Scopes {
 
 impl FromJson for WebhookEvents {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json_with_locations(text).map_err(|_| ValueError::new("must be a list of types of events"))
+        Self::from_json_with_locations(text).map_err(|_| ValueError::new("must be a list of event types"))
     }
 
     fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
         let types: Vec<String> = serde_json::from_str(text).map_err(|_| {
             let known = WebhookEvents::known_names().collect::<Vec<_>>().join(", ");
-            vec![(String::new(), format!("must be a list of types of events, each one of {known}"))]
+            vec![(String::new(), format!("must be a list of event types, each one of {known}"))]
         })?;
         let located = |(index, error): (Option<usize>, ValueError)| {
             (index.map_or_else(String::new, |index| format!("/{index}")), error.to_string())
@@ -579,7 +577,7 @@ impl<const MIN: u32, const MAX: u32> FromJson for BoundedInteger<MIN, MAX> {
     }
 }
 
-const LOCATION: &str = "Where it is: up to 8 levels separated by `/`, the largest first.";
+const LOCATION: &str = "Location: up to 8 levels separated by `/`, the largest first.";
 
 impl FieldGroup for AssetDetailsChange {
     fn read(fields: &mut Fields<'_>) -> Self {
@@ -593,7 +591,7 @@ impl FieldGroup for AssetDetailsChange {
     }
 
     fn describe(object: ObjectBuilder) -> ObjectBuilder {
-        let price = "Purchase price, a number or its decimal text. Every digit is kept.";
+        let price = "Purchase price, as a number or a decimal string. Every digit is kept.";
         object
             .property("serial_number", field_schema::<Line>(true, "Serial number."))
             .property("location", field_schema::<Location>(true, LOCATION))
@@ -610,7 +608,7 @@ impl FieldGroup for AssetDetailsChange {
     }
 }
 
-/// A body that is left out, or has no members. Nothing that a client sends is ignored.
+/// No body, or an object without members. Rejects anything else, so that nothing a client sends is silently ignored.
 pub struct NoBody(OptionalJsonBody<NoMembers>);
 
 struct NoMembers;
@@ -622,7 +620,7 @@ impl FromBody for NoMembers {
 }
 
 impl NoBody {
-    /// On behalf of a verified sender.
+    /// Checks the body, for a verified sender.
     ///
     /// # Errors
     ///
@@ -639,13 +637,13 @@ impl<S: Sync> FromRequestParts<S> for NoBody {
     }
 }
 
-/// The document says nothing of a body that must be left out.
+/// The document doesn't mention an empty body.
 impl Describe for NoBody {
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
-/// The read-only fields of a PATCH. They are accepted with the values that the resource has, so that a client can send a resource
-/// back as it was read.
+/// The read-only fields of a PATCH. They are accepted with their current values, so that a client can send back a resource it has
+/// read.
 #[derive(Debug, Default)]
 pub struct ReadOnlyFields(Vec<ReadOnlyField>);
 
@@ -653,13 +651,14 @@ pub struct ReadOnlyFields(Vec<ReadOnlyField>);
 struct ReadOnlyField {
     name: String,
     value: Option<Value>,
-    /// The field of the resource to compare with.
+    /// Name of the resource's field to compare with.
     compared: String,
 }
 
 impl ReadOnlyField {
-    /// A scan changes `last_seen_at` and, if it moves the asset, `updated_at`. It must not spoil what a client read before: any
-    /// earlier value of an asset is ignored. Of `present`, only assets have a `last_seen_at`.
+    /// Whether a field has the value from before a scan. A scan changes an asset's `last_seen_at` and, if it moves the asset,
+    /// `updated_at`. This must not invalidate what a client has read, so any earlier time is accepted. Only assets have a
+    /// `last_seen_at`.
     fn is_before_scan(&self, sent: &Value, present: &Value) -> bool {
         let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
         let is_within =
@@ -678,7 +677,7 @@ impl ReadOnlyFields {
         self.0.is_empty()
     }
 
-    /// Adds an error for each field of a new resource. Fields that could not be read have their error already.
+    /// Adds an error for each read-only field of a new resource, unless it already has one.
     pub fn refuse_in_creation(&self, errors: &mut Vec<FieldError>) {
         let is_new = |field: &&ReadOnlyField| !errors.iter().any(|error| error.is_about(&field.name));
         let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only: the service assigns it");
@@ -686,7 +685,7 @@ impl ReadOnlyFields {
         errors.extend(added);
     }
 
-    /// Compares `expanded`, which shows another resource, by its ID with `reference`, which names that resource.
+    /// Compares the ID in the field `expanded`, which contains another resource, with the field `reference`, which refers to it.
     #[must_use]
     pub fn by_reference(mut self, expanded: &str, reference: &str) -> Self {
         for field in self.0.iter_mut().filter(|field| field.name == expanded) {
@@ -698,7 +697,8 @@ impl ReadOnlyFields {
         self
     }
 
-    /// An error for each field that differs from `present`, the resource as a GET shows it. A field that it lacks counts as null.
+    /// Returns an error for each field that differs from `present`, the resource as a GET returns it. Missing fields count as
+    /// null.
     ///
     /// # Errors
     ///
@@ -707,7 +707,7 @@ impl ReadOnlyFields {
         if self.is_empty() {
             return Ok(Vec::new());
         }
-        // As text, since a number must be compared as a client reads it.
+        // Through text, so that numbers are compared as clients read them.
         let text = serde_json::to_string(present).map_err(|error| ApiError::Internal(error.into()))?;
         let present = json::parse(&text).map_err(|error| ApiError::Internal(error.into()))?;
         let differs = |field: &&ReadOnlyField| {
@@ -718,7 +718,7 @@ impl ReadOnlyFields {
         Ok(self.0.iter().filter(differs).map(error).collect())
     }
 
-    /// Checks that every field is as in `present`, and that there are no other `errors`.
+    /// Checks that every field equals the one in `present`, and that there are no other `errors`.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! A handler's arguments: path parameters, query parameters and bodies. The first argument of a handler is the sender, so that
-//! unauthenticated requests stay cheap. The query follows, then the path: errors are reported in this order. The handler reads
-//! the body itself, and adds the errors that it finds. Receives a request once for all extractors: its body up to a limit, its
-//! path parameters and its query. Text must be UTF-8, as far as API Gateway lets a function see that.
+//! unauthenticated requests stay cheap. The query follows, then the path: errors are reported in this order. The handler parses
+//! the body itself, and adds its own errors. A request is received once for all extractors: its body up to a limit, its path
+//! parameters and its query. Text must be UTF-8, as far as API Gateway lets a function check that.
 
 use super::body::FromBody;
 use super::params::{FromQuery, Params, decode};
@@ -44,35 +44,35 @@ impl<Q: FromQuery, S: Sync> FromRequestParts<S> for Query<Q> {
 
     /// # Errors
     ///
-    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] with every bad parameter.
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] with all invalid parameters.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         Q::from_params(received(parts)?.params()?).map(Self)
     }
 }
 
 impl<B: FromBody> JsonBody<B> {
-    /// On behalf of a verified sender.
+    /// Parses the body, for a verified sender.
     ///
     /// # Errors
     ///
-    /// As [`JsonBody::parse_with_errors`], and [`ApiError::Invalid`] with every bad field.
+    /// As [`JsonBody::parse_with_errors`], and [`ApiError::Invalid`] with all invalid fields.
     pub fn parse(&self, _: &impl VerifiedSender) -> Result<B, ApiError> {
         without_errors(read(&self.received)?)
     }
 
-    /// The body without its bad fields, and their errors: for an endpoint that finds further errors and reports all of them
-    /// together.
+    /// Returns the body without its invalid fields, and their errors: for an endpoint that finds more errors and reports all of
+    /// them together.
     ///
     /// # Errors
     ///
     /// Returns [`ApiError::TooLarge`], [`ApiError::UnsupportedMediaType`], [`ApiError::UnsupportedContentCoding`],
-    /// [`ApiError::Malformed`] for a body that is missing, incomplete or not JSON, and [`ApiError::Invalid`] if a required
-    /// field is missing or bad.
+    /// [`ApiError::Malformed`] for a body that is missing, incomplete or not JSON, and [`ApiError::Invalid`] if a required field
+    /// is missing or invalid.
     pub fn parse_with_errors(&self, _: &impl VerifiedSender) -> Result<(B, Vec<FieldError>), ApiError> {
         read(&self.received)
     }
 
-    /// [`JsonBody::parse_with_errors`] for a body whose type depends on the resource that the path names.
+    /// [`JsonBody::parse_with_errors`] for a body whose type depends on the resource.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl<B: FromBody> JsonBody<B> {
 }
 
 impl<B: FromBody> OptionalJsonBody<B> {
-    /// On behalf of a verified sender; `None` without a body.
+    /// Parses the body, for a verified sender. `None` without a body.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ fn read<B: FromBody>(received: &ReceivedRequest) -> Result<(B, Vec<FieldError>),
     if !media_type.eq_ignore_ascii_case("application/json") {
         return Err(ApiError::UnsupportedMediaType("application/json"));
     }
-    // Some editors and shells write this mark into every file; it is no part of the text.
+    // Some editors and shells start every file with a byte order mark.
     match B::read(bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes))? {
         (Some(body), errors) => Ok((body, errors)),
         (None, errors) => Err(ApiError::Invalid(errors)),
@@ -131,7 +131,7 @@ impl<B: ToSchema> Describe for OptionalJsonBody<B> {
 }
 
 pub trait PathParameter {
-    /// As in the route.
+    /// The name in the route.
     const NAME: &'static str;
     /// For the OpenAPI document.
     const DESCRIPTION: &'static str;
@@ -141,18 +141,17 @@ pub trait PathParameter {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::NotFound`] for the text of an impossible ID, since no resource has it, and [`ApiError::Invalid`] for
-    /// another impossible value.
+    /// Returns [`ApiError::NotFound`] for a malformed ID, and [`ApiError::Invalid`] for any other invalid value.
     fn read(text: &str) -> Result<Self::Value, ApiError>;
 }
 
-/// A path parameter: the ID of a resource, or another value. A delivery has the ID of its event.
+/// A path parameter: usually the ID of a resource. A delivery has the ID of its event.
 pub struct Path<P: PathParameter>(pub P::Value);
 
-/// Any text; perhaps no step has this key.
+/// Any text, even if no step has this key.
 pub struct StepKey;
 pub struct SerialNumber;
-/// Any text; perhaps no asset has this tag. Scanners add white space around it.
+/// Any text, even if no asset has this tag. Scanners add white space around it.
 pub struct Tag;
 
 macro_rules! path_ids {
@@ -232,7 +231,7 @@ impl<P: PathParameter> Describe for Path<P> {
         add_schema::<P::Value>(schemas);
         let parameter = ParameterBuilder::new().name(P::NAME).parameter_in(ParameterIn::Path).required(Required::True);
         let parameter = parameter.schema(Some(schema_or_reference::<P::Value>())).description(Some(P::DESCRIPTION));
-        // Before the query parameters.
+        // Insert it before the query parameters.
         let parameters = operation.parameters.get_or_insert_default();
         let in_path = |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(it) if it.parameter_in == ParameterIn::Path);
         let index = parameters.iter().filter(|parameter| in_path(parameter)).count();
@@ -242,38 +241,37 @@ impl<P: PathParameter> Describe for Path<P> {
 
 /// 1 MiB.
 pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// So much of a larger body is read and dropped, so that the sender gets a 413 instead of a broken connection. API Gateway
-/// passes on at most this much.
+/// A larger body is read up to this size and dropped, so that the client gets a 413 instead of a broken connection. API Gateway's
+/// maximum.
 const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
 
 pub(crate) enum ReceivedBody {
-    /// The body as a whole.
     Whole(Bytes),
     /// More than [`MAX_BODY_BYTES`].
     TooLarge,
     /// The connection ended before the body did.
     Incomplete,
-    /// The request has no credential, so that every reader of the body refuses it.
+    /// The request has no credential, so every attempt to read the body fails.
     Unread,
 }
 
-/// A request, not yet interpreted.
+/// A request before its arguments are parsed.
 pub(crate) struct ReceivedRequest {
-    /// Path parameters by the name that the route gives them; `None` for bad percent-encoding.
+    /// Path parameters by their name in the route; `None` for bad percent-encoding.
     pub(crate) path: Option<Vec<(String, String)>>,
     /// The text after `?`.
     query: String,
     is_query_read: AtomicBool,
-    /// The method is for writes.
+    /// Whether the method is for writes.
     is_write: bool,
     pub(crate) content_type: Option<String>,
-    /// The body is compressed, or encoded otherwise.
+    /// The body is compressed or has another content coding.
     pub(crate) is_encoded: bool,
     pub(crate) body: ReceivedBody,
 }
 
 impl ReceivedRequest {
-    /// For a handler with query parameters, which reports unknown ones. `dry_run` of a write is read already.
+    /// For a handler with query parameters, which reports unknown ones. The `dry_run` of a write is already taken.
     ///
     /// # Errors
     ///
@@ -283,16 +281,17 @@ impl ReceivedRequest {
         Ok(self.read_params()?.0)
     }
 
-    /// For a handler that may have no query parameters.
+    /// For a handler that might have no query parameters.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] for parameters that nobody has read.
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] for parameters that no handler has
+    /// read.
     pub(crate) fn refuse_unread_query(&self) -> Result<(), ApiError> {
         if self.is_query_read.load(Ordering::Relaxed) { Ok(()) } else { self.read_params()?.0.finish() }
     }
 
-    /// `None` for a real request. Bad parameters are reported when all of them are read.
+    /// `None` for a real request. Invalid parameters are reported later, together.
     pub(crate) fn dry_run(&self) -> Option<DryRun> {
         self.read_params().is_ok_and(|(_, is_dry_run)| is_dry_run).then(DryRun::default)
     }
@@ -307,7 +306,7 @@ impl ReceivedRequest {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::NotFound`] if the route has no such parameter.
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::NotFound`] if the route has no parameter `name`.
     pub(crate) fn path_parameter(&self, name: &str) -> Result<&str, ApiError> {
         let params = self.path.as_ref().ok_or_else(|| ApiError::Malformed("The URL has bad percent-encoding.".into()))?;
         let found = params.iter().find(|(known, _)| known == name);
@@ -319,7 +318,7 @@ impl ReceivedRequest {
     /// # Errors
     ///
     /// Returns [`ApiError::Unauthorized`] for a request without a credential, [`ApiError::TooLarge`], [`ApiError::Malformed`] for
-    /// a body that is incomplete or missing (with the text `missing`), and [`ApiError::UnsupportedContentCoding`].
+    /// an incomplete body or, with the detail `missing`, no body, and [`ApiError::UnsupportedContentCoding`].
     pub(in crate::http) fn whole_body(&self, missing: &str) -> Result<(&[u8], &str), ApiError> {
         let bytes = match &self.body {
             ReceivedBody::Whole(bytes) => bytes,
@@ -340,7 +339,7 @@ impl ReceivedRequest {
 
 #[cfg(test)]
 impl ReceivedRequest {
-    /// A GET with nothing else.
+    /// A GET without anything else.
     pub(in crate::http) fn with_query(query: &str) -> Self {
         Self {
             path: Some(Vec::new()),
@@ -354,7 +353,7 @@ impl ReceivedRequest {
     }
 }
 
-/// Puts a [`ReceivedRequest`] into the request's extensions, from where the extractors take it.
+/// Stores a [`ReceivedRequest`] in the request's extensions, for the extractors.
 pub(in crate::http) async fn receive(request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let params = RawPathParams::from_request_parts(&mut parts, &()).await;
@@ -373,19 +372,18 @@ pub(in crate::http) async fn receive(request: Request, next: Next) -> Response {
     next.run(Request::from_parts(parts, Body::empty())).await
 }
 
-/// The value is a list. It may be spread over several lines (RFC 9110 §5.3).
+/// For headers whose value is a list, which can be spread over several lines (RFC 9110 §5.3).
 pub(crate) fn list_header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let lines: Vec<&str> = headers.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<_, _>>().ok()?;
     (!lines.is_empty()).then(|| lines.join(", "))
 }
 
-/// Without parameters such as `charset`.
+/// Removes parameters such as `charset`.
 pub(crate) fn media_type(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// The credential in the only `Authorization: Bearer …` header (RFC 6750 §2.1; the case of the scheme is ignored), if it has the
-/// form of one.
+/// The credential in the only `Authorization: Bearer …` header (RFC 6750 §2.1; the scheme is case-insensitive), if well-formed.
 pub(crate) fn bearer_token<C: Credential>(headers: &HeaderMap) -> Option<BearerToken<C>> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (scheme, token) = values.next()?.to_str().ok()?.split_once(' ')?;
@@ -393,7 +391,7 @@ pub(crate) fn bearer_token<C: Credential>(headers: &HeaderMap) -> Option<BearerT
     BearerToken::parse(token.trim()).filter(|_| is_only)
 }
 
-/// Of any kind, valid or not.
+/// Whether there is a credential of any kind, valid or not.
 fn has_credential(headers: &HeaderMap) -> bool {
     bearer_token::<ApiKeyId>(headers).is_some() || bearer_token::<LinkId>(headers).is_some()
 }
@@ -422,16 +420,16 @@ async fn receive_body(mut body: Body) -> ReceivedBody {
     if received > MAX_BODY_BYTES { ReceivedBody::TooLarge } else { ReceivedBody::Whole(bytes.into()) }
 }
 
-/// What is wrong with a text that [`utf8`] refuses.
+/// The error if [`utf8`] or [`utf8_json`] returns `None`.
 pub const NOT_UTF8: &str = "is not UTF-8, or contains U+FFFD, the replacement character";
 
-/// The text of a part of a body. `None` for one that is not UTF-8, and for one with U+FFFD: API Gateway hands bodies over as
-/// strings, in which U+FFFD stands for each byte that it could not decode.
+/// Decodes part of a body. `None` if it isn't UTF-8 or contains U+FFFD: API Gateway passes bodies as strings, with U+FFFD in
+/// place of each byte that it couldn't decode.
 pub fn utf8(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok().filter(|text| !text.contains(char::REPLACEMENT_CHARACTER))
 }
 
-/// As [`utf8`], for JSON: U+FFFD may also be escaped, by a client that decoded a text before.
+/// As [`utf8`], for JSON. Also rejects an escaped U+FFFD, from a client that decoded the text earlier.
 pub fn utf8_json(bytes: &[u8]) -> Option<&str> {
     utf8(bytes).filter(|text| !has_escaped_replacement(text))
 }
@@ -449,13 +447,13 @@ fn has_escaped_replacement(json: &str) -> bool {
     false
 }
 
-/// The body of a request, not yet read. `T` is its kind, with its parser.
+/// An unparsed request body. `T` is its kind, which determines the parser.
 pub struct Unread<T> {
     pub(in crate::http) received: Arc<ReceivedRequest>,
     part: PhantomData<fn() -> T>,
 }
 
-/// A sender whose credential was checked: for this request or, while that goes on, for one of the last minutes.
+/// A sender with a verified credential: for this request or, while that check is in progress, recently.
 pub trait VerifiedSender {}
 
 pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> {

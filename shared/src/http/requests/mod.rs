@@ -1,4 +1,4 @@
-//! The arguments of a handler: path and query parameters, headers and bodies, read strictly.
+//! The arguments of a handler: path and query parameters, headers and bodies, parsed strictly.
 
 pub mod body;
 pub mod extract;

@@ -1,4 +1,4 @@
-//! Query parameters, read strictly, and the pages of lists.
+//! Query parameters, parsed strictly, and the pages of lists.
 
 use crate::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
 use crate::domain::catalog::{AssetKind, TypeCode};
@@ -24,22 +24,22 @@ use std::str::FromStr;
 use utoipa::openapi::path::Parameter;
 
 const MAX_PAGE_NUMBER: u32 = 1_000_000_000;
-/// The most that a client's clock may be ahead, in seconds.
+/// How far a client's clock can be ahead, in seconds.
 const MAX_CLOCK_DIFFERENCE: u32 = 60;
 
 pub trait FromParam: Sized {
-    /// The parameter takes several values: separated by commas, or in repeated parameters.
+    /// Whether the parameter takes several values, separated by commas or as repeated parameters.
     const IS_LIST: bool = false;
 
     /// `text` is decoded.
     ///
     /// # Errors
     ///
-    /// Says which values are accepted.
+    /// Describes the accepted values.
     fn from_param(text: &str) -> Result<Self, ValueError>;
 }
 
-/// Reads parameters by their `FromStr`.
+/// Parses parameters with their `FromStr`.
 macro_rules! from_param {
     (lists: $($type:ty,)*) => { $crate::http::requests::params::from_param! { @ true $($type,)* } };
     ($($type:ty,)*) => { $crate::http::requests::params::from_param! { @ false $($type,)* } };
@@ -65,7 +65,7 @@ from_param! {
     lists: EventTypes, LabelIds, Statuses,
 }
 
-/// Reads a value that can contain a `+` and no space.
+/// Parses a value that can contain `+` but no spaces.
 fn parse_with_plus<T: FromStr<Err = ValueError>>(text: &str) -> Result<T, ValueError> {
     let hint = if text.contains(' ') { "; in a query, + means a space: send %2B" } else { "" };
     text.parse().map_err(|error| ValueError::new(format!("{error}{hint}")))
@@ -89,7 +89,7 @@ impl FromParam for Price {
     }
 }
 
-/// The code of an asset type, in any case.
+/// Asset type code, case-insensitive.
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(value_type = String, pattern = "^[A-Za-z0-9]{2,8}$", examples("LAP"))]
 #[schema(as = TypeCodeFilter)]
@@ -107,12 +107,12 @@ impl FromParam for bool {
     }
 }
 
-/// A page number, from 1.
+/// Page number, from 1.
 #[derive(Debug, Clone, Copy, utoipa::ToSchema)]
 #[schema(value_type = u32, minimum = 1, maximum = 1_000_000_000)]
 pub struct PageNumber(u32);
 
-/// The maximum number of items per page, 1 to 100.
+/// Maximum number of items per page, 1 to 100.
 #[derive(Debug, Clone, Copy, utoipa::ToSchema)]
 #[schema(value_type = u32, minimum = 1, maximum = 100)]
 pub struct Limit(u32);
@@ -147,11 +147,11 @@ pub fn page_of(number: Option<PageNumber>, limit: Option<Limit>, default: u32) -
     PageRequest { number: number.map_or(1, |n| n.0), limit: limit.map_or(default, |l| l.0) }
 }
 
-/// Refuses a time in the future, but for a minute, because clocks differ.
+/// Rejects a time in the future, with a minute's tolerance for clock differences.
 ///
 /// # Errors
 ///
-/// Returns [`ApiError::Invalid`] that names the parameter.
+/// Returns [`ApiError::Invalid`] for the parameter `name`.
 pub fn check_past(name: &str, at: Timestamp, now: Timestamp) -> Result<(), ApiError> {
     if at <= now.plus_seconds(MAX_CLOCK_DIFFERENCE) {
         return Ok(());
@@ -166,13 +166,13 @@ impl Limit {
     }
 }
 
-/// Several values, separated by commas, of a parameter that takes one.
+/// Whether a parameter with a single value was given several, separated by commas.
 fn are_several<T: FromParam>(text: &str) -> bool {
     !T::IS_LIST && text.contains(',') && text.split(',').all(|value| T::from_param(value).is_ok())
 }
 
 pub struct Params {
-    /// Each name once, with all its values until they are taken.
+    /// The values that are not taken yet, by name.
     given: Vec<(String, Vec<String>)>,
     /// Names of the endpoint's parameters.
     known: Vec<&'static str>,
@@ -197,7 +197,7 @@ impl Params {
         Ok(Self { given, known: Vec::new(), errors: Vec::new() })
     }
 
-    /// Takes an optional parameter. Records an error if its value is bad.
+    /// Takes an optional parameter. Records an error if its value is invalid.
     pub fn take<T: FromParam>(&mut self, name: &'static str) -> Option<T> {
         self.known.push(name);
         let values = std::mem::take(&mut self.given.iter_mut().find(|(known, _)| known == name)?.1);
@@ -205,15 +205,15 @@ impl Params {
             [] => return None,
             [_, _, ..] if !T::IS_LIST => Err(ValueError::new("must be sent once")),
             values => T::from_param(&values.join(",")).map_err(|error| match values {
-                [text] if are_several::<T>(text) => ValueError::new(format!("{error}; for several, send a request for each")),
+                [text] if are_several::<T>(text) => ValueError::new(format!("{error}; send a separate request for each value")),
                 _ => error,
             }),
         };
         value.map_err(|error| self.errors.push(FieldError::parameter(name, error.to_string()))).ok()
     }
 
-    /// Takes all parameters whose names begin with `prefix`, each with the rest of its name and its values. `shown` stands for them
-    /// in errors of other parameters.
+    /// Takes all parameters whose names start with `prefix`, and returns the rest of each name with its values. Errors of unknown
+    /// parameters list them as `shown`.
     pub fn take_prefixed(&mut self, prefix: &str, shown: &'static str) -> Vec<(String, Vec<String>)> {
         self.known.push(shown);
         let is_given = |(name, values): &&mut (String, Vec<String>)| name.starts_with(prefix) && !values.is_empty();
@@ -225,11 +225,11 @@ impl Params {
         self.errors.push(FieldError::parameter(name, detail));
     }
 
-    /// Ends the reading, and reports unknown parameters.
+    /// Reports all errors, including unknown parameters.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] with every error that was found.
+    /// Returns [`ApiError::Invalid`] with all of them.
     pub fn finish(mut self) -> Result<(), ApiError> {
         let unknown = self.given.iter().filter(|(_, values)| !values.is_empty()).enumerate();
         let detail = |name, index| match self.known.is_empty() {
@@ -241,7 +241,7 @@ impl Params {
     }
 }
 
-/// Decodes a part of a URL strictly: a `%` that does not begin an escape is an error, and so is U+FFFD, as in
+/// Decodes part of a URL strictly: a `%` that doesn't start an escape is an error, and so is U+FFFD, as in
 /// [`utf8`](super::extract::utf8).
 pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
     let bytes = text.as_bytes();
@@ -257,12 +257,12 @@ pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
 }
 
 pub trait FromQuery: Sized {
-    /// Other parameters may be left.
+    /// Leaves other parameters in `params`.
     fn take(params: &mut Params) -> Self;
 
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] with every bad parameter.
+    /// Returns [`ApiError::Invalid`] with all invalid parameters.
     fn from_params(mut params: Params) -> Result<Self, ApiError> {
         let query = Self::take(&mut params);
         params.finish()?;
@@ -273,8 +273,8 @@ pub trait FromQuery: Sized {
     fn describe(schemas: &mut Schemas) -> Vec<Parameter>;
 }
 
-/// Declares query parameters: the struct, its OpenAPI description and how it is read. `..filter: Type` stands for the parameters
-/// of another declaration, shared with other endpoints.
+/// Declares query parameters: the struct, its OpenAPI description and its parser. `..filter: Type` includes the parameters of
+/// another declaration, shared with other endpoints.
 #[macro_export]
 macro_rules! query {
     ($(#[$doc:meta])* pub struct $name:ident {
@@ -286,7 +286,7 @@ macro_rules! query {
         pub struct $name {
             $($(#[doc = $fdoc])* pub $field: Option<$type>,)*
             $(
-                /// Parameters that other endpoints have, too.
+                /// Parameters shared with other endpoints.
                 pub $group: $group_type,
                 $($(#[doc = $ldoc])* pub $last: Option<$last_type>,)*
             )?

@@ -1,5 +1,5 @@
-//! Pages for people, and graphics. They can't be framed, and load and run nothing, unless a page has another policy. Whether a
-//! client prefers pages, compression or a language follows from its `Accept` headers (RFC 9110 §12.5).
+//! HTML pages and images. Unless a page has its own policy, they can't be framed and don't load or run anything. The client's
+//! `Accept` headers select pages, compression and language (RFC 9110 §12.5).
 
 use super::ApiResponse;
 use crate::app::App;
@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 use utoipa::openapi::path::Operation;
 use utoipa::{PartialSchema, ToSchema};
 
-/// The style of pages to print. Their Content-Security-Policy permits this text and no other.
+/// The style sheet of printable pages. Their Content-Security-Policy permits no other.
 pub const STYLE: &str = "body{font:11pt/1.4 sans-serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111;background:#fff}\
 h1{font-size:1.5em;margin:.2em 0}h2{font-size:1.15em;margin:1.5em 0 .4em;break-after:avoid}\
 h3{font-size:1em;margin:1em 0 .3em;break-after:avoid}p{margin:.4em 0}\
@@ -34,12 +34,12 @@ li img{display:inline;vertical-align:middle;max-height:3em}.annex{break-before:p
 th,td{display:block;border:0;padding:.25em .5em}}\
 @media print{@page{margin:16mm}body{margin:0;padding:0 1px;max-width:none}}";
 
-/// The format of what can be printed.
+/// Format of a printable document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[schema(as = DocumentFormat)]
 pub enum Format {
-    /// The data.
+    /// The data as JSON.
     Json,
     /// A page to print.
     Html,
@@ -55,7 +55,7 @@ impl FromParam for Format {
     }
 }
 
-/// The language that the client asks for with `Accept-Language`, if pages have it.
+/// The client's preferred language according to `Accept-Language`, among the languages of the pages.
 #[derive(Debug, Clone, Copy)]
 pub struct AcceptedLanguage(Option<Language>);
 
@@ -76,11 +76,10 @@ impl FromRequestParts<App> for AcceptedLanguage {
 }
 
 impl Describe for AcceptedLanguage {
-    /// The descriptions of the operations name the header.
+    /// Empty: the descriptions of the operations mention the header.
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
-/// A page.
 pub struct HtmlPage(pub ApiResponse);
 
 impl IntoResponse for HtmlPage {
@@ -118,14 +117,14 @@ impl<J: Describe> Describe for Printable<J> {
     }
 }
 
-/// The policy of a graphic. Scripts fall under `default-src`.
+/// The policy of an image. `default-src` covers scripts.
 const NOTHING: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// `style` is the only style sheet, named by its hash (CSP 3 §2.3.1). The page's images are data URLs.
+/// A page with only the style sheet `style`, allowed by its hash (CSP 3 §2.3.1). Its images are data URLs.
 ///
 /// # Errors
 ///
-/// Returns [`ApiError::Internal`] for a policy that no header can hold, which never happens.
+/// Returns [`ApiError::Internal`] if the policy isn't a valid header, which never happens.
 pub fn page(html: String, style: &str) -> Result<ApiResponse, ApiError> {
     let hash = STANDARD.encode_to_string(Sha256::digest(style));
     let policy = format!(
@@ -145,23 +144,24 @@ pub fn page_with_policy(html: impl Into<Bytes>, policy: HeaderValue) -> ApiRespo
         .with_header(header::CONTENT_SECURITY_POLICY, policy)
 }
 
-/// The client wants a page rather than JSON, as browsers do.
+/// Whether the client prefers a page to JSON, as browsers do.
 #[must_use]
 pub fn is_wanted(headers: &HeaderMap) -> bool {
     list_header(headers, &header::ACCEPT).is_some_and(|accept| prefers_html(&accept))
 }
 
-/// The client takes responses that are compressed by gzip (RFC 9110 §12.5.3). One that names no codings may be unable to.
+/// Whether the client accepts gzip (RFC 9110 §12.5.3). Without an `Accept-Encoding`, it may not.
 #[must_use]
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
     list_header(headers, &header::ACCEPT_ENCODING).is_some_and(|accepted| admits_gzip(&accepted))
 }
 
-/// A file to show. It would be saved under `name`, with `_` for all but ASCII letters, digits, `-` and `.`, and the extension.
+/// A file to display. When saved, it is named `name.extension`, with `_` in place of any character except ASCII letters, digits,
+/// `-` and `.`.
 ///
 /// # Errors
 ///
-/// Returns [`ApiError::Internal`] for a name that no header can hold, which never happens.
+/// Returns [`ApiError::Internal`] if the name isn't a valid header, which never happens.
 pub fn file(content_type: &'static str, content: impl Into<Bytes>, name: &str, extension: &str) -> Result<ApiResponse, ApiError> {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') { c } else { '_' };
     let name: String = name.chars().map(plain).collect();
@@ -173,12 +173,12 @@ pub fn file(content_type: &'static str, content: impl Into<Bytes>, name: &str, e
         .with_header(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(NOTHING)))
 }
 
-/// `accept` is the header. Browsers prefer HTML; a client that takes both alike, such as with `*/*`, does not.
+/// Browsers prefer HTML. A client without a preference, for example with `*/*`, gets JSON.
 fn prefers_html(accept: &str) -> bool {
     quality(accept, "text", "html") > quality(accept, "application", "json")
 }
 
-/// `accepted` is the header. The name of the coding counts more than `*`.
+/// A coding's name takes precedence over `*`.
 fn admits_gzip(accepted: &str) -> bool {
     let codings = weighted(accepted).filter_map(|(coding, weight)| {
         let is_named = ["gzip", "x-gzip"].iter().any(|name| coding.eq_ignore_ascii_case(name));
@@ -187,7 +187,7 @@ fn admits_gzip(accepted: &str) -> bool {
     codings.max_by_key(|(is_named, _)| *is_named).is_some_and(|(_, weight)| weight > 0.0)
 }
 
-/// From 0 to 1. Of the matching ranges, the most specific counts.
+/// From 0 to 1. The most specific matching range counts.
 fn quality(accept: &str, kind: &str, subtype: &str) -> f32 {
     let ranges = weighted(accept).filter_map(|(range, weight)| {
         let (range_kind, range_subtype) = range.split_once('/')?;
@@ -202,8 +202,8 @@ fn quality(accept: &str, kind: &str, subtype: &str) -> f32 {
     ranges.max_by_key(|(specificity, _)| *specificity).map_or(0.0, |(_, weight)| weight)
 }
 
-/// The entries of a header such as `Accept` with their weights. Parameters other than `q` are ignored, and so are entries whose
-/// weight can't be read.
+/// Entries of a header such as `Accept`, with their weights. Ignores parameters other than `q`, and entries with an invalid
+/// weight.
 fn weighted(header: &str) -> impl Iterator<Item = (&str, f32)> {
     header.split(',').filter_map(|entry| {
         let (value, parameters) = entry.split_once(';').unwrap_or((entry, ""));
@@ -211,7 +211,7 @@ fn weighted(header: &str) -> impl Iterator<Item = (&str, f32)> {
     })
 }
 
-/// From 0 to 1. `None` if it can't be read.
+/// From 0 to 1. `None` if invalid.
 fn weight(parameters: &str) -> Option<f32> {
     let weight = parameters.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
@@ -220,7 +220,7 @@ fn weight(parameters: &str) -> Option<f32> {
     weight.map_or(Some(1.0), |text| text.parse::<f32>().ok().filter(|q| (0.0..=1.0).contains(q)))
 }
 
-/// `accept_language` is the header. `None` if it names no language of the pages. Of equals, the first counts.
+/// `None` if the header names no language of the pages. Among equal weights, the first language counts.
 fn preferred_language(accept_language: &str) -> Option<Language> {
     let accepted = weighted(accept_language).filter(|(_, weight)| *weight > 0.0);
     let languages = accepted.filter_map(|(tag, weight)| Some((Language::of(tag)?, weight)));

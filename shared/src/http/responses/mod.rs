@@ -1,5 +1,5 @@
-//! Successful responses. A handler's return type is its response, and describes it in the OpenAPI document. Pages of lists and of
-//! histories as responses.
+//! Successful responses, including pages of lists and histories. A handler's return type is its response, and describes it in the
+//! OpenAPI document.
 
 pub mod html;
 
@@ -46,7 +46,7 @@ pub struct Created<T> {
     data: T,
 }
 
-/// [`Created`] without an `ETag`: the body shows a secret.
+/// [`Created`] without an `ETag`, because the body contains a secret.
 #[derive(Debug)]
 pub struct CreatedSecret<T>(Created<T>);
 
@@ -57,7 +57,7 @@ pub struct Versioned<T> {
     pub data: T,
 }
 
-/// 200 with a resource, without an `ETag`: one that has no versions, was deleted, or shows a secret.
+/// 200 with a resource, without an `ETag`: it has no versions, was deleted, or contains a secret.
 #[derive(Debug, Serialize)]
 pub struct Data<T> {
     pub data: T,
@@ -75,13 +75,13 @@ pub struct Upserted<T>(ApiResponse, PhantomData<T>);
 pub struct Png(pub Vec<u8>);
 
 impl<T> Created<T> {
-    /// The resource can be read at `/v1/{collection}/{id}`.
+    /// The path of the resource is `/v1/{collection}/{id}`.
     #[must_use]
     pub fn new(collection: &str, id: impl Id, data: T) -> Self {
         Self { location: format!("/v1/{collection}/{id}"), version: Some(1), data }
     }
 
-    /// For a body that shows a secret.
+    /// For a body that contains a secret.
     #[must_use]
     pub fn with_secret(self) -> CreatedSecret<T> {
         CreatedSecret(Self { version: None, ..self })
@@ -89,7 +89,7 @@ impl<T> Created<T> {
 }
 
 impl<T> Upserted<T> {
-    /// The stored response of the change.
+    /// Uses the stored response of the change.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl<T> Upserted<T> {
     }
 }
 
-/// A response in its sent and stored form.
+/// A response that can be sent and stored.
 #[derive(Debug, Clone)]
 pub struct ApiResponse {
     status: StatusCode,
@@ -113,11 +113,10 @@ pub struct ApiResponse {
 pub trait Success {
     /// # Errors
     ///
-    /// Returns [`ApiError::Internal`] if the body can't be serialized, and [`ApiError::Invalid`] for a page that is too large for
-    /// a response.
+    /// Returns [`ApiError::Internal`] if the body can't be serialized, and [`ApiError::Invalid`] if a page is too large.
     fn to_response(&self) -> Result<ApiResponse, ApiError>;
 
-    /// For a repetition of the request; each of `images` is shown in place of its path.
+    /// For retries of the request. Each of `images` replaces its path in the body.
     ///
     /// # Errors
     ///
@@ -130,7 +129,7 @@ pub trait Success {
 }
 
 impl ApiResponse {
-    /// A 200.
+    /// A response with status 200.
     #[must_use]
     pub fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self { status: StatusCode::OK, content_type, location: None, version: None, headers: Vec::new(), body: body.into() }
@@ -147,11 +146,9 @@ impl ApiResponse {
         self
     }
 
-    /// To be sent again.
-    ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Internal`] for a status that is not an HTTP status.
+    /// Returns [`ApiError::Internal`] for an invalid HTTP status.
     pub fn from_stored(stored: StoredResponse) -> Result<Self, ApiError> {
         let StoredResponse { status, location, version, body, images: _, steps: _, is_in_parts: _, is_nameless: _ } = stored;
         let status = StatusCode::from_u16(status).map_err(|error| ApiError::Internal(error.into()))?;
@@ -167,7 +164,7 @@ impl IntoResponse for ApiResponse {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         headers.extend(self.headers);
-        // Both consist of IDs and numbers, which a header can hold.
+        // Both consist of IDs and numbers, so they are valid in a header.
         headers.extend(self.location.and_then(|path| Some((header::LOCATION, HeaderValue::try_from(path).ok()?))));
         headers.extend(etag.and_then(|tag| Some((header::ETAG, HeaderValue::try_from(tag).ok()?))));
         response
@@ -282,12 +279,10 @@ impl Describe for Png {
 }
 
 impl Describe for ApiResponse {
-    /// The attribute of the handler describes the response.
+    /// Empty: the handler's `utoipa::path` attribute describes the response.
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
-/// Unwraps a record that was read.
-///
 /// # Errors
 ///
 /// Returns [`ApiError::NotFound`] for `None`.
@@ -295,20 +290,20 @@ pub fn or_not_found<T>(read: Option<T>) -> Result<T, ApiError> {
     read.ok_or(ApiError::NotFound)
 }
 
-/// The maximum size of the items of a page. A Lambda response has at most 6 MB, escaped, headers included ("Lambda quotas" in the
-/// AWS Lambda guide: 6,291,556 bytes).
+/// Maximum size of a page's items in bytes, escaped. Lambda limits a response, with headers, to 6,291,556 bytes ("Lambda quotas"
+/// in the AWS Lambda guide).
 const MAX_PAGE_BYTES: usize = 6_000_000;
 
-/// 200 with a page of a list, whose items were serialized one by one: see [`PageItems`].
+/// 200 with a page of a list, already serialized by [`PageItems`].
 #[derive(Debug)]
 pub struct SerializedPage<T> {
-    /// JSON, separated by commas.
+    /// JSON values, separated by commas.
     items: Vec<u8>,
     meta: Meta,
     item: PhantomData<T>,
 }
 
-/// The position of a page in its list.
+/// Position of a page in its list.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = PageMeta)]
 pub struct Meta {
@@ -320,7 +315,7 @@ pub struct Meta {
     pub limit: u32,
     /// Number of pages; 0 for an empty list.
     pub total_pages: usize,
-    /// IDs of resources that `data` lacks because they are damaged and can't be read. Absent if there are none.
+    /// IDs of resources missing from `data` because they are damaged and can't be read. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub unreadable: Vec<Uuid>,
@@ -355,10 +350,10 @@ impl<T> Success for SerializedPage<T> {
     }
 }
 
-/// The items of a page, serialized one by one while a response can hold them.
+/// Serializes the items of a page one by one, as long as they fit in a response.
 #[derive(Default)]
 pub struct PageItems {
-    /// JSON, separated by commas.
+    /// JSON values, separated by commas.
     items: Vec<u8>,
     bytes: usize,
     largest: usize,
@@ -389,11 +384,11 @@ impl PageItems {
         self.bytes > MAX_PAGE_BYTES
     }
 
-    /// `total` is the length of the list; `unreadable` names records that the page lacks.
+    /// `total` is the length of the list; `unreadable` has the IDs of damaged records missing from the page.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] for `limit`, with one that fits, if the page is too large for a response.
+    /// Returns [`ApiError::Invalid`] for `limit`, with a limit that fits, if the page is too large for a response.
     pub fn into_page<T>(self, total: usize, request: PageRequest, unreadable: Vec<Uuid>) -> Result<SerializedPage<T>, ApiError> {
         if self.is_too_large() {
             let fit = (MAX_PAGE_BYTES / self.largest.max(1)).max(1);
@@ -439,7 +434,7 @@ pub struct History {
     data: Vec<EventView>,
     /// Position of the page.
     meta: Meta,
-    /// Result of recomputing the hash chain. Present if it was asked for.
+    /// Result of recomputing the hash chain. Only with `verify=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Verification, required = false)]
     verification: Option<Verification>,
@@ -449,8 +444,8 @@ pub struct History {
 ///
 /// # Errors
 ///
-/// Returns [`ApiError::NotFound`] if no such record ever existed, and [`ApiError::Unavailable`] if the table does not respond or
-/// an entry can't be found yet.
+/// Returns [`ApiError::NotFound`] if the record never existed, and [`ApiError::Unavailable`] if the table doesn't respond or the
+/// index still lacks an entry.
 pub async fn read_history<T: Record>(store: &TenantStore, id: T::Id, query: HistoryQuery) -> Result<History, ApiError> {
     let request = params::page(query.page, query.limit);
     let verification = async {

@@ -1,11 +1,11 @@
-//! Assets by their assignments and their serial numbers.
+//! Finds assets by past assignments and by serial number.
 //!
-//! An event that assigns an asset to a user is also in the index `list_index`, under user and asset. So the assets that a user
-//! had at an earlier time are found without reading every event of the tenant.
+//! An event that assigns an asset to a user is also in the index `list_index`, by user and asset. So finding the assets that a
+//! user had at an earlier time doesn't require reading all of the tenant's events.
 //!
-//! Serial numbers are compared by their [key](serial_number::key), and need not be unique. An upsert by one makes at most one
-//! asset even so, however many are sent at once: the transaction that creates the asset also writes a claim, an item whose key
-//! has the serial number. Claims expire after a day: by then, the list index has long shown the asset.
+//! Serial numbers are compared by their [key](serial_number::key), and need not be unique. Even so, concurrent upserts of the
+//! same serial number create at most one asset: the transaction that creates it also writes a claim, an item with the serial
+//! number in its key. Claims expire after a day, long after the asset has appeared in the list index.
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::history::chain::HistoryEntry;
@@ -30,16 +30,16 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-/// The most assignments to a user whose assets are looked for at an earlier time: each asset's whole history is read.
+/// Maximum number of assignments to a user whose past assets can be found, because each asset's whole history is read.
 pub const MAX_ASSIGNMENTS: i32 = 1_000;
 /// 24 hours.
 const CLAIM_SECONDS: i64 = 24 * 60 * 60;
 
-/// The assets that a user had at an earlier time, each with the catalog names that it showed then. One that an import claimed is
-/// as it was after that import.
+/// The assets that a user had at an earlier time, each with its catalog names at that time. If only an import says that the user
+/// had an asset, its state is from after that import.
 #[derive(Debug)]
 pub enum PastAssets {
-    /// There never was such a user.
+    /// The user never existed.
     NoUser,
     /// The user was assigned assets more than [`MAX_ASSIGNMENTS`] times.
     TooMany,
@@ -47,10 +47,10 @@ pub enum PastAssets {
     Page(Page<(Stored<Asset>, CatalogNames)>),
 }
 
-/// The assets with a serial number, and the claim that the creation of another one must replace.
+/// The assets with a serial number, and the existing claim, which the creation of another asset must replace.
 #[derive(Debug, Clone, Default)]
 pub struct SerialMatch {
-    /// In the order of their ids.
+    /// Ordered by ID.
     pub assets: Vec<Stored<Asset>>,
     /// An asset that probably has the serial number, but can't be read.
     pub unreadable: Option<UnreadableRecord>,
@@ -60,7 +60,7 @@ pub struct SerialMatch {
 #[derive(Debug, Clone)]
 struct Claim {
     asset: AssetId,
-    /// `None` if the asset was not found: it is deleted, or the transaction that creates it is not visible as a whole.
+    /// `None` if the asset was not found: it was deleted, or its creation is not fully visible yet.
     version: Option<u64>,
 }
 
@@ -90,7 +90,8 @@ impl TenantStore {
         Ok(PastAssets::Page(Page { items: self.past_assets(items, at).await?, total, request, unreadable }))
     }
 
-    /// Also later: an import can claim that the user had the asset before. `None` if there are too many.
+    /// Assets that were assigned to the user at any time, even later: an import can backdate an assignment. `None` if there are
+    /// too many.
     async fn ever_assigned(&self, user: UserId) -> Result<Option<BTreeSet<AssetId>>, StoreError> {
         let indexed = async {
             let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
@@ -112,7 +113,7 @@ impl TenantStore {
         Ok(Some(assets.chain(recent).collect()))
     }
 
-    /// The assets that the index may lack, because they were assigned lately.
+    /// Recently assigned assets, which the index may still lack.
     async fn recently_assigned(&self, user: UserId) -> Result<Vec<AssetId>, StoreError> {
         let since = self.store.now().plus(-max_secondary_index_delay());
         let mut assets = Vec::new();
@@ -125,8 +126,8 @@ impl TenantStore {
         Ok(assets)
     }
 
-    /// `serials` are [keys](serial_number::key). Includes every write that was acknowledged before the call. Takes two round trips, and more for
-    /// a list index that is not in memory.
+    /// `serials` are [keys](serial_number::key). Includes every write that was acknowledged before the call. Takes two round
+    /// trips, and more if the list index isn't in memory.
     ///
     /// # Errors
     ///
@@ -158,7 +159,7 @@ impl TenantStore {
             if claimed(&serial) == Some(id) {
                 matched.claim = Some(Claim { asset: id, version: asset.as_ref().map(|asset| asset.version) });
             }
-            // The table decides: an asset of the list index may have another serial number by now.
+            // The table decides: an asset found in the list index may have a different serial number by now.
             let has_serial = |asset: &Stored<Asset>| {
                 asset.value.details.serial_number.as_deref().map(serial_number::key).as_ref() == Some(&serial)
             };
@@ -181,8 +182,8 @@ fn ids_of(rows: &SortedRows<AssetColumns>, serials: &BTreeSet<String>) -> Vec<(S
 }
 
 impl UnitOfWork<'_> {
-    /// Requires that no other upsert has created an asset with this serial number, given by its [key](serial_number::key), since `matched` was read.
-    /// If one has, the commit fails with [`WriteError::Stale`](crate::store::WriteError::Stale).
+    /// Requires that no other upsert has created an asset with this serial number since `matched` was read. Otherwise, the commit
+    /// fails with [`WriteError::Stale`](crate::store::WriteError::Stale). `serial` is a [key](serial_number::key).
     pub fn claim_serial(&mut self, store: &TenantStore, serial: &str, matched: &SerialMatch, asset: AssetId) {
         let expires = seconds(store.store.now()) + CLAIM_SECONDS;
         let mut claim: Item = store.keys.serial_claim(serial).item();
@@ -193,7 +194,7 @@ impl UnitOfWork<'_> {
         if let Some(previous) = &matched.claim {
             let owner = store.keys.record(Kind::Asset, previous.asset.uuid());
             condition = Condition::is(OWNER, AttributeValue::S(owner.sort().to_owned()));
-            // Reads of several items may see the claim of a transaction and not yet its asset; the check sees both or fails.
+            // Reads of several items can see the claim of a transaction before its asset. The check sees both, or fails.
             self.add(store.version_check(owner, previous.version));
         }
         self.add(TransactionItem { purpose: Purpose::RecordState, condition, write: Write::Put(claim) });

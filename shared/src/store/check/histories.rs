@@ -1,5 +1,5 @@
-//! Compares records, tombstones and stored responses with the events, and assets, process instances, movements and images of
-//! signatures with one another.
+//! Compares records, tombstones and stored responses with the events, and assets, process instances, movements and signature
+//! images with each other.
 
 use super::repair::DerivedItems;
 use super::scan::{InstanceFacts, ScannedChain};
@@ -18,9 +18,9 @@ use uuid::Uuid;
 
 #[derive(Debug, Clone)]
 pub(super) struct ResponseFacts {
-    /// Its item, without the response itself.
+    /// The item, without the response itself.
     item: Item,
-    /// The entries of histories that were written with it: records and versions.
+    /// The history entries that were written with it: records and versions.
     entries: Vec<(Uuid, u64)>,
 }
 
@@ -29,13 +29,13 @@ type Instances<'a> = BTreeMap<InstanceId, &'a InstanceFacts>;
 type Movements<'a> = BTreeMap<MovementId, &'a [InstanceId]>;
 
 impl TenantCheck<'_> {
-    /// Compares the records, and the tombstones in the places of deleted ones, with their histories.
+    /// Compares records, and tombstones of deleted records, with their histories.
     pub(super) async fn check_histories(&mut self) -> Result<(), StoreError> {
         let tenant = (Kind::Tenant, self.store.id().uuid());
         let mut tombstones = DerivedItems::new();
         let mut contradictory = HashSet::new();
         if !self.records.contains_key(&tenant) && !self.chains.contains_key(&tenant.1) {
-            self.report(named(tenant), "its record and its history are lost", "restore the table to another moment");
+            self.report(named(tenant), "its record and its history are lost", "restore the table to another point in time");
         }
         for (id, ScannedChain { kind, chain, last }) in std::mem::take(&mut self.chains) {
             let Some(kind) = kind else {
@@ -46,10 +46,10 @@ impl TenantCheck<'_> {
             let record = (kind, id);
             let newest = last.as_ref().map_or(0, |last| last.chain.version);
             let head = self.records.get(&record).map(|facts| &facts.head);
-            // A history that is broken in the middle still tells how long it is.
+            // Even a broken history shows its length.
             self.history_lengths.insert(id, newest.max(head.map_or(0, |head| head.chain.version)));
             if self.unsettled.contains(&id) {
-                // It can't be read.
+                // The record is unreadable, which is already reported.
                 continue;
             }
             let is_named = head.zip(last.as_ref()).is_none_or(|(head, last)| head.last_event == last.last_event);
@@ -76,14 +76,15 @@ impl TenantCheck<'_> {
             Some((Some(_), id)) => contradictory.contains(&id) || self.unsettled.contains(&id),
             _ => true,
         };
-        // Only the history and the tombstone tell how long the history is: neither follows from the other.
+        // No repair: only the history and the tombstone know the length of the history, and neither can be derived from the
+        // other.
         for difference in self.differences("tombstone", TOMBSTONES, tombstones, may_stay).await? {
             self.report(difference.subject, difference.problem, item_from_backup(&difference.key));
         }
         Ok(())
     }
 
-    /// Reads every stored response that has not expired, without the responses themselves.
+    /// Reads the items of all stored responses that have not expired, without the responses themselves.
     pub(super) async fn scan_responses(&mut self) -> Result<(), StoreError> {
         let query = self.store.beginning(AttributeValue::S(STORED_RESPONSES.to_owned()));
         let query = query
@@ -99,11 +100,11 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Looks for stored responses whose effect is lost. Without the response, a repetition of the request has the effect after
-    /// all. Each part of a batch or an import has its stored response, so only the lost parts are executed again.
+    /// Finds stored responses whose effect is lost, and removes them, so that a retry of the request takes effect. Each row of an
+    /// import has its own stored response, so only lost rows are executed again.
     ///
-    /// The opposite, a lost response whose effect is there, can't be known: nothing else tells that a request had an
-    /// idempotency key.
+    /// The opposite, a lost response whose effect exists, can't be detected: nothing else shows that a request had an idempotency
+    /// key.
     pub(super) async fn check_responses(&mut self) -> Result<(), StoreError> {
         let is_lost = |(record, version): &(Uuid, u64)| {
             !self.unsettled.contains(record) && self.history_lengths.get(record).is_none_or(|length| length < version)
@@ -114,7 +115,7 @@ impl TenantCheck<'_> {
             let Some(key) = Key::of(&item) else { continue };
             let change = self.change().remove(&item)?;
             let problem = "it is the response to a request whose effect is lost";
-            let repair = "removes it, so that a repetition of the request takes effect";
+            let repair = "removes it, so that a retry of the request takes effect";
             self.repair(format!("stored response {}", key.sort()), problem, repair, change).await?;
         }
         Ok(())
@@ -130,7 +131,7 @@ impl TenantCheck<'_> {
         self.check_images().await
     }
 
-    /// Looks for signatures whose image is lost.
+    /// Finds signatures whose image is lost.
     async fn check_images(&mut self) -> Result<(), StoreError> {
         let mut missing: BTreeMap<ImageName, InstanceId> = BTreeMap::new();
         for (id, InstanceFacts { images, .. }) in self.instances() {
@@ -153,7 +154,7 @@ impl TenantCheck<'_> {
     }
 }
 
-/// The table may remove an item at any time.
+/// The table can delete an expired item at any time.
 fn has_expired(item: &Item, now: Timestamp) -> bool {
     let expires: Option<i64> = item.get(EXPIRES).and_then(|seconds| seconds.as_n().ok()?.parse().ok());
     expires.is_some_and(|seconds| seconds * 1000 <= now.millis())
@@ -168,7 +169,7 @@ fn response_facts(item: Item) -> ResponseFacts {
     }
 }
 
-/// An asset and its instance in progress name each other.
+/// An asset and its instance in progress must name each other.
 fn contradictions_of_assets(assets: &Assets, instances: &Instances) -> Vec<(RecordKey, String)> {
     let mut found = Vec::new();
     for (asset, named) in assets.iter().filter_map(|(asset, named)| Some((asset, (*named)?))) {
@@ -196,7 +197,7 @@ fn contradictions_of_assets(assets: &Assets, instances: &Instances) -> Vec<(Reco
     found
 }
 
-/// A movement and its instances name each other, and the instances are at the same step.
+/// A movement and its instances must name each other, and the instances must be at the same step.
 fn contradictions_of_movements(movements: &Movements, instances: &Instances) -> Vec<(RecordKey, String)> {
     let mut members: BTreeMap<MovementId, BTreeSet<InstanceId>> = movements.keys().map(|id| (*id, BTreeSet::new())).collect();
     for (id, instance) in instances {
@@ -209,7 +210,7 @@ fn contradictions_of_movements(movements: &Movements, instances: &Instances) -> 
         let problem = match movements.get(&movement) {
             None => Some("its instances name it, but it does not exist or can't be read"),
             Some(named) if named.iter().copied().collect::<BTreeSet<_>>() != members => {
-                Some("it names other instances than its own")
+                Some("it doesn't name exactly the instances that name it")
             }
             Some(_) => None,
         };
@@ -223,7 +224,7 @@ fn contradictions_of_movements(movements: &Movements, instances: &Instances) -> 
     found
 }
 
-/// For comparison; `None` for a cancelled one. Instances can be cancelled one by one.
+/// The instance's progress, for comparison. `None` if it was cancelled, because instances can be cancelled one by one.
 fn position(instance: &InstanceFacts) -> Option<(bool, usize)> {
     match instance.status {
         InstanceStatus::InProgress => Some((false, instance.step)),
@@ -245,7 +246,7 @@ mod tests {
         InstanceFacts { asset: id(asset), movement: movement.map(id), status, step, images: Vec::new() }
     }
 
-    /// The first instance has the id 1, and so on.
+    /// The instances have the IDs 1, 2 and so on.
     fn instances(facts: &[InstanceFacts]) -> Instances<'_> {
         (1..).map(id).zip(facts).collect()
     }
@@ -307,7 +308,7 @@ mod tests {
         let behind = "it is behind the other instances of its movement";
         let expected = [
             (Kind::Instance, 2, behind),
-            (Kind::Movement, 2, "it names other instances than its own"),
+            (Kind::Movement, 2, "it doesn't name exactly the instances that name it"),
             (Kind::Instance, 4, behind),
             (Kind::Movement, 3, "its instances name it, but it does not exist or can't be read"),
         ];

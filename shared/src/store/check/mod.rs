@@ -1,20 +1,20 @@
-//! Checks that a tenant's items agree with one another, for the operator.
+//! Checks the consistency of a tenant's items, for the operator.
 //!
-//! Every change of the service is one transaction. A point-in-time restore can take one apart: the restored table may hold a
-//! part of the last writes. An item can also be damaged. The check reports everything that contradicts:
+//! Every change is one transaction, but a point-in-time restore can tear transactions apart: the restored table may contain only
+//! a part of the last writes. An item can also be damaged. The check reports all contradictions:
 //!
-//! 1. `scan.rs`: items that can't be read, or that the list index can't use.
-//! 2. `histories.rs`: records, tombstones and stored responses that disagree with the events.
-//! 3. `processes.rs`: assets, process instances, movements and images of signatures that disagree.
-//! 4. `derived.rs`: items that follow from the records: unique markers, reference items, the counter of movements, the tenant's
-//!    registration.
-//! 5. `people.rs`: something is left of people who were erased.
+//! - `scan.rs`: items that can't be read, or that the list index can't use.
+//! - `histories.rs`: records, tombstones and stored responses that contradict the events; assets, process instances, movements
+//!   and signature images that contradict each other.
+//! - `repair.rs`: items derived from records: unique markers, reference items, the counter of movements, the tenant's
+//!   registration.
+//! - `removal.rs`: personal data left after an erasure.
 //!
-//! A repair makes again what follows from the records, and removes what belongs to none of them. It changes no field of a
-//! record and no event: only the operator can tell which state is the right one, and take it from a backup.
+//! A repair rebuilds derived items, and removes items that belong to no record. It changes no field of a record and no event:
+//! only the operator can decide which state is right, and restore it from a backup.
 //!
-//! Claims of serial numbers need no check: an upsert replaces one whose asset doesn't exist, and one that is lost was needed
-//! only until lists show its asset. Nor do counters of asset tags: a creation passes tags that are taken.
+//! Claims of serial numbers need no check: an upsert replaces a claim whose asset doesn't exist, and a lost claim was needed only
+//! until lists show its asset. Neither do counters of asset tags: a creation skips tags that are taken.
 
 mod histories;
 mod removal;
@@ -40,7 +40,7 @@ use uuid::Uuid;
 pub struct Finding {
     pub subject: String,
     pub problem: String,
-    /// What a repair does; or, where there is none, what the operator can do.
+    /// What a repair does or, if there is none, what the operator can do.
     pub repair: Result<String, String>,
     pub is_repaired: bool,
 }
@@ -59,22 +59,21 @@ pub enum CheckMode {
 }
 
 impl TenantStore {
-    /// Tests every invariant across the tenant's items; with [`CheckMode::Repair`], repairs what follows from the records.
-    /// `progress` is called with the number of events that were read.
+    /// Checks every invariant across the tenant's items; with [`CheckMode::Repair`], also repairs derived items. Calls `progress`
+    /// with the number of events read so far.
     ///
-    /// Nothing else may write to the tenant meanwhile: a check would take a write in progress for the result of a restore. A
-    /// repair waits until no event is recent, and writes nothing once there is a new one. As long as a record is missing, can't
-    /// be read or is older than its history, nothing follows from the records: then items that are derived from them are only
-    /// reported.
+    /// Nothing else may write to the tenant meanwhile, because a write in flight looks like the result of a restore. A repair
+    /// waits until there are no recent events, and writes nothing once there is a new one. As long as a record is missing,
+    /// unreadable or older than its history, derived items are unknown, so they are only reported.
     ///
     /// # Errors
     ///
-    /// Returns a [`StoreError`] when the table can't be read or written. Repairs until then stay.
+    /// Returns a [`StoreError`] when the table can't be read or written. Repairs made so far are kept.
     pub async fn check_items(&self, mode: CheckMode, mut progress: impl FnMut(u64)) -> Result<CheckReport, StoreError> {
         let is_quiet = mode == CheckMode::ReadOnly || self.wait_for_quiet().await?;
         let mut check = TenantCheck::new(self, mode);
         if !is_quiet {
-            check.report("the tenant", "others are writing to it", "stop them and check again");
+            check.report("the tenant", "others are writing to it", "stop the writers and check again");
             return Ok(CheckReport { records: 0, events: 0, findings: check.findings });
         }
         check.scan_responses().await?;
@@ -84,7 +83,7 @@ impl TenantStore {
         check.scan_events(&mut progress).await?;
         let records = check.records.len();
         if records == 0 && check.events == 0 {
-            // There is no such tenant.
+            // The tenant doesn't exist.
             return Ok(CheckReport { records, events: 0, findings: Vec::new() });
         }
         check.check_histories().await?;
@@ -93,8 +92,8 @@ impl TenantStore {
         check.check_derived_items().await?;
         check.check_people().await?;
         if !check.findings.is_empty() && check.is_written_by_others().await? {
-            let problem = "others wrote to it meanwhile, and a finding may be a change that was just being written";
-            check.report("the tenant", problem, "stop them and check again");
+            let problem = "others wrote to it meanwhile, so a finding may be a change in flight";
+            check.report("the tenant", problem, "stop the writers and check again");
         }
         Ok(CheckReport { records, events: check.events, findings: check.findings })
     }
@@ -109,12 +108,12 @@ struct TenantCheck<'a> {
     records: BTreeMap<RecordKey, RecordFacts>,
     /// The history of each record.
     chains: BTreeMap<Uuid, ScannedChain>,
-    /// The number of entries of each record's history.
+    /// Number of entries in each record's history.
     history_lengths: HashMap<Uuid, u64>,
-    /// Records that are missing, can't be read, or are in another state than their history says.
+    /// Records that are missing, unreadable, or in a different state than their history says.
     unsettled: HashSet<Uuid>,
     responses: Vec<ResponseFacts>,
-    /// What the events say about each person who was erased.
+    /// What the events contain about each erased person.
     erased: BTreeMap<UserId, PartAbout>,
     blobs: HashMap<BlobName, String>,
 }
@@ -150,7 +149,7 @@ fn named((kind, id): RecordKey) -> String {
     format!("{} {id}", kind.noun())
 }
 
-/// Advice for something whose right state only a backup tells.
+/// Advice for something that can only be restored from a backup.
 fn from_backup(what: &str) -> String {
     format!("take {what} from a backup: see the runbook's section \"Damaged records\"")
 }

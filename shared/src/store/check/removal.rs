@@ -1,5 +1,5 @@
-//! Removes a record that can't be read, and finds personal data left after an erasure: a restore has brought it back in part,
-//! or the erasure has not ended.
+//! Removes unreadable records, and finds personal data left after an erasure, because a restore brought some of it back or the
+//! erasure is incomplete.
 
 use super::repair::Change;
 use super::scan::{RecordFacts, Role};
@@ -37,17 +37,17 @@ use uuid::Uuid;
 pub enum Removal {
     Removed,
     Missing,
-    /// It can be read, so it must be deleted like any other.
+    /// The record is readable, so it must be deleted in the usual way.
     Readable,
-    /// It is the tenant itself: nothing works without it.
+    /// The record is the tenant itself, which can't be removed.
     Tenant,
-    /// It was changing.
+    /// Another writer changed the record meanwhile.
     Changing,
 }
 
 impl TenantStore {
-    /// Removes a record that can't be read, and ends its history with an entry of the operator's. References to it and items
-    /// derived from it are left to [`TenantStore::check_items`]. In a dry run nothing is removed.
+    /// Removes an unreadable record, and ends its history with an entry by the operator. References to it and derived items are
+    /// left to [`TenantStore::check_items`]. A dry run removes nothing.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl TenantStore {
         Ok(if change.commit().await? { Removal::Removed } else { Removal::Changing })
     }
 
-    /// Adds the entry of a deletion, and the tombstone. A history that is broken, or that ends with a deletion, can't go on.
+    /// Adds the entry of a deletion and the tombstone, unless the history is broken or already ends with a deletion.
     async fn end_history(&self, change: Change, kind: Kind, id: Uuid) -> Result<Change, StoreError> {
         let entries = self.all_entries(id).await?;
         let (mut chain, mut events) = (Chain::new(None), Vec::new());
@@ -94,7 +94,7 @@ impl TenantStore {
         Ok(change.insert(event.item).insert(self.tombstone(kind, id, &head)))
     }
 
-    /// By version. Includes recent entries, which the index `history` may still lack.
+    /// All entries of a history by version, including recent ones that the index `history` may still lack.
     async fn all_entries(&self, record: Uuid) -> Result<BTreeMap<u64, HistoryEntry>, StoreError> {
         let rows = self.history_rows(record, 0..=LAST_VERSION, None).await?;
         let mut entries = self.entries_of(&rows).await?;
@@ -127,7 +127,7 @@ fn is_readable(kind: Kind, item: Item) -> bool {
 }
 
 impl TenantCheck<'_> {
-    /// People whose records say so, or whose erasure has begun.
+    /// Collects people whose record is erased or whose erasure has started.
     pub(super) async fn know_erased_people(&mut self) -> Result<(), StoreError> {
         let begun = self.store.erasures().await?.into_iter().map(|erasure| erasure.user_id);
         let is_erased = |(_, facts): &(_, &RecordFacts)| matches!(facts.role, Role::ErasedUser);
@@ -142,17 +142,17 @@ impl TenantCheck<'_> {
         }
     }
 
-    /// A dry erasure says what is left.
+    /// Reports what a dry run of each erasure would still remove.
     pub(super) async fn check_people(&mut self) -> Result<(), StoreError> {
         for (person, found) in std::mem::take(&mut self.erased) {
             let problem = match self.store.remains_in(person, &found).await {
                 Ok(remains) if remains == Removed::default() => continue,
                 Ok(Removed { resources, entries, signatures, responses }) => format!(
-                    "the person was erased, and is still named in {resources} records, {entries} entries of histories, {signatures} \
+                    "the person was erased, but is still named in {resources} records, {entries} history entries, {signatures} \
                      images and {responses} stored responses"
                 ),
                 Err(WriteError::Store(error @ StoreError::Unavailable(_))) => return Err(error),
-                Err(error) => format!("the person was erased, and what is left can't be told: {error}"),
+                Err(error) => format!("the person was erased, but the search for remaining data failed: {error}"),
             };
             let advice = format!("erase the person again: `admin erase --tenant {} --user {person}`", self.store.id());
             self.report(named((Kind::User, person.uuid())), problem, advice);

@@ -1,5 +1,5 @@
-//! Repairs items that follow from the records: unique markers, reference items, the counter of movements and the tenant's
-//! registration. A repair is a transaction on condition that its items are still as they were read.
+//! Repairs items derived from records: unique markers, reference items, the counter of movements and the tenant's registration. A
+//! repair is a transaction that requires its items to be unchanged since they were read.
 
 use super::{CheckMode, Finding, RecordKey, TenantCheck, named};
 use crate::domain::assets::tag::{TagPrefix, TagRange, TagTemplate};
@@ -23,19 +23,19 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// Attributes that differ whenever a record's item does, but for the time of a key's last use.
+/// Attributes that change with every change of a record, except its `last_used_at`.
 const RECORD_STATE: [&str; 2] = [VERSION, LAST_HASH];
-/// Longer values are not compared. Items that have them have others that differ as well.
+/// Longer values are not compared. Items with long values also differ in others.
 const MAX_COMPARED_BYTES: usize = 1024;
 
-/// The longest wait of a repair for others to stop writing, and the pause between looks.
+/// How long a repair waits for others to stop writing, and how often it checks.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_millis(500);
 
-/// Required items, by sort key, with the records that require them. Other attributes of an item don't matter.
+/// Required items by sort key, with the record that requires each. Items can have additional attributes.
 pub(super) type DerivedItems = BTreeMap<String, (RecordKey, Item)>;
 
-/// An item that is not as required.
+/// An item that is missing, wrong or superfluous.
 pub(super) struct Difference {
     pub(super) key: Key,
     pub(super) subject: String,
@@ -60,7 +60,7 @@ impl TenantCheck<'_> {
         let (subject, problem, mut repair, mut is_repaired) = (subject.into(), problem.into(), Ok(repair.into()), false);
         if self.mode == CheckMode::Repair {
             if self.is_written_by_others().await? {
-                repair = Err("others are writing to the tenant; stop them and check again".to_owned());
+                repair = Err("others are writing to the tenant; stop the writers and check again".to_owned());
             } else if change.commit().await? {
                 is_repaired = true;
             } else {
@@ -71,12 +71,12 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Somebody has written an event since the check began: the check itself writes none.
+    /// Whether others have written an event since the check began. The check itself writes none.
     pub(super) async fn is_written_by_others(&self) -> Result<bool, StoreError> {
         self.store.has_events_since(self.began).await
     }
 
-    /// Compares all items that follow from the records, and repairs them if every record is known.
+    /// Compares all derived items, and repairs them if the state of every record is known.
     pub(super) async fn check_derived_items(&mut self) -> Result<(), StoreError> {
         let mut differences = self.registration().await?;
         differences.extend(self.unique_markers().await?);
@@ -88,14 +88,14 @@ impl TenantCheck<'_> {
             if self.unsettled.is_empty() {
                 self.repair(subject, problem, repair, change).await?;
             } else {
-                self.report(subject, problem, "settle first which records there are: see the other findings");
+                self.report(subject, problem, "first fix the records in the other findings");
             }
         }
         Ok(())
     }
 
-    /// Compares the items whose sort key begins with `prefix` with `expected`: returns missing, different and superfluous ones,
-    /// unless they may stay.
+    /// Compares the items whose sort key starts with `prefix` to `expected`. Returns missing and different items, and superfluous
+    /// ones unless they `may_stay`.
     pub(super) async fn differences(
         &self,
         noun: &str,
@@ -136,12 +136,12 @@ impl TenantCheck<'_> {
         if self.store.item(&key).await?.is_some() {
             return Ok(Vec::new());
         }
-        let (subject, problem) = (named((Kind::Tenant, id.uuid())), "the registry of tenants lacks it".to_owned());
+        let (subject, problem) = (named((Kind::Tenant, id.uuid())), "it is missing from the registry of tenants".to_owned());
         let (repair, change) = ("registers it".to_owned(), self.change().insert(typed(&key, REGISTRATION)));
         Ok(vec![Difference { key, subject, problem, repair, change }])
     }
 
-    /// Values that several records have are reported.
+    /// Compares unique markers, and reports duplicate values.
     async fn unique_markers(&mut self) -> Result<Vec<Difference>, StoreError> {
         let mut owners: BTreeMap<String, Vec<RecordKey>> = BTreeMap::new();
         for ((kind, id), facts) in &self.records {
@@ -170,27 +170,28 @@ impl TenantCheck<'_> {
         self.differences("unique marker", MARKERS, expected, may_stay).await
     }
 
-    /// A value that no record has stays reserved: tags stay with the assets that had them.
+    /// Whether a value is reserved although no record has it: asset tags and movement numbers are never reused.
     fn is_still_reserved(&self, key: &Key, owner: &str) -> bool {
         let reserved = [(Kind::Asset, "asset_tag"), (Kind::Movement, "number")];
         let is_tag = reserved.iter().any(|(kind, field)| key.sort().starts_with(&format!("{MARKERS}{}.{field}#", kind.noun())));
         is_tag && id_in(owner).is_some_and(|record| self.history_lengths.contains_key(&record))
     }
 
-    /// `name` ends with the id of a record.
+    /// `name` ends with a record's ID.
     fn is_unsettled(&self, name: &str) -> bool {
         id_in(name).is_some_and(|record| self.unsettled.contains(&record))
     }
 
-    /// The required reference items. References to missing records are reported. They count, too: without its reference item,
-    /// nobody could remove a reference. Such an item meets no requirement, so that it gets no new references.
+    /// Returns the required reference items, and reports references to missing records. These references count, too: without the
+    /// reference item, they could not be removed. The reference item of a missing record meets no requirement, so that the record
+    /// gets no new references.
     fn reference_items(&mut self) -> DerivedItems {
         let mut counts: HashMap<RecordKey, u64> = HashMap::new();
         let mut dangling = Vec::new();
         for (record, facts) in &self.records {
             for reference in &facts.references {
                 *counts.entry(*reference).or_default() += 1;
-                // Lost and unreadable records have a finding already.
+                // Lost and unreadable records already have a finding.
                 if !self.records.contains_key(reference) && !self.unsettled.contains(&reference.1) {
                     dangling.push((*record, *reference));
                 }
@@ -212,7 +213,7 @@ impl TenantCheck<'_> {
         expected
     }
 
-    /// The counter of movements is at least at the highest number.
+    /// Requires that the counter of movements is at least at the highest number.
     async fn movement_counter(&self) -> Result<Vec<Difference>, StoreError> {
         let template: TagTemplate = NUMBER_TEMPLATE.parse().map_err(StoreError::broken)?;
         let range: TagRange = template.range(&TagPrefix::default(), None, self.began);
@@ -262,7 +263,7 @@ impl Change {
         self
     }
 
-    /// Returns whether it took effect: it does not if an item has changed since it was read.
+    /// Returns `false` if an item has changed since it was read.
     pub(super) async fn commit(self) -> Result<bool, StoreError> {
         match self.store.transact(self.items, Instant::now() + OPERATION_TIMEOUT).await {
             Ok(()) => Ok(true),
@@ -272,7 +273,7 @@ impl Change {
     }
 }
 
-/// The condition that an item is as it was read.
+/// The condition that an item is unchanged since it was read.
 fn unchanged(before: &Item) -> Condition {
     let is_compared = |name: &str, value: &AttributeValue| {
         let is_short = value.as_s().map_or(true, |text| text.len() <= MAX_COMPARED_BYTES) && !value.is_b();
@@ -291,7 +292,7 @@ fn unchanged(before: &Item) -> Condition {
 }
 
 impl TenantStore {
-    /// Waits until all events are old enough that none of their time is missing. Returns whether that happened.
+    /// Waits until there are no recent events, so that no other event can be in flight. Returns `false` after [`MAX_WAIT`].
     pub(super) async fn wait_for_quiet(&self) -> Result<bool, StoreError> {
         let end = Instant::now() + MAX_WAIT;
         while self.has_events_since(self.store.now().plus(-max_event_delay())).await? {
@@ -310,12 +311,12 @@ impl TenantStore {
     }
 }
 
-/// The id of the record whose sort key this is, or ends it.
+/// The ID of the record whose sort key `name` is, or ends with.
 fn id_in(name: &str) -> Option<Uuid> {
     name.rsplit('#').next().and_then(EventId::from_short).map(Id::uuid)
 }
 
-/// An item with nothing but its key and type.
+/// An item with just a key and a type.
 fn typed(key: &Key, noun: &str) -> Item {
     let mut item = key.item();
     item.insert(TYPE.to_owned(), AttributeValue::S(noun.to_owned()));

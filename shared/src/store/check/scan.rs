@@ -1,4 +1,4 @@
-//! Reading all items of a tenant, page after page. Of each record, a few hundred bytes are kept.
+//! Reads all items of a tenant, page by page. Keeps a few hundred bytes per record.
 
 use super::{RecordKey, TenantCheck, from_backup, item_from_backup, named};
 use crate::domain::assets::asset::Asset;
@@ -31,12 +31,12 @@ pub(super) struct RecordFacts {
     pub(super) head: HistoryHead,
     pub(super) references: Vec<(Kind, Uuid)>,
     pub(super) unique: Vec<Unique>,
-    /// Its reference item without references; `None` if nothing can refer to its kind.
+    /// The record's reference item without references; `None` if nothing can refer to its kind.
     pub(super) reference_item: Option<Item>,
     pub(super) role: Role,
 }
 
-/// The facts about a record that matter to others.
+/// Facts about a record that other records depend on.
 #[derive(Debug, Clone)]
 pub(super) enum Role {
     Asset { running: Option<InstanceId> },
@@ -57,7 +57,7 @@ pub(super) struct InstanceFacts {
 
 #[derive(Debug, Default)]
 pub(super) struct ScannedChain {
-    /// `None` if this version of the service does not know the kind.
+    /// `None` if the kind is unknown to this version of the service.
     pub(super) kind: Option<Kind>,
     pub(super) chain: Chain,
     /// The event with the highest version.
@@ -102,7 +102,7 @@ fn role<T: Record>(value: &T) -> Role {
 }
 
 impl TenantCheck<'_> {
-    /// Reads all blobs. A tenant has about as many as definitions and asset types.
+    /// Reads all blobs. There are about as many as process definitions and asset types.
     pub(super) async fn scan_blobs(&mut self) -> Result<(), StoreError> {
         for (blob, prefix) in [(BlobKind::Steps, keys::STEPS), (BlobKind::Schema, keys::SCHEMAS)] {
             let mut pages = self.store.beginning(AttributeValue::S(prefix.to_owned())).into_paginator().send();
@@ -115,7 +115,7 @@ impl TenantCheck<'_> {
                         self.blobs.insert(name, text);
                     } else {
                         let subject = format!("{} item {}", blob.noun(), key.sort());
-                        self.report(subject, "its text has another hash", item_from_backup(&key));
+                        self.report(subject, "its text doesn't match its hash", item_from_backup(&key));
                     }
                 }
             }
@@ -123,7 +123,7 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Records come before events, so that the events contain all changes of each record.
+    /// Records are read before events, so that the events contain all changes of each record.
     pub(super) async fn scan_records(&mut self) -> Result<(), StoreError> {
         for kind in Kind::ALL {
             match kind {
@@ -160,7 +160,7 @@ impl TenantCheck<'_> {
         let stored = match read::read::<T>(self.with_blob(item.clone())) {
             Ok(stored) => stored,
             Err(StoreError::Unreadable(UnreadableRecord { id, cause, .. })) => {
-                // Of some kinds a tenant has one record, with an id that is not in its key.
+                // Some kinds have only one record per tenant, without an ID in its key.
                 let own_id = || item.get("id").and_then(|id| id.as_s().ok()?.parse::<Uuid>().ok());
                 let (id, blob) = (id.or_else(own_id), blob_of(&item).filter(|name| !self.blobs.contains_key(name)));
                 self.unsettled.insert(id.unwrap_or_default());
@@ -187,7 +187,7 @@ impl TenantCheck<'_> {
         repaired.extend(expected.into_iter().filter(|(name, _)| [TYPE, LS].contains(&name.as_str())));
         if repaired != item {
             let change = self.change().replace(&item, repaired);
-            let problem = "its item lacks what the list index needs, or has it wrong";
+            let problem = "its item has missing or wrong attributes for the list index";
             self.repair(named(record), problem, "writes these attributes", change).await?;
         }
         Ok(())

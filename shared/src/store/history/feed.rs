@@ -1,5 +1,4 @@
-//! The feed of all changes of a tenant, oldest first (docs/adr/0009), and the names, for people, of the records that events are
-//! about.
+//! The feed of all changes of a tenant, oldest first (docs/adr/0009), and human-readable names for the changed records.
 
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::history::event::Event;
@@ -19,29 +18,29 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
-/// The size in bytes from which parts of a body are left out: images of signatures, changes of a history, further
-/// events. Well below the 6 MB that a Lambda response may have.
+/// Body size in bytes above which parts are omitted: signature images, changes in a history, further events. Well below Lambda's
+/// limit of 6 MB.
 pub const MAX_BODY_BEFORE_OMISSION: usize = 4 * 1024 * 1024;
-/// The most events that a response reads if not all of them match.
+/// Maximum number of events read for a response if not all of them match.
 const MAX_READ: usize = 1_000;
-/// The number of these that one request to the table reads, also where the first one has read fewer and found too little.
+/// Events per query with a selective filter, and per query after a first one that found too few matches.
 const READ_AT_ONCE: usize = 250;
-/// The least number that one request reads in a period, at whose end events of slow requests are looked for.
+/// Minimum number of events per query if the filter is just a period. Its end is extended for events of slow requests.
 const READ_AT_ONCE_IN_PERIOD: usize = 100;
 
-/// A part of the tenant's events, oldest first.
+/// A page of the tenant's events, oldest first.
 #[derive(Debug, Clone)]
 pub struct Feed {
     pub entries: Vec<HistoryEntry>,
-    /// The event to continue after: the last that was read for this part, or the requested one. With a filter for a record or
-    /// a time, it can be the ID of no event.
+    /// The cursor: the last event read for this page, or the requested cursor. With a filter for a record or a time, there may be
+    /// no event with this ID.
     pub last: Option<EventId>,
     pub has_more: bool,
     bytes: usize,
 }
 
 impl Feed {
-    /// `false` if the response can't hold the entry, or has `limit` of them.
+    /// Returns `false` if the entry doesn't fit in the response, or if there are already `limit` entries.
     fn add(&mut self, entry: HistoryEntry, limit: usize) -> bool {
         let length = json::escaped_len(entry.text.as_bytes());
         let is_full = !self.entries.is_empty() && self.bytes + length > MAX_BODY_BEFORE_OMISSION;
@@ -54,31 +53,31 @@ impl Feed {
     }
 }
 
-/// No matching event has an ID of this time or later.
+/// No matching event has an ID with this time or a later one.
 fn end_of(readable: Timestamp, filter: &EventFilter) -> Timestamp {
     filter.until.map_or(readable, |until| readable.min(until.plus(MAX_REQUEST)))
 }
 
 impl TenantStore {
-    /// The position of the next new event: of events of the last seconds, some may still be written. Reads nothing.
+    /// The cursor for new events. It is some seconds back, because recent events may still be in flight. Doesn't read the table.
     #[must_use]
     pub fn end_of_feed(&self) -> EventId {
         Keys::last_event_before(self.feed_end())
     }
 
-    /// The feed is complete up to this time: no event can be added with an earlier time in its ID.
+    /// The feed is complete up to this time: no more events can appear with an earlier time in their ID.
     fn feed_end(&self) -> Timestamp {
         self.store.now().plus(-max_event_delay())
     }
 
-    /// The position before the first event that can match: IDs are made after the request has come. Not in the future, so that
-    /// a reader that continues without `since` misses no event.
+    /// The cursor before the first event that can match. An event's ID is never older than its request, so `since` applies to
+    /// IDs. Never in the future, so that a client that continues without `since` misses no event.
     fn start_of(&self, after: Option<EventId>, filter: &EventFilter) -> Option<EventId> {
         let since = filter.since.map(|since| Keys::last_event_before(since).min(self.end_of_feed()));
         after.max(since)
     }
 
-    /// Events after `after`, or from the first.
+    /// Events after `after`, or from the start.
     ///
     /// # Errors
     ///
@@ -87,11 +86,11 @@ impl TenantStore {
         self.matching_events(after, limit, &EventFilter::default()).await
     }
 
-    /// Matching events after `after`, or from the first.
+    /// Matching events after `after`, or from the start.
     ///
-    /// Events of the last seconds are held back, because one with an earlier ID may still be written. A reader that continues
-    /// after [`Feed::last`] therefore misses none. With a filter, a part has a bounded number of events read for it, so it can be
-    /// empty although more follow.
+    /// Events of the last seconds are held back, because events with earlier IDs may still be in flight. So a client that
+    /// continues after [`Feed::last`] misses none. With a filter, a page reads a bounded number of events, so it can be empty
+    /// even if more follow.
     ///
     /// # Errors
     ///
@@ -108,7 +107,7 @@ impl TenantStore {
         Ok(feed)
     }
 
-    /// Adds the events after the last one that was read, in the order of the table.
+    /// Adds the events after `feed.last`, in the order of the table.
     async fn add_events_until(
         &self,
         end: Timestamp,
@@ -143,16 +142,15 @@ impl TenantStore {
                 feed.has_more = true;
                 return Ok(());
             }
-            // Few of these match, such as among many scans.
+            // Few events match, for example among many scans of assets. Read more at once.
             (start, at_once) = (page.last_evaluated_key, at_once.max(READ_AT_ONCE));
         }
     }
 
-    /// Adds the events of one record that the index `history` is sure to have, so that the tenant's others need not be
-    /// read.
+    /// Adds the record's events that are old enough to be in the index `history`, without reading the tenant's other events.
     ///
-    /// The index has them by version. Their IDs can have another order if they were made by clocks that differ, so all are
-    /// read, without the entries.
+    /// The index sorts them by version. Because of clock skew, their IDs can have a different order, so all rows are read,
+    /// without the entries.
     async fn add_events_of(&self, entity: Uuid, feed: &mut Feed, limit: usize, filter: &EventFilter) -> Result<(), StoreError> {
         let end = Keys::last_event_before(end_of(self.store.now().plus(-max_secondary_index_delay()), filter));
         if feed.last.is_some_and(|last| last >= end) {
@@ -167,7 +165,7 @@ impl TenantStore {
             let keys: Vec<Key> = chunk.iter().map(|id| self.keys.event(*id)).collect();
             let items = self.items(&keys).await?;
             for (id, key) in chunk.iter().zip(&keys) {
-                // One that the table lacks is lost: the feed has it nowhere.
+                // An entry missing from the table is lost, and the feed can't show it.
                 let entry = items.get(key).and_then(entry_of).filter(|entry| filter.matches(&entry.text));
                 if read == MAX_READ || entry.is_some_and(|entry| !feed.add(entry, limit)) {
                     feed.has_more = true;
@@ -207,15 +205,15 @@ impl TenantStore {
     }
 }
 
-/// The names of a record for people: the present ones or, if it was deleted, the last ones.
+/// Human-readable names of a record: its current names or, if it was deleted, its last ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordNames {
-    /// Of an instance, the asset's name; of a movement, its number.
+    /// For an instance, the asset's name; for a movement, its number.
     pub name: Option<String>,
     pub tag: Option<String>,
 }
 
-/// The fields of a record's name and tag.
+/// The fields with a record's name and tag.
 const fn name_fields(kind: Kind) -> (Option<&'static str>, Option<&'static str>) {
     match kind {
         Kind::Asset => (Some("name"), Some("asset_tag")),
@@ -243,7 +241,7 @@ impl RecordNames {
 }
 
 impl TenantStore {
-    /// Takes one round trip, and two more if some were deleted. Records that exist nowhere have none.
+    /// Takes one round trip, and two more if some records were deleted. Omits records that never existed.
     ///
     /// # Errors
     ///
@@ -258,7 +256,7 @@ impl TenantStore {
         let tombstones = missing.map(|(kind, id)| (self.keys.tombstone(kind, id), (kind, id))).collect();
         let mut deletions = HashMap::new();
         for (record, tombstone) in self.items_by_record(tombstones).await? {
-            // A damaged one says nothing; the feed is not to fail for a name.
+            // Skip a damaged tombstone: the feed must not fail because of a name.
             deletions.extend(HistoryHead::of(&tombstone).ok().map(|head| (self.keys.event(head.last_event), record)));
         }
         for (record, item) in self.items_by_record(deletions).await? {
@@ -268,7 +266,7 @@ impl TenantStore {
         Ok(names)
     }
 
-    /// Reads the items of these keys, each of which is about a record.
+    /// Reads items by key, and returns each with the record it belongs to.
     async fn items_by_record(&self, keys: HashMap<Key, (Kind, Uuid)>) -> Result<Vec<((Kind, Uuid), Item)>, StoreError> {
         let items = self.items(&keys.keys().cloned().collect::<Vec<_>>()).await?;
         Ok(items.into_iter().filter_map(|(key, item)| Some((*keys.get(&key)?, item))).collect())

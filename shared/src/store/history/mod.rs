@@ -1,4 +1,4 @@
-//! The histories of records, and the feed of events.
+//! Histories of records, and the change feed.
 
 pub(in crate::store) mod feed;
 pub(in crate::store) mod of_record;

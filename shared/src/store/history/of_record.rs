@@ -1,9 +1,8 @@
-//! The history of one record, newest entry first (docs/adr/0009): its pages, its verification, and the record as it was at an
-//! earlier time.
+//! The history of one record, newest entry first (docs/adr/0009): pages, verification, and the record's state at an earlier time.
 //!
-//! The index `history` says which events belong to a record; it may lag behind the table. Hence the record itself, or its
-//! tombstone, says how many entries there must be and which is the latest. Entries that the index lacks are looked up among the
-//! tenant's recent events, and the text of every entry comes from the table.
+//! The index `history` finds the events of a record, but it can lag behind the table. So the record itself, or its tombstone,
+//! stores the number of entries and the latest event. Entries missing from the index are looked up among the tenant's recent
+//! events. The text of every entry comes from the table.
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::catalog::AssetKind;
@@ -28,38 +27,38 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// The longest lag of the index before an entry that it lacks counts as lost. Far longer than it ever takes, so that a
+/// An entry that is still missing from the index after this time counts as lost. Far longer than the index ever lags, so that a
 /// slow index is not reported as a broken chain.
 const LOST_AFTER: TimeDelta = TimeDelta::hours(1);
 /// In seconds.
 const MAX_RETRY_AFTER: u64 = 60;
-/// The most reads of items that contradict each other. Reads of several items are not isolated from a
-/// transaction: they may see one of its items before and another after it.
+/// Maximum number of reads while items contradict each other. Reads of several items aren't isolated from transactions: they can
+/// see one item before a transaction and another one after it.
 pub(in crate::store) const MAX_LOOKS: u32 = 5;
-/// The pause before items are read again. Each further one is twice as long.
+/// Backoff before items are read again, doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest time from a request to the id of the event of its change. Entries that are later need not be read.
+/// Maximum time between a request and the ID of its event. Later entries need not be read.
 const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minutes(1);
-/// The number of histories that are read at the same time.
+/// Number of histories read concurrently.
 pub(in crate::store) const CONCURRENT_HISTORIES: usize = 8;
-/// The number of entries that are read at once while a chain is verified.
+/// Number of entries read at once when verifying a chain.
 const ENTRIES_PER_READ: u64 = 1_000;
 
 /// A page of a record's history, newest entry first.
 #[derive(Debug, Clone)]
 pub struct HistoryPage {
-    /// The entries. A lost entry leaves a gap in the versions.
+    /// A lost entry leaves a gap in the versions.
     pub entries: Vec<HistoryEntry>,
     pub total: u64,
     pub request: PageRequest,
 }
 
-/// The end of a record's history, as the record or its tombstone states it.
+/// The end of a record's history, as stored in the record or its tombstone.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct HistoryHead {
-    /// The number of entries, and the hash of the latest.
+    /// Number of entries, and hash of the latest one.
     pub(in crate::store) chain: ChainHead,
-    /// The latest entry's event. Its id also says when the record changed or was deleted.
+    /// Event of the latest entry. Its ID contains the time of the last change or of the deletion.
     pub(in crate::store) last_event: EventId,
 }
 
@@ -83,18 +82,18 @@ impl HistoryHead {
     }
 }
 
-/// Facts about a record's history, read before its entries.
+/// What is known about a record's history before its entries are read.
 pub(in crate::store) struct HistoryState {
-    /// The record must be of this kind: permission to read histories of one kind is not permission for all.
+    /// The record must be of this kind, because permission to read histories of one kind doesn't cover the others.
     kind: Kind,
     entity: Uuid,
-    /// The head that the record or its tombstone names; `None` if both are missing.
+    /// From the record or its tombstone; `None` if both are missing.
     pub(in crate::store) head: Option<HistoryHead>,
-    /// Known events by version, not yet read.
+    /// Known events by version.
     events: BTreeMap<u64, EventId>,
-    /// The index was read from this version up.
+    /// First version read from the index.
     read_from: u64,
-    /// The entries among the tenant's recent events, once those were read.
+    /// The record's entries among the tenant's recent events. `None` until these are read.
     recent: Option<BTreeMap<u64, HistoryEntry>>,
 }
 
@@ -105,20 +104,20 @@ impl HistoryState {
         Self { kind, entity, head, events, read_from, recent: None }
     }
 
-    /// The highest version that the record or the index speaks of.
+    /// The highest version according to the record and the index.
     pub(in crate::store) fn total(&self) -> u64 {
         self.events.keys().next_back().copied().unwrap_or(0)
     }
 
-    /// The highest version whose event has an id of `time` or earlier; 0 if there is none. Versions whose event is unknown count
-    /// with the next one.
+    /// The highest version whose event has an ID from `time` or earlier; 0 if there is none. A version with an unknown event
+    /// counts like the next known one.
     fn last_version_until(&self, time: Timestamp) -> u64 {
         let is_later = |(_, id): &(&u64, &EventId)| id.timestamp() > time;
         let first_later = self.events.iter().find(is_later).map(|(version, _)| *version);
         first_later.map_or(self.total(), |version| version - 1)
     }
 
-    /// The latest event that the record or the index speaks of.
+    /// The latest event according to the record and the index.
     pub(in crate::store) fn last_event(&self) -> Option<EventId> {
         self.events.values().next_back().copied()
     }
@@ -127,14 +126,14 @@ impl HistoryState {
         self.recent.as_ref().is_some_and(|recent| recent.contains_key(&version))
     }
 
-    /// An entry that was found nowhere is lost, and not only late.
+    /// Whether a missing entry is lost, not just late.
     fn is_lost(&self, version: u64, now: Timestamp) -> bool {
-        // The entry is not newer than whatever follows it.
+        // The entry is at least as old as the next known one.
         let latest = self.events.range(version..).next().map(|(_, id)| id.timestamp());
         latest.is_none_or(|latest| latest.plus(LOST_AFTER) < now)
     }
 
-    /// In seconds: an entry that has been late for a minute will hardly be there a second later.
+    /// In seconds. Grows with the delay: an entry that is a minute late will hardly appear within a second.
     fn retry_after(&self, now: Timestamp) -> u64 {
         let late = self.last_event().map_or(0, |event| now.millis().saturating_sub(event.timestamp().millis()) / 1000);
         u64::try_from(late / 2).unwrap_or(0).clamp(1, MAX_RETRY_AFTER)
@@ -142,7 +141,7 @@ impl HistoryState {
 }
 
 impl TenantStore {
-    /// Also of a deleted record; `None` if no such record ever existed.
+    /// A page of a record's history, even if the record was deleted. `None` if it never existed.
     ///
     /// Takes two round trips for the first page and three for others.
     ///
@@ -160,7 +159,7 @@ impl TenantStore {
         Ok(Some(HistoryPage { entries: entries.into_values().rev().collect(), total, request }))
     }
 
-    /// Whether there is or was such a record.
+    /// Whether the record exists or was deleted.
     ///
     /// # Errors
     ///
@@ -169,7 +168,7 @@ impl TenantStore {
         Ok(self.history_state::<T>(id, Some(1)).await?.is_some())
     }
 
-    /// From the record or its tombstone, and from the newest `rows` rows of the index. `None` if there never was such a record.
+    /// Reads the record or its tombstone, and the newest `rows` rows of the index. `None` if the record never existed.
     pub(in crate::store) async fn history_state<T: Record>(
         &self,
         id: T::Id,
@@ -178,7 +177,7 @@ impl TenantStore {
         self.history_state_of(T::KIND, id.uuid(), rows).await
     }
 
-    /// [`TenantStore::history_state`] of a record of this kind.
+    /// Non-generic [`TenantStore::history_state`].
     pub(in crate::store) async fn history_state_of(
         &self,
         kind: Kind,
@@ -197,7 +196,7 @@ impl TenantStore {
             match self.last_entry(&state).await? {
                 Some(entry) if subject(&entry.text).is_some_and(|((found, _), _)| found != Some(kind)) => return Ok(None),
                 Some(entry) if is_deletion(&entry.text) => return Ok(Some(state)),
-                // The record may just be created or deleted, which these reads may see in part.
+                // A creation or deletion may be in flight, and only partly visible.
                 _ => looks += 1,
             }
             if looks == MAX_LOOKS {
@@ -207,7 +206,7 @@ impl TenantStore {
         }
     }
 
-    /// The entry of one event; `None` if there is no such event.
+    /// The entry of one event; `None` if it doesn't exist.
     ///
     /// # Errors
     ///
@@ -221,7 +220,7 @@ impl TenantStore {
         Ok(self.items(&[self.keys.event(id)]).await?.values().next().and_then(entry_of))
     }
 
-    /// Reads the tenant's recent events, as far back as the index may lag, and keeps the record's.
+    /// Reads the tenant's recent events, as far back as the index can lag, and keeps the record's.
     async fn read_recent(&self, state: &mut HistoryState) -> Result<(), StoreError> {
         let mut recent = BTreeMap::new();
         let of_record = |entry: HistoryEntry| {
@@ -234,7 +233,7 @@ impl TenantStore {
         Ok(())
     }
 
-    /// Lost entries are left out, and logged.
+    /// Reads entries by version. Omits lost entries, and logs them.
     pub(in crate::store) async fn history_entries(
         &self,
         state: &mut HistoryState,
@@ -279,7 +278,7 @@ impl TenantStore {
         Ok(found)
     }
 
-    /// By version. Events that the table does not have are left out.
+    /// Reads entries by version. Omits events that are missing from the table.
     pub(in crate::store) async fn entries_of<'e>(
         &self,
         events: impl IntoIterator<Item = (&'e u64, &'e EventId)>,
@@ -313,16 +312,16 @@ impl TenantStore {
         items.iter().map(row).collect()
     }
 
-    /// From the record or, if that is missing, from its tombstone.
+    /// Reads the record or, if it is missing, its tombstone.
     pub(in crate::store) async fn history_head(&self, kind: Kind, id: Uuid) -> Result<Option<HistoryHead>, StoreError> {
-        // In this order, so that a deletion in between is not missed.
+        // In this order, so that a deletion in between isn't missed.
         match self.history_head_in(self.keys.record(kind, id)).await? {
             Some(head) => Ok(Some(head)),
             None => self.history_head_in(self.keys.tombstone(kind, id)).await,
         }
     }
 
-    /// When records were deleted, by their IDs. Others are left out. Takes one round trip, and none without IDs.
+    /// The deletion times of deleted records, by ID. Takes one round trip, or none without IDs.
     ///
     /// # Errors
     ///
@@ -347,7 +346,7 @@ impl TenantStore {
         request.send().await?.item.as_ref().map(HistoryHead::of).transpose()
     }
 
-    /// `event` describes the deletion, which is the change to `version`.
+    /// `event` describes the deletion, which creates `version`.
     pub(in crate::store) fn tombstone_item(&self, kind: Kind, id: Uuid, version: u64, event: &NewEvent) -> TransactionItem {
         let chain = ChainHead { version, last_hash: event.hash.clone() };
         let item = self.tombstone(kind, id, &HistoryHead { chain, last_event: event.id });
@@ -364,19 +363,19 @@ impl TenantStore {
         item
     }
 
-    /// The asset as it was at `at`, and the catalog names that it showed then; `None` if it did not exist.
+    /// The asset's state at `at`, with the catalog names at that time. `None` if it did not exist.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Internal`] when an entry of a history is lost or can't be read. As [`TenantStore::history`]
-    /// otherwise.
+    /// Returns [`StoreError::Internal`] when an entry of a history is lost or can't be read, and otherwise as
+    /// [`TenantStore::history`].
     pub async fn asset_as_of(&self, id: AssetId, at: Timestamp) -> Result<Option<(Stored<Asset>, CatalogNames)>, StoreError> {
         let Some(state) = self.past_state(Asset::KIND, id.uuid(), at).await? else { return Ok(None) };
         let mut assets = self.past_assets(vec![(id, state)], at).await?;
         Ok(assets.pop())
     }
 
-    /// `None` if the record did not exist.
+    /// The record's state at `at`. `None` if it did not exist.
     ///
     /// Non-generic, to avoid one copy per kind.
     pub(in crate::store) async fn past_state(
@@ -389,7 +388,7 @@ impl TenantStore {
         state_at(&entries, at).map_err(StoreError::broken)
     }
 
-    /// The asset as it was when the user had it at `at`; `None` if neither its history nor an import says so.
+    /// The state of an asset that the user had at `at`. `None` if neither its history nor an import says that the user had it.
     pub(in crate::store) async fn held_state(
         &self,
         id: AssetId,
@@ -400,7 +399,7 @@ impl TenantStore {
         held_state_at(&entries, at, user).map_err(StoreError::broken)
     }
 
-    /// The beginning of a record's history, without events whose IDs are later.
+    /// The entries of a record's history whose IDs are from `end` or earlier.
     async fn entries_until(&self, kind: Kind, id: Uuid, end: Timestamp) -> Result<Vec<HistoryEntry>, StoreError> {
         let Some(mut state) = self.history_state_of(kind, id, None).await? else { return Ok(Vec::new()) };
         let last = state.last_version_until(end);
@@ -411,7 +410,7 @@ impl TenantStore {
         Ok(entries)
     }
 
-    /// In the order of `states`, with the names of the catalog entries at `at`. Each entry's history is read once.
+    /// Assets in the order of `states`, with their catalog names at `at`. Reads the history of each catalog entry once.
     pub(in crate::store) async fn past_assets(
         &self,
         states: Vec<(AssetId, PastState)>,
@@ -441,7 +440,7 @@ impl TenantStore {
         states.into_iter().map(asset).collect()
     }
 
-    /// Of the records that existed then.
+    /// States at `at`, by ID. Omits records that did not exist.
     async fn past_states(&self, kind: Kind, ids: BTreeSet<Uuid>, at: Timestamp) -> Result<HashMap<Uuid, PastState>, StoreError> {
         let states = stream::iter(ids).map(async |id| {
             let state = self.past_state(kind, id, at).await?;
@@ -451,7 +450,7 @@ impl TenantStore {
         Ok(states.into_iter().flatten().collect())
     }
 
-    /// Oldest entry first; `None` if no such record ever existed.
+    /// All entries, oldest first. `None` if the record never existed.
     ///
     /// # Errors
     ///
@@ -462,12 +461,11 @@ impl TenantStore {
         Ok(Some(self.history_entries(&mut state, versions).await?.into_values().collect()))
     }
 
-    /// Recomputes the whole hash chain of a record; `None` if no such record ever existed.
+    /// Recomputes the whole hash chain of a record. `None` if the record never existed.
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::history`]. An entry that may only be late leads to
-    /// [`StoreError::Unsettled`], not to a broken chain.
+    /// As [`TenantStore::history`], and [`StoreError::Unsettled`] instead of a broken chain if an entry may just be late.
     pub async fn verify_history<T: Record>(&self, id: T::Id) -> Result<Option<Verification>, StoreError> {
         let Some(mut state) = self.history_state::<T>(id, None).await? else { return Ok(None) };
         let mut chain = Chain::new(state.head.as_ref().map(|head| head.chain.clone()));
@@ -494,8 +492,8 @@ impl TenantStore {
         Ok(Some(verification))
     }
 
-    /// The record, or its tombstone, has reached the end of a chain that was beyond it: it changed while the entries were read.
-    /// Nothing else puts entries there.
+    /// Whether the record or its tombstone has caught up with a chain that was ahead of it, because it changed while the entries
+    /// were read. Nothing else adds such entries.
     async fn record_follows<T: Record>(&self, id: T::Id, chain: &Chain) -> Result<bool, StoreError> {
         for looks in 1..=MAX_LOOKS {
             let head = self.history_head(T::KIND, id.uuid()).await?;
@@ -517,12 +515,12 @@ pub(in crate::store) fn entry_of(item: &Item) -> Option<HistoryEntry> {
     Some(HistoryEntry { id, text: text(keys::ENTRY), commitments: keys::commitments_of(item), hash: text("hash") })
 }
 
-/// Other items of the transaction that wrote this event may not be visible yet.
+/// Whether other items of the event's transaction may not be visible yet.
 pub(in crate::store) fn may_be_in_flight(event: EventId, now: Timestamp) -> bool {
     event.timestamp().plus(max_event_delay()) > now
 }
 
-/// Waits before items that contradict each other are read again: longer after each look.
+/// Waits before contradictory items are read again, longer each time.
 pub(in crate::store) async fn pause_before_look(looks: u32) {
     tokio::time::sleep(FIRST_PAUSE * (1 << looks.saturating_sub(1).min(MAX_LOOKS))).await;
 }

@@ -1,8 +1,11 @@
-//! The keys of the table's items. All keys are made here, and nowhere else (docs/adr/0002-table.md). The partition key is always
-//! `T#<tenant>`, also in the indexes, so no expression can reach another tenant's items. Request counters and deliveries are in
-//! separate partitions, whose keys begin with it. The exception is the operator's registry of tenants, which contains only ids.
-//! Keys of events: in the table by time, in the index `history` by record and version. Sort keys of the index `list_index`: a
-//! letter for the section and the number of a bucket, such as `A07`. Keys of the items of webhooks besides their records.
+//! The keys of all items in the table, which are built only here (docs/adr/0002-table.md).
+//!
+//! The partition key is always `T#<tenant>`, also in the indexes, so no expression can reach another tenant's items. Request
+//! counters and deliveries are in separate partitions, whose keys start with it. The exception is the operator's registry of
+//! tenants, which contains only IDs.
+//!
+//! Events are sorted by time in the table, and by record and version in the index `history`. Sort keys of the index `list_index`
+//! have a letter for the section and the number of a bucket, such as `A07`.
 
 use crate::domain::history::commitments::{Commitment, Commitments};
 use crate::domain::processes::instance::ImageName;
@@ -20,7 +23,7 @@ use std::collections::HashMap;
 use std::fmt;
 use uuid::Uuid;
 
-/// In the SDK's representation.
+/// An item in the SDK's representation.
 pub type Item = HashMap<String, AttributeValue>;
 
 pub const PK: &str = "PK";
@@ -33,16 +36,16 @@ pub const HS: &str = "HS";
 pub const LIST_INDEX: &str = "list_index";
 /// The index that finds the events of one record.
 pub const HISTORY: &str = "history";
-/// The attribute with the Unix time in seconds from which DynamoDB may delete an item. It may take days to do so.
+/// The attribute with the Unix time, in seconds, when an item expires. DynamoDB can take days to delete it.
 pub const EXPIRES: &str = "expires";
 /// The attribute of an event with its text, from which its hash is computed.
 pub const ENTRY: &str = "entry";
 /// The attribute of an event with its commitments: salts or digests by pointer.
 pub const COMMITMENTS: &str = "commitments";
-/// The attribute with an item's type, for people who look at the table.
+/// The attribute with an item's type, for people browsing the table.
 pub const TYPE: &str = "type";
 
-/// Longer values are hashed in sort keys, for which DynamoDB allows 1,024 bytes.
+/// Longer values are hashed in sort keys, which DynamoDB limits to 1,024 bytes.
 const MAX_VALUE_BYTES: usize = 512;
 pub const MARKERS: &str = "UNIQ#";
 pub const STEPS: &str = "STEPS#";
@@ -80,14 +83,14 @@ impl Key {
     }
 }
 
-/// As the AWS CLI's option `--key` takes it.
+/// The format of the AWS CLI's `--key` option.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", json!({(PK): {"S": self.pk}, (SK): {"S": self.sk}}))
     }
 }
 
-/// Keys of one tenant, and of no other.
+/// Builds keys of one tenant.
 #[derive(Debug, Clone)]
 pub struct Keys {
     pk: String,
@@ -130,7 +133,7 @@ impl Keys {
         Key { pk: self.pk.clone(), sk }
     }
 
-    /// `ASSET#<id>` and so on: a record. A tenant has one `TENANT` and one `RECEIPTKEYS`, whatever their ids are.
+    /// `ASSET#<id>` and so on: a record. A tenant has one `TENANT` and one `RECEIPTKEYS`, without an ID in the key.
     #[must_use]
     pub fn record(&self, kind: Kind, id: Uuid) -> Key {
         match kind {
@@ -156,7 +159,7 @@ impl Keys {
         self.key(format!("{SCHEMAS}{hash}"))
     }
 
-    /// `ERASURE#<user>`: how far the erasure of a person has come.
+    /// `ERASURE#<user>`: the progress of a person's erasure.
     #[must_use]
     pub fn erasure(&self, user: UserId) -> Key {
         self.key(format!("{ERASURES}{}", user.short()))
@@ -197,44 +200,44 @@ impl Keys {
         self.key("NUMBER#MOVEMENT".to_owned())
     }
 
-    /// `SERIAL#<serial number as it is compared, hashed>`: the asset that an upsert has created lately.
+    /// `SERIAL#<hash of the normalized serial number>`: the asset that an upsert has recently created.
     #[must_use]
     pub fn serial_claim(&self, serial: &str) -> Key {
         self.key(format!("SERIAL#{}", hex::sha256(serial)))
     }
 
-    /// `SIGNATURE#<instance or movement>#<step key>#<hash>`: the image of a signature. Another image has another key.
+    /// `SIGNATURE#<instance or movement>#<step key>#<hash>`: the image of a signature. A different image has a different key.
     #[must_use]
     pub fn signature(&self, name: &ImageName) -> Key {
         self.key(format!("{SIGNATURES}{}#{}#{}", short(name.owner), name.step, name.hash))
     }
 
-    /// `<minute>` in the partition `T#<tenant>#RATE#<credential>`: the number of requests with that API key, whichever of its
-    /// secrets they have, or with that signing link, in that minute.
+    /// `<minute>` in the partition `T#<tenant>#RATE#<credential>`: the number of requests in that minute with an API key, with
+    /// any of its secrets, or with a signing link.
     ///
-    /// The requests of the whole tenant have the tenant's id instead, if the operator limits them.
+    /// If the operator limits the whole tenant, its requests are counted under the tenant's ID.
     ///
-    /// Each credential has a partition for its counters, so that neither counting nor the tenant's own writes slow down the
-    /// other. Ids have a fixed length and contain no `#`, so it is no other tenant's partition.
+    /// Each credential has its own partition for counters, so that counting and the tenant's other writes don't slow each other
+    /// down. IDs have a fixed length and contain no `#`, so the partition can't belong to another tenant.
     #[must_use]
     pub fn rate(&self, credential: Uuid, minute: i64) -> Key {
         Key { pk: format!("{}#RATE#{}", self.pk, short(credential)), sk: minute.to_string() }
     }
 
-    /// `CEILING` in the partition of the tenant's own counters, `T#<tenant>#RATE#<tenant>`: the operator's limit for all
-    /// requests of the tenant together.
+    /// `CEILING` in the partition of the tenant's own counters, `T#<tenant>#RATE#<tenant>`: the operator's limit for all of the
+    /// tenant's requests.
     #[must_use]
     pub fn ceiling(&self, tenant: Uuid) -> Key {
         Key { sk: "CEILING".to_owned(), ..self.rate(tenant, 0) }
     }
 
-    /// `IDEMPOTENCY#<credential>#<idempotency key, hashed>`: the stored response to a request.
+    /// `IDEMPOTENCY#<credential>#<hash of the idempotency key>`: the stored response to a request.
     #[must_use]
     pub fn stored_response(&self, idempotency: &IdempotentRequest) -> Key {
         self.key(format!("{STORED_RESPONSES}{}#{}", short(idempotency.by), idempotency.key.hash()))
     }
 
-    /// The prefix of unique markers whose value begins with `unique`'s.
+    /// The prefix of unique markers whose value starts with the value of `unique`.
     #[must_use]
     pub fn markers(kind: Kind, unique: &Unique) -> AttributeValue {
         AttributeValue::S(format!("{MARKERS}{}.{}#{}", kind.noun(), unique.field, unique.value))
@@ -245,7 +248,7 @@ fn short(id: Uuid) -> String {
     EventId::from_uuid(id).short()
 }
 
-/// The tenant of the partition.
+/// The tenant of the key's partition.
 #[must_use]
 pub fn tenant(key: &Key) -> Option<TenantId> {
     key.pk.strip_prefix("T#").and_then(TenantId::from_short)
@@ -267,7 +270,7 @@ pub fn tombstone_prefix(kind: Kind) -> AttributeValue {
     AttributeValue::S(format!("{TOMBSTONES}{}#", kind.noun()))
 }
 
-/// The kind is `None` if this version of the service does not know it.
+/// The kind is `None` if it is unknown to this version of the service.
 #[must_use]
 pub fn deleted_record(tombstone: &Key) -> Option<(Option<Kind>, Uuid)> {
     let (noun, id) = tombstone.sk.strip_prefix(TOMBSTONES)?.split_once('#')?;
@@ -302,7 +305,7 @@ pub fn health_check() -> Key {
 }
 
 pub const EVENTS: &str = "EVENT#";
-/// The digits of a version in the index `history`.
+/// Number of digits of a version in the index `history`.
 const VERSION_DIGITS: usize = 10;
 /// The highest version that has a key in the index `history`.
 pub const LAST_VERSION: u64 = 9_999_999_999;
@@ -314,45 +317,44 @@ impl Keys {
         self.key(format!("{EVENTS}{}", id.short()))
     }
 
-    /// The sort key, in the index `history`, of the event that made this version of a record.
+    /// The sort key, in the index `history`, of the event that created this version of a record.
     ///
-    /// Versions have leading zeros so that they sort as numbers. The newest is therefore the number of events, and a page of a
-    /// history is a range of keys.
+    /// Leading zeros make versions sort numerically, so a page of a history is a key range.
     #[must_use]
     pub fn history(record: Uuid, version: u64) -> AttributeValue {
         AttributeValue::S(format!("{}#{version:0VERSION_DIGITS$}", EventId::from_uuid(record).short()))
     }
 
-    /// From an item of the index `history`.
+    /// Parses an item of the index `history`.
     #[must_use]
     pub fn history_row(item: &Item) -> Option<(u64, EventId)> {
         let (_, version) = history_entry(item.get(HS)?)?;
         Some((version, event_id(&Key::of(item)?)?))
     }
 
-    /// The first and the last sort key that an event can have whose id was created at `since` or later.
+    /// The range of sort keys for events with IDs created at `since` or later.
     #[must_use]
     pub fn events_since(since: Timestamp) -> (AttributeValue, AttributeValue) {
         let first = EventId::new(since, [0; 10]).short();
         (AttributeValue::S(format!("{EVENTS}{first}")), AttributeValue::S(format!("{EVENTS}~")))
     }
 
-    /// The first and the last sort key that an event can have whose id was created from `from` on and before `end`.
+    /// The range of sort keys for events with IDs created at `from` or later and before `end`; `None` if it is empty.
     #[must_use]
     pub fn events_in(from: Timestamp, end: Timestamp) -> Option<(AttributeValue, AttributeValue)> {
         Self::events_between(Some(Self::last_event_before(from)), end)
     }
 
-    /// The last possible id of an event that was created before `end`.
+    /// The highest possible ID of an event created before `end`.
     #[must_use]
     pub fn last_event_before(end: Timestamp) -> EventId {
         EventId::new(end.plus(TimeDelta::milliseconds(-1)), [u8::MAX; 10])
     }
 
-    /// The range of sort keys of events after `after` whose id was created before `end`; `None` if there can be no such event.
+    /// The range of sort keys for events after `after` with IDs created before `end`; `None` if it is empty.
     #[must_use]
     pub fn events_between(after: Option<EventId>, end: Timestamp) -> Option<(AttributeValue, AttributeValue)> {
-        // No key sorts between an id's key and the same key with one more character.
+        // No event's key sorts between the key of `after` and that key with a `~`.
         let from = after.map_or_else(|| EVENTS.to_owned(), |after| format!("{EVENTS}{}~", after.short()));
         let to = format!("{EVENTS}{}", EventId::new(end, [0; 10]).short());
         (from < to).then_some((AttributeValue::S(from), AttributeValue::S(to)))
@@ -388,7 +390,7 @@ pub fn commitments_of(item: &Item) -> Commitments {
     stored.into_iter().flatten().filter_map(commitment).collect()
 }
 
-/// Most pointers begin with it. It is not stored, so that entries stay small.
+/// The prefix of most pointers. It isn't stored, to keep entries small.
 const CHANGES: &str = "/changes/";
 
 /// `None` without commitments.
@@ -401,7 +403,7 @@ pub fn commitments_attribute(commitments: &Commitments) -> Option<AttributeValue
 }
 
 const BUCKET_DIGITS: usize = 2;
-/// The buckets of each section of the index `list_index`.
+/// Number of buckets per section of the index `list_index`.
 pub const BUCKETS: usize = 62 * 62;
 
 /// The first letter of the keys of events that assign an asset to a user.
@@ -418,7 +420,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// For records that have ended, or the others; `None` for kinds that are not in the index.
+    /// The section of ended or other records of a kind; `None` for kinds that are not in the index.
     #[must_use]
     pub fn of(kind: Kind, is_ended: bool) -> Option<Self> {
         match kind {
@@ -458,8 +460,8 @@ impl Section {
 impl Keys {
     /// `None` for kinds that are not in the index.
     ///
-    /// Keys of an index need not be unique, and each section is always read as a whole. So keys are short, which costs less, and
-    /// random, which spreads a tenant's writes.
+    /// Index keys need not be unique, and a section is always read completely. So keys are short, to save cost, and random, to
+    /// spread a tenant's writes.
     #[must_use]
     pub fn list_index(kind: Kind, id: Uuid, is_ended: bool) -> Option<AttributeValue> {
         let bucket = usize::try_from(id.as_u128() % BUCKETS as u128).unwrap_or_default();
@@ -492,8 +494,8 @@ const BY_STATUS: char = 'D';
 
 impl Keys {
     /// `T#<tenant>#HOOK#<webhook>`: the partition of a webhook's deliveries and its health, in the table and in the index
-    /// `list_index`. Deliveries use none of the capacity of the tenant's own partition. As with counters of requests, it is no
-    /// other tenant's partition.
+    /// `list_index`. Deliveries don't use the capacity of the tenant's own partition. As with request counters, the partition
+    /// can't belong to another tenant.
     #[must_use]
     pub fn webhook_partition(&self, webhook: WebhookId) -> AttributeValue {
         AttributeValue::S(self.of_webhook(webhook, String::new()).pk)
@@ -509,13 +511,13 @@ impl Keys {
         self.of_webhook(webhook, format!("{DELIVERIES}{}", event.short()))
     }
 
-    /// Keys with this prefix are in the order of the events.
+    /// Keys with this prefix are sorted by event.
     #[must_use]
     pub fn delivery_prefix() -> AttributeValue {
         AttributeValue::S(DELIVERIES.to_owned())
     }
 
-    /// In the index `list_index`: `D#<status>#<event>`. Delivered ones are not in the index.
+    /// In the index `list_index`: `D#<status>#<event>`. The index has no delivered ones.
     #[must_use]
     pub fn delivery_status(status: DeliveryStatus, event: EventId) -> AttributeValue {
         AttributeValue::S(format!("{BY_STATUS}#{status}#{}", event.short()))
@@ -527,7 +529,7 @@ impl Keys {
         AttributeValue::S(format!("{BY_STATUS}#{status}#"))
     }
 
-    /// `HEALTH`: the time since the last success of a webhook's deliveries.
+    /// `HEALTH`: since when a webhook's deliveries fail, and whether they are slow.
     #[must_use]
     pub fn webhook_health(&self, webhook: WebhookId) -> Key {
         self.of_webhook(webhook, HEALTH.to_owned())

@@ -1,4 +1,4 @@
-//! Exports: all records of a kind that match a filter, in the order of their ids, read once and piece by piece.
+//! Exports: all records of a kind that match a filter, ordered by ID, in chunks, each read once.
 
 use crate::domain::assets::asset::Asset;
 use crate::domain::assets::listed::Cell;
@@ -16,14 +16,14 @@ use uuid::Uuid;
 
 #[derive(Debug)]
 pub struct Chunk<T: Record> {
-    /// In the order of their ids.
+    /// Ordered by ID.
     pub records: Vec<Stored<T>>,
     pub unreadable: Vec<Uuid>,
-    /// The next chunk begins after this record; `None` at the end.
+    /// The next chunk starts after this record; `None` at the end.
     pub next: Option<T::Id>,
 }
 
-/// The filter of an export, with the catalog entries that it needs.
+/// The filter of an export, with the catalog entries it refers to.
 pub struct AssetExport {
     filter: AssetFilter,
     catalog: CatalogMatch,
@@ -37,11 +37,12 @@ impl TenantStore {
         Ok(AssetExport { catalog: self.catalog_match(&filter).await?, filter })
     }
 
-    /// At most 1 MB of assets after `after`.
+    /// Reads at most 1 MB of assets after `after`.
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::asset_export`], and [`StoreError::UnfitField`] if one of these assets has a value that filters don't know.
+    /// As [`TenantStore::asset_export`], and [`StoreError::UnfitField`] if one of these assets has a value that can't be
+    /// filtered.
     pub async fn assets_after(
         &self,
         export: &AssetExport,
@@ -50,7 +51,7 @@ impl TenantStore {
         self.chunk_after(&export.filter.row_query(export.catalog.clone()), after).await
     }
 
-    /// At most 1 MB of users after `after`.
+    /// Reads at most 1 MB of users after `after`.
     ///
     /// # Errors
     ///
@@ -62,8 +63,8 @@ impl TenantStore {
         Ok(Chunk { records: items, unreadable, next: None })
     }
 
-    /// One page of a query, so that its size is bounded. Ids are the ends of sort keys, so both have the same order, and a record
-    /// that exists throughout is in exactly one chunk.
+    /// Reads one page of a query, so that its size is bounded. Sort keys end with the ID, so both have the same order, and a
+    /// record that exists throughout the export is in exactly one chunk.
     async fn chunk_after<C: Columns>(
         &self,
         query: &RowQuery<'_, C>,

@@ -1,4 +1,4 @@
-//! Filters and orders of lists, and the texts in requests that stand for them.
+//! Filters and sort orders of lists, and their text form in requests.
 
 use crate::domain::assets::asset::Status;
 use crate::domain::assets::listed::CUSTOM_FIELD;
@@ -25,19 +25,19 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-/// The text that stands for no value, or no user.
+/// The text for no value, or no user.
 const NONE: &str = "none";
 /// The name of the schema of [`NONE`] as an assignee.
 const UNASSIGNED: &str = "Unassigned";
 
 string_enum! {
-    /// The fields by which assets are sorted; `-` before one reverses the order.
+    /// Fields to sort assets by. A leading `-` reverses the order.
     SortField {
         /// When it was created.
         CreatedAt = "created_at",
         /// When it was last changed.
         UpdatedAt = "updated_at",
-        /// Its name, without regard to case.
+        /// Its name, case-insensitive.
         Name = "name",
         /// Its tag.
         AssetTag = "asset_tag",
@@ -59,11 +59,11 @@ string_enum! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SortKey {
     Field(SortField),
-    /// By name, with its prefix.
+    /// The field's name, with its prefix.
     CustomField(String),
 }
 
-/// An order of assets: a field, with `-` before it for descending. Assets without a value come last, equal ones are sorted by id.
+/// A sort order of assets: a field, with a leading `-` for descending. Assets without a value come last. Ties are sorted by ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssetSort {
     field: SortKey,
@@ -89,11 +89,11 @@ impl FromStr for AssetSort {
     }
 }
 
-/// The name of a custom field as assets have it, with its prefix.
+/// Normalizes the name of a custom field, and adds its prefix.
 ///
 /// # Errors
 ///
-/// No custom field can have this name.
+/// Returns an error if no custom field can have this name.
 pub fn custom_column(name: &str) -> Result<String, ValueError> {
     let name = field_name(name).map_err(|error| ValueError::new(format!("names a custom field that {error}")))?;
     Ok(format!("{CUSTOM_FIELD}{name}"))
@@ -131,7 +131,7 @@ impl AssetSort {
     }
 }
 
-/// A range of values. An asset without a value is in none, unless the value is missing because something never happened.
+/// A range of values. An asset without a value is in no range, unless the value is missing because something never happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range<T> {
     /// Inclusive.
@@ -160,14 +160,14 @@ impl<T: PartialOrd + Copy> Range<T> {
     }
 }
 
-/// The bounds of several fields.
+/// Ranges of several fields.
 #[derive(Debug, Clone, Default)]
 pub struct AssetRanges {
     pub purchase_date: Range<Date>,
     pub warranty: Range<Date>,
     pub created: Range<Timestamp>,
     pub updated: Range<Timestamp>,
-    /// An asset that was never seen was seen before any time.
+    /// An asset that was never seen counts as seen before any time.
     pub last_seen: Range<Timestamp>,
     /// In ten-thousandths, both inclusive.
     pub min_price: Option<u64>,
@@ -196,12 +196,12 @@ impl AssetRanges {
     }
 }
 
-/// The catalog entries that a filter names by more than their ID.
+/// The catalog entries that a filter selects other than by ID.
 #[derive(Debug, Clone, Default)]
 pub struct CatalogMatch {
     logical_types: HashSet<Uuid>,
     types_with_code: HashSet<Uuid>,
-    /// By model, whether its manufacturer has the wanted name.
+    /// For each model, whether its manufacturer has the wanted name.
     manufacturers: HashMap<Uuid, bool>,
 }
 
@@ -222,7 +222,7 @@ impl CatalogMatch {
     }
 }
 
-/// Everything that is set must match.
+/// All conditions that are set must match.
 #[derive(Debug, Clone, Default)]
 pub struct AssetFilter {
     pub q: Option<String>,
@@ -231,25 +231,25 @@ pub struct AssetFilter {
     pub kind: Option<AssetKind>,
     pub assigned_to: Option<Assignee>,
     pub model_id: Option<ModelId>,
-    /// Texts that are compared exactly, by the names of their fields.
+    /// Texts to match exactly, by field name.
     pub exact: Vec<(&'static str, String)>,
     pub asset_type_code: Option<TypeCode>,
-    /// Of the catalog, for an asset with a model. Without regard to case.
+    /// Name of the manufacturer, case-insensitive. For an asset with a model, the name in the catalog counts.
     pub manufacturer: Option<String>,
-    /// Places and custom fields.
+    /// Locations and custom fields.
     pub values: Vec<Wanted>,
     pub ranges: AssetRanges,
     pub sort: AssetSort,
 }
 
 impl AssetFilter {
-    /// The coded columns that the request is about, each with the parameter that names it.
+    /// The coded columns that the request uses, each with its parameter.
     pub(in crate::store) fn columns(&self) -> impl Iterator<Item = (&str, &str)> {
         let sorted = if let SortKey::CustomField(name) = &self.sort.field { Some(("sort", name.as_str())) } else { None };
         self.values.iter().map(|wanted| (wanted.column.as_str(), wanted.column.as_str())).chain(sorted)
     }
 
-    /// The catalog must be read to decide what matches.
+    /// Whether the catalog is needed to decide what matches.
     pub(in crate::store) fn needs_catalog(&self) -> bool {
         self.kind.is_some() || self.asset_type_code.is_some() || self.manufacturer.is_some()
     }
@@ -306,12 +306,12 @@ pub struct UserFilter {
     pub q: Option<String>,
     pub role: Option<Role>,
     pub is_active: Option<bool>,
-    /// Compared as for uniqueness, by its marker: the list index does not know it.
+    /// Looked up by its unique marker, not in the list index.
     pub email: Option<Email>,
 }
 
 impl UserFilter {
-    /// Without the address.
+    /// The query without the e-mail address.
     pub(in crate::store) fn row_query(&self) -> RowQuery<'_, UserColumns> {
         let facets = |facet: &UserFacet| {
             self.role.is_none_or(|role| facet.role == Some(role))
@@ -369,7 +369,7 @@ impl InstanceFilter {
     }
 }
 
-/// An asset must have one of these.
+/// An asset must have one of these statuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statuses(Vec<Status>);
 
@@ -383,7 +383,7 @@ impl Statuses {
 impl FromStr for Statuses {
     type Err = ValueError;
 
-    /// Separated by commas.
+    /// Comma-separated.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let hint = |error: ValueError| ValueError::new(format!("{error}, or several of them, separated by commas"));
         text.split(',').map(|name| name.parse::<Status>().map_err(hint)).collect::<Result<_, _>>().map(Self)
@@ -405,7 +405,7 @@ pub enum Assignee {
 }
 
 impl Assignee {
-    /// `None` for an asset that must not be assigned.
+    /// `None` if the asset must be unassigned.
     #[must_use]
     pub fn user(self) -> Option<UserId> {
         match self {
@@ -435,16 +435,16 @@ impl PartialSchema for Assignee {
 impl ToSchema for Assignee {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         let nobody = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([NONE]));
-        schemas.push((UNASSIGNED.to_owned(), nobody.description(Some("Assets that are assigned to nobody.")).into()));
+        schemas.push((UNASSIGNED.to_owned(), nobody.description(Some("Unassigned assets.")).into()));
         schemas.push((UserId::name().into_owned(), UserId::schema()));
     }
 }
 
-/// The place of an asset.
+/// The location of an asset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlaceFilter {
     Nowhere,
-    /// There, or below.
+    /// At this location or below it.
     In(Location),
 }
 
@@ -474,7 +474,8 @@ impl From<PlaceFilter> for Wanted {
     }
 }
 
-/// A custom field, given with its prefix, must have one of these values. A value can have several, separated by commas.
+/// Requires that a custom field, named with its prefix, has one of these values. Each entry of `values` can have several values,
+/// separated by commas.
 #[must_use]
 pub fn wanted_field(column: String, values: &[String]) -> Wanted {
     let values: Vec<&str> = values.iter().flat_map(|value| split_values(value)).collect();
@@ -483,7 +484,7 @@ pub fn wanted_field(column: String, values: &[String]) -> Wanted {
     Wanted { column, texts, place: None, none }
 }
 
-/// Splits at commas, but for those behind a backslash.
+/// Splits at commas, except after a backslash.
 fn split_values(text: &str) -> Vec<&str> {
     let bytes = text.as_bytes();
     let is_end = |at: &usize| bytes.get(*at) == Some(&b',') && at.checked_sub(1).and_then(|at| bytes.get(at)) != Some(&b'\\');
@@ -496,7 +497,7 @@ fn split_values(text: &str) -> Vec<&str> {
     values
 }
 
-/// The text of a value, composed, in which `\,` is a comma. `\none` is the word.
+/// Unescapes a value: `\,` is a comma, and `\none` is the word `none`. The text is composed.
 #[must_use]
 pub fn literal(value: &str) -> String {
     if value == "\\none" { NONE.to_owned() } else { composed(&value.replace("\\,", ",")).into_owned() }

@@ -1,5 +1,5 @@
-//! Lists of assets, users, process instances and movements, which are made from a list index in memory (docs/adr/0008), and the
-//! memory for such indexes. Pages of lists: their requests, and making them from a list index.
+//! Lists of assets, users, process instances and movements, built from an in-memory list index (docs/adr/0008). Also pages of
+//! lists, and the memory budget for list indexes.
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
@@ -21,20 +21,20 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
-/// The records that are read at once, where a whole list is needed.
+/// Page size for reading a whole list.
 const MAX_PAGE: u32 = 100;
-/// Sets the budget, in bytes. With 0, every list reads the records themselves, if there are few.
+/// Sets the budget, in bytes. With 0, every list reads the records themselves, unless there are too many.
 const BUDGET_VARIABLE: &str = "LIST_INDEX_BYTES";
 /// Lambda sets this variable to a function's memory in MB ("Using Lambda environment variables" in the AWS guide).
 const FUNCTION_MEMORY_VARIABLE: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
-/// List indexes get one third of a function's memory. Loading needs as much again for a while, and the rest is for
-/// everything else.
+/// List indexes get one third of a function's memory. Loading temporarily needs as much again, and the rest is for everything
+/// else.
 const BUDGET_DIVISOR: usize = 3;
 /// The budget if neither variable is set.
 const DEFAULT_BUDGET: usize = 256 * 1024 * 1024;
 
 impl TenantStore {
-    /// Each asset has the catalog names that it shows.
+    /// Returns each asset with the catalog names that it shows.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl TenantStore {
         self.page_with_unique(&User::unique_email(email.folded()), request, matches).await
     }
 
-    /// In the order of `assets`, in one round trip. Entries that can't be read have none.
+    /// Returns catalog names in the order of `assets`, in one round trip. Unreadable entries have no names.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl TenantStore {
         names.collect()
     }
 
-    /// Newest first, with the IDs of assets that can't be read.
+    /// Newest first, with the IDs of unreadable assets.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl TenantStore {
         for number in 1.. {
             let page = self.list_assets(&filter, PageRequest { number, limit: MAX_PAGE }).await?;
             let is_last = number as usize * MAX_PAGE as usize >= page.total;
-            // An asset that is assigned meanwhile moves others to the next page.
+            // An asset assigned meanwhile shifts others to the next page.
             assets.extend(page.items.into_iter().map(|(asset, _)| asset).filter(|asset| seen.insert(asset.value.id)));
             unreadable.extend(page.unreadable);
             if is_last {
@@ -169,10 +169,10 @@ fn budget(bytes: Option<&str>, function_megabytes: Option<&str>) -> usize {
     bytes.and_then(|bytes| bytes.parse().ok()).or_else(share).unwrap_or(DEFAULT_BUDGET)
 }
 
-/// The most attempts to make a page whose records change while they are read. Waiting for a transaction that is visible
-/// in part does not count.
+/// Maximum number of attempts to build a page whose records change while they are read. Waiting for a partly visible transaction
+/// doesn't count.
 const MAX_CHANGES: u32 = 5;
-/// The records that a page names because they can't be read.
+/// Maximum number of unreadable records that a page lists.
 pub(in crate::store) const MAX_UNREADABLE: usize = 100;
 
 /// The page of a list that a request selects.
@@ -196,7 +196,7 @@ pub struct Page<T> {
     pub items: Vec<T>,
     pub total: usize,
     pub request: PageRequest,
-    /// Records that `items` lacks because they can't be read.
+    /// Unreadable records, which are missing from `items`.
     pub unreadable: Vec<Uuid>,
 }
 
@@ -208,7 +208,7 @@ impl<T> Page<T> {
         Self { items, total, request, unreadable: Vec::new() }
     }
 
-    /// Adds other records of the list that can't be read, of which a page names some.
+    /// Adds other unreadable records of the list, up to [`MAX_UNREADABLE`].
     #[must_use]
     pub(in crate::store) fn with_unreadable(mut self, others: Vec<Uuid>) -> Self {
         self.unreadable.extend(others);
@@ -222,11 +222,11 @@ impl<T> Page<T> {
     }
 }
 
-/// A page as the list index has it: the number of matching records, and id and version of each record of the page, with its other
-/// values in the index.
+/// A page from the list index: the number of matching records, and the ID, the version and other indexed values of each record on
+/// the page.
 pub(in crate::store) type Selection<E> = (usize, Vec<(Uuid, u64, E)>);
 
-/// By id; `None` if the table does not have the record.
+/// Records by ID; `None` if the table doesn't have the record.
 type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
 
 #[derive(Debug, Clone, Copy)]
@@ -236,9 +236,9 @@ impl TenantStore {
     /// `select` selects the page from the list index.
     ///
     /// Takes two round trips: one for the events since the last list, one for the records of the page. If the table contradicts
-    /// the index, a record has changed in between or a transaction is visible only in part. Both are read again, at the same
-    /// time, but only the contradicting records. A contradiction that lasts longer than a transaction can explain leads to a new load
-    /// and, if that doesn't help, to an index of the records themselves. If records keep changing, `arrange` chooses and sorts
+    /// the index, a record has changed in between or a transaction is only partly visible. Then new events and the contradictory
+    /// records are read again, concurrently. If a contradiction lasts longer than a transaction can explain, the index is loaded
+    /// again and, if that doesn't help, built from the records themselves. If records keep changing, `arrange` filters and sorts
     /// the records of the last page.
     pub(in crate::store) async fn page_from_index<I: ListIndex, E>(
         &self,
@@ -268,7 +268,7 @@ impl TenantStore {
                 return Ok(arranged_page(request, (total, rows), records, arrange)?.with_unreadable(unreadable));
             }
             if is_persistent && freshness == Freshness::Reloaded {
-                // A secondary index that far behind is not loaded for every list.
+                // Don't load from a secondary index with such a lag for every list.
                 self.refuse_list_index::<I>().await;
                 is_refused = true;
                 continue;
@@ -290,7 +290,7 @@ impl TenantStore {
         ids.into_iter().map(record).collect()
     }
 
-    /// The records that match the query now, in its order.
+    /// The records that match the query now, in the query's order.
     pub(in crate::store) fn arrange<C: Columns>(
         &self,
         query: &RowQuery<'_, C>,
@@ -315,7 +315,7 @@ fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &Records<T>) -> Vec
     rows.iter().filter_map(contradiction).collect()
 }
 
-/// Rows without a record don't count any more; records that can't be read are named.
+/// Rows without a record no longer count. Unreadable records are listed separately.
 fn page_of<T, E>(request: PageRequest, (mut total, rows): Selection<E>, mut records: Records<T>) -> Page<(Stored<T>, E)> {
     let (mut items, mut unreadable) = (Vec::new(), Vec::new());
     for (id, _, extra) in rows {
@@ -328,8 +328,8 @@ fn page_of<T, E>(request: PageRequest, (mut total, rows): Selection<E>, mut reco
     Page { items, total, request, unreadable }
 }
 
-/// `arrange` chooses and sorts the records: some are not at the row's version, so that they may not match any more, or belong
-/// elsewhere. Records that can't be read stay.
+/// `arrange` filters and sorts the records, because some no longer have the row's version, and may not match or may sort
+/// elsewhere. Unreadable records stay.
 fn arranged_page<T: Record, E>(
     request: PageRequest,
     (total, rows): Selection<E>,
@@ -344,7 +344,7 @@ fn arranged_page<T: Record, E>(
     Ok(page_of(request, (total - (selected - kept.len()), kept), records))
 }
 
-/// The index of each id.
+/// The position of each ID.
 fn places(ids: Vec<Uuid>) -> HashMap<Uuid, usize> {
     ids.into_iter().enumerate().map(|(place, id)| (id, place)).collect()
 }

@@ -1,5 +1,4 @@
-//! Lists of the kinds that a tenant has few records of: all of them are read (docs/adr/0008), or the one that has a unique
-//! value.
+//! Lists of kinds with few records per tenant: they read all records (docs/adr/0008), or the one with a unique value.
 
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::keys::api_key::ApiKey;
@@ -21,7 +20,7 @@ use futures_util::try_join;
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
-/// The most bytes of records in memory for a list that reads all of a kind. Beyond that, the page is read again.
+/// Maximum size of records kept in memory while a list reads all of a kind. Beyond that, the page's records are read again.
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 
 impl TenantStore {
@@ -91,7 +90,7 @@ impl TenantStore {
         self.list_all(request, |_: &ApiKey| true).await
     }
 
-    /// Of all records of the kind, or of the one with a unique value.
+    /// Lists all records of the kind, or the one with a unique value.
     async fn list_few<T: Record>(
         &self,
         unique: Option<Unique>,
@@ -104,8 +103,8 @@ impl TenantStore {
         }
     }
 
-    /// For kinds with few records. Reads them all, but keeps only what the page may need, in bounded memory. Blobs are read
-    /// for the page only. Records that can't be read are named on every page, since their place is unknown.
+    /// For kinds with few records. Reads them all, but keeps only what the page may need, in bounded memory. Reads blobs only for
+    /// the page. Unreadable records are listed on every page, because their position is unknown.
     pub(in crate::store) async fn list_all<T: Record>(
         &self,
         request: PageRequest,
@@ -128,12 +127,12 @@ impl TenantStore {
         }
         let page = cut_page(matching, request, |a, b| (a.0, a.1).cmp(&(b.0, b.1)));
         let key = |id: T::Id| self.keys.record(T::KIND, id.uuid());
-        // One by one at the same time: not every function may read batches, and there are 100 at most.
+        // Up to 100 concurrent single reads, because not every function is permitted to read batches.
         let read = page.items.into_iter().map(async |(_, id, kept)| match kept {
             Some(item) => Ok(Some(item)),
             None => self.item(&key(id)).await,
         });
-        // One that was deleted meanwhile is left out.
+        // Omit records deleted meanwhile.
         let mut filled: Vec<Item> = try_join_all(read).await?.into_iter().flatten().collect();
         self.fill_in_blobs(&mut filled).await?;
         let mut items = Vec::new();
@@ -147,7 +146,7 @@ impl TenantStore {
         Ok(Page { items, total: page.total, request, unreadable })
     }
 
-    /// The catalog entries that the filter names by more than their ID.
+    /// The catalog entries that the filter selects other than by ID.
     pub(in crate::store) async fn catalog_match(&self, filter: &AssetFilter) -> Result<CatalogMatch, StoreError> {
         let mut found = CatalogMatch::default();
         if filter.kind.is_some() || filter.asset_type_code.is_some() {
@@ -176,10 +175,10 @@ impl TenantStore {
         Ok(page.items.into_iter().next())
     }
 
-    /// At most one record has a unique value. Takes two round trips, however many records the tenant has.
+    /// A page with the record that has a unique value, if any. Takes two round trips, however many records the tenant has.
     ///
-    /// Reads of marker and record are not isolated from a change of the value. A record that lost it in between is left out: at
-    /// that moment, no record had it.
+    /// Reads of marker and record are not isolated from a change of the value. A record that lost the value in between is
+    /// omitted: at that moment, no record had it.
     pub(in crate::store) async fn page_with_unique<T: Record>(
         &self,
         unique: &Unique,
@@ -203,12 +202,12 @@ impl TenantStore {
     }
 }
 
-/// Every search term occurs in one of the texts.
+/// Whether every search term occurs in one of the texts.
 fn occur_in(terms: &SearchTerms, texts: &[&str]) -> bool {
     terms.is_empty() || terms.occur_in(&texts.iter().map(|text| fold(text)).collect::<Vec<_>>().join("\n"))
 }
 
-/// Sorts and counts the items first.
+/// Sorts the items, and cuts out a page.
 fn cut_page<T>(mut items: Vec<T>, request: PageRequest, compare: impl FnMut(&T, &T) -> Ordering) -> Page<T> {
     items.sort_unstable_by(compare);
     Page::cut_from(items, request)

@@ -1,4 +1,4 @@
-//! Statistics: counts of the rows of list indexes. Exact after every write, as lists are.
+//! Statistics: counts of rows in list indexes. Like lists, exact after every write.
 
 use crate::domain::assets::asset::{CatalogNames, Status};
 use crate::domain::assets::listed::{CUSTOM_FIELD, Cell};
@@ -21,19 +21,19 @@ use uuid::Uuid;
 /// By status and process.
 type InstanceCounts = HashMap<(InstanceStatus, Option<Uuid>), u64>;
 
-/// The value by which assets are grouped.
+/// What assets are grouped by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GroupBy {
     Status,
-    /// By its name.
+    /// The type's name.
     AssetType,
-    /// Of the catalog, for an asset with a model.
+    /// From the catalog, for an asset with a model.
     Manufacturer,
-    /// By the catalog model, or by the text of an asset without one.
+    /// The catalog model or, for an asset without one, its model text.
     Model,
     Location,
     AssignedTo,
-    /// By name, with its prefix.
+    /// The field's name, with its prefix.
     CustomField(String),
 }
 
@@ -74,17 +74,17 @@ impl GroupBy {
     }
 }
 
-/// Assets with the same facet, coded value and user, as far as their groups depend on them.
+/// Assets with the same facet, coded value and user, as far as the grouping uses these.
 #[derive(Debug, Clone, Copy)]
 struct Alike {
     count: u64,
     price: u128,
-    /// The place of the oldest one in the default order of lists.
+    /// Position of the oldest asset in the default list order.
     last: usize,
 }
 
 impl TenantStore {
-    /// Counts the matching assets, in the round trip in which a list reads the latest events.
+    /// Counts the matching assets. Takes one round trip, to read the latest events.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl TenantStore {
         self.with_list_index(Freshness::Refreshed, from_index).await?.0
     }
 
-    /// Counts the matching assets by a value. `depth` is the number of levels of places.
+    /// Counts the matching assets per group. `depth` is the number of location levels.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl TenantStore {
         self.with_list_index(Freshness::Refreshed, from_index).await?.0
     }
 
-    /// Cancelled instances count, too.
+    /// Counts process instances by status and process, including cancelled ones.
     ///
     /// # Errors
     ///

@@ -1,6 +1,5 @@
-//! Erases a person, part by part. Each part can be repeated, and the record of the erasure says how far it has come. Only a
-//! pass over all events of the tenant finds everything that names the person: records, entries of histories, stored responses
-//! and images of signatures.
+//! Erases a person in parts. Each part is idempotent, and the erasure's record stores the progress. Only a pass over all events
+//! of the tenant finds everything that names the person: records, history entries, stored responses and signature images.
 
 use super::held::Held;
 use crate::domain::assets::asset::Asset;
@@ -30,65 +29,65 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// The parts that a dry run of one request counts.
+/// Maximum number of parts that a request's dry run counts.
 const MAX_COUNTED_PARTS: usize = 4;
-/// Entries and records that are written at the same time.
+/// Number of history entries written concurrently.
 const CONCURRENT: usize = 8;
-/// The most events of a part: some 4 MB, or 1,000 read units.
+/// Maximum number of events per part: about 4 MB, or 1,000 read units.
 const MAX_EVENTS: usize = 5_000;
-/// The most records of a part: each takes some ten round trips, and a part must end in the time of a request.
+/// Maximum number of records per part: each takes about ten round trips, and a part must finish within one request.
 const MAX_RECORDS: usize = 40;
-/// The most actions of a part: each takes one write.
+/// Maximum number of actions per part: each takes one write.
 const MAX_ACTIONS: usize = 200;
-/// The most pages of stored responses, of 1 MB, that one request looks at.
+/// Maximum number of pages of stored responses, of 1 MB each, that a part checks.
 const MAX_RESPONSE_PAGES: usize = 8;
 
-/// What one part of an erasure has done.
+/// The result of one part of an erasure.
 struct Step {
     ended_pass: bool,
     is_done: bool,
     removed: Removed,
 }
 
-/// What the events of a part say about a person.
+/// What the events of a part contain about a person.
 #[derive(Debug)]
 pub struct PartAbout {
     person: UserId,
-    /// Every event that names the person contains it.
+    /// The person's ID as text, which every event that names the person contains.
     id: String,
-    /// Records whose histories may say something.
+    /// Records whose histories may contain something about the person.
     pub records: BTreeSet<(Kind, Uuid)>,
-    /// What the person did to others. Their entries say who acted, and no more about the person.
+    /// Changes of other records by the person. These entries name the person only as the actor.
     pub actions: Vec<(HistoryEntry, Event)>,
-    /// The last event of the part; `None` at the end of the pass.
+    /// Last event of the part; `None` at the end of the pass.
     pub last: Option<EventId>,
 }
 
 impl PartAbout {
-    /// Nothing so far.
+    /// Empty.
     #[must_use]
     pub fn new(person: UserId) -> Self {
         Self { person, id: person.to_string(), records: BTreeSet::new(), actions: Vec::new(), last: None }
     }
 
-    /// The actions on others' records. The histories of `records` have the rest.
+    /// Actions on records outside `records`. The histories of `records` contain the other actions.
     pub fn actions_on_others(&self) -> impl Iterator<Item = &(HistoryEntry, Event)> {
         self.actions.iter().filter(|(_, event)| !self.records.iter().any(|(_, id)| *id == event.entity_id))
     }
 
-    /// The ids of all records that say something about the person, with the user's own.
+    /// IDs of all records about the person, including the user.
     fn ids(&self) -> BTreeSet<Uuid> {
         self.records.iter().map(|(_, id)| *id).chain([self.person.uuid()]).collect()
     }
 
-    /// The part found something, or ends the pass.
+    /// Whether the part found something or ends the pass.
     fn is_due(&self) -> bool {
         self.last.is_none() || !self.records.is_empty() || !self.actions.is_empty()
     }
 
-    /// Adds what an entry says.
+    /// Adds what an entry contains about the person.
     pub(in crate::store) fn add(&mut self, entry: &HistoryEntry) {
-        // Reading JSON takes longer than looking for the id.
+        // Searching for the ID is faster than parsing JSON.
         let event: Option<Event> = entry.text.contains(&self.id).then(|| serde_json::from_str(&entry.text).ok()).flatten();
         let Some(event) = event else { return };
         match lead(self.person, &event) {
@@ -100,8 +99,8 @@ impl PartAbout {
 }
 
 impl TenantStore {
-    /// Erases the user's own record. Nothing may refer to it, unless the erasure is `forced`, as when it is repeated after a
-    /// restore.
+    /// Erases the user's own record. Fails if anything refers to it, unless `forced`, for example when repeating an erasure after
+    /// a restore.
     ///
     /// # Errors
     ///
@@ -113,12 +112,11 @@ impl TenantStore {
         unit.commit().await
     }
 
-    /// Begins to erase a person, or goes on, after the person's own record was erased. Returns whether all is done.
+    /// Starts or continues to erase a person whose user record is already erased. Returns whether the erasure is complete.
     ///
     /// # Errors
     ///
-    /// Returns [`WriteError::Store`] when the table or the object store does not respond in time. What was done until then stays
-    /// done.
+    /// Returns [`WriteError::Store`] when the table or the object store does not respond in time. Work done so far is kept.
     pub async fn erase_part(&self, person: UserId, context: &ChangeContext) -> Result<(bool, Removed), WriteError> {
         if self.is_dry_run() {
             return self.remains(person, MAX_COUNTED_PARTS).await;
@@ -127,7 +125,7 @@ impl TenantStore {
         loop {
             let step = self.erase_next(person, context).await?;
             removed += step.removed;
-            // Nobody has to come back for a part without anything, or for what came in the minute since the pass began.
+            // Continue right away after a part without findings, and after a pass, for events since its start.
             let goes_on = step.ended_pass || step.removed == Removed::default();
             if step.is_done || !goes_on || !has_time_for_operation() {
                 return Ok((step.is_done, removed));
@@ -158,7 +156,7 @@ impl TenantStore {
             responses_until,
             has_removed: removed != Removed::default(),
             at: self.store.now(),
-            // Events can be written later than their ids say.
+            // Events can be written later than the time in their ID.
             next_pass: Keys::last_event_before(state.began_at.plus(-(max_event_delay() + MAX_REQUEST))),
         };
         let advanced = |present: Option<Erasure>| present.unwrap_or_else(|| state.clone()).advanced(&state, end.clone());
@@ -166,7 +164,7 @@ impl TenantStore {
         Ok(Step { ended_pass, is_done, removed })
     }
 
-    /// Erases what a part has found in records and entries.
+    /// Erases the findings of a part from records and history entries.
     ///
     /// # Errors
     ///
@@ -191,7 +189,7 @@ impl TenantStore {
         Ok(removed)
     }
 
-    /// Adds the images that it has deleted to `images`.
+    /// Adds the deleted images to `images`.
     async fn erase_record<T: Erase>(
         &self,
         person: UserId,
@@ -209,14 +207,14 @@ impl TenantStore {
             }
             round += 1;
         };
-        // Before the entries, which name the images.
+        // Images first, because the entries name them.
         self.erase_images(id, &held, images).await?;
         let entries = held.entries.into_iter().map(|(entry, _, about)| (entry, about));
         let entries = self.erase_in_entries(person, entries.collect()).await?;
         Ok(Removed { resources: is_changed.into(), entries, ..Removed::default() })
     }
 
-    /// Returns whether the record had something about the person.
+    /// Returns whether the record contained anything about the person.
     async fn rewrite<T: Erase>(&self, person: UserId, held: &Held<T>, context: &ChangeContext) -> Result<bool, WriteError> {
         let Some(old) = &held.record else { return Ok(false) };
         let next = old.value.without(person, &held.traces, context.at);
@@ -234,7 +232,7 @@ impl TenantStore {
         Ok(erased.into_iter().filter(|is_erased| *is_erased).count())
     }
 
-    /// The next list is made from the table, or from a snapshot that is written later.
+    /// Deletes the tenant's snapshots. Lists are loaded from the table until new ones are written.
     async fn forget_snapshots(&self) -> Result<(), StoreError> {
         let Some(objects) = self.store.snapshots.as_ref().filter(|_| !self.is_dry_run()) else { return Ok(()) };
         for key in self.snapshot_keys() {
@@ -243,7 +241,7 @@ impl TenantStore {
         Ok(())
     }
 
-    /// All erasures of the tenant, in the order of the users' creation.
+    /// All erasures of the tenant, oldest user first.
     ///
     /// # Errors
     ///
@@ -253,7 +251,7 @@ impl TenantStore {
         items.iter().map(|item: &Item| state_of(Some(item))).filter_map(Result::transpose).collect()
     }
 
-    /// `None` if nobody has begun to erase the person.
+    /// `None` if no erasure of the person has started.
     ///
     /// # Errors
     ///
@@ -262,7 +260,7 @@ impl TenantStore {
         state_of(self.item(&self.keys.erasure(person)).await?.as_ref())
     }
 
-    /// Lets `next` change the state.
+    /// Replaces the state with the result of `next`.
     async fn change_erasure(&self, person: UserId, next: impl Fn(Option<Erasure>) -> Erasure) -> Result<Erasure, StoreError> {
         let decide = |present| {
             let next = next(present);
@@ -271,14 +269,14 @@ impl TenantStore {
         self.change_state(&self.keys.erasure(person), "erasure", decide).await
     }
 
-    /// The next part of a pass, after an event or from the beginning, over the events before `until`.
+    /// Reads the next part of a pass over the events before `until`: after an event, or from the start.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub async fn part_about(&self, person: UserId, after: Option<EventId>, until: Timestamp) -> Result<PartAbout, StoreError> {
         let mut part = PartAbout::new(person);
-        // Nothing names a person earlier than a minute before the record is made.
+        // No event names a person more than a minute before the user is created.
         let first = Keys::last_event_before(person.timestamp().plus(-TimeDelta::minutes(1)));
         let Some((from, to)) = Keys::events_between(Some(after.unwrap_or(first)), until) else { return Ok(part) };
         let (mut read, mut pages) = (0, self.events_query(from, to).into_paginator().send());
@@ -296,11 +294,11 @@ impl TenantStore {
         Ok(part)
     }
 
-    /// Erases a person from the beginning to the end, also what an earlier erasure should have done.
+    /// Erases a person completely, from the start, even if an earlier erasure is complete.
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::erase_part`]. A repetition does the rest.
+    /// As [`TenantStore::erase_part`]. Can be repeated to do the rest.
     pub async fn erase_whole(&self, person: UserId) -> Result<Removed, WriteError> {
         let now = self.store.now();
         let begun = |present: Option<Erasure>| present.map_or_else(|| Erasure::begun(person, now), |it| it.restarted(now));
@@ -315,7 +313,8 @@ impl TenantStore {
         }
     }
 
-    /// What [`TenantStore::erase_whole`] would remove, and whether that is all: at most `max_parts` are counted.
+    /// Counts what [`TenantStore::erase_whole`] would remove in at most `max_parts` parts, and returns whether that is
+    /// everything.
     ///
     /// # Errors
     ///
@@ -334,7 +333,7 @@ impl TenantStore {
         Ok((found.last.is_none(), self.remains_in(person, &found).await?))
     }
 
-    /// What an erasure would remove of this.
+    /// Counts what an erasure would remove of the findings.
     ///
     /// # Errors
     ///
@@ -353,9 +352,9 @@ impl TenantStore {
         }
     }
 
-    /// Removes the responses that name something that was `found`, tell of its change, or were made for a key or a link among it. A
-    /// repetition of such a request is told so. Returns how many, and the last key that was looked at if there are more, to be
-    /// passed as `from` the next time.
+    /// Erases stored responses that name a record in `found`, report its change, or belong to a key or link in `found`. A retry
+    /// of such a request gets an error that says so. Returns the number of responses and, if there are more to check, the cursor
+    /// to pass as `from` next time.
     async fn erase_responses(&self, found: &PartAbout, from: Option<&str>) -> Result<(usize, Option<String>), StoreError> {
         let ids = found.ids();
         let texts: Vec<String> = ids.iter().map(Uuid::to_string).collect();
@@ -370,7 +369,7 @@ impl TenantStore {
                 let names = by.is_some_and(|by| ids.contains(&by.uuid()))
                     || changes_one(&item, &ids)
                     || texts.iter().any(|id| text.contains(id.as_str()));
-                // One that can't be read may name somebody. A request that is in progress says only that it has begun.
+                // An unreadable response may name the person. A request in progress has only stored that it has started.
                 let stays = |response: StoredResponse| response.is_nameless || response.is_in_parts;
                 if !names || *text == erased || serde_json::from_str(text).is_ok_and(stays) {
                     continue;
@@ -386,7 +385,7 @@ impl TenantStore {
                     .expression_attribute_names("#response", RESPONSE)
                     .expression_attribute_values(":present", AttributeValue::S(text.clone()))
                     .expression_attribute_values(":erased", AttributeValue::S(erased.clone()));
-                // It fails if the response has expired, or another one took its place.
+                // The condition fails if the response has expired or was replaced.
                 unless_condition_failed(update.send().await)?;
             }
             from = page.last_evaluated_key.as_ref().and_then(Key::of);
@@ -397,8 +396,8 @@ impl TenantStore {
         Ok((count, from.map(|key| key.sort().to_owned())))
     }
 
-    /// Deletes the images of the signatures that the entries of an instance say are about the person. The instances of a movement
-    /// share theirs, so these are in `images` once.
+    /// Deletes the images of signatures that are about the person according to an instance's entries. Instances of a movement
+    /// share images, so these are in `images` once.
     async fn erase_images<T>(&self, id: Uuid, held: &Held<T>, images: &mut BTreeSet<ImageName>) -> Result<(), StoreError> {
         let owner = held.entries.iter().find_map(|(_, event, _)| movement_of(event)).unwrap_or(id);
         let named = |all: bool| {
@@ -424,7 +423,7 @@ impl TenantStore {
                 let delete = delete.set_key(Some(self.keys.signature(name).item()));
                 let delete = delete.condition_expression("#type = :type").expression_attribute_names("#type", TYPE);
                 let deleted = delete.expression_attribute_values(":type", AttributeValue::S("signature".to_owned())).send().await;
-                // It fails if another request was faster.
+                // The condition fails if another request was faster.
                 unless_condition_failed(deleted)?;
             }
         }
@@ -432,7 +431,7 @@ impl TenantStore {
         Ok(())
     }
 
-    /// The images that no instance of the movement has.
+    /// Returns the images that no instance of the movement uses.
     async fn unused_by_movement(&self, id: Uuid, mut images: BTreeSet<ImageName>) -> Result<BTreeSet<ImageName>, StoreError> {
         if images.is_empty() {
             return Ok(images);
@@ -460,7 +459,8 @@ impl TenantStore {
     }
 }
 
-/// The session of a signing link shows what others have submitted, without the id of the instance.
+/// Whether the request changed one of the records. Its response need not contain their IDs: the session of a signing link shows
+/// what others have submitted, without the instance's ID.
 fn changes_one(response: &Item, ids: &BTreeSet<Uuid>) -> bool {
     let entries = response.get(ENTRIES).and_then(|entries| entries.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
     entries.iter().filter_map(history_entry).any(|(record, _)| ids.contains(&record))
@@ -470,7 +470,7 @@ fn step_values<'a>(event: &'a Event, side: &str) -> Option<&'a Map<String, Value
     event.changes.get("step_data")?.get(side)?.as_object()
 }
 
-/// The steps and hashes of an event's signatures, all or those at these pointers.
+/// Steps and hashes of an event's signatures: all, or only at the pointers `about`.
 fn signed(event: &Event, about: Option<&[String]>) -> Vec<(String, String)> {
     let sides = ["old", "new"].into_iter().filter_map(|side| Some((side, step_values(event, side)?)));
     let signed = sides.flat_map(|(side, values)| values.iter().map(move |(step, value)| (side, step, value)));
@@ -482,13 +482,13 @@ fn signed(event: &Event, about: Option<&[String]>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The steps with a text at these pointers, which may have been signatures.
+/// The steps with text at these pointers, which may have replaced signatures.
 fn erased_steps<'a>(event: &'a Event, about: &[String]) -> Vec<&'a str> {
     let texts = step_values(event, "new").into_iter().flatten().filter(|(_, value)| value.is_string());
     texts.map(|(step, _)| step.as_str()).filter(|step| about.contains(&format!("/changes/step_data/new/{step}"))).collect()
 }
 
-/// The movement that an instance is part of: the first event says so.
+/// The movement that an instance is part of, from the instance's first event.
 fn movement_of(event: &Event) -> Option<Uuid> {
     event.changes.get("movement_id")?["new"].as_str()?.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! What one record and its history say about a person, and erasing it from the history. Nothing else ever changes an entry. What
-//! is in the way of erasing a user.
+//! Personal data in one record and its history, its erasure from the history, and obstacles to erasing a user. Nothing else ever
+//! changes a history entry.
 
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::history::event::{Event, canonical};
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 #[derive(Debug)]
 pub struct Held<T> {
-    /// `None` if it was deleted.
+    /// `None` if the record was deleted.
     pub record: Option<Stored<T>>,
     /// Oldest first, each with pointers to its values about the person.
     pub entries: Vec<(HistoryEntry, Event, Vec<String>)>,
@@ -32,10 +32,10 @@ impl TenantStore {
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time, or the record changes too often.
     pub async fn held<T: Record>(&self, person: UserId, id: Uuid) -> Result<Held<T>, StoreError> {
         for round in 0..MAX_ROUNDS {
-            // The history first: a record that has more versions has changed since.
+            // The history first: if the record has a higher version, it has changed since.
             let (newest, entries, traces) = self.traces(person, T::KIND, id).await?;
             let record = self.get::<T>(T::Id::from_uuid(id)).await?;
-            // In a dry run, the record is as it would become, and its history as it is.
+            // In a dry run, the record can include planned writes, which the history doesn't.
             if self.is_dry_run() || record.as_ref().is_none_or(|record| record.version <= newest) {
                 return Ok(Held { record, entries, traces });
             }
@@ -44,7 +44,7 @@ impl TenantStore {
         Err(StoreError::Unavailable("a record changes too often".into()))
     }
 
-    /// With the number of the newest entry.
+    /// Also returns the version of the newest entry.
     async fn traces(
         &self,
         person: UserId,
@@ -64,7 +64,7 @@ impl TenantStore {
         Ok((newest, entries.into_iter().zip(about).map(|((entry, event), about)| (entry, event, about)).collect(), traces))
     }
 
-    /// Erases the values at these pointers, if the entry has them still. Returns whether it had any.
+    /// Erases the values at these pointers. Returns `false` if they were already erased.
     pub(super) async fn erase_in_entry(
         &self,
         person: UserId,
@@ -99,7 +99,7 @@ impl TenantStore {
             if unless_condition_failed(updated)?.is_some() {
                 return Ok(true);
             }
-            // Two erasures of different people can meet at an entry.
+            // Erasures of two people can race for the same entry.
             pause(&self.store, round).await;
             let Some(again) = self.event_entry(entry.id).await? else { return Ok(false) };
             entry = again;
@@ -108,12 +108,12 @@ impl TenantStore {
     }
 }
 
-/// The most pages of open instances that are searched for a picked user.
+/// Maximum number of pages of open instances to search for a picked user.
 const MAX_PAGES: u32 = 10;
 const PAGE: u32 = 100;
 
 impl TenantStore {
-    /// Erases a user's own record, which is `present` or deleted, unless something is in the way.
+    /// Erases a user's record, which is `present` or deleted, unless there is an obstacle.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl TenantStore {
         Ok(Obstacle::InUse { assets, processes, instances: self.open_instances_of(user, processes).await? })
     }
 
-    /// Looks at the newest open instances, until `count` are found.
+    /// Searches the newest open instances, until `count` are found.
     async fn open_instances_of(&self, user: UserId, count: u64) -> Result<Vec<InstanceId>, StoreError> {
         let filter = InstanceFilter { status: Some(InstanceStatus::InProgress), ..InstanceFilter::default() };
         let mut found = Vec::new();

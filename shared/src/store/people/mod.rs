@@ -1,4 +1,4 @@
-//! What the table holds about a person: found for a report, and erased (docs/adr/0021-people.md).
+//! Finds and erases personal data in the table (docs/adr/0021-people.md).
 
 mod erase;
 mod held;

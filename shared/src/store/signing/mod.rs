@@ -1,6 +1,6 @@
 //! Signing links, the images of drawn signatures, and the keys that a tenant's receipts are signed with.
 //!
-//! Images are separate items beside their process instance or movement, so that lists stay small.
+//! Images are stored separately from their process instance or movement, so that lists stay small.
 
 use crate::domain::processes::instance::ImageName;
 use crate::domain::receipts::key::{CurrentKey, EncryptedSeed, KEY_BYTES, ReceiptKeys, SigningKey};
@@ -23,7 +23,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use uuid::Uuid;
 
-/// Attempts to create or replace the key while others do the same.
+/// Attempts to create or replace the key if others do so at the same time.
 const MAX_TRIES: u32 = 5;
 const IMAGE: &str = "image";
 
@@ -42,7 +42,7 @@ impl From<StoreError> for KeyError {
 }
 
 impl TenantStore {
-    /// `subject` is a process instance or movement. Takes one round trip.
+    /// Returns the slots for further links of `subject`, a process instance or movement. Takes one round trip.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl TenantStore {
         Ok((0..MAX_LINKS).filter(is_free).collect())
     }
 
-    /// Their number is bounded.
+    /// At most [`MAX_LINKS`].
     async fn link_markers(&self, subject: Uuid) -> Result<Vec<Item>, StoreError> {
         self.every(self.beginning(Keys::markers(Kind::Link, &Link::of_subject(subject)))).await
     }
@@ -86,17 +86,17 @@ impl TenantStore {
         Ok(Page { items: page, total, request, unreadable })
     }
 
-    /// `None` if the tenant has none yet.
+    /// `None` if the tenant has no keys yet.
     ///
     /// # Errors
     ///
     /// Returns a [`StoreError`] when the keys can't be read.
     pub async fn receipt_keys(&self) -> Result<Option<Stored<ReceiptKeys>>, StoreError> {
-        // A tenant has one such record, whatever its id is.
+        // A tenant has only one such record, so its ID doesn't matter.
         self.get(ReceiptKeysId::from_uuid(Uuid::nil())).await
     }
 
-    /// The first call creates it; concurrent first calls return the same key.
+    /// Returns the signing key for receipts. The first call creates it; concurrent first calls return the same key.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl TenantStore {
         Err(WriteError::Stale.into())
     }
 
-    /// Replaces the signing key by a new one. Its signatures remain valid, but its private key is deleted.
+    /// Replaces the signing key. Signatures by the old key stay valid, but its private key is deleted.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl TenantStore {
         Ok(CurrentKey { public_key, encrypted_seed, encrypted_by: key_encryption.name().to_owned(), since })
     }
 
-    /// PNG files. Images that do not exist are left out.
+    /// Returns the images as PNG files. Omits missing images.
     ///
     /// # Errors
     ///
@@ -178,10 +178,10 @@ impl TenantStore {
 }
 
 impl UnitOfWork<'_> {
-    /// An image is never replaced: another image has another name.
+    /// An image is never overwritten: a different image has a different name.
     ///
     /// If a signature is sent before its step and then replaced, the first image stays in the table. Only a cancelled instance of
-    /// a movement shows it.
+    /// a movement still shows it.
     pub fn put_signature_image(&mut self, store: &TenantStore, name: &ImageName, image: &SignatureImage) {
         let mut item = store.keys.signature(name).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));

@@ -1,10 +1,10 @@
-//! Deduplicated blobs: large parts of records that are stored beside them, namely the steps of process definitions and
-//! instances, and the schemas of asset types.
+//! Deduplicated blobs: large parts of records that are stored separately, namely the steps of process definitions and instances,
+//! and the schemas of asset types.
 //!
 //! A definition can have 64 KB of steps, and each of its instances has the same ones; an asset type can have a schema of 32 KB.
-//! As an attribute of the records, a write of any of them would cost by that size, and a list would read all of it. A blob is
-//! therefore a separate item, `STEPS#<hash>` or `SCHEMA#<hash>`, which is written once and never changed or deleted; records
-//! have its hash. Reads fill it in, from memory if possible. Lists read it only for their page.
+//! As an attribute of the record, a blob would add to the cost of every write, and lists would read all of it. So each blob is a
+//! separate item, `STEPS#<hash>` or `SCHEMA#<hash>`, which is written once and never changed or deleted; records contain its
+//! hash. Reads fill it in, from the cache if possible. Lists read blobs only for their page.
 
 use crate::domain::catalog::custom_fields::schema_hash;
 use crate::domain::record::Kind;
@@ -41,7 +41,7 @@ impl BlobKind {
         }
     }
 
-    /// The attribute with the text: in the blob's item, and in the item of a record once it is filled in.
+    /// The attribute with the text: in the blob's item, and in a record's item once filled in.
     pub(in crate::store) fn attribute(self) -> &'static str {
         match self {
             Self::Steps => "steps",
@@ -49,7 +49,7 @@ impl BlobKind {
         }
     }
 
-    /// The attribute of a record that names its blob.
+    /// The attribute of a record with its blob's hash.
     fn hash_attribute(self) -> &'static str {
         match self {
             Self::Steps => "steps_hash",
@@ -57,7 +57,7 @@ impl BlobKind {
         }
     }
 
-    /// The item's type, for people who look at the table.
+    /// The item's type, for people browsing the table.
     pub(in crate::store) fn noun(self) -> &'static str {
         match self {
             Self::Steps => "steps",
@@ -86,7 +86,7 @@ pub(in crate::store) struct Blob {
     pub(in crate::store) text: String,
 }
 
-/// Takes the blob out of a record's attributes and puts its hash in its place.
+/// Takes the blob out of a record's attributes, and replaces it with its hash.
 pub(in crate::store) fn take_blob(kind: Kind, attributes: &mut Item) -> Option<Blob> {
     let blob = BlobKind::of_kind(kind)?;
     let AttributeValue::S(text) = attributes.remove(blob.attribute())? else { return None };
@@ -95,7 +95,7 @@ pub(in crate::store) fn take_blob(kind: Kind, attributes: &mut Item) -> Option<B
     Some(Blob { name: (blob, hash), text })
 }
 
-/// With an empty list of steps and no schema, for code that needs only the rest of a record.
+/// Fills in an empty list of steps or no schema, for code that needs only the rest of a record.
 pub(in crate::store) fn without_blob(mut item: Item) -> Item {
     if let Some((blob, _)) = blob_of(&item) {
         let empty = match blob {
@@ -116,12 +116,12 @@ pub(in crate::store) fn blob_of(item: &Item) -> Option<BlobName> {
 }
 
 pub(in crate::store) fn lacks_blob(item: &Item) -> bool {
-    // A hash that can't be read names a blob, too.
+    // An unreadable hash counts, too.
     BlobKind::ALL.iter().any(|it| item.contains_key(it.hash_attribute()) && !item.contains_key(it.attribute()))
 }
 
 impl TenantStore {
-    /// `None` if the tenant's table is known to have it.
+    /// `None` if the table is known to have the tenant's blob.
     pub(in crate::store) fn blob_put(&self, blob: Blob) -> Option<TransactionItem> {
         let is_known = self.store.blobs.get(self.id, &blob.name).is_some();
         let attribute = blob.name.0.attribute();
@@ -142,8 +142,7 @@ impl TenantStore {
         }
     }
 
-    /// Fills in the blobs of those items that have a hash. An item whose blob is lost stays without, so that it can't
-    /// be read.
+    /// Fills in the blobs of items with a hash. If a blob is lost, its item stays incomplete and is unreadable.
     pub(in crate::store) async fn fill_in_blobs(&self, items: &mut [Item]) -> Result<(), StoreError> {
         let mut names: BTreeMap<BlobName, Timestamp> = BTreeMap::new();
         for item in items.iter() {
@@ -163,10 +162,10 @@ impl TenantStore {
         Ok(())
     }
 
-    /// JSON texts of the blobs, without lost ones. Blobs that are not in memory take a round trip, and up to 16 read units each.
+    /// JSON texts of the blobs, without lost ones. Uncached blobs take a round trip, and up to 16 read units each.
     ///
-    /// A record may become visible before the blob that the same transaction writes. So a blob is waited for if a record that
-    /// names it was written lately; `names` has the times.
+    /// A record can become visible before the blob from the same transaction. So a missing blob is read again if its record was
+    /// written recently; `names` has the times.
     ///
     /// # Errors
     ///
@@ -190,7 +189,7 @@ impl TenantStore {
             for ((name, _), key) in missing.iter().zip(&keys) {
                 if let Some(AttributeValue::S(text)) = found.remove(key).and_then(|mut item| item.remove(name.0.attribute())) {
                     let text: Arc<str> = text.into();
-                    // The table may never have what a dry run would write.
+                    // Don't cache planned writes of a dry run, which the table may never have.
                     if self.dry_run.is_none() {
                         self.store.blobs.insert(self.id, name, Arc::clone(&text));
                     }
@@ -212,14 +211,14 @@ fn written_at(item: &Item) -> Option<Timestamp> {
     EventId::from_short(item.get(LAST_EVENT)?.as_s().ok()?).map(|event| event.timestamp())
 }
 
-/// Blobs that were read lately. They never change, so they never become outdated.
+/// Recently read blobs. They never change, so the cache is never stale.
 #[derive(Debug, Default)]
 pub(in crate::store) struct BlobCache(Mutex<CachedBlobs>);
 
 #[derive(Debug, Default)]
 struct CachedBlobs {
     texts: HashMap<(TenantId, BlobName), Arc<str>>,
-    /// The oldest first.
+    /// Oldest first.
     order: VecDeque<(TenantId, BlobName)>,
     bytes: usize,
 }

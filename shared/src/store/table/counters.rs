@@ -1,4 +1,4 @@
-//! The counters of asset tags and movements: one for each pattern that tags with a number can have.
+//! Counters of asset tags and movement numbers: one per tag pattern.
 
 use crate::domain::assets::tag::{TagPrefix, TagRange, TagTemplate};
 use crate::domain::tenants::tenant::NumberRange;
@@ -11,14 +11,14 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 pub(in crate::store) const LAST_NUMBER: &str = "last_number";
 pub(in crate::store) const WIDTH: &str = "width";
 
-/// The most ranges that are read. A template with the month has twelve a year for each type.
+/// Maximum number of ranges to read. A template with the month has twelve per year and asset type.
 const MAX_RANGES: usize = 10_000;
 
 impl TenantStore {
-    /// Reserves the number `step` after the last, so `1` reserves the next.
+    /// Reserves the number that is `step` above the last one; 1 reserves the next number.
     ///
-    /// A number is reserved only once. If the asset that it was for is not created, a gap remains. A dry run reserves none, and
-    /// gets a number that no asset has.
+    /// A number is reserved only once. If its asset is not created, a gap remains. A dry run reserves nothing, and gets a number
+    /// that no asset has.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ impl TenantStore {
         self.increment(self.keys.counter(&range.counter()), range, step).await
     }
 
-    /// Reserves the number. Gaps are possible, as in asset tags.
+    /// Reserves the next movement number. Gaps are possible, as with asset tags.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl TenantStore {
             .update_item()
             .table_name(&self.store.table)
             .set_key(Some(counter.item()))
-            // A new counter begins at zero. The second condition fails if the attribute is not a number.
+            // A new counter starts at zero. The second condition fails if the attribute is not a number.
             .condition_expression("attribute_not_exists(#last) OR #last >= :zero")
             .update_expression("ADD #last :step SET #width = :width, #type = :type")
             .expression_attribute_names("#last", LAST_NUMBER)
@@ -64,8 +64,7 @@ impl TenantStore {
         number.ok_or_else(|| StoreError::broken("a counter without a number"))
     }
 
-    /// The used ranges of asset tags in the order of their patterns, at most 10,000. Counters that can't be read are left out,
-    /// and logged.
+    /// The used ranges of asset tags, ordered by pattern, at most 10,000. Omits unreadable counters, and logs them.
     ///
     /// # Errors
     ///

@@ -1,8 +1,7 @@
 //! Dry runs: requests that decide everything and write nothing.
 //!
-//! A request's [`DryRun`] is part of its handles of the table ([`TenantStore`]). Units of work then read the items that their
-//! conditions are about instead of writing, and keep the results here, so that the request's later reads and units find them as if
-//! they were in the table.
+//! A request's [`DryRun`] is part of its [`TenantStore`]. Instead of writing, units of work read the items in their conditions,
+//! and keep the planned items here, so that the request's later reads and units find them as if they were in the table.
 
 use crate::store::TenantStore;
 use crate::store::keys::{Item, Key};
@@ -12,23 +11,23 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const MAX_NUMBERS: u64 = 1_000_000;
-/// The prefixes, of twelve digits, of numbers that a dry run reserves. No counter gets that far.
+/// Number of possible prefixes, of twelve digits, of the numbers that a dry run reserves. No counter gets that far.
 const NUMBER_PREFIXES: u64 = 900_000_000_000;
 const FIRST_NUMBER_PREFIX: u64 = 100_000_000_000;
-/// Longer texts are not searched for placeholders: assigned texts are shorter.
+/// Longer texts are not searched for placeholders, because assigned texts are shorter.
 const MAX_PLACEHOLDER_TEXT: usize = 512;
 
-/// The writes that a dry run has left out so far. Cheap to clone; all clones share it. Without `Debug`, since it has secrets.
+/// The planned writes of a dry run so far. Cheap to clone; all clones share them. No `Debug`, because it contains secrets.
 #[derive(Clone, Default)]
 pub struct DryRun(Arc<Mutex<Plan>>);
 
 #[derive(Default)]
 struct Plan {
-    /// The items that the units of work would leave under their keys; `None` for a deleted item.
+    /// Items as the units of work would leave them; `None` for a deleted item.
     items: HashMap<Key, Option<Item>>,
     /// Placeholders for texts that only the real request assigns.
     placeholders: BTreeSet<String>,
-    /// The first digits and the count of reserved numbers.
+    /// Prefix and count of the reserved numbers.
     numbers: Option<(u64, u64)>,
 }
 
@@ -37,18 +36,17 @@ impl DryRun {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The result of the writes so far: `None` if the request would not have written the item, `Some(None)` if it would have
-    /// deleted the item.
+    /// The planned state of an item: `None` if the request would not have written it, `Some(None)` if it would have deleted it.
     pub(in crate::store) fn item(&self, key: &Key) -> Option<Option<Item>> {
         self.plan().items.get(key).cloned()
     }
 
-    /// A text that only the real request would assign, such as an ID or a secret.
+    /// Adds a text that only the real request would assign, such as an ID or a secret.
     pub(crate) fn add_placeholder(&self, text: impl Into<String>) {
         self.plan().placeholders.insert(text.into());
     }
 
-    /// Reserves numbers for asset tags or movements that no counter gives, and returns the last one.
+    /// Reserves numbers for asset tags or movements, beyond the range of any counter, and returns the last one.
     ///
     /// # Errors
     ///
@@ -64,7 +62,7 @@ impl DryRun {
         Ok(*prefix * MAX_NUMBERS + *used)
     }
 
-    /// A text that only the real request would assign, or that contains one: the path of a new record, or a tag with a reserved
+    /// Whether only the real request would assign this text or a part of it: the path of a new record, or a tag with a reserved
     /// number.
     #[must_use]
     pub fn is_placeholder(&self, text: &str) -> bool {
@@ -84,35 +82,35 @@ impl TenantStore {
         Self { dry_run: Some(dry_run), ..self }
     }
 
-    /// A text that only the real request would assign.
+    /// Whether only the real request would assign this text.
     #[must_use]
     pub fn is_placeholder(&self, text: &str) -> bool {
         self.dry_run.as_ref().is_some_and(|dry_run| dry_run.is_placeholder(text))
     }
 
-    /// For a text that only the real request assigns, such as a new secret. A dry run shows null in its place. IDs of new
-    /// records, asset tags and movement numbers need no note.
+    /// Notes a text that only the real request assigns, such as a new secret. A dry run returns null instead. IDs of new records,
+    /// asset tags and movement numbers are recognized anyway.
     pub fn note_assigned(&self, text: &str) {
         if let Some(dry_run) = &self.dry_run {
             dry_run.add_placeholder(text);
         }
     }
 
-    /// Reads the items that the conditions are about and decides as the table would, but writes nothing. Keeps what the writes
-    /// would leave: conditions of later units of the same request are decided by that.
+    /// Evaluates the conditions as the table would, but writes nothing. Keeps the planned items, for the conditions of later
+    /// units of the same request.
     pub(in crate::store) async fn try_out(&self, dry_run: &DryRun, items: Vec<TransactionItem>) -> Result<(), TransactionError> {
         let keys: Result<Vec<Key>, StoreError> = items.iter().map(|item| item.write.key()).collect();
         let keys = keys.map_err(TransactionError::Store)?;
         if keys.iter().collect::<HashSet<_>>().len() < keys.len() {
-            // DynamoDB refuses such a transaction.
+            // DynamoDB rejects such a transaction.
             return Err(TransactionError::Store(StoreError::broken("a transaction with two writes of an item")));
         }
-        // Invariants are mostly that a new key is free, and need no read.
+        // Most invariants say that a new key is free, and need no read.
         let can_fail = |item: &TransactionItem| item.purpose != Purpose::Invariant;
         let unknown = items.iter().zip(&keys).filter(|(item, key)| can_fail(item) && dry_run.item(key).is_none());
         let unknown: Vec<Key> = unknown.map(|(_, key)| key.clone()).collect();
         let mut read = self.items(&unknown).await.map_err(TransactionError::Store)?;
-        // Units of the same request that are tried out at the same time are decided one after another.
+        // Concurrent units of the same request are decided one by one.
         let mut plan = dry_run.plan();
         let mut left = Vec::new();
         for (item, key) in items.into_iter().zip(keys) {

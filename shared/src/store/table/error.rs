@@ -15,28 +15,28 @@ pub enum StoreError {
     /// A retry doesn't help: a permission is missing, an item is invalid, or the service has a bug.
     #[error("DynamoDB rejected the request, or the data is invalid")]
     Internal(#[source] Cause),
-    /// A record is damaged, or was written by a version of the service that this one does not know.
+    /// A record is damaged, or was written by an unknown version of the service.
     #[error(transparent)]
     Unreadable(#[from] UnreadableRecord),
-    /// The unit of work took so long to decide that it is not committed any more.
+    /// The unit of work took too long to decide, so it isn't committed.
     #[error("the deadline of the unit of work has passed")]
     TooLate,
-    /// A change is not visible as a whole yet.
-    #[error("a change is not visible as a whole yet: {0}")]
+    /// A change is not fully visible yet.
+    #[error("a change is not fully visible yet: {0}")]
     Unsettled(&'static str),
-    /// A list index is being loaded. After this many seconds, a request probably has time enough to load the rest.
-    #[error("a list index is being loaded")]
+    /// A list index is still loading. After this many seconds, a request probably has enough time to load the rest.
+    #[error("a list index is still loading")]
     NotLoaded(u64),
-    /// A list index exceeds the memory for it. After this many seconds it is tried again.
+    /// A list index exceeds its memory budget. It is loaded again after this many seconds.
     #[error("a list index exceeds the memory budget")]
     ListTooLarge(u64),
-    /// The memory for a list index does not suffice for the tenant's custom fields.
+    /// The tenant's custom fields don't fit in the memory budget of a list index.
     #[error("custom fields exceed the memory budget of the list index")]
     FieldsLeftOut,
-    /// Lists can't be asked about the custom field that this parameter names: some asset has a value of it that they don't know.
-    #[error("an asset has a value of the custom field in {0} that lists don't know")]
+    /// Lists can't filter or sort by the custom field that this parameter names, because of its value in some asset.
+    #[error("lists can't filter or sort by the custom field in {0}, because of its value in some asset")]
     UnfitField(String),
-    /// The index of a history lacks entries. After this many seconds it may have them.
+    /// The index of a history lacks entries. It may have them after this many seconds.
     #[error("the latest entries of a history can't be read yet; try again")]
     HistoryBehind(u64),
 }
@@ -47,11 +47,11 @@ pub struct UnreadableRecord {
     pub kind: Kind,
     /// From its key.
     pub id: Option<Uuid>,
-    /// May quote its data, so it is for the operator only.
+    /// Can quote the record's data, so it is for the operator only.
     pub cause: String,
 }
 
-/// The cause of a [`StoreError::Unavailable`] because of throttling.
+/// The cause of a [`StoreError::Unavailable`] that is due to throttling.
 #[derive(Debug, thiserror::Error)]
 #[error("DynamoDB throttles")]
 struct Throttling(#[source] Cause);
@@ -62,7 +62,7 @@ impl StoreError {
         Self::Internal(cause.into())
     }
 
-    /// Replaces a record that can't be read by `None`.
+    /// Turns an unreadable record into `None`.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl StoreError {
         }
     }
 
-    /// `None` if the record's key has no id.
+    /// The ID of an unreadable record; `None` if its key has no ID.
     ///
     /// # Errors
     ///
@@ -99,19 +99,19 @@ const THROTTLING_CODES: [&str; 5] = [
     "RequestLimitExceeded",
 ];
 
-/// Other error codes that can be retried, besides HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
+/// Other retryable error codes, besides HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
 const RETRYABLE_CODES: [&str; 3] = ["InternalServerError", "TransactionInProgressException", "TransactionConflictException"];
 
-/// `code` is of an error, or of a cancellation reason.
+/// `code` is from an error or from a cancellation reason.
 pub(in crate::store) fn is_retryable(code: &str) -> bool {
     RETRYABLE_CODES.contains(&code) || THROTTLING_CODES.contains(&code)
 }
 
-/// `None` if the condition of a write failed, else its output.
+/// Returns the output of a write, or `None` if its condition failed.
 ///
 /// # Errors
 ///
-/// As a read of the table.
+/// Returns any other error of the write.
 pub(in crate::store) fn unless_condition_failed<T, E>(written: Result<T, SdkError<E>>) -> Result<Option<T>, StoreError>
 where
     E: Error + ProvideErrorMetadata + Send + Sync + 'static,
@@ -147,7 +147,7 @@ pub enum WriteError {
     /// The record was changed or deleted after it was read: read it again and decide again.
     #[error("the record has changed since it was read")]
     Stale,
-    /// Another record has the same value in this field; it is named if it still exists.
+    /// Another record has the same value in this field. The record is known if it still exists.
     #[error("another record has the same {0}")]
     Duplicate(&'static str, Option<(Kind, Uuid)>),
     /// The record that this field refers to is gone or can't be referenced: read it again and decide again.
@@ -156,16 +156,16 @@ pub enum WriteError {
     /// A response is already stored under the request's idempotency key.
     #[error("a response is already stored under the idempotency key")]
     AlreadyAnswered,
-    /// The same request is being answered.
+    /// The same request is in progress.
     #[error("the same request is in progress")]
     InProgress,
     /// The response is too long to be stored under the idempotency key.
     #[error("the response is too long to be stored")]
     ResponseTooLong,
-    /// The record is not at a version that the request expects.
+    /// The record's version is not one that the request expects.
     #[error("the precondition failed")]
     PreconditionFailed,
-    /// The record is referenced by this many others.
+    /// This many other records refer to the record.
     #[error("the record is referenced by {0} others")]
     InUse(u64),
     #[error("the changes don't fit into one transaction")]

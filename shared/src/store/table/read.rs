@@ -1,9 +1,9 @@
-//! Reads of one tenant, and the conversion of records to items and back. All reads are strongly consistent: each decides
-//! something, or follows a write.
+//! Reads of one tenant, and conversion between records and items. Unless stated otherwise, reads are strongly consistent, because
+//! each of them decides something or follows a write.
 //!
-//! Query and BatchGetItem see the items of a transaction one by one (AWS: "read-committed isolation"). The events may already
-//! contain a change that the record does not have yet, or the other way round. Both have it shortly after, so such reads are
-//! repeated.
+//! Query and BatchGetItem read the items of a transaction one by one (AWS: "read-committed isolation"). So events can contain a
+//! change that the record doesn't have yet, or the other way round. The rest becomes visible shortly after, so contradictory
+//! reads are retried.
 
 use super::times::MAX_TIME_TO_COMMIT;
 use crate::domain::record::{Kind, Record, Stored, Unique};
@@ -24,9 +24,9 @@ use tokio::sync::SetOnce;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// The most items of a BatchGetItem (AWS: "Quotas in Amazon DynamoDB").
+/// Maximum number of items in a BatchGetItem (AWS: "Quotas in Amazon DynamoDB").
 pub(in crate::store) const MAX_BATCH_KEYS: usize = 100;
-/// The most requests for keys that a batch left unprocessed.
+/// Maximum number of requests for a batch, including retries of unprocessed keys.
 const MAX_ROUNDS: u32 = 5;
 
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ pub struct BatchResult {
 }
 
 impl BatchResult {
-    /// `None` if the tenant has no such record, or there is no ID.
+    /// `None` if the tenant has no such record, or `id` is `None`.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl BatchResult {
         item.cloned().map(read).transpose()
     }
 
-    /// `None` also if the record can't be read. For records that are only shown beside others.
+    /// As [`BatchResult::get`], but returns `None` for an unreadable record. For records that are only shown with others.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl BatchResult {
     }
 }
 
-/// The batch that reads a key. A request's reads are polled before the check of its key, so that they can join.
+/// The batch that reads an API key. A request's reads are polled before the check of its key, so that they can join the batch.
 #[derive(Default)]
 pub(crate) struct KeyBatch {
     joined: Mutex<Joined>,
@@ -100,10 +100,10 @@ struct Joined {
 }
 
 impl KeyBatch {
-    /// `false` if the batch is sent or has no room: then the keys must be read in a separate request.
+    /// Returns `false` if the batch is already sent or full: the keys must then be read in a separate request.
     fn join(&self, keys: &[Key]) -> bool {
         let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
-        // Two places are for the key and its owner.
+        // Two slots are reserved for the key and its owner.
         let joins = !joined.is_sent && joined.keys.len() + keys.len() <= MAX_BATCH_KEYS - 2;
         if joins {
             joined.keys.extend(keys.iter().cloned());
@@ -117,8 +117,8 @@ impl KeyBatch {
         std::mem::take(&mut joined.keys)
     }
 
-    /// `None` if the keys could not join. Never returns if the batch fails: the request then ends with the error of its key, and
-    /// this future is dropped.
+    /// `None` if the keys could not join. Never completes if the batch fails: the request then ends with the error of its key,
+    /// and this future is dropped.
     pub(in crate::store) async fn read(&self, keys: &[Key]) -> Option<HashMap<Key, Item>> {
         if !self.join(keys) {
             return None;
@@ -129,7 +129,7 @@ impl KeyBatch {
 }
 
 impl TenantStore {
-    /// One read unit for each 4 KB. Steps and a schema that are not in memory take a second round trip.
+    /// Costs one read unit per 4 KB. Steps or a schema that are not cached take a second round trip.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ impl TenantStore {
         Ok(request.set_key(Some(key.item())).consistent_read(true).send().await?.item)
     }
 
-    /// A record has the value, or had it and still reserves it.
+    /// Whether a record has the value, or had it and still reserves it.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl TenantStore {
         Ok(self.item(&self.keys.unique(kind, unique)).await?.is_some())
     }
 
-    /// By value. Values that no record has are left out. Takes one round trip.
+    /// IDs of the owners of unique values, by value. Omits free values. Takes one round trip.
     ///
     /// # Errors
     ///
@@ -173,7 +173,7 @@ impl TenantStore {
         Ok(unique.iter().zip(&keys).filter_map(|(unique, key)| Some((unique.value.clone(), owner(key)?))).collect())
     }
 
-    /// Takes one round trip, or two if steps or schemas are not in memory. An empty batch sends no request.
+    /// Takes one round trip, or two if steps or schemas are not cached. An empty batch sends no request.
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ impl TenantStore {
         self.key_batch.as_ref()?.read(keys).await
     }
 
-    /// A hundred a request, the requests in parallel.
+    /// Reads up to a hundred items per request, with concurrent requests.
     pub(in crate::store) async fn items(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {
         if keys.is_empty() {
             return Ok(HashMap::new());
@@ -232,7 +232,8 @@ impl TenantStore {
         Ok(items)
     }
 
-    /// Half the units if it need not be `consistent`: for lists from an index, which lags as well. At most [`MAX_BATCH_KEYS`].
+    /// Reads at most [`MAX_BATCH_KEYS`] items. Costs half as much if not `consistent`, for lists from an index, which lags
+    /// anyway.
     pub(in crate::store) async fn batch_of(&self, keys: &[Key], consistent: bool) -> Result<HashMap<Key, Item>, StoreError> {
         let mut found = HashMap::new();
         let mut left: Vec<Item> = keys.iter().map(Key::item).collect();
@@ -255,7 +256,7 @@ impl TenantStore {
         Err(StoreError::Unavailable("a batch left keys unprocessed five times in a row".into()))
     }
 
-    /// The cost grows with their number. Unreadable records are left out.
+    /// All records of a kind, except unreadable ones. The cost grows with their number.
     ///
     /// # Errors
     ///
@@ -267,7 +268,7 @@ impl TenantStore {
         read.filter_map(Result::transpose).collect()
     }
 
-    /// Without steps and schemas.
+    /// [`TenantStore::all`] without steps and schemas.
     ///
     /// # Errors
     ///
@@ -278,7 +279,7 @@ impl TenantStore {
         read.filter_map(Result::transpose).collect()
     }
 
-    /// The cost grows with their number.
+    /// Number of records of a kind. The cost grows with it.
     ///
     /// # Errors
     ///
@@ -296,7 +297,7 @@ impl TenantStore {
         self.beginning(Keys::prefix(kind))
     }
 
-    /// A query for every item whose sort key begins with `prefix`.
+    /// A query for every item whose sort key starts with `prefix`.
     pub(in crate::store) fn beginning(&self, prefix: AttributeValue) -> QueryFluentBuilder {
         self.beginning_in(self.keys.partition(), prefix)
     }
@@ -311,7 +312,7 @@ impl TenantStore {
             .expression_attribute_values(":sk", prefix)
     }
 
-    /// All pages of a query.
+    /// Reads all pages of a query.
     pub(in crate::store) async fn every(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
         let mut pages = query.into_paginator().send();
         let mut items = Vec::new();
@@ -321,12 +322,12 @@ impl TenantStore {
         Ok(items)
     }
 
-    /// For reads that may join the batch.
+    /// A store whose reads can join the batch.
     pub(crate) fn joining(&self, batch: &Arc<KeyBatch>) -> Self {
         Self { key_batch: Some(Arc::clone(batch)), ..self.clone() }
     }
 
-    /// Reads `records`, without steps and schemas, and all that has joined, in one round trip. Nothing can join any more.
+    /// Reads `records`, without steps and schemas, and everything that has joined, in one round trip. Closes the batch.
     ///
     /// # Errors
     ///
@@ -343,7 +344,7 @@ impl TenantStore {
     }
 }
 
-/// The time limit for repeating reads that contradict each other.
+/// Retries reads that contradict each other, up to a time limit.
 #[derive(Debug, Default)]
 pub struct TornReadRetry {
     began_at: Option<Instant>,
@@ -351,8 +352,8 @@ pub struct TornReadRetry {
 }
 
 impl TornReadRetry {
-    /// Waits a random time before the next read. Returns `false`, at once, when the contradiction has lasted longer than
-    /// a transaction can explain.
+    /// Waits a random time before the next read. Returns `false` immediately if the contradiction has lasted longer than a
+    /// transaction can explain.
     pub async fn pause(&mut self, store: &Store) -> bool {
         let began_at = *self.began_at.get_or_insert_with(Instant::now);
         if began_at.elapsed() >= MAX_TIME_TO_COMMIT {
@@ -364,7 +365,7 @@ impl TornReadRetry {
     }
 }
 
-/// A record that has another version in the list index than in the table.
+/// A record whose version in the list index differs from the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contradiction {
     pub id: Uuid,
@@ -374,7 +375,7 @@ pub struct Contradiction {
 }
 
 impl Contradiction {
-    /// It is one of the earlier contradictions, and not another change of the same record.
+    /// Whether it is one of the earlier contradictions, rather than another change of the same record.
     pub fn persists(&self, earlier: &[Self]) -> bool {
         let is_behind = |earlier: &Self| Some(self.indexed) < earlier.found || self.found < Some(earlier.indexed);
         earlier.iter().any(|earlier| earlier.id == self.id && is_behind(earlier))
@@ -384,10 +385,10 @@ impl Contradiction {
 /// Counts a record's changes.
 pub(in crate::store) const VERSION: &str = "version";
 pub(in crate::store) const CREATED_AT: &str = "created_at";
-/// The last change of a shown field.
+/// Time of the last change of a shown field.
 pub(in crate::store) const UPDATED_AT: &str = "updated_at";
 pub(in crate::store) const LAST_HASH: &str = "last_hash";
-/// The id of a record's latest event. It tells when the record changed, also where `updated_at` does not, and finds the event
+/// The ID of a record's latest event. It contains the time of the last change, even if `updated_at` doesn't, and finds the event
 /// without an index.
 pub(in crate::store) const LAST_EVENT: &str = "last_event";
 /// In a reference item, the number of references to its record.
@@ -398,7 +399,7 @@ pub(in crate::store) const OWNER: &str = "owner";
 /// Values that only lists need, as one text: [`Record::listed`].
 pub(in crate::store) const LISTED: &str = "listed";
 
-/// Without keys and metadata, and with the blob apart, which is stored in another item.
+/// A record's attributes without keys and metadata, and its blob, which is stored in a separate item.
 pub(in crate::store) fn attributes<T: Record>(value: &T) -> Result<(Item, Option<Blob>), StoreError> {
     let mut attributes: Item = to_item(value).map_err(StoreError::broken)?;
     attributes.extend(value.listed().map(|text| (LISTED.to_owned(), AttributeValue::S(text))));
@@ -411,7 +412,7 @@ pub(in crate::store) fn list_index_key<T: Record>(value: &T) -> Option<Attribute
     Keys::list_index(T::KIND, value.id().uuid(), value.is_ended())
 }
 
-/// The whole item, and the blob, which is stored in another item.
+/// A record's whole item, and its blob, which is stored in a separate item.
 pub(in crate::store) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<(Item, Option<Blob>), StoreError> {
     let (mut item, blob) = attributes(&stored.value)?;
     let id = stored.value.id().uuid();
@@ -426,7 +427,7 @@ pub(in crate::store) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) 
     Ok((item, blob))
 }
 
-/// The metric in log lines of records that can't be read.
+/// The metric in log lines about unreadable records.
 pub(in crate::store) const UNREADABLE: &str = "unreadable_records";
 
 /// The record's blob must be filled in. Failures are logged.
@@ -440,18 +441,18 @@ pub(in crate::store) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreEr
     decode::<T>(item, id).map_err(|cause| {
         let (tenant_id, record_id) = (key.as_ref().and_then(tenant).map(|id| id.to_string()), id.map(|id| id.to_string()));
         let (tenant_id, record_id) = (tenant_id.as_deref(), record_id.as_deref());
-        // Without the cause, which may quote the data. The template's metric filters count these lines.
+        // Without the cause, which can quote the data. The template's metric filters count these lines.
         tracing::error!(metric = UNREADABLE, kind = T::KIND.noun(), tenant_id, record_id, "a record can't be read");
         StoreError::Unreadable(UnreadableRecord { kind: T::KIND, id, cause })
     })
 }
 
-/// Reads the record with the id `id` in its key; `None` for kinds that have none in their key.
+/// `id` is the ID in the item's key; `None` for kinds without an ID in their key.
 fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> {
     if lacks_blob(&item) {
         return Err("its steps or its schema are lost".to_owned());
     }
-    // By hand: deserializing would copy the whole item once more.
+    // Parsed by hand, because deserializing would copy the whole item again.
     let text = |name: &str| item.get(name)?.as_s().ok().cloned();
     let time = |name: &str| Timestamp::try_from(text(name)?).ok();
     let version = item.get(VERSION).and_then(|version| version.as_n().ok()?.parse().ok()).ok_or("it has no version")?;
@@ -461,12 +462,12 @@ fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> 
     let last_event = text(LAST_EVENT).and_then(|event| EventId::from_short(&event)).ok_or("it does not name its event")?;
     let value: T = from_item(item).map_err(|error| error.to_string())?;
     if id.is_some_and(|id| id != value.id().uuid()) {
-        return Err("its id is not that of its key".to_owned());
+        return Err("its id differs from the id in its key".to_owned());
     }
     Ok(Stored { value, version, created_at, updated_at, last_hash, last_event })
 }
 
-/// The approximate bytes of names and values, as DynamoDB counts them.
+/// Approximate size of names and values in bytes, as DynamoDB counts it.
 pub(in crate::store) fn size(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + size_of_value(value)).sum()
 }

@@ -1,4 +1,4 @@
-//! Responses that are stored for repetitions of their request (docs/adr/0010).
+//! Responses stored for retries of their request (docs/adr/0010).
 
 use crate::domain::request::{IdempotentRequest, StoredResponse};
 use crate::domain::values::json;
@@ -18,24 +18,24 @@ use tokio::time::Instant;
 
 /// 24 hours.
 const STORED_SECONDS: i64 = 24 * 60 * 60;
-/// An item holds 400 KB.
+/// Below DynamoDB's limit of 400 KB per item.
 const MAX_RESPONSE_BYTES: usize = 350 * 1024;
 pub(in crate::store) const FINGERPRINT: &str = "fingerprint";
-/// The entries of histories that the request added: their sort keys in the index `history`. A restored table may have the
-/// response without them, which `admin check` looks for.
+/// The history entries that the request added: their sort keys in the index `history`. A restored table can have the response
+/// without them, which `admin check` detects.
 pub(in crate::store) const ENTRIES: &str = "entries";
 pub(in crate::store) const RESPONSE: &str = "response";
 
-/// The earlier request under the same idempotency key.
+/// An earlier request with the same idempotency key.
 #[derive(Debug, Clone)]
 pub enum PreviousRequest {
     Same(Box<StoredResponse>),
-    /// A request with another path or body.
+    /// A request with a different path or body.
     Different,
 }
 
 impl TenantStore {
-    /// `None` if none has taken effect in 24 hours.
+    /// `None` if no such request has taken effect within 24 hours.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl TenantStore {
         Ok(Some(PreviousRequest::Same(response)))
     }
 
-    /// Of the first `count` parts. Their changes are of assets or users, so they have neither images nor steps.
+    /// Stored responses of the first `count` parts. These change assets or users, so they have neither images nor steps.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl TenantStore {
         previous.collect()
     }
 
-    /// `None` if it has expired.
+    /// `None` if the stored response has expired.
     fn previous_in(&self, item: &Item, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
         let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).map(String::as_str);
         if expiry(item).is_none_or(|expires| expires <= seconds(self.store.now())) {
@@ -93,7 +93,7 @@ impl TenantStore {
         Ok(Some(PreviousRequest::Same(Box::new(serde_json::from_str(response).map_err(StoreError::broken)?))))
     }
 
-    /// Images are stored once, beside their instances.
+    /// Returns the body with its images, which are stored only once, with their instances.
     async fn with_images(&self, response: &StoredResponse) -> Result<String, StoreError> {
         let names: BTreeSet<_> = response.images.iter().map(|(_, name)| name.clone()).collect();
         let images = self.signature_images(names).await?;
@@ -107,8 +107,8 @@ impl TenantStore {
         serde_json::to_string(&body).map_err(StoreError::broken)
     }
 
-    /// On condition that none is stored yet. `entries` are the sort keys, in the index `history`, of the events that are written
-    /// with it.
+    /// Stores a response if there is none yet. `entries` are the sort keys, in the index `history`, of the events that are
+    /// written with it.
     pub(in crate::store) fn store_response(
         &self,
         request: &IdempotentRequest,
@@ -130,11 +130,11 @@ impl TenantStore {
         Ok(TransactionItem { purpose: Purpose::NoStoredResponse, condition, write: Write::Put(item) })
     }
 
-    /// Stores a response without any change: that a request has begun, or that a part of it was refused.
+    /// Stores a response without changing records, for example that a request has started.
     ///
     /// # Errors
     ///
-    /// Returns [`WriteError::AlreadyAnswered`] if one is stored already, and others as a unit of work does.
+    /// Returns [`WriteError::AlreadyAnswered`] if a response is already stored, and otherwise as a unit of work.
     pub(crate) async fn store_response_alone(
         &self,
         request: &IdempotentRequest,
@@ -144,7 +144,7 @@ impl TenantStore {
         self.store.transact(vec![item], Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
     }
 
-    /// `false` if the stored response is not `present` any more.
+    /// Returns `false` if the stored response is no longer `present`.
     pub(crate) async fn replace_stored_response(
         &self,
         request: &IdempotentRequest,
@@ -173,12 +173,12 @@ fn expiry(item: &Item) -> Option<i64> {
     item.get(EXPIRES)?.as_n().ok()?.parse().ok()
 }
 
-/// Whole seconds since 1970, as DynamoDB compares expiry.
+/// Whole seconds since 1970, the unit of DynamoDB's expiry.
 pub(in crate::store) fn seconds(at: Timestamp) -> i64 {
     at.millis().div_euclid(1000)
 }
 
-/// Replaces each path that stands for an image by the image, in the `step_data` of every instance in the body.
+/// Replaces the paths of images with the images, in the `step_data` of every instance in the body.
 fn insert_images(value: &mut Value, images: &HashMap<(&str, &str), String>) {
     match value {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! A transaction: its writes, each with its condition, and sending it again while it conflicts with others.
+//! Transactions: writes with conditions, and retries while a transaction conflicts with others.
 
 use crate::domain::history::commitments::{Commitment, Commitments, pointers_of_changes, side_and_field, value_of};
 use crate::domain::history::event::{self, Event, Verb};
@@ -21,10 +21,10 @@ use std::borrow::Cow;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// The purpose of an item's condition, and so the meaning of its failure.
+/// The purpose of an item's condition, which determines the meaning of its failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Purpose {
-    /// The record is new, or as it was read.
+    /// The record is new, or unchanged since it was read.
     RecordState,
     /// Nothing refers to the record.
     Unreferenced,
@@ -52,7 +52,7 @@ pub(in crate::store) enum Write {
         delta: i64,
     },
     Delete(Key),
-    /// Leaves the item as it is, and only checks the condition.
+    /// Only checks the condition.
     Check(Key),
 }
 
@@ -91,7 +91,7 @@ impl Write {
         }
     }
 
-    /// The item after the write; `None` stands for a missing one.
+    /// Returns the item after the write; `None` is a missing item.
     pub(in crate::store) fn applied_to(self, before: Option<Item>) -> Option<Item> {
         match self {
             Self::Put(item) => Some(item),
@@ -120,12 +120,12 @@ pub(in crate::store) struct TransactionItem {
 }
 
 impl TransactionItem {
-    /// The item must not exist yet.
+    /// Requires that the item doesn't exist yet.
     pub(in crate::store) fn put_new(purpose: Purpose, item: Item) -> Self {
         Self { purpose, condition: Condition::MISSING, write: Write::Put(item) }
     }
 
-    /// The key has the hash of this attribute: an existing item is the same.
+    /// The key contains the hash of this attribute, so an existing item is identical.
     pub(in crate::store) fn put_blob(item: Item, attribute: &'static str) -> Self {
         let condition = Condition::Any(vec![Condition::MISSING, Condition::Has(attribute)]);
         Self { purpose: Purpose::Invariant, condition, write: Write::Put(item) }
@@ -136,7 +136,7 @@ impl TransactionItem {
         let condition = Some(self.condition.expression(&mut placeholders)).filter(|condition| !condition.is_empty());
         let changes = self.write.update_expression(&mut placeholders);
         let (names, values) = placeholders.into_maps();
-        // These errors name the item that is in the way.
+        // These errors report the conflicting item.
         let shows_item = matches!(self.purpose, Purpose::Unreferenced | Purpose::UniqueValue(..));
         let returned = shows_item.then_some(ReturnValuesOnConditionCheckFailure::AllOld);
         let request = TransactWriteItem::builder();
@@ -169,16 +169,16 @@ impl TransactionItem {
 }
 
 pub(in crate::store) enum TransactionError {
-    /// The first condition that failed, with the present item if the error names it.
+    /// The first failed condition, with the current item if the error reports it.
     ConditionFailed(Purpose, Option<Item>),
-    /// The same request was being written by another function instance until the deadline.
+    /// Another function instance was writing the same request until the deadline.
     ConcurrentRequest,
     Store(StoreError),
 }
 
 impl Store {
-    /// Writes all items or none, and gives up at `deadline`. An event whose id was created when the unit of work began
-    /// is therefore written by then, or never.
+    /// Writes all items or none, and gives up at `deadline`. So an event, which gets its ID while the unit of work is built, is
+    /// written by then or never.
     ///
     /// The SDK retries throttled and timed-out attempts with the same ClientRequestToken, so an attempt whose response
     /// was lost is not executed twice. It does not retry a TransactionConflict; this function does.
@@ -231,7 +231,7 @@ fn cancellation_reasons(error: &SdkError<TransactWriteItemsError>) -> Option<&[C
     }
 }
 
-/// Ready to be committed.
+/// An event, ready to be committed.
 pub(in crate::store) struct NewEvent {
     pub(in crate::store) id: EventId,
     pub(in crate::store) hash: String,
@@ -244,7 +244,7 @@ pub(in crate::store) struct RecordChange<'a> {
     pub(in crate::store) verb: Verb,
     pub(in crate::store) version: u64,
     pub(in crate::store) changes: Map<String, Value>,
-    /// The fields of the changes that are about people.
+    /// Changed fields that are about people.
     pub(in crate::store) personal_fields: &'static [&'static str],
     pub(in crate::store) previous_hash: Option<&'a str>,
 }
@@ -254,8 +254,8 @@ impl TenantStore {
         self.keys.record(T::KIND, value.id().uuid())
     }
 
-    /// For events of one record that are written together, in ascending order: the change feed is in the order of ids, and must
-    /// have the record's versions in theirs.
+    /// IDs for events of one record that are written together. They are in ascending order, because the change feed is sorted by
+    /// ID and must have the record's versions in order.
     pub(in crate::store) fn event_ids(&self, count: usize) -> Result<Vec<EventId>, StoreError> {
         let ids: Result<Vec<EventId>, StoreError> =
             (0..count).map(|_| Ok(EventId::new(self.store.now(), self.store.random()?))).collect();
@@ -265,7 +265,7 @@ impl TenantStore {
         })
     }
 
-    /// The event as an item, and as the record refers to it.
+    /// The event's item, and what the record stores about the event.
     pub(in crate::store) fn event_item(&self, context: &ChangeContext, change: RecordChange<'_>) -> Result<NewEvent, StoreError> {
         let RecordChange { event_id, record: (kind, id), verb, version, changes, .. } = change;
         let mut personal = context.actor.personal_pointers();
@@ -302,9 +302,9 @@ impl TenantStore {
         pointers.into_iter().map(|pointer| Ok((pointer, Commitment::Salt(self.store.random()?)))).collect()
     }
 
-    /// The record must be at `old`'s version. `before` and `after` are its attributes.
+    /// Updates a record if it is at `old`'s version. `before` and `after` are its attributes.
     ///
-    /// Only attributes that differ are set: others, such as a key's last use, are written without a version.
+    /// Sets only changed attributes, because others, such as a key's `last_used_at`, are written without a version.
     pub(in crate::store) fn update_item<T: Record>(
         &self,
         old: &Stored<T>,
@@ -328,19 +328,19 @@ impl TenantStore {
         TransactionItem { purpose: Purpose::RecordState, condition: has_version(old.version), write }
     }
 
-    /// `None`: there must be no record.
+    /// Requires a version of a record; `None` requires that there is no record.
     pub(in crate::store) fn version_check(&self, key: Key, version: Option<u64>) -> TransactionItem {
         let condition = version.map_or(Condition::MISSING, has_version);
         TransactionItem { purpose: Purpose::RecordState, condition, write: Write::Check(key) }
     }
 
-    /// The record must be at `old`'s version.
+    /// Deletes a record if it is at `old`'s version.
     pub(in crate::store) fn delete_item<T: Record>(&self, old: &Stored<T>) -> TransactionItem {
         let write = Write::Delete(self.record_key::<T>(&old.value));
         TransactionItem { purpose: Purpose::RecordState, condition: has_version(old.version), write }
     }
 
-    /// The `new` ones are put, `old` ones not among them are deleted.
+    /// Puts the markers of added unique values, and deletes the markers of removed ones.
     pub(in crate::store) fn unique_markers<T: Record>(&self, value: &T, old: &[Unique], new: &[Unique]) -> Vec<TransactionItem> {
         let owner = AttributeValue::S(self.record_key::<T>(value).sort().to_owned());
         let mut items = Vec::new();
@@ -364,7 +364,7 @@ fn assignment(kind: Kind, event: &Event) -> Option<AttributeValue> {
     Some(Keys::assignment(user, AssetId::from_uuid(event.entity_id)))
 }
 
-/// The text that a change puts in place of the old value at this pointer; `None` if it stays.
+/// The text that replaces the old value at this pointer; `None` if the value stays the same.
 fn replaced_by(changes: &Map<String, Value>, pointer: &str) -> Option<String> {
     let ("old", field) = side_and_field(pointer)? else { return None };
     let next = value_of(changes, "new", &field)?;

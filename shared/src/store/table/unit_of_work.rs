@@ -1,11 +1,11 @@
-//! The unit of work: the only way to write records. A unit collects changes and commits them in one transaction: each record
-//! with one event per change, the markers of its unique values, and the reference counts of the records that it refers to.
+//! The unit of work: the only way to write records. A unit collects changes and commits them in one transaction: each record with
+//! one event per change, the markers of its unique values, and the reference counts of the records that it refers to.
 //!
-//! Every write of an item, and every check of a condition on it, costs by the size of the whole item. Records can be large, so
-//! references are counted in a small item beside each record, `REFERENCES#<noun>#<id>`. It also has the attributes that
+//! The cost of writing an item, or of checking a condition on it, depends on the size of the whole item. Records can be large, so
+//! references are counted in a separate small item per record, `REFERENCES#<noun>#<id>`. It also has the attributes that
 //! references can require, and changes with the record in the same transaction.
 //!
-//! Conditions of writes, in DynamoDB's language and as a dry run decides them, come last.
+//! Conditions of writes have two forms: a DynamoDB expression, and a function for dry runs.
 
 use crate::domain::actor::Actor;
 use crate::domain::history::event::Verb;
@@ -26,13 +26,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// The maximum number of items in a transaction (AWS: TransactWriteItems).
+/// Maximum number of items in a transaction (AWS: TransactWriteItems).
 pub const MAX_TRANSACTION_ITEMS: usize = 100;
-/// The largest size of the items of a transaction. DynamoDB allows 4 MB; the rest is for parts that are not measured here, such
+/// Maximum size of the items in a transaction. DynamoDB allows 4 MB; the difference is for parts that are not measured here, such
 /// as reference items and the keys of updated records.
 const MAX_TRANSACTION_BYTES: usize = 3_800_000;
 
-/// The common parts of the changes of one request.
+/// What all changes of one request have in common.
 #[derive(Debug, Clone)]
 pub struct ChangeContext {
     pub actor: Actor,
@@ -42,7 +42,7 @@ pub struct ChangeContext {
     pub idempotency: Option<IdempotentRequest>,
     /// The version of a record that the request expects (`If-Match`).
     pub precondition: Option<Precondition>,
-    /// The changes take values about a person away: their events don't have the old values either.
+    /// The changes erase values about a person, so their events omit the old values, too.
     pub is_erasure: bool,
 }
 
@@ -58,7 +58,7 @@ impl ChangeContext {
 pub enum CommitFailure<E> {
     /// Another writer was faster: read again and decide again.
     Outdated(WriteError),
-    /// Another attempt would fail in the same way.
+    /// A retry would fail the same way.
     Failed(E),
 }
 
@@ -78,14 +78,14 @@ pub struct UnitOfWork<'a> {
     items: Vec<TransactionItem>,
     reference_counts: BTreeMap<(Kind, Uuid), ReferenceCount>,
     blobs: BTreeSet<BlobName>,
-    /// The size of the records that are updated. Items that are put are measured in `commit_with`.
+    /// Size of the updated records. Put items are measured in `commit_with`.
     updated_bytes: usize,
-    /// The unit must be committed by then. Events get their ids when they are added, and readers of the change feed rely on an
-    /// event being written soon after its id was created.
+    /// The unit must be committed by then. Events get their IDs when they are added, and readers of the change feed rely on an
+    /// event being written soon after its ID was created.
     deadline: Instant,
-    /// The record of the precondition was changed at an expected version.
+    /// Whether the precondition's record was changed at an expected version.
     precondition_met: bool,
-    /// Items of another unit that count as well.
+    /// Number of items in another unit that count toward the limit.
     counted: usize,
 }
 
@@ -113,27 +113,26 @@ impl<'a> UnitOfWork<'a> {
         }
     }
 
-    /// An empty unit of work, only to try out further changes of this one: whether it [fits](UnitOfWork::fits) counts the changes of
-    /// both.
+    /// An empty unit of work for trying out further changes: [`fits`](UnitOfWork::fits) counts the changes of both units.
     #[must_use]
     pub fn trial(&self) -> Self {
         let counted = self.counted + self.items.len() + self.reference_counts.len();
         Self { counted, ..Self::new(self.store, self.context) }
     }
 
-    /// The changes so far fit into one transaction, with any stored response.
+    /// Whether the changes so far fit in one transaction, including a stored response.
     #[must_use]
     pub fn fits(&self) -> bool {
         self.counted + self.items.len() + self.reference_counts.len() < MAX_TRANSACTION_ITEMS
     }
 
-    /// Requires that `reference` could be added now, also if it was there before.
+    /// Requires that `reference` can be added now, even if it already exists.
     pub fn require(&mut self, reference: Reference) {
         let count = self.reference_counts.entry((reference.kind, reference.id)).or_default();
         count.added = Some(reference);
     }
 
-    /// Compares the version of `old` with the request's precondition, if that is about this record. The write itself
+    /// Compares the version of `old` with the request's precondition, if the precondition concerns this record. The write itself
     /// is conditional on the same version.
     fn check_precondition<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
         let Some(precondition) = self.context.precondition.as_ref().filter(|it| it.record_id == old.value.id().uuid()) else {
@@ -146,7 +145,7 @@ impl<'a> UnitOfWork<'a> {
         Ok(())
     }
 
-    /// Adds the put of a blob that the tenant's table is not known to have. Several records may have the same.
+    /// Puts a blob, unless the table is known to have it. Several records can share a blob.
     fn put_blob(&mut self, blob: Option<Blob>) {
         if let Some(blob) = blob.filter(|blob| !self.blobs.contains(&blob.name)) {
             self.blobs.insert(blob.name.clone());
@@ -158,7 +157,7 @@ impl<'a> UnitOfWork<'a> {
         self.items.push(item);
     }
 
-    /// Adds up the changes per referenced record, since a transaction may write an item only once.
+    /// Sums the changes per referenced record, because a transaction can write an item only once.
     fn count_references(&mut self, old: &[Reference], new: &[Reference]) {
         for reference in new.iter().filter(|reference| !old.contains(reference)) {
             let count = self.reference_counts.entry((reference.kind, reference.id)).or_default();
@@ -176,11 +175,11 @@ impl<'a> UnitOfWork<'a> {
     /// # Errors
     ///
     /// - [`WriteError::Stale`] when a record has changed since it was read: read it again and decide again.
-    /// - [`WriteError::InUse`] when a record that must not be referenced is.
+    /// - [`WriteError::InUse`] when a record has references and must not have any.
     /// - [`WriteError::Duplicate`] when a unique value is taken.
     /// - [`WriteError::MissingReference`] when a referenced record is gone or can't be referenced.
     /// - [`WriteError::PreconditionFailed`] when the request's precondition was not met.
-    /// - [`WriteError::TooLarge`] when the changes don't fit into one transaction. Only movements can be so large.
+    /// - [`WriteError::TooLarge`] when the changes don't fit in one transaction. Only movements and batches can be that large.
     /// - [`WriteError::Store`] when the table can't be written.
     pub async fn commit(self) -> Result<(), WriteError> {
         self.commit_with(|| Err(StoreError::broken("a request with an idempotency key, and no response to store"))).await
@@ -193,14 +192,14 @@ impl<'a> UnitOfWork<'a> {
     /// As [`UnitOfWork::commit`], and:
     ///
     /// - [`WriteError::AlreadyAnswered`] when a response is stored under the idempotency key.
-    /// - [`WriteError::InProgress`] when the same request is being answered at the same time.
+    /// - [`WriteError::InProgress`] when the same request is in progress.
     /// - [`WriteError::ResponseTooLong`] when the response is too long to be stored.
     pub async fn commit_with(self, response: impl FnOnce() -> Result<StoredResponse, StoreError>) -> Result<(), WriteError> {
         if self.context.precondition.is_some() && !self.precondition_met {
             return Err(WriteError::PreconditionFailed);
         }
         let mut items = Vec::new();
-        // First, because the first failed condition is reported: when a request is repeated, others fail as well.
+        // First, because the first failed condition is reported, and other conditions of a retry fail, too.
         if let Some(idempotency) = &self.context.idempotency {
             let entries = self.items.iter().filter_map(|item| item.write.put()?.get(HS).cloned()).collect();
             items.push(self.store.store_response(idempotency, &response()?, entries, self.context.at)?);
@@ -232,7 +231,7 @@ impl UnitOfWork<'_> {
         self.create_in_steps(value, Vec::new())
     }
 
-    /// The record has already changed: to each of `later`, one after another. Its history has an event for its creation and one
+    /// Creates a record that has already changed to each of `later` in turn. Its history has an event for the creation and one
     /// for each change.
     ///
     /// # Errors
@@ -268,21 +267,21 @@ impl UnitOfWork<'_> {
         Ok(stored)
     }
 
-    /// The record must still be at `old`'s version.
+    /// Replaces `old` with `next`, if the record is still at `old`'s version.
     ///
-    /// If the two are equal, nothing is written and the version stays.
+    /// If the two are equal, nothing is written and the version stays the same.
     ///
     /// # Errors
     ///
-    /// Returns [`WriteError::PreconditionFailed`] when the request expects another version than `old`'s, and
+    /// Returns [`WriteError::PreconditionFailed`] when the request expects a version other than `old`'s, and
     /// [`WriteError::Store`] when the record can't be stored.
     pub fn update<T: Record>(&mut self, old: &Stored<T>, next: T) -> Result<Stored<T>, WriteError> {
         self.replace(old, vec![next], Verb::Updated, false)
     }
 
-    /// Replaces `old` by each of `versions`, one after another, if the record is still at `old`'s version. The record is written
-    /// once, in its last version, and its history has an event for each change. Its unique values and the attributes that
-    /// references to it require must not change more than once.
+    /// Replaces `old` with each of `versions` in turn, if the record is still at `old`'s version. The record is written once, in
+    /// its last version, and its history has an event for each change. Its unique values and the attributes that references to it
+    /// require must not change more than once.
     ///
     /// # Errors
     ///
@@ -291,7 +290,7 @@ impl UnitOfWork<'_> {
         self.replace(old, versions, Verb::Updated, false)
     }
 
-    /// As [`UnitOfWork::update`], with an event that says that the record was seen.
+    /// As [`UnitOfWork::update`], with a "seen" event.
     ///
     /// # Errors
     ///
@@ -300,14 +299,14 @@ impl UnitOfWork<'_> {
         self.replace(old, vec![next], Verb::Seen, false)
     }
 
-    /// Requires that the record is still at `old`'s version, and leaves it as it is. The request's precondition is not about
-    /// such a record.
+    /// Requires that the record is still at `old`'s version, without changing it. The request's precondition doesn't apply to
+    /// this record.
     pub fn expect<T: Record>(&mut self, old: &Stored<T>) {
         let key = self.store.keys.record(T::KIND, old.value.id().uuid());
         self.items.push(self.store.version_check(key, Some(old.version)));
     }
 
-    /// Replaces `old` by `next`, if the record is still at `old`'s version and nothing references it.
+    /// Replaces `old` with `next`, if the record is still at `old`'s version and nothing references it.
     ///
     /// # Errors
     ///
@@ -324,7 +323,7 @@ impl UnitOfWork<'_> {
         is_unreferenced: bool,
     ) -> Result<Stored<T>, WriteError> {
         self.check_precondition(old)?;
-        // The audited fields can't decide this: an API key's secret, for one, is stored and never shown.
+        // Compares whole values, not just audited fields: an API key's secret, for example, is stored but never shown.
         let mut states = vec![old.value.clone()];
         states.extend(versions);
         states.dedup();
@@ -347,8 +346,8 @@ impl UnitOfWork<'_> {
         Ok(stored)
     }
 
-    /// Adds the event of each change, and counts references: one that a change adds and another removes must meet its
-    /// requirements as well. Returns the record after the last change.
+    /// Adds the event of each change, and counts references. A reference that is added and later removed must also meet its
+    /// requirements. Returns the record after the last change.
     fn add_changes<T: Record>(
         &mut self,
         mut stored: Stored<T>,
@@ -375,12 +374,12 @@ impl UnitOfWork<'_> {
         Ok(stored)
     }
 
-    /// Deletes a record, if it is still at `old`'s version and nothing references it. Its events stay, and a tombstone
-    /// takes its place, so that the end of its history is known.
+    /// Deletes a record, if it is still at `old`'s version and nothing references it. Its events stay, and a tombstone with the
+    /// end of its history replaces it.
     ///
     /// # Errors
     ///
-    /// Returns [`WriteError::PreconditionFailed`] when the request expects another version than `old`'s, and
+    /// Returns [`WriteError::PreconditionFailed`] when the request expects a version other than `old`'s, and
     /// [`WriteError::Store`] when the event can't be stored.
     pub fn delete<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
         self.check_precondition(old)?;
@@ -433,7 +432,7 @@ impl TenantStore {
         self.reference_item(value, 0).map(|item| TransactionItem::put_new(Purpose::Invariant, item))
     }
 
-    /// Sets the attributes that differ; with `is_unreferenced`, requires that nothing refers to the record.
+    /// Sets the changed attributes. With `is_unreferenced`, requires that nothing refers to the record.
     pub(in crate::store) fn reference_item_update<T: Record>(
         &self,
         old: &Stored<T>,
@@ -456,17 +455,17 @@ impl TenantStore {
         Some(TransactionItem { purpose, condition, write })
     }
 
-    /// On condition that nothing refers to the record.
+    /// Fails if anything refers to the record.
     pub(in crate::store) fn reference_item_deletion<T: Record>(&self, value: &T) -> Option<TransactionItem> {
         value.referenceable_attributes()?;
         let write = Write::Delete(self.keys.references(T::KIND, value.id().uuid()));
         Some(TransactionItem { purpose: Purpose::Unreferenced, condition: unreferenced(), write })
     }
 
-    /// An update of the count, or a check of the reference item if the count stays.
+    /// Updates the count, or checks the reference item if the count stays the same.
     ///
-    /// For an added reference, the record must meet the reference's requirements. Its version does not matter: several units of
-    /// work may add references at the same time.
+    /// For an added reference, the record must meet the reference's requirements. Its version doesn't matter, so that several
+    /// units of work can add references at the same time.
     pub(in crate::store) fn reference_count_item(
         &self,
         kind: Kind,
@@ -484,7 +483,7 @@ impl TenantStore {
     }
 }
 
-/// The meaning of a failed transaction for the records.
+/// Maps a failed transaction to its meaning for the records.
 pub(in crate::store) fn write_error(error: TransactionError) -> WriteError {
     match error {
         TransactionError::ConditionFailed(Purpose::RecordState, _) => WriteError::Stale,
@@ -524,14 +523,14 @@ fn unreferenced() -> Condition {
     Condition::is(USES, AttributeValue::N("0".to_owned()))
 }
 
-/// What a write requires of the item that is under its key before.
+/// What a write requires of the current item.
 #[derive(Debug, Clone)]
 pub(in crate::store) enum Condition {
     Has(&'static str),
-    /// A missing item lacks every attribute.
+    /// Also true if there is no item.
     Lacks(&'static str),
     Is(String, AttributeValue),
-    /// The attribute is a number, and at most this.
+    /// The attribute is a number up to this.
     AtMost(&'static str, i64),
     All(Vec<Self>),
     Any(Vec<Self>),
@@ -584,7 +583,7 @@ fn joined(conditions: &[Condition], operator: &str, placeholders: &mut Placehold
     conditions.iter().map(|condition| condition.expression(placeholders)).collect::<Vec<_>>().join(operator)
 }
 
-/// The names and values of a request's expressions, which have placeholders for them.
+/// The names and values behind the placeholders in a request's expressions.
 #[derive(Default)]
 pub(in crate::store) struct Placeholders {
     names: HashMap<String, String>,
@@ -604,7 +603,7 @@ impl Placeholders {
         placeholder
     }
 
-    /// `None` where there are none, since DynamoDB refuses empty maps.
+    /// `None` instead of an empty map, which DynamoDB rejects.
     pub(in crate::store) fn into_maps(self) -> (Option<HashMap<String, String>>, Option<Item>) {
         (Some(self.names).filter(|names| !names.is_empty()), Some(self.values).filter(|values| !values.is_empty()))
     }
@@ -623,7 +622,7 @@ mod tests {
         Item::from([(PK.to_owned(), text("p")), ("name".to_owned(), text(name)), ("uses".to_owned(), uses)])
     }
 
-    /// The expression, with names and values in the places that stand for them.
+    /// The expression with names and values instead of placeholders.
     fn shown(condition: &Condition) -> String {
         let mut placeholders = Placeholders::default();
         let mut shown = condition.expression(&mut placeholders);

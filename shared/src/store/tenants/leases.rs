@@ -1,5 +1,5 @@
-//! Counts the requests of API keys, signing links and tenants. The instance holds shares of their limits, so that most requests
-//! cost nothing (docs/adr/0010). A tenant's limit, its ceiling, is set by the operator; most tenants have none.
+//! Counts the requests of API keys, signing links and tenants. A function instance leases shares of their limits, so that most
+//! requests cost nothing (docs/adr/0010). A tenant's limit, its ceiling, is set by the operator; most tenants have none.
 
 use crate::domain::keys::lease::{Counter, Lease, Share, WINDOW_SECONDS, window};
 use crate::domain::record::Kind;
@@ -19,21 +19,21 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-/// The most leases in memory: less than a hundred bytes each.
+/// Maximum number of leases in memory, each less than a hundred bytes.
 const MAX_LEASES: usize = 10_000;
-/// The longest wait for the write of a key's `last_used_at`.
+/// How long a request waits for the update of its key's `last_used_at`.
 const TOUCH_TIMEOUT: Duration = Duration::from_millis(250);
 const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
-/// The most tenants with a ceiling in memory.
+/// Maximum number of tenants whose ceilings are cached.
 const MAX_TENANTS: usize = 10_000;
-/// The time for which a counter outlives its minute, in seconds.
+/// How long a counter outlives its minute, in seconds.
 const KEPT_SECONDS: i64 = 600;
 const TAKEN: &str = "requests";
 const HELD: &str = "held";
 const LIMIT: &str = "requests_per_minute";
 
 impl TenantStore {
-    /// Writes no event, since nobody decided it. A request does not wait long for it.
+    /// Updates `last_used_at`. Writes no event, because nobody changed the key. Times out early, so that requests don't wait.
     pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
         let update = self.store.client.update_item().table_name(&self.store.table);
         let result = update
@@ -50,14 +50,14 @@ impl TenantStore {
         unless_condition_failed(touched).map(drop)
     }
 
-    /// Counts a request of a credential, or of the tenant under its own id. Returns how many are used in this minute, this one
-    /// included, as far as this function instance knows: more than `limit` if the limit is used up. Costs nothing while the
-    /// instance holds a share of the limit, and otherwise mostly one write unit (docs/adr/0010).
+    /// Counts a request of a credential, or of the tenant if `credential` is its ID. Returns the number of requests in this
+    /// minute, including this one, as far as this function instance knows; more than `limit` if the limit is used up. Costs
+    /// nothing while the instance has leased requests left, and otherwise usually one write unit (docs/adr/0010).
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] when the table throttles or does not respond within [`COUNT_TIMEOUT`]. A share that
-    /// was taken nevertheless is used by nobody.
+    /// Returns [`StoreError::Unavailable`] when the table throttles or does not respond within [`COUNT_TIMEOUT`]. If a share was
+    /// taken nevertheless, it stays unused.
     pub(crate) async fn count_request(&self, credential: Uuid, limit: u32, at: Timestamp) -> Result<u64, StoreError> {
         let leases = &self.store.leases;
         let counted = Counted { tenant: self.id, credential, limit, at };
@@ -76,7 +76,7 @@ impl TenantStore {
         timeout(COUNT_TIMEOUT, take).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?
     }
 
-    /// Adds a share to the counter and returns the counter; `None` if its condition doesn't hold.
+    /// Adds a share to the counter and returns the counter; `None` if the condition fails.
     async fn take_share(&self, of: &Counted, share: Share) -> Result<Option<Counter>, StoreError> {
         let minute = window(of.at);
         let number = |number: &dyn std::fmt::Display| AttributeValue::N(number.to_string());
@@ -111,8 +111,8 @@ impl TenantStore {
         counter.map(Some).ok_or_else(|| StoreError::broken("a request counter without numbers"))
     }
 
-    /// Returns how many requests of the tenant are permitted in the minute of `at`, `None` without a ceiling. Reads it once in
-    /// each minute, for half a read unit: a change takes effect with the next minute.
+    /// Returns the tenant's ceiling for the minute of `at`; `None` if it has none. Reads the ceiling once per minute, for half a
+    /// read unit, so a change takes effect in the next minute.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl TenantStore {
         Ok(limit)
     }
 
-    /// Returns how many requests of the tenant the operator permits in each minute.
+    /// Returns the tenant's rate limit per minute, as set by the operator.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl TenantStore {
     }
 }
 
-/// A credential's requests in the minute of `at`.
+/// Identifies a credential's counter for the minute of `at`.
 #[derive(Debug, Clone, Copy)]
 struct Counted {
     tenant: TenantId,
@@ -173,7 +173,7 @@ struct Counted {
     at: Timestamp,
 }
 
-/// The instance's lease of each credential.
+/// The function instance's leases, by credential.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Leases(Mutex<HashMap<(TenantId, Uuid), Lease>>);
 
@@ -198,14 +198,14 @@ impl Leases {
         let mut leases = self.leases();
         if leases.len() >= MAX_LEASES && !leases.contains_key(&key) {
             leases.retain(|_, lease| lease.window() >= fresh.window());
-            // Rare. What is dropped counts as used until the minute ends.
+            // Rare. Dropped leases count as used until the minute ends.
             if leases.len() >= MAX_LEASES {
                 leases.clear();
             }
         }
         let lease = leases.entry(key).or_insert(fresh);
         if lease.window() > fresh.window() {
-            // A request that took long doesn't end the lease of the present minute.
+            // A slow request must not end the lease of the current minute.
             return change(&mut fresh);
         }
         if !lease.is_for(of.limit, of.at) {
@@ -219,7 +219,7 @@ impl Leases {
     }
 }
 
-/// The ceilings that this function instance has read, with the minutes in which it read them.
+/// Ceilings that this function instance has read, with the minute of the read.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Ceilings(Mutex<HashMap<TenantId, (i64, Option<u32>)>>);
 
@@ -232,7 +232,7 @@ impl Ceilings {
     fn insert(&self, tenant: TenantId, minute: i64, limit: Option<u32>) {
         let mut ceilings = self.ceilings();
         if ceilings.len() >= MAX_TENANTS && !ceilings.contains_key(&tenant) {
-            // Rare, and it costs each tenant one read.
+            // Rare, and costs each tenant one read.
             ceilings.clear();
         }
         ceilings.insert(tenant, (minute, limit));
@@ -248,7 +248,7 @@ fn ceiling_in(item: &Item) -> Result<u32, StoreError> {
     limit.ok_or_else(|| StoreError::broken("a ceiling without a number"))
 }
 
-/// Reads a counter. What is held can be below zero: an attempt whose answer was lost gives up the same requests twice.
+/// Parses a counter. `held` can be negative: if a response is lost, the retry gives up the same requests again.
 fn counter(item: &Item) -> Option<Counter> {
     let number = |name: &str| item.get(name)?.as_n().ok()?.parse::<i64>().ok();
     Some(Counter { taken: number(TAKEN)?.try_into().ok()?, held: number(HELD)?.max(0).cast_unsigned() })

@@ -1,4 +1,4 @@
-//! Tenants: their creation, deletion and verification, and the use of their keys.
+//! Tenants: creation, deletion, verification, and counting of requests.
 
 pub(in crate::store) mod leases;
 pub(in crate::store) mod registry;

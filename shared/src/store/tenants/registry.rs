@@ -16,7 +16,7 @@ use crate::store::tenants::tenant_deletion::{REGISTRATION, deletion_began};
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// A tenant that was just created. The key's text is stored nowhere.
+/// A new tenant. The text of its key is stored nowhere.
 #[derive(Debug)]
 pub struct NewTenant {
     pub tenant_id: TenantId,
@@ -32,13 +32,13 @@ pub struct RegisteredTenant {
     pub id: TenantId,
     /// `None` if the record can't be read.
     pub record: Option<Stored<Tenant>>,
-    /// The beginning of an unfinished deletion.
+    /// When an unfinished deletion began.
     pub deletion_began: Option<Timestamp>,
 }
 
 impl Store {
-    /// Creates a tenant in one transaction: with a first key that has all scopes, the system processes and, if an
-    /// address is given, a first user with the role `admin`.
+    /// Creates a tenant in one transaction, with a first key that has all scopes, the system processes and, if an address is
+    /// given, a first user with the role `admin`.
     ///
     /// # Errors
     ///
@@ -91,13 +91,13 @@ impl Store {
         Ok(tenants)
     }
 
-    /// Without tenants that are being deleted, in the order of their keys.
+    /// In key order. Omits tenants that are being deleted.
     pub(in crate::store) async fn tenant_ids(&self) -> Result<Vec<TenantId>, StoreError> {
         let registrations = self.registrations().await?.into_iter();
         Ok(registrations.filter(|(_, deletion_began)| deletion_began.is_none()).map(|(id, _)| id).collect())
     }
 
-    /// With the beginning of their deletion.
+    /// Each tenant with the time when its deletion began, if it did.
     async fn registrations(&self) -> Result<Vec<(TenantId, Option<Timestamp>)>, StoreError> {
         let query = self.client.query().table_name(&self.table).consistent_read(true);
         let mut pages = query
@@ -118,7 +118,7 @@ impl Store {
 }
 
 impl TenantStore {
-    /// Adds the system processes that the tenant does not have yet, and returns their slugs.
+    /// Adds missing system processes, and returns their slugs.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl TenantStore {
             let mut unit = UnitOfWork::new(self, &context);
             unit.create(process)?;
             match unit.commit().await {
-                // Another upgrade of the same tenant has just added it.
+                // A concurrent upgrade has just added it.
                 Err(WriteError::Duplicate(..)) => {}
                 committed => {
                     committed?;

@@ -1,14 +1,14 @@
-//! Deletion of a tenant with all of its items. Only the operator's command line does it.
+//! Deletion of a tenant with all of its items, from the operator's command line only.
 //!
-//! A deletion that is interrupted can be repeated until the registry no longer has the tenant:
+//! An interrupted deletion can be repeated until the tenant is no longer in the registry:
 //!
 //! 1. [`TenantStore::begin_deletion`] marks the tenant's registration.
-//! 2. [`TenantStore::delete_items`] deletes the API keys, so that no further request can write, and then everything else
-//!    but the tenant's own record.
-//! 3. [`TenantStore::finish_deletion`] deletes that record, the tenant's ceiling and the registration together.
+//! 2. [`TenantStore::delete_items`] deletes the API keys, so that no more requests can write, and then everything else
+//!    except the tenant record.
+//! 3. [`TenantStore::finish_deletion`] deletes the tenant record, the ceiling and the registration together.
 //!
-//! Items are deleted without a condition: whatever version they have, they go. No event is written, since it would go too.
-//! The partitions of webhooks, also of deleted ones, are emptied before the webhooks and tombstones that lead to them go.
+//! Items are deleted unconditionally, whatever their version. No event is written, because it would be deleted, too. The
+//! partitions of webhooks, including deleted ones, are emptied before the webhooks and tombstones that lead to them.
 
 use crate::domain::record::Kind;
 use crate::domain::values::id::{Id, WebhookId};
@@ -29,9 +29,9 @@ use uuid::Uuid;
 
 pub(in crate::store) const REGISTRATION: &str = "registration";
 pub(super) const DELETION_BEGAN: &str = "deletion_began";
-/// The most items of a BatchWriteItem (AWS: "Quotas in Amazon DynamoDB").
+/// Maximum number of items in a BatchWriteItem (AWS: "Quotas in Amazon DynamoDB").
 const MAX_BATCH_ITEMS: usize = 25;
-/// The most attempts while the table throttles and nothing gets done: for about a minute.
+/// Maximum number of retries without progress while the table throttles: about a minute.
 const MAX_ROUNDS: u32 = 200;
 
 /// `registration` is the tenant's item in the registry.
@@ -40,7 +40,7 @@ pub(in crate::store) fn deletion_began(registration: &Item) -> Option<Timestamp>
 }
 
 impl TenantStore {
-    /// `None` without an unfinished deletion.
+    /// When an unfinished deletion began. `None` if there is none.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl TenantStore {
         Ok(self.item(&keys::registry(self.id)).await?.as_ref().and_then(deletion_began))
     }
 
-    /// Counts the tenant's items by type. The cost grows with its size. Calls `progress` with the number of items so far.
+    /// Counts the tenant's items by type. The cost grows with the tenant. Calls `progress` with the number of items so far.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl TenantStore {
         Ok(counts)
     }
 
-    /// The partitions of the tenant and of its webhooks, present and deleted ones.
+    /// The partitions of the tenant and of its webhooks, including deleted ones.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl TenantStore {
         Ok([self.keys.partition()].into_iter().chain(of_webhooks).collect())
     }
 
-    /// Present and deleted webhooks.
+    /// All webhooks, including deleted ones.
     async fn webhooks_ever(&self) -> Result<BTreeSet<WebhookId>, StoreError> {
         let mut webhooks = BTreeSet::new();
         for prefix in [Keys::prefix(Kind::Webhook), keys::tombstone_prefix(Kind::Webhook)] {
@@ -113,20 +113,20 @@ impl TenantStore {
             .expression_attribute_names("#type", TYPE)
             .expression_attribute_values(":now", AttributeValue::S(self.store.now().to_string()))
             .expression_attribute_values(":type", AttributeValue::S(REGISTRATION.to_owned()));
-        // It fails if an earlier deletion was interrupted.
+        // The condition fails if an earlier deletion was interrupted.
         unless_condition_failed(marked.send().await).map(drop)
     }
 
-    /// Deletes all items but the tenant's own record. Ends when `settle` has passed since the last API key was deleted and
-    /// nothing is left, because requests that were verified before may still write. Calls `progress` with the number of deleted
-    /// items so far, and returns it.
+    /// Deletes all items except the tenant record. Finishes when nothing is left and `settle` has passed since the last API key
+    /// was deleted, because requests verified before may still write. Calls `progress` with the number of items deleted so far,
+    /// and returns the total.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table throttles or doesn't respond for about a minute.
     pub async fn delete_items(&self, settle: Duration, mut progress: impl FnMut(u64)) -> Result<u64, StoreError> {
         let (mut deleted, mut keyless_since) = (0, Instant::now());
-        // A delivery under way may still write when the last round has deleted its webhook.
+        // A delivery in flight may still write after the last round has deleted its webhook.
         let mut webhooks = BTreeSet::new();
         loop {
             let before = deleted;
@@ -149,11 +149,11 @@ impl TenantStore {
         }
     }
 
-    /// Deletes the last items: the tenant's own record, its ceiling and its registration.
+    /// Deletes the last items: the tenant record, the ceiling and the registration.
     ///
     /// # Errors
     ///
-    /// Returns [`WriteError::Stale`] when its deletion has not begun, and [`WriteError::Store`] when the table can't be written.
+    /// Returns [`WriteError::Stale`] when the deletion has not begun, and [`WriteError::Store`] when the table can't be written.
     pub async fn finish_deletion(&self) -> Result<(), WriteError> {
         let items = [
             (self.own_record(), Condition::ALWAYS),
@@ -169,7 +169,7 @@ impl TenantStore {
         self.keys.record(Kind::Tenant, Uuid::nil())
     }
 
-    /// All items of the query but the tenant's own record. Returns their number.
+    /// Deletes all items of the query except the tenant record. Returns their number.
     async fn delete_all(&self, query: QueryFluentBuilder, mut progress: impl FnMut(u64)) -> Result<u64, StoreError> {
         let (mut deleted, mut start, own) = (0, None, self.own_record());
         let query = query.projection_expression("#pk, #sk");
@@ -210,9 +210,9 @@ impl TenantStore {
         Ok(())
     }
 
-    /// Reads the next page of a query, until the table responds; `None` after the last. `start` is `None` in the beginning.
+    /// Reads the next page of a query, with retries; `None` after the last page. `start` is `None` for the first page.
     async fn next_page(&self, query: &QueryFluentBuilder, start: &mut Option<Item>) -> Result<Option<Vec<Item>>, StoreError> {
-        // After the last page, the key to begin with is empty.
+        // After the last page, the start key is empty.
         if start.as_ref().is_some_and(HashMap::is_empty) {
             return Ok(None);
         }
@@ -239,7 +239,7 @@ fn everything_in(store: &Store, partition: AttributeValue) -> QueryFluentBuilder
         .expression_attribute_values(":pk", partition)
 }
 
-/// An item's type, or the beginning of its key.
+/// An item's type or, without one, the prefix of its key.
 fn noun(item: &Item) -> String {
     let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
     let prefix = || text(SK).map(|key| key.split('#').next().unwrap_or_default().to_lowercase());

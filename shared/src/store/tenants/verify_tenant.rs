@@ -1,4 +1,4 @@
-//! Verification of all hash chains of a tenant against its records, for the operator.
+//! Verifies all hash chains of a tenant against its records, for the operator.
 
 use crate::domain::history::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry, subject};
 use crate::domain::record::Kind;
@@ -16,50 +16,49 @@ use uuid::Uuid;
 
 #[derive(Debug, Clone)]
 pub struct TenantVerification {
-    /// Present and deleted ones.
+    /// Including deleted records.
     pub records: usize,
     pub events: u64,
-    /// The first broken link of each chain that has one, with the kind and the id of the chain's record. Oldest record
-    /// first.
+    /// The first broken link of each broken chain, with the kind and ID of its record. Oldest record first.
     pub broken_links: Vec<(Option<Kind>, Uuid, BrokenLink)>,
 }
 
 struct ChainScan {
-    /// The beginning of the scan. Records and events may have changed since.
+    /// When the scan began. Records may have changed since.
     began: Timestamp,
-    /// By the record's id, oldest record first.
+    /// By record ID, oldest record first.
     chains: BTreeMap<Uuid, (Option<Kind>, Chain)>,
-    /// The events that were checked and may be read again, with their records.
+    /// Checked events that may be read again, with their records.
     recent: HashMap<EventId, Option<Uuid>>,
     /// The number of events that the records should have.
     expected_events: u64,
     events: u64,
-    /// The only records to go on with; `None` for all.
+    /// If set, only these records are still scanned.
     only: Option<HashSet<Uuid>>,
-    /// Finished chains, which are no longer in `chains`.
+    /// Number of finished chains, which are no longer in `chains`.
     closed: usize,
     broken_links: Vec<(Option<Kind>, Uuid, BrokenLink)>,
-    /// Records without the end of their history. Their chains can't be verified.
+    /// Records with a damaged history head. Their chains can't be verified.
     damaged: HashSet<Uuid>,
 }
 
 impl TenantStore {
-    /// Recomputes every chain of the tenant and compares it with its record. Others may write at the same time.
+    /// Recomputes every chain of the tenant and compares it with its record. Tolerates concurrent writes.
     ///
-    /// `progress` is called with the number of checked events and the number of all events, as far as it is known.
-    /// Needs about 350 bytes of memory for each record that exists or existed.
+    /// Calls `progress` with the number of checked events and the number of all events known so far. Needs about 350 bytes of
+    /// memory per record, including deleted ones.
     ///
     /// # Errors
     ///
-    /// Returns a [`StoreError`] when records or events can't be read, and [`StoreError::Unsettled`] when a chain seems
-    /// broken only because a change of the last seconds may not be visible as a whole yet.
+    /// Returns a [`StoreError`] when records or events can't be read, and [`StoreError::Unsettled`] when a chain only seems
+    /// broken, because a recent change may not be fully visible yet.
     pub async fn verify_chains(&self, mut progress: impl FnMut(u64, u64)) -> Result<TenantVerification, StoreError> {
-        // Records are read before events, so that the events contain all changes of each record.
+        // Read records before events, so that the events contain all changes of each record.
         let mut scan = self.begin_scan().await?;
         let recent = scan.began.plus(-max_event_delay());
         self.scan_events(&mut scan, Timestamp::from_millis(0), &mut progress).await?;
-        // Events that were written during the scan may have an earlier id than events that were read already. So recent
-        // events are read again, and once more for chains that are still incomplete while others keep writing.
+        // Events written during the scan can have lower IDs than events already read. So read recent events again, and repeat
+        // this for chains that are still incomplete because of concurrent writes.
         for looks in 1..=MAX_LOOKS {
             self.scan_events(&mut scan, recent, &mut progress).await?;
             let incomplete = self.incomplete_chains(&mut scan).await?;
@@ -75,7 +74,7 @@ impl TenantStore {
         Ok(scan.finish())
     }
 
-    /// A scan with all records of the tenant, deleted ones included, and no events.
+    /// A scan with all records of the tenant, including deleted ones, and no events.
     async fn begin_scan(&self) -> Result<ChainScan, StoreError> {
         let mut scan = ChainScan::new(self.store.now());
         for kind in Kind::ALL {
@@ -86,13 +85,13 @@ impl TenantStore {
             };
             self.scan_heads(&mut scan, self.of_kind(*kind), record).await?;
         }
-        // After the records, so that none is missed that is deleted in between.
+        // After the records, so that a record deleted in between isn't missed.
         let tombstones = self.beginning(AttributeValue::S(keys::TOMBSTONES.to_owned()));
         self.scan_heads(&mut scan, tombstones, |item| keys::deleted_record(&Key::of(item)?)).await?;
         Ok(scan)
     }
 
-    /// Adds the records or tombstones that a query finds. `record` returns the kind and the id of each.
+    /// Adds the records or tombstones found by a query. `record` returns the kind and ID of an item.
     async fn scan_heads(
         &self,
         scan: &mut ChainScan,
@@ -109,7 +108,7 @@ impl TenantStore {
             for item in page?.items.unwrap_or_default() {
                 let head = HistoryHead::of(&item).ok();
                 let (Some((kind, id)), Some(HistoryHead { chain: head, .. })) = (record(&item), head) else {
-                    // One damaged item must not hide what is wrong with others.
+                    // A damaged item must not hide problems with others.
                     let (kind, id) = record(&item).unwrap_or((None, Uuid::nil()));
                     scan.damaged.insert(id);
                     let link = BrokenLink { event_id: None, version: 0, reason: ChainError::WrongHead };
@@ -137,8 +136,8 @@ impl TenantStore {
         self.each_page_of_entries(since, add).await
     }
 
-    /// Records whose chain has a gap, ends with neither a record nor a deletion, or goes on beyond its record. Chains of records
-    /// that were created or changed during the scan are finished here, once the present record agrees with them.
+    /// Returns records whose chain has a gap, ends with neither a record nor a deletion, or is ahead of its record. Finishes the
+    /// chains of records created or changed during the scan, once the current record agrees with them.
     async fn incomplete_chains(&self, scan: &mut ChainScan) -> Result<HashSet<Uuid>, StoreError> {
         let mut incomplete: HashSet<Uuid> =
             scan.chains.iter().filter(|(_, (_, chain))| chain.has_gap()).map(|(id, _)| *id).collect();
@@ -160,7 +159,7 @@ impl TenantStore {
         Ok(incomplete)
     }
 
-    /// A transaction may not be visible as a whole yet.
+    /// Whether a transaction may not be fully visible yet.
     async fn may_be_incomplete(&self, scan: &ChainScan, incomplete: &HashSet<Uuid>) -> Result<bool, StoreError> {
         let now = self.store.now();
         let in_flight = scan.recent.iter().filter(|(event, _)| may_be_in_flight(**event, now));
@@ -219,8 +218,8 @@ impl ChainScan {
         }
     }
 
-    /// Finishes the chain of a record that was created, changed or deleted during the scan, if `head`, the record's present one,
-    /// has reached the chain's end. Otherwise returns `false`.
+    /// Finishes the chain of a record that was created, changed or deleted during the scan, if `head`, the record's current head,
+    /// has reached the end of the chain. Otherwise returns `false`.
     fn close(&mut self, id: Uuid, head: Option<&ChainHead>) -> bool {
         let Some((kind, chain)) = self.chains.get(&id) else { return true };
         let checked = chain.next() - 1;

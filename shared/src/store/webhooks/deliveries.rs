@@ -1,7 +1,6 @@
-//! The records of deliveries to webhooks: writing and listing them, finding the pending ones, and the state of a tenant's
-//! replays.
+//! Delivery records of webhooks: writing, listing, finding pending deliveries; and the state of a tenant's replays.
 //!
-//! While the messages for pending deliveries are in the queue, nobody needs to look for them here.
+//! Messages in the queue drive pending deliveries. Records are searched for them only if messages were lost.
 
 use crate::domain::actor::Actor;
 use crate::domain::record::Stored;
@@ -21,25 +20,25 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 
-/// Every write of a delivery requires that it is as it was read.
+/// Every write of a delivery is conditional on this number.
 const ATTEMPT_COUNT: &str = "attempt_count";
 /// In milliseconds since 1970.
 const CLAIMED_AT: &str = "claimed_at";
 /// A random number.
 const CLAIMED_BY: &str = "claimed_by";
-/// Longer than the function `deliver` may take. A message that it could not finish comes back later.
+/// Longer than the timeout of the function `deliver`. A message that it didn't finish is redelivered later.
 const CLAIM: TimeDelta = TimeDelta::minutes(1);
-/// A list counts and shows the newest. With records of 1 KB, reading them takes 63 units; their rows in the index and a page of 100
-/// records take at most 70. No read is consistent: nobody waits for an attempt.
+/// A list counts and shows only the newest deliveries. With records of 1 KB, reading them takes 63 units; reading their index
+/// rows and a page of 100 records takes at most 70. All reads are eventually consistent, because nobody waits for an attempt.
 pub const MAX_LISTED_DELIVERIES: usize = 500;
 const STATUS: &str = "status";
 
 /// The pending deliveries of a tenant.
 #[derive(Debug, Default)]
 pub struct PendingDeliveries {
-    /// One for each, by webhook in the order of their events.
+    /// One per delivery, grouped by webhook and ordered by event.
     pub requests: Vec<DeliveryRequest>,
-    /// Deliveries whose record can't be read. They must not hold up the others.
+    /// Deliveries with an unreadable record. They must not hold up the others.
     pub unreadable: Vec<(WebhookId, EventId)>,
 }
 
@@ -52,7 +51,7 @@ impl TenantStore {
         self.item(&self.keys.delivery(webhook, event)).await?.map(read).transpose()
     }
 
-    /// The record must still be `previous`; for `None`, there must be none.
+    /// Writes a record if it is still `previous`; with `None`, if it doesn't exist yet.
     ///
     /// # Errors
     ///
@@ -69,14 +68,15 @@ impl TenantStore {
         unless_condition_failed(put.send().await)?.map(drop).ok_or(WriteError::Stale)
     }
 
-    /// Claims the next attempt of a delivery, until its record is written or the claim has expired. Returns whether nobody else has.
+    /// Claims the next attempt of a delivery, until its record is written or the claim expires. Returns `false` if it is already
+    /// claimed.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub async fn claim_attempt(&self, record: &Delivery, now: Timestamp) -> Result<bool, StoreError> {
         let number = |number: String| AttributeValue::N(number);
-        // If the response is lost, the claim is repeated, and must not be in its own way.
+        // If the response is lost, the SDK's retry must not be blocked by its own claim.
         let claimant = u64::from_le_bytes(self.store.random()?).to_string();
         let update = self.store.client.update_item().table_name(&self.store.table);
         let update = update
@@ -93,7 +93,7 @@ impl TenantStore {
         Ok(unless_condition_failed(update.send().await)?.is_some())
     }
 
-    /// Writes an event. The webhook must still be as it was read.
+    /// Disables a webhook, with an event, if it is unchanged since it was read.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl TenantStore {
         Ok(item)
     }
 
-    /// `None` if there is no record, or it has expired.
+    /// `None` if the record doesn't exist or has expired.
     ///
     /// # Errors
     ///
@@ -131,14 +131,14 @@ impl TenantStore {
         item.filter(|item| self.is_kept(item)).map(read).transpose()
     }
 
-    /// The item has not expired. DynamoDB may take days to delete an expired one.
+    /// Whether the item has not expired. DynamoDB can take days to delete expired items.
     fn is_kept(&self, item: &Item) -> bool {
         let expires = item.get(EXPIRES).and_then(|value| value.as_n().ok()?.parse::<i64>().ok());
         expires.is_none_or(|expires| expires > seconds(self.store.now()))
     }
 
-    /// Newest first: of the newest [`MAX_LISTED_DELIVERIES`] of all, or of the newest that are pending or failed. Delivered ones
-    /// are found among the newest of all.
+    /// Newest first. The list covers the newest [`MAX_LISTED_DELIVERIES`] deliveries or, for the status pending or failed, the
+    /// newest with that status. The status delivered filters the newest of all.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl TenantStore {
         request: PageRequest,
     ) -> Result<Page<Delivery>, StoreError> {
         let items = match status {
-            // Delivered ones are not in the index.
+            // The index has no delivered ones.
             None | Some(DeliveryStatus::Delivered) => self.newest(self.all_deliveries(webhook)).await?,
             Some(status) => self.newest(self.deliveries_by_status(webhook, status)).await?,
         };
@@ -163,14 +163,14 @@ impl TenantStore {
         let Page { mut items, total, request, unreadable } = Page::cut_from(listed, request);
         if !matches!(status, None | Some(DeliveryStatus::Delivered)) {
             items = self.indexed(webhook, &items).await?;
-            // The index may lag behind the table.
+            // The index can lag behind the table.
             items.retain(has_status);
         }
         let items: Vec<Delivery> = items.into_iter().map(read).collect::<Result<_, _>>()?;
         Ok(Page { items, total, request, unreadable })
     }
 
-    /// The records of some rows of the index.
+    /// Reads the records for rows of the index.
     async fn indexed(&self, webhook: WebhookId, rows: &[Item]) -> Result<Vec<Item>, StoreError> {
         let event = |row| delivered_event(&Key::of(row)?);
         let keys: Vec<Key> = rows.iter().filter_map(event).map(|event| self.keys.delivery(webhook, event)).collect();
@@ -178,7 +178,7 @@ impl TenantStore {
         Ok(keys.iter().filter_map(|key| items.remove(key)).collect())
     }
 
-    /// Reads the first items of a query, as many as a list has.
+    /// Reads the newest [`MAX_LISTED_DELIVERIES`] items of a query.
     async fn newest(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
         let limit = i32::try_from(MAX_LISTED_DELIVERIES).unwrap_or(i32::MAX);
         let mut pages = query.scan_index_forward(false).limit(limit).into_paginator().send();
@@ -192,7 +192,7 @@ impl TenantStore {
         Ok(items)
     }
 
-    /// With their records, which cost nothing more: a second read would cost a page of them again.
+    /// Includes the records, at no extra cost. Reading a page of them separately would cost more.
     fn all_deliveries(&self, webhook: WebhookId) -> QueryFluentBuilder {
         self.beginning_in(self.keys.webhook_partition(webhook), Keys::delivery_prefix()).consistent_read(false)
     }
@@ -211,7 +211,7 @@ impl TenantStore {
             .expression_attribute_values(":ls", Keys::delivery_status_prefix(status))
     }
 
-    /// Reads the webhooks, a half unit for each 8 KB of rows in the list index, and each record.
+    /// Reads the webhooks, the rows of pending deliveries in the list index, and each record.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl TenantStore {
         Ok(pending)
     }
 
-    /// The index may lag behind the table, so some are not pending any more.
+    /// Adds a webhook's pending deliveries. Checks the records, because the index can lag behind the table.
     async fn add_pending(&self, webhook: WebhookId, pending: &mut PendingDeliveries) -> Result<(), StoreError> {
         let rows = self.every(self.deliveries_by_status(webhook, DeliveryStatus::Pending)).await?;
         for rows in rows.chunks(MAX_BATCH_KEYS) {
@@ -239,13 +239,13 @@ impl TenantStore {
         Ok(())
     }
 
-    /// Lets `decide` change the present state, and again if others change it at the same time. Writes only a change, and nothing
-    /// in a dry run.
+    /// Changes the state of replays with `decide`, and retries if another writer was faster. Writes nothing if the state stays
+    /// the same, or in a dry run.
     ///
     /// # Errors
     ///
-    /// The errors of `decide`, [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when
-    /// the record can't be read.
+    /// Returns the errors of `decide`, [`StoreError::Unavailable`] when the table does not respond in time, and
+    /// [`StoreError::Internal`] when the record can't be read.
     pub async fn change_replays<T, E: From<StoreError>>(
         &self,
         decide: impl Fn(Replays) -> Result<(Replays, T), E>,
@@ -254,7 +254,7 @@ impl TenantStore {
         self.change_state(&self.keys.replays(), "replays", decide).await
     }
 
-    /// Copies of the request under one idempotency key have the same.
+    /// Identifies a request with an idempotency key. All its retries have the same identity.
     #[must_use]
     pub fn request_identity(&self, request: &IdempotentRequest) -> String {
         self.keys.stored_response(request).sort().to_owned()
@@ -262,7 +262,7 @@ impl TenantStore {
 }
 
 impl Store {
-    /// Of all tenants, without unreadable deliveries.
+    /// Pending deliveries of all tenants, without unreadable ones.
     ///
     /// # Errors
     ///
@@ -278,7 +278,7 @@ impl Store {
 
 /// # Errors
 ///
-/// Returns [`StoreError::Internal`] when it is damaged, or was written by a version of the service that this one does not know.
+/// Returns [`StoreError::Internal`] when the item is damaged, or was written by an unknown version of the service.
 fn read(item: Item) -> Result<Delivery, StoreError> {
     from_item(item).map_err(StoreError::broken)
 }

@@ -12,11 +12,11 @@ use crate::store::table::error::{StoreError, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 const FAILING_SINCE: &str = "failing_since";
-/// Present or absent.
+/// Present if the webhook is slow, otherwise absent.
 const IS_SLOW: &str = "is_slow";
 
 impl TenantStore {
-    /// Takes one round trip.
+    /// Returns the slots for further webhooks. Takes one round trip.
     ///
     /// # Errors
     ///
@@ -49,8 +49,8 @@ impl TenantStore {
         Ok(Health { failing_since, is_slow: item.contains_key(IS_SLOW) })
     }
 
-    /// Records what an attempt at this time has changed, unless another one has changed the same meanwhile. Nothing is written
-    /// without a change.
+    /// Writes how an attempt at `at` changed the health, unless a concurrent attempt has changed the same. Writes nothing if it
+    /// is unchanged.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl TenantStore {
         } else {
             remove += " REMOVE #slow";
         }
-        // The end of failures must not get lost because another attempt was slow.
+        // The end of failures must not be lost because another attempt was slow.
         let condition = if previous.failing_since == next.failing_since {
             if previous.is_slow { "attribute_exists(#slow)" } else { "attribute_not_exists(#slow)" }
         } else {

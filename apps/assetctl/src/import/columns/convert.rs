@@ -1,11 +1,12 @@
-//! Converts values to what the service reads: dates and prices as people write them, other words such as `Lager` for `in_stock`,
-//! and values that all rows get.
+//! Converts values for the service: dates and prices as people write them, words such as `Lager` for `in_stock`, and values for all
+//! rows.
 
 use crate::import::columns::{Kind, OWNER_NAME, Target, sent_name};
 use crate::output::folded;
 use chrono::format::{Parsed, StrftimeItems, parse};
-use chrono::{Datelike, Days, NaiveDate};
+use chrono::{Datelike, Days, NaiveDate, NaiveTime};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::str::FromStr;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,13 +25,13 @@ impl DateFormat {
         format.reads_iso = format.date("2001-02-03").is_ok();
         let example = NaiveDate::from_ymd_opt(2024, 12, 31).ok_or("no such date")?;
         let mut text = String::new();
-        let is_complete = std::fmt::Write::write_fmt(
-            &mut text,
-            format_args!("{}", example.and_time(chrono::NaiveTime::MIN).format(&format.strftime)),
-        )
-        .is_ok()
-            && format.date(&text).is_ok_and(|date| date == "2024-12-31");
-        if is_complete { Ok(format) } else { Err("must have day, month and year, as DD.MM.YYYY or %d.%m.%Y".into()) }
+        // Fails for an unknown directive.
+        let written = write!(text, "{}", example.and_time(NaiveTime::MIN).format(&format.strftime));
+        if written.is_ok() && format.date(&text).as_deref() == Ok("2024-12-31") {
+            Ok(format)
+        } else {
+            Err("must have day, month and year, as DD.MM.YYYY or %d.%m.%Y".into())
+        }
     }
 
     /// Returns the date as YYYY-MM-DD, or the error for the row.
@@ -51,7 +52,6 @@ impl DateFormat {
         self.date(text).or_else(|error| if is_iso() { Ok(text.to_owned()) } else { Err(error) })
     }
 
-    #[must_use]
     pub fn given(&self) -> &str {
         &self.given
     }
@@ -89,7 +89,6 @@ fn to_strftime(given: &str) -> String {
 
 /// The date of a number with which spreadsheets count days from 1899-12-30: 44606 is 2022-02-14. Only of years from 1990 to 2099,
 /// with five digits and perhaps the time as a fraction.
-#[must_use]
 pub fn date_of_day_number(text: &str) -> Option<String> {
     let (days, time) = text.split_once(['.', ',']).unwrap_or((text, "0"));
     let days = Some(days).filter(|days| days.len() == 5 && is_number(days) && is_number(time))?.parse::<u64>().ok()?;
@@ -97,9 +96,8 @@ pub fn date_of_day_number(text: &str) -> Option<String> {
     (1990..2100).contains(&date.year()).then(|| date.to_string())
 }
 
-/// `$1,249.00` becomes `1249.00`. `None` for what is no price with a decimal point and, unless that `is_known`, for `1,249`, whose
-/// comma can be a decimal one.
-#[must_use]
+/// `$1,249.00` becomes `1249.00`. `None` without a price and, unless the decimal point `is_known`, for `1,249`, which
+/// could have a decimal comma.
 pub fn price_with_point(text: &str, is_known: bool) -> Option<String> {
     let number = without_currency(text);
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
@@ -172,7 +170,6 @@ impl FromStr for ValueMapping {
 }
 
 impl ValueMapping {
-    #[must_use]
     pub fn new(column: &str, value: &str, meaning: &str) -> Self {
         Self { cell: format!("{column}:{value}"), meaning: meaning.to_owned() }
     }
@@ -377,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_means_what_was_said_in_any_case() {
+    fn values_have_their_meaning_in_any_case() {
         let values = resolve(&[
             "Status:Lager=in_stock",
             "Status: Ort:a=b=Köln",

@@ -1,15 +1,19 @@
-//! The columns of a file: their fields, and users who are given by name.
+//! The columns of a file: their fields, the conversion of their values, and users by name.
 
 pub mod convert;
-pub mod fields;
 pub mod suggest;
 
-use ::fields::{ASSET_COLUMNS, CellType, Column, USER_COLUMNS};
-use fields::Fields;
+use crate::output::{folded, quote};
+use clap::ValueEnum;
+use convert::{Constant, DateFormat, Values, date_of_day_number, price_with_comma, price_with_point};
+use fields::serial_number::{self, SHORTENED, is_placeholder, is_shortened};
+use fields::{ASSET_COLUMNS, CellType, Column, USER_COLUMNS};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 
-/// The prefix of columns with a custom field.
-const CUSTOM_FIELD: &str = "custom_fields.";
+/// The prefix of custom fields.
+pub const CUSTOM_FIELD: &str = "custom_fields.";
 
 /// The column of users by their display names. The service doesn't know it: the user's ID is sent.
 pub const OWNER_NAME: &str = "assigned_to_name";
@@ -23,14 +27,17 @@ const OWN_COLUMNS: &[Column] = &[Column::new(
      utilisateur utilisateurprincipal attribuéà usuario asignadoa",
 )];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kind of imported or exported records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Kind {
+    /// Assets
+    #[default]
     Assets,
+    /// Users
     Users,
 }
 
 impl Kind {
-    #[must_use]
     pub fn path(self) -> &'static str {
         match self {
             Self::Assets => "assets",
@@ -47,37 +54,27 @@ impl Kind {
         columns.iter().chain(own)
     }
 
-    #[must_use]
     pub fn import_column(self, name: &str) -> Option<&'static Column> {
         self.import_columns().find(|column| column.name == name)
     }
 
-    #[must_use]
     pub fn has_column(self, name: &str) -> bool {
         let is_custom_field = || name.starts_with(CUSTOM_FIELD);
         self.import_column(name).is_some() || (self == Self::Assets && is_custom_field())
-    }
-
-    #[must_use]
-    pub fn unique_column(self) -> &'static str {
-        match self {
-            Self::Assets => "asset_tag",
-            Self::Users => "email",
-        }
     }
 }
 
 /// The column of reasons in a file of refused rows, which the import ignores.
 pub const REASONS: &str = "reasons";
 
-/// What is between the levels of a place.
+/// The separator of a place's levels.
 pub const LEVELS: &str = " / ";
 
 /// Further columns whose cells are added to the cell of a first one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Joined {
     pub columns: Vec<String>,
-    /// What is between the cells.
+    /// Between the cells.
     pub separator: &'static str,
 }
 
@@ -102,7 +99,6 @@ impl std::str::FromStr for Mapping {
 impl Mapping {
     /// The columns that it is about: one, or several that are joined, as in `First Name + Last Name` and `Building / Room`; and what
     /// is between their cells.
-    #[must_use]
     pub fn columns<'a>(&'a self, names: &[String]) -> (Vec<&'a str>, &'static str) {
         let is_known = |column: &str| names.iter().any(|name| name.trim() == column);
         for (between, separator) in [(" + ", " "), (LEVELS, LEVELS), ("+", " "), ("/", LEVELS)] {
@@ -134,8 +130,8 @@ pub fn settled(mappings: &[Mapping], problems: &mut Vec<String>) -> Vec<Mapping>
     settled
 }
 
-/// The mappings with one for each column of those that are joined, and the other columns that are joined to a column. Adds the
-/// problems of [`settled`].
+/// Splits mappings of joined columns: into a mapping for each column, and the further columns by the first one. Adds the problems
+/// of [`settled`].
 pub fn joined(mappings: &[Mapping], names: &[String], problems: &mut Vec<String>) -> (Vec<Mapping>, BTreeMap<String, Joined>) {
     let (mut single, mut parts, mut joined) = (Vec::new(), Vec::new(), BTreeMap::new());
     for mapping in mappings {
@@ -160,11 +156,11 @@ pub enum Target {
     /// It is sent as this field.
     Field(String),
     Ignored,
-    /// It has no name, so it must be empty.
+    /// Without a name, the column must be empty.
     Nameless,
 }
 
-/// The columns of a file, and what becomes of their cells.
+/// The columns of a file, and how their cells are sent.
 #[derive(Debug)]
 pub struct Columns {
     /// One for each column.
@@ -173,14 +169,12 @@ pub struct Columns {
 }
 
 /// The field as the service knows it.
-#[must_use]
 pub fn sent_name(field: &str) -> &str {
     if field == OWNER_NAME { "assigned_to" } else { field }
 }
 
 /// The names, with a number for the second and every further column of a heading, as in `Category (2)`; and the names with a number
 /// that the file doesn't have.
-#[must_use]
 pub fn numbered(headings: &[String]) -> (Vec<String>, BTreeSet<String>) {
     let known: HashSet<&str> = headings.iter().map(String::as_str).collect();
     let (mut counts, mut names, mut doubled) = (HashMap::<&str, u32>::new(), Vec::new(), BTreeSet::new());
@@ -225,7 +219,7 @@ pub fn resolve(
         let is_mapped = || mappings.iter().any(|mapping| mapping.column == *name);
         // A number at the end doesn't make another custom field of it.
         if doubled.contains(name) && !is_mapped() {
-            let (named, ignored) = (suggest::quote(&format!("{name}=FIELD")), suggest::quote(&format!("{name}=")));
+            let (named, ignored) = (quote(&format!("{name}=FIELD")), quote(&format!("{name}=")));
             let how = format!("name it with --map {named}, or ignore it with --map {ignored}");
             problems.push(format!("column {number} has the heading of an earlier one: {how}"));
             return Target::Ignored;
@@ -266,18 +260,94 @@ pub fn target(kind: Kind, name: &str, mappings: &[Mapping], problems: &mut Vec<S
     }
 }
 
-/// The ID of the user with each name, or the error of the rows that have it.
-#[derive(Debug, Default)]
-pub struct Owners(BTreeMap<String, Result<String, String>>);
+/// The ID of the user with each name, or the error of rows with that name.
+pub type Owners = BTreeMap<String, Result<String, String>>;
 
-impl Owners {
-    pub fn add(&mut self, name: &str, owner: Result<String, String>) {
-        self.0.insert(name.to_owned(), owner);
+#[derive(Debug, Clone, Default)]
+pub struct Fields {
+    pub kind: Kind,
+    pub date_format: Option<DateFormat>,
+    pub decimal_comma: bool,
+    /// Commas in prices separate thousands.
+    pub decimal_point: bool,
+    pub match_column: Option<&'static str>,
+    pub values: Values,
+    /// As the service reads them.
+    pub constants: Vec<Constant>,
+    pub owners: Rc<Owners>,
+    /// Fields whose bad cells are left out, instead of refusing their rows.
+    pub skip_bad: Vec<String>,
+    /// By the first of the columns.
+    pub joined: BTreeMap<String, Joined>,
+}
+
+impl Fields {
+    pub fn new(kind: Kind) -> Self {
+        Self { kind, ..Self::default() }
     }
 
-    pub fn id(&self, name: &str) -> Result<String, String> {
-        self.0.get(name).cloned().unwrap_or_else(|| Err(format!("{name:?} was not looked up")))
+    /// The value as the service reads it; `None` if it can stay as it is.
+    pub fn convert(&self, field: &str, value: &str) -> Result<Option<String>, String> {
+        let value = value.trim();
+        if value.is_empty() || value == "\\N" {
+            return Ok(None);
+        }
+        if field == OWNER_NAME {
+            let owner = self.owners.get(value).cloned();
+            return owner.unwrap_or_else(|| Err(format!("{value:?} was not looked up"))).map(Some);
+        }
+        // An export, which is imported by id, may have some.
+        if field == "serial_number" && self.match_column != Some("id") {
+            if is_placeholder(value) {
+                return Err("is a placeholder, not a serial number".into());
+            }
+            if is_shortened(value) {
+                return Err(SHORTENED.into());
+            }
+        }
+        match self.kind.import_column(field).map(|column| column.cell) {
+            Some(CellType::Date) => self.date(value),
+            Some(CellType::Number) if self.decimal_comma => price_with_comma(value).map(Some),
+            Some(CellType::Number) => Ok(price_with_point(value, self.decimal_point).filter(|price| price != value)),
+            _ => Ok(None),
+        }
     }
+
+    fn date(&self, value: &str) -> Result<Option<String>, String> {
+        let date = self.date_format.as_ref().map(|format| format.date_or_iso(value));
+        match (date, date_of_day_number(value)) {
+            (None | Some(Err(_)), Some(date)) => Err(format!("{value:?} is a spreadsheet's day number, of {date}")),
+            (date, _) => date.transpose(),
+        }
+    }
+
+    /// Whether the service refuses `?` in the field: it is a date or a number.
+    pub fn is_checked(&self, field: &str) -> bool {
+        let cell = self.kind.import_column(field).map(|column| column.cell);
+        matches!(cell, Some(CellType::Date | CellType::Number))
+    }
+
+    /// The hash of a value that could identify the same record in another row.
+    ///
+    /// Different values with the same hash only cost time: their rows wait for each other.
+    pub fn key(&self, field: &str, value: &str) -> Option<u64> {
+        let unique = if self.kind == Kind::Assets { "asset_tag" } else { "email" };
+        let decides = self.match_column == Some(field) || [unique, "id"].contains(&field);
+        // An apostrophe may be one that the service removes.
+        let value = value.trim_start_matches('\'').trim();
+        if !decides || value.is_empty() || value == "\\N" {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        field.hash(&mut hasher);
+        compared(field, value).hash(&mut hasher);
+        Some(hasher.finish())
+    }
+}
+
+/// A value in the form in which the service compares it.
+pub fn compared(field: &str, value: &str) -> String {
+    if field == "serial_number" { serial_number::key(value) } else { folded(value) }
 }
 
 #[cfg(test)]
@@ -336,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_at_once() {
+    fn all_errors_of_columns_are_told_at_once() {
         let columns = names(&["name", "name", "Serial No", "OS", "email"]);
         let given = mappings(&["Sreial=serial_number", "OS=os"]);
         let problems = resolve(Kind::Assets, &columns, &BTreeSet::new(), &given).unwrap_err();
@@ -369,5 +439,47 @@ mod tests {
         let expected = "column 8 has the heading of an earlier one: name it with --map \"custom_fields.x (2)=FIELD\", or ignore it with \
                         --map \"custom_fields.x (2)=\"";
         assert_eq!(problems, [expected]);
+    }
+
+    fn fields() -> Fields {
+        Fields {
+            date_format: Some(DateFormat::parse("DD.MM.YYYY").unwrap()),
+            decimal_comma: true,
+            match_column: Some("serial_number"),
+            ..Fields::new(Kind::Assets)
+        }
+    }
+
+    #[test]
+    fn only_dates_and_prices_are_converted() {
+        let fields = fields();
+        assert_eq!(fields.convert("purchase_date", " 09.03.2024 "), Ok(Some("2024-03-09".into())));
+        assert_eq!(fields.convert("purchase_price", "1.249,00 €"), Ok(Some("1249.00".into())));
+        assert_eq!(fields.convert("notes", "09.03.2024"), Ok(None));
+        assert_eq!(fields.convert("purchase_date", "\\N"), Ok(None));
+        assert_eq!(fields.convert("purchase_price", ""), Ok(None));
+        assert!(fields.convert("warranty_until", "soon").is_err() && fields.convert("serial_number", "N/A").is_err());
+        assert_eq!(fields.convert("warranty_until", "2024-03-09"), Ok(Some("2024-03-09".into())));
+        assert_eq!(fields.convert("serial_number", "8.93901E+18"), Err(SHORTENED.into()));
+        let plain = Fields::new(Kind::Assets);
+        assert_eq!(plain.convert("serial_number", "100E10"), Ok(None));
+        assert_eq!(plain.convert("purchase_price", "$1,249.00"), Ok(Some("1249.00".into())));
+        assert_eq!(plain.convert("purchase_price", "1249.00"), Ok(None));
+        for fields in [fields, plain] {
+            let refused = fields.convert("purchase_date", "44606");
+            assert_eq!(refused, Err("\"44606\" is a spreadsheet's day number, of 2022-02-14".into()));
+        }
+    }
+
+    #[test]
+    fn rows_are_compared_by_the_matched_column_and_by_unique_values() {
+        let fields = fields();
+        assert_eq!(fields.key("serial_number", "ab-1 "), fields.key("serial_number", "AB-1"));
+        assert_eq!(fields.key("serial_number", "'-1"), fields.key("serial_number", "-1"));
+        assert_eq!(fields.key("serial_number", "PF3 XK011"), fields.key("serial_number", "ｐf3xk011"));
+        assert_ne!(fields.key("serial_number", "1"), fields.key("asset_tag", "1"));
+        assert_eq!(fields.key("asset_tag", "e\u{301}"), fields.key("asset_tag", "É"));
+        assert_eq!(fields.key("name", "same"), None);
+        assert_eq!(fields.key("serial_number", ""), None);
     }
 }

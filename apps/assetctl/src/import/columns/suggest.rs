@@ -1,8 +1,8 @@
 //! Guesses the fields of columns from the names in other systems, for suggestions only: no import relies on a guess.
 
 use crate::import::columns::{Kind, LEVELS, Mapping, REASONS};
+use crate::output::quote;
 
-#[must_use]
 pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
     let is_place =
         || kind == Kind::Assets && PLACES.iter().any(|level| level.split_whitespace().any(|word| word == plain(column)));
@@ -10,23 +10,22 @@ pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
 }
 
 /// In lower case, without spaces and punctuation, and without the prefix of Homebox's headings.
-#[must_use]
 pub fn plain(column: &str) -> String {
     let column = column.strip_prefix("HB.").unwrap_or(column);
     column.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// How headings begin in a list of assets that are about the holder.
+/// Beginnings of headings about the holder of an asset.
 const HOLDERS: [&str; 3] = ["checkedoutto", "assignedto", "primaryuser"];
 
-/// The [plain] heading of a column about the holder of an asset, without what says so; `None` for other columns.
+/// The [plain] heading of a column about the holder of an asset, without that beginning; `None` for other columns.
 fn of_holder(column: &str) -> Option<String> {
     let plain = plain(column);
     let rest = HOLDERS.iter().find_map(|holder| plain.strip_prefix(holder))?;
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 
-/// The [plain] heading. Users can come from a list of what they have.
+/// The [plain] heading. A list of users can be a list of their assets.
 fn heading(kind: Kind, column: &str) -> String {
     let of_holder = (kind == Kind::Users).then(|| of_holder(column)).flatten();
     of_holder.unwrap_or_else(|| plain(column))
@@ -55,14 +54,13 @@ pub struct Suggestions {
 }
 
 /// For columns that are neither known nor mapped already.
-#[must_use]
 pub fn suggestions(kind: Kind, columns: &[String], given: &[Mapping]) -> Suggestions {
     let columns: Vec<&str> = columns.iter().map(|column| column.trim()).collect();
     let is_mapped = |column: &str| given.iter().any(|mapping| mapping.column == column);
     let is_taken = |field: &str| columns.contains(&field) || given.iter().any(|mapping| mapping.field.as_deref() == Some(field));
     let open =
         || columns.iter().filter(|name| !name.is_empty() && **name != REASONS && !kind.has_column(name) && !is_mapped(name));
-    // In a list of what users have, the other columns are about the assets: `Name` isn't theirs.
+    // In a list of users' assets, the other columns are about the assets: `Name` isn't theirs.
     let is_of_holder = |column: &str| kind == Kind::Users && of_holder(column).is_some();
     let has_holders = open().any(|column| is_of_holder(column) && field(kind, column) == Some("email"));
     let is_candidate = |column: &str| !has_holders || is_of_holder(column);
@@ -131,210 +129,137 @@ impl Suggestions {
     }
 }
 
-#[must_use]
 pub fn as_option(mapping: &Mapping) -> String {
     let text = format!("{}={}", mapping.column, mapping.field.as_deref().unwrap_or_default());
     format!("--map {}", quote(&text))
-}
-
-/// For a POSIX shell, if the word needs quotes.
-#[must_use]
-pub fn quote(word: &str) -> String {
-    let is_plain = |character: char| character.is_alphanumeric() || "-_./:=@%+,".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else if word.contains(['"', '$', '`', '\\', '!']) {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    } else {
-        format!("\"{word}\"")
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn options(kind: Kind, header: &str) -> (Vec<String>, Vec<String>) {
+    /// The mappings for a header, and the unknown columns.
+    fn suggested(kind: Kind, header: &str) -> (String, String) {
         let columns: Vec<String> = header.split(',').map(str::to_owned).collect();
         let suggestions = suggestions(kind, &columns, &[]);
-        (suggestions.mappings.iter().map(as_option).collect(), suggestions.unknown)
+        let mapped = |mapping: &Mapping| format!("{}={}", mapping.column, mapping.field.as_deref().unwrap_or_default());
+        (suggestions.mappings.iter().map(mapped).collect::<Vec<_>>().join(","), suggestions.unknown.join(","))
     }
 
+    /// In this order: Snipe-IT, Intune, Jamf Pro, two German spreadsheets, and Homebox.
     #[test]
-    fn snipe_it_sample_file() {
-        let (options, unknown) = options(
-            Kind::Assets,
-            "Company,Name,Asset Tag,Category,Supplier,Manufacturer,Location,Order Number,Model,Model Notes,Model Number,\
-             Asset Notes,Purchase Date,Purchase Cost,Checkout Type,Checked Out To: Username,Checked Out To: Email",
-        );
-        assert_eq!(
-            options,
-            [
-                "--map Name=name",
-                "--map \"Asset Tag=asset_tag\"",
-                "--map Category=asset_type_code",
-                "--map Manufacturer=manufacturer",
-                "--map Model=model",
-                "--map \"Asset Notes=notes\"",
-                "--map \"Purchase Date=purchase_date\"",
-                "--map \"Purchase Cost=purchase_price\"",
-                "--map \"Checked Out To: Email=assigned_to_email\"",
-                "--map Location=location",
-            ]
-        );
-        assert_eq!(
-            unknown,
-            ["Company", "Supplier", "Order Number", "Model Notes", "Model Number", "Checkout Type", "Checked Out To: Username"]
-        );
-    }
-
-    #[test]
-    fn intune_device_export() {
-        let (options, unknown) = options(
-            Kind::Assets,
-            "Device ID,Device name,Enrollment date,OS,Primary user UPN,Primary user email address,Manufacturer,Model,Serial number",
-        );
-        assert_eq!(
-            options,
-            [
-                "--map \"Device name=name\"",
-                "--map \"Primary user email address=assigned_to_email\"",
-                "--map Manufacturer=manufacturer",
-                "--map Model=model",
-                "--map \"Serial number=serial_number\"",
-            ]
-        );
-        assert_eq!(unknown, ["Device ID", "Enrollment date", "OS", "Primary user UPN"]);
-        assert_eq!(field(Kind::Assets, "userPrincipalName"), Some("assigned_to_email"));
-        assert_eq!(field(Kind::Assets, "deviceName"), Some("name"));
-    }
-
-    #[test]
-    fn jamf_pro_search_and_inventory_preload() {
-        let (options, unknown) = options(
-            Kind::Assets,
-            "JSS Computer ID,Computer Name,Asset Tag,Serial Number,Make,Model,Email Address,PO Date,Purchase Price,Warranty Expiration",
-        );
-        assert_eq!(options.len(), 9, "{options:?}");
-        assert_eq!(unknown, ["JSS Computer ID"]);
-        for (column, expected) in
-            [("Make", "manufacturer"), ("PO Date", "purchase_date"), ("Warranty Expiration", "warranty_until")]
-        {
-            assert_eq!(field(Kind::Assets, column), Some(expected));
-        }
-        assert_eq!(field(Kind::Assets, "Lease Expiration"), None);
-    }
-
-    #[test]
-    fn german_spreadsheets_and_users() {
-        let (assets, _) = options(Kind::Assets, "Inventarnummer,Gerät,Seriennummer,Kaufdatum,Kaufpreis,Garantie bis,E-Mail");
-        assert_eq!(assets.len(), 7, "{assets:?}");
-        let (assets, unknown) = options(
-            Kind::Assets,
-            "Inv.-Nr.,Bezeichnung,Gerätetyp,Anschaffungswert,Garantieablauf,Kommentar,Lagerort,Verantwortlicher",
-        );
-        assert_eq!(unknown, [""; 0]);
-        assert_eq!(
-            assets,
-            [
-                "--map Inv.-Nr.=asset_tag",
-                "--map Bezeichnung=name",
-                "--map Gerätetyp=asset_type_code",
-                "--map Anschaffungswert=purchase_price",
-                "--map Garantieablauf=warranty_until",
-                "--map Kommentar=notes",
-                "--map Verantwortlicher=assigned_to_name",
-                "--map Lagerort=location",
-            ]
-        );
-        for (heading, expected) in
-            [("Typ", "asset_type_code"), ("Kategorie", "asset_type_code"), ("Einkaufspreis", "purchase_price")]
-        {
-            assert_eq!(field(Kind::Assets, heading), Some(expected));
-        }
-        let (users, unknown) = options(Kind::Users, "displayName,userPrincipalName,mail,accountEnabled,id");
-        assert_eq!(users, ["--map displayName=display_name", "--map mail=email", "--map accountEnabled=is_active"]);
-        assert_eq!(unknown, ["userPrincipalName"]);
-    }
-
-    #[test]
-    fn homebox_files_and_names_in_two_columns() {
-        let (assets, _) = options(
-            Kind::Assets,
-            "HB.location,HB.asset_id,HB.name,HB.notes,HB.purchase_price,HB.purchase_time,HB.manufacturer,HB.model_number,\
-             HB.serial_number,HB.warranty_expires",
-        );
-        assert_eq!(
-            assets,
-            [
-                "--map HB.asset_id=asset_tag",
-                "--map HB.name=name",
-                "--map HB.notes=notes",
-                "--map HB.purchase_price=purchase_price",
-                "--map HB.purchase_time=purchase_date",
-                "--map HB.manufacturer=manufacturer",
-                "--map HB.model_number=model",
-                "--map HB.serial_number=serial_number",
-                "--map HB.warranty_expires=warranty_until",
-                "--map HB.location=location",
-            ]
-        );
-        for (heading, expected) in [
-            ("Purchased Price", "purchase_price"),
-            ("Purchased Time", "purchase_date"),
-            ("Item Name", "name"),
-            ("barcode", "asset_tag"),
+    fn assets_of_other_systems() {
+        for (header, mapped, unknown) in [
+            (
+                "Company,Name,Asset Tag,Category,Supplier,Manufacturer,Location,Order Number,Model,Model Notes,Model Number,\
+                 Asset Notes,Purchase Date,Purchase Cost,Checkout Type,Checked Out To: Username,Checked Out To: Email",
+                "Name=name,Asset Tag=asset_tag,Category=asset_type_code,Manufacturer=manufacturer,Model=model,Asset Notes=notes,\
+                 Purchase Date=purchase_date,Purchase Cost=purchase_price,Checked Out To: Email=assigned_to_email,Location=location",
+                "Company,Supplier,Order Number,Model Notes,Model Number,Checkout Type,Checked Out To: Username",
+            ),
+            (
+                "Device ID,Device name,Enrollment date,OS,Primary user UPN,Primary user email address,Manufacturer,Model,\
+                 Serial number",
+                "Device name=name,Primary user email address=assigned_to_email,Manufacturer=manufacturer,Model=model,\
+                 Serial number=serial_number",
+                "Device ID,Enrollment date,OS,Primary user UPN",
+            ),
+            (
+                "JSS Computer ID,Computer Name,Asset Tag,Serial Number,Make,Model,Email Address,PO Date,Purchase Price,\
+                 Warranty Expiration",
+                "Computer Name=name,Asset Tag=asset_tag,Serial Number=serial_number,Make=manufacturer,Model=model,\
+                 Email Address=assigned_to_email,PO Date=purchase_date,Purchase Price=purchase_price,\
+                 Warranty Expiration=warranty_until",
+                "JSS Computer ID",
+            ),
+            (
+                "Inventarnummer,Gerät,Seriennummer,Kaufdatum,Kaufpreis,Garantie bis,E-Mail",
+                "Inventarnummer=asset_tag,Gerät=name,Seriennummer=serial_number,Kaufdatum=purchase_date,\
+                 Kaufpreis=purchase_price,Garantie bis=warranty_until,E-Mail=assigned_to_email",
+                "",
+            ),
+            (
+                "Inv.-Nr.,Bezeichnung,Gerätetyp,Anschaffungswert,Garantieablauf,Kommentar,Lagerort,Verantwortlicher",
+                "Inv.-Nr.=asset_tag,Bezeichnung=name,Gerätetyp=asset_type_code,Anschaffungswert=purchase_price,\
+                 Garantieablauf=warranty_until,Kommentar=notes,Verantwortlicher=assigned_to_name,Lagerort=location",
+                "",
+            ),
+            (
+                "HB.location,HB.asset_id,HB.name,HB.notes,HB.purchase_price,HB.purchase_time,HB.manufacturer,HB.model_number,\
+                 HB.serial_number,HB.warranty_expires",
+                "HB.asset_id=asset_tag,HB.name=name,HB.notes=notes,HB.purchase_price=purchase_price,\
+                 HB.purchase_time=purchase_date,HB.manufacturer=manufacturer,HB.model_number=model,\
+                 HB.serial_number=serial_number,HB.warranty_expires=warranty_until,HB.location=location",
+                "",
+            ),
         ] {
-            assert_eq!(field(Kind::Assets, heading), Some(expected), "{heading}");
+            assert_eq!(suggested(Kind::Assets, header), (mapped.to_owned(), unknown.to_owned()));
         }
-        let (users, unknown) = options(Kind::Users, "First Name,Last Name,email,username");
-        assert_eq!(
-            (users, unknown),
-            (vec!["--map \"First Name + Last Name=display_name\"".to_owned()], vec!["username".to_owned()])
-        );
+        for (heading, expected) in [
+            ("userPrincipalName", Some("assigned_to_email")),
+            ("deviceName", Some("name")),
+            ("Item Name", Some("name")),
+            ("barcode", Some("asset_tag")),
+            ("Typ", Some("asset_type_code")),
+            ("Kategorie", Some("asset_type_code")),
+            ("Einkaufspreis", Some("purchase_price")),
+            ("Purchased Price", Some("purchase_price")),
+            ("Purchased Time", Some("purchase_date")),
+            ("Lease Expiration", None),
+        ] {
+            assert_eq!(field(Kind::Assets, heading), expected, "{heading}");
+        }
     }
 
+    /// In lists of assets, the holders are the users.
     #[test]
-    fn users_of_a_list_of_assets_are_their_holders() {
-        let (options, unknown) = options(
-            Kind::Users,
-            "Name,Email,First Name,Checked Out To: Username,Checked Out To: Email,Checked Out To: First Name,Checked Out To: Last Name",
-        );
-        assert_eq!(
-            options,
-            [
-                "--map \"Checked Out To: Email=email\"",
-                "--map \"Checked Out To: First Name + Checked Out To: Last Name=display_name\""
-            ]
-        );
-        assert_eq!(unknown, ["Name", "Email", "First Name", "Checked Out To: Username"]);
-        let (options, _) = self::options(Kind::Users, "Device name,Primary user UPN,Primary user display name");
-        assert_eq!(options, ["--map \"Primary user UPN=email\"", "--map \"Primary user display name=display_name\""]);
+    fn users_of_other_systems() {
+        for (header, mapped, unknown) in [
+            (
+                "displayName,userPrincipalName,mail,accountEnabled,id",
+                "displayName=display_name,mail=email,accountEnabled=is_active",
+                "userPrincipalName",
+            ),
+            ("First Name,Last Name,email,username", "First Name + Last Name=display_name", "username"),
+            (
+                "Name,Email,First Name,Checked Out To: Username,Checked Out To: Email,Checked Out To: First Name,\
+                 Checked Out To: Last Name",
+                "Checked Out To: Email=email,Checked Out To: First Name + Checked Out To: Last Name=display_name",
+                "Name,Email,First Name,Checked Out To: Username",
+            ),
+            (
+                "Device name,Primary user UPN,Primary user display name",
+                "Primary user UPN=email,Primary user display name=display_name",
+                "Device name",
+            ),
+            ("Name,Location", "Name=display_name", "Location"),
+        ] {
+            assert_eq!(suggested(Kind::Users, header), (mapped.to_owned(), unknown.to_owned()));
+        }
     }
 
     #[test]
     fn the_levels_of_a_place_are_joined() {
         for (header, expected) in [
-            ("Name,Room,Building,Floor", "--map \"Building / Floor / Room=location\""),
-            ("Bezeichnung,Standort,Raum", "--map \"Standort / Raum=location\""),
-            ("Gerät,Ort,Gebäude", "--map \"Ort / Gebäude=location\""),
-            ("Nom,Lieu,Bâtiment,Salle", "--map \"Lieu / Bâtiment / Salle=location\""),
-            ("Nombre,Ubicación,Sala", "--map \"Ubicación / Sala=location\""),
-            ("Name,Site", "--map Site=location"),
+            ("Name,Room,Building,Floor", "Building / Floor / Room=location"),
+            ("Bezeichnung,Standort,Raum", "Standort / Raum=location"),
+            ("Gerät,Ort,Gebäude", "Ort / Gebäude=location"),
+            ("Nom,Lieu,Bâtiment,Salle", "Lieu / Bâtiment / Salle=location"),
+            ("Nombre,Ubicación,Sala", "Ubicación / Sala=location"),
+            ("Name,Site", "Site=location"),
         ] {
-            let (options, unknown) = options(Kind::Assets, header);
-            assert_eq!((options.last().map(String::as_str), unknown.len()), (Some(expected), 0), "{header}");
+            let (mapped, unknown) = suggested(Kind::Assets, header);
+            assert!(mapped.ends_with(&format!("=name,{expected}")) && unknown.is_empty(), "{header}: {mapped} {unknown}");
         }
-        // One column of a level is enough, and a place that is known is not guessed.
-        assert_eq!(options(Kind::Assets, "Name,Location,Site").1, ["Location"]);
+        // One column of a level is enough, and a known place is not guessed.
+        assert_eq!(suggested(Kind::Assets, "Name,Location,Site").1, "Location");
         let columns: Vec<String> = ["location", "Room"].map(str::to_owned).to_vec();
         let given = suggestions(Kind::Assets, &columns, &["location=notes".parse().unwrap()]);
         assert!(given.mappings.is_empty());
-        assert_eq!(options(Kind::Users, "Name,Location").1, ["Location"]);
     }
 
     #[test]
-    fn what_is_settled_is_not_guessed() {
+    fn known_and_mapped_columns_are_not_guessed() {
         let columns: Vec<String> = ["serial_number", "Serial Number", "E-Mail", "OS"].map(str::to_owned).to_vec();
         let suggestions = suggestions(Kind::Assets, &columns, &["E-Mail=notes".parse().unwrap(), "OS=".parse().unwrap()]);
         assert_eq!(suggestions, Suggestions { mappings: vec![], unknown: vec!["Serial Number".into()] });
@@ -346,13 +271,6 @@ mod tests {
             let all: Vec<_> = kind.import_columns().flat_map(|column| column.headings.split_whitespace()).collect();
             let distinct: std::collections::HashSet<_> = all.iter().collect();
             assert_eq!(all.len(), distinct.len());
-        }
-    }
-
-    #[test]
-    fn words_are_quoted_for_the_shell() {
-        for (word, quoted) in [("a=b", "a=b"), ("a b", "\"a b\""), ("it's $5", "'it'\\''s $5'"), ("", "\"\"")] {
-            assert_eq!(quote(word), quoted);
         }
     }
 }

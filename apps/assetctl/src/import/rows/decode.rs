@@ -176,7 +176,6 @@ impl<R: Read> Read for Text<R> {
 }
 
 /// Decodes the start of a file; a character that is cut off at its end is left out.
-#[must_use]
 pub fn decode_sample(sample: &[u8], encoding: &'static Encoding) -> String {
     let mut decoder = encoding.new_decoder_with_bom_removal();
     let mut text = String::with_capacity(decoder.max_utf8_buffer_length(sample.len()).unwrap_or(sample.len() * 3));
@@ -216,7 +215,6 @@ mod tests {
     #[test]
     fn blocks_meet_without_a_seam() {
         let long = "äöü€".repeat(BLOCK);
-        assert_eq!(read(long.as_bytes(), UTF_8).0.len(), read(long.as_bytes(), UTF_8).0.len());
         let mut text = Text::new(long.as_bytes(), UTF_8, false);
         let (mut output, mut buffer) = (Vec::new(), vec![0; 1000]);
         loop {
@@ -245,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_forgotten_can_be_read_again() {
+    fn kept_text_can_be_read_again() {
         let mut text = Text::new(&b"one\ntwo\n"[..], UTF_8, false);
         let mut output = String::new();
         text.read_to_string(&mut output).unwrap();

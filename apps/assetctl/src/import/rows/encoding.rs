@@ -14,23 +14,15 @@ const UNDEFINED: [u8; 5] = [0x81, 0x8D, 0x8F, 0x90, 0x9D];
 /// The result of one pass over a file.
 pub struct Examination {
     pub encoding: &'static Encoding,
-    pub source: EncodingSource,
+    /// How the encoding was found, in words.
+    pub how: &'static str,
     pub doubt: Option<Doubt>,
     /// In bytes.
     pub size: u64,
     pub sample: Vec<u8>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EncodingSource {
-    /// The file begins with a byte order mark, which outranks `--encoding`.
-    ByteOrderMark,
-    Given,
-    /// The file's bytes look like it.
-    Detected,
-}
-
-/// A sign that the file has another encoding than it is read with.
+/// A sign that the file is read with the wrong encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
     /// It is UTF-8, with letters beyond ASCII.
@@ -57,34 +49,20 @@ pub fn examine(mut input: impl Read, given: Option<&'static Encoding>) -> io::Re
             break;
         }
     }
-    let (encoding, source) = choose(&sample, given, &utf8, || detector.guess(None, Utf8Detection::Deny));
-    let doubt = match source {
-        EncodingSource::Given if encoding != UTF_8 && utf8.is_utf8() => Some(Doubt::IsUtf8),
+    let (encoding, how) = match (Encoding::for_bom(&sample), given, utf16(&sample)) {
+        (Some((encoding, _)), ..) => (encoding, "by its byte order mark"),
+        (None, Some(encoding), _) => (encoding, "as given"),
+        (None, None, Some(encoding)) => (encoding, "detected"),
+        // Text in another encoding hardly ever has valid sequences of UTF-8: a few bad bytes don't make it something else.
+        _ if utf8.invalid == 0 || utf8.valid > utf8.invalid => (UTF_8, "detected"),
+        _ => (detector.guess(None, Utf8Detection::Deny), "detected"),
+    };
+    let doubt = match given {
+        Some(given) if given == encoding && encoding != UTF_8 && utf8.is_utf8() => Some(Doubt::IsUtf8),
         _ if encoding == WINDOWS_1252 && has_undefined => Some(Doubt::UndefinedBytes),
         _ => None,
     };
-    Ok(Examination { encoding, source, doubt, size, sample })
-}
-
-fn choose(
-    start: &[u8],
-    given: Option<&'static Encoding>,
-    utf8: &Utf8Statistics,
-    guess: impl FnOnce() -> &'static Encoding,
-) -> (&'static Encoding, EncodingSource) {
-    if let Some((encoding, _)) = Encoding::for_bom(start) {
-        return (encoding, EncodingSource::ByteOrderMark);
-    }
-    if let Some(encoding) = given {
-        return (encoding, EncodingSource::Given);
-    }
-    let detected = match utf16(start) {
-        Some(encoding) => encoding,
-        // Text in another encoding hardly ever has valid sequences of UTF-8: a few bad bytes don't make it something else.
-        None if utf8.invalid == 0 || utf8.valid > utf8.invalid => UTF_8,
-        None => guess(),
-    };
-    (detected, EncodingSource::Detected)
+    Ok(Examination { encoding, how, doubt, size, sample })
 }
 
 /// Recognizes UTF-16 without a byte order mark: in tables, most characters are ASCII, whose other byte is 0.
@@ -143,24 +121,21 @@ const ROWS: usize = 100;
 /// The delimiter that splits most rows into as many cells as the header has, and the header into most.
 ///
 /// The line `sep=;`, which Excel writes and hides, decides.
-#[must_use]
 pub fn delimiter(sample: &str) -> u8 {
-    if let Some(separator) = excel_separator(sample.lines().next().unwrap_or_default()) {
-        return separator;
-    }
-    let best = CANDIDATES.into_iter().rev().max_by_key(|candidate| score(sample, *candidate));
-    best.unwrap_or(b',')
+    excel_separator(sample.lines().next().unwrap_or_default()).unwrap_or_else(|| best_delimiter(sample))
+}
+
+fn best_delimiter(sample: &str) -> u8 {
+    CANDIDATES.into_iter().rev().max_by_key(|candidate| score(sample, *candidate)).unwrap_or(b',')
 }
 
 /// The delimiter with several columns, and their number, if the given one makes one column of the file.
-#[must_use]
 pub fn better_delimiter(sample: &str, given: u8) -> Option<(u8, usize)> {
-    let best = CANDIDATES.into_iter().rev().max_by_key(|candidate| score(sample, *candidate))?;
+    let best = best_delimiter(sample);
     let columns = score(sample, best).1;
     (score(sample, given).1 < 2 && columns > 1).then_some((best, columns))
 }
 
-#[must_use]
 pub fn excel_separator(line: &str) -> Option<u8> {
     match line.trim_end_matches(['\r', '\n']).strip_prefix("sep=")?.as_bytes() {
         [separator] if CANDIDATES.contains(separator) => Some(*separator),
@@ -168,7 +143,7 @@ pub fn excel_separator(line: &str) -> Option<u8> {
     }
 }
 
-/// The rows of 1,000 that fit the header, and the cells of the header; a single cell is no sign of anything.
+/// The rows of 1,000 that fit the header, and the cells of the header; a single cell means nothing.
 fn score(sample: &str, delimiter: u8) -> (usize, usize) {
     let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(false).from_reader(sample.as_bytes());
     let lengths: Vec<usize> = reader.records().take(ROWS).filter_map(Result::ok).map(|record| record.len()).collect();
@@ -182,7 +157,6 @@ fn score(sample: &str, delimiter: u8) -> (usize, usize) {
     (fitting * 1_000 / complete.max(1), header)
 }
 
-#[must_use]
 pub fn delimiter_name(delimiter: u8) -> &'static str {
     match delimiter {
         b',' => "comma",
@@ -210,7 +184,7 @@ mod tests {
         assert_eq!(detect(b"\xFF\xFEn\0"), "UTF-16LE");
         assert_eq!(detect(b"\xFE\xFF\0n"), "UTF-16BE");
         let marked = examine(&b"\xFF\xFEn\0"[..], Some(UTF_8)).unwrap();
-        assert_eq!((marked.encoding.name(), marked.source), ("UTF-16LE", EncodingSource::ByteOrderMark));
+        assert_eq!((marked.encoding.name(), marked.how), ("UTF-16LE", "by its byte order mark"));
     }
 
     #[test]
@@ -258,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_is_that_of_the_file() {
+    fn the_size_and_the_start_of_the_file_are_known() {
         let examination = examine(&b"abc"[..], None).unwrap();
         assert_eq!((examination.size, examination.sample.as_slice()), (3, &b"abc"[..]));
     }

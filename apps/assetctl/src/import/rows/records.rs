@@ -65,7 +65,8 @@ impl<R: Read> Records<R> {
         let is_open =
             cells.iter().next_back().and_then(|cell| cell.strip_suffix('\n')).is_some_and(|cell| cell.ends_with(END_OF_TEXT));
         let fits = expected.is_none_or(|expected| cells.len() == expected);
-        if (is_open || !fits || self.has_odd_quotes(start, end)) && self.has_swallowed_rows(start, end, expected) {
+        let has_odd_quotes = || !quotes(self.text().between(start, end)).is_multiple_of(2);
+        if (is_open || !fits || has_odd_quotes()) && self.has_swallowed_rows(start, end, expected) {
             return self.first_line(start, "has a quote that isn't closed").map(Some);
         }
         if is_open {
@@ -73,11 +74,6 @@ impl<R: Read> Records<R> {
         }
         let broken = is_open.then_some("is cut off: the file ends in the middle of a quoted cell");
         Ok(Some(self.finish(start, end, cells, broken)))
-    }
-
-    /// A quote of the row has no counterpart.
-    fn has_odd_quotes(&self, start: u64, end: u64) -> bool {
-        !quotes(self.text().between(start, end)).is_multiple_of(2)
     }
 
     /// The row is several rows, because a quote isn't closed: its second line is a good row.
@@ -177,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_those_of_an_editor() {
+    fn lines_are_counted_as_in_an_editor() {
         for line_break in ["\n", "\r\n", "\r"] {
             let text = ["a,b", "c,\"two", "lines\"", "", "d,e", "f,g"].join(line_break);
             let lines: Vec<u64> = rows(&text).iter().map(|(line, _, _)| *line).collect();
@@ -195,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_is_not_closed_costs_only_its_own_row() {
+    fn an_open_quote_costs_only_its_row() {
         for end in ["e,f\ng,h\n", "e,f\ng,\"h\"\n", "e,f\ng,h"] {
             let rows = rows(&format!("a,b\nc,\"24 inch\n{end}"));
             assert_eq!(rows[0], good(1, ["a", "b"]));

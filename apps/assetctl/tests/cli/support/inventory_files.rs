@@ -1,4 +1,4 @@
-//! Inventories as messy as real ones, always the same: for tests of the import.
+//! Messy inventories for tests of the import, always the same.
 
 use encoding_rs::WINDOWS_1252;
 use fastrand::Rng;
@@ -8,9 +8,9 @@ use std::fmt::Write;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mess {
     None,
-    /// The serial number is the one of the row before.
+    /// With the serial number of the row before.
     DoubledSerial,
-    /// The manufacturer is in no catalog.
+    /// The catalog lacks the manufacturer.
     UnknownManufacturer,
     /// The date of purchase doesn't exist.
     BadDate,
@@ -41,29 +41,33 @@ pub fn is_doubled(row: u64) -> bool {
 pub const GERMAN_HEADER: &str = "Gerät;Hersteller;Modell;Seriennummer;Kaufdatum;Kaufpreis;Garantie bis;Benutzer E-Mail;Bemerkung";
 
 /// Options of `assetctl import` for [`german_laptops`].
-pub const GERMAN_OPTIONS: [&str; 21] = [
-    "--map",
-    "Gerät=name",
-    "--map",
-    "Hersteller=manufacturer",
-    "--map",
-    "Modell=model",
-    "--map",
-    "Seriennummer=serial_number",
-    "--map",
-    "Kaufdatum=purchase_date",
-    "--map",
-    "Kaufpreis=purchase_price",
-    "--map",
-    "Garantie bis=warranty_until",
-    "--map",
-    "Benutzer E-Mail=assigned_to_email",
-    "--map",
-    "Bemerkung=notes",
-    "--date-format",
-    "DD.MM.YYYY",
-    "--decimal-comma",
-];
+pub fn german_options() -> Vec<&'static str> {
+    let columns = "Gerät=name,Hersteller=manufacturer,Modell=model,Seriennummer=serial_number,Kaufdatum=purchase_date,\
+                   Kaufpreis=purchase_price,Garantie bis=warranty_until,Benutzer E-Mail=assigned_to_email,Bemerkung=notes";
+    [maps(columns), vec!["--date-format", "DD.MM.YYYY", "--decimal-comma"]].concat()
+}
+
+/// [`german_options`] with models from the catalog instead of free text.
+pub fn german_catalog_options() -> Vec<&'static str> {
+    let in_catalog = |option| match option {
+        "Hersteller=manufacturer" => "Hersteller=manufacturer_name",
+        "Modell=model" => "Modell=model_name",
+        option => option,
+    };
+    german_options().into_iter().map(in_catalog).collect()
+}
+
+/// Options of `assetctl import` for [`intune_utf16`].
+pub fn intune_options() -> Vec<&'static str> {
+    maps(
+        "Device name=name,Manufacturer=manufacturer,Model=model,Serial number=serial_number,\
+         Primary user email address=assigned_to_email,OS=custom_fields.os",
+    )
+}
+
+fn maps(columns: &'static str) -> Vec<&'static str> {
+    columns.split(',').flat_map(|column| ["--map", column]).collect()
+}
 
 /// The manufacturers and models of the laptops, with prices in cents.
 pub const MODELS: [(&str, &str, u32); 6] = [
@@ -75,16 +79,6 @@ pub const MODELS: [(&str, &str, u32); 6] = [
     ("Microsoft", "Surface Laptop 6", 145_000),
 ];
 const NAMES: [&str; 8] = ["Müller", "Schäfer", "Groß", "Böhm", "Weiß", "Lange", "D'Angelo", "van der Berg"];
-
-/// [`GERMAN_OPTIONS`] with models from the catalog instead of free text.
-pub fn german_catalog_options() -> Vec<&'static str> {
-    let in_catalog = |option: &'static str| match option {
-        "Hersteller=manufacturer" => "Hersteller=manufacturer_name",
-        "Modell=model" => "Modell=model_name",
-        option => option,
-    };
-    GERMAN_OPTIONS.map(in_catalog).to_vec()
-}
 
 /// E-mail addresses as the service has them: in lower case.
 pub fn owners() -> Vec<String> {
@@ -140,23 +134,7 @@ pub fn intune_utf16(rows: u64) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// Options of `assetctl import` for [`intune_utf16`].
-pub const INTUNE_OPTIONS: [&str; 12] = [
-    "--map",
-    "Device name=name",
-    "--map",
-    "Manufacturer=manufacturer",
-    "--map",
-    "Model=model",
-    "--map",
-    "Serial number=serial_number",
-    "--map",
-    "Primary user email address=assigned_to_email",
-    "--map",
-    "OS=custom_fields.os",
-];
-
-/// UTF-8 with commas and the service's own column names, without errors.
+/// UTF-8 with commas and the service's column names, without errors.
 pub fn plain_laptops(rows: u64) -> Vec<u8> {
     let mut text = "name,manufacturer,model,serial_number,purchase_date,purchase_price\n".to_owned();
     for row in 1..=rows {
@@ -196,32 +174,4 @@ fn mixed_case(text: &str, random: &mut Rng) -> String {
 
 fn quoted(text: &str) -> String {
     if text.contains('"') { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_always_the_same() {
-        assert_eq!(german_laptops(1_000), german_laptops(1_000));
-        assert!(german_laptops(2_000).starts_with(&german_laptops(1_000)));
-        assert_eq!(intune_utf16(10), intune_utf16(10));
-    }
-
-    #[test]
-    fn the_german_file_is_as_messy_as_it_says() {
-        let bytes = german_laptops(1_000);
-        assert!(std::str::from_utf8(&bytes).is_err());
-        let text = decode_windows_1252(&bytes);
-        assert!(text.contains("31.02.2024") && text.contains(" €;") && text.contains("auf Anfrage"));
-        let count = |kind| (1..=10_000).filter(|row| mess(*row) == kind).count();
-        assert_eq!([count(Mess::DoubledSerial), count(Mess::UnknownManufacturer), count(Mess::BadDate)], [100, 40, 10]);
-    }
-
-    #[test]
-    fn prices_are_german() {
-        assert_eq!(german_price(124_900), "1.249,00 €");
-        assert_eq!(german_price(99_905), "999,05 €");
-    }
 }

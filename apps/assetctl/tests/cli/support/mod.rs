@@ -5,12 +5,15 @@ pub mod scripted;
 pub mod server;
 pub mod service;
 
+use axum::Router;
 use serde_json::Value;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 
 pub const KEY: &str = "apl_0351f4Sjsecret";
 
@@ -63,6 +66,57 @@ impl Run {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
     }
+
+    /// The link for a signature.
+    pub fn link(&self) -> String {
+        assert!(self.code == 0 && self.stdout.contains("/v1/sign#sgn_"), "{}{}", self.stdout, self.stderr);
+        assert_eq!(self.stdout.lines().count(), 1, "{}", self.stdout);
+        self.stdout.trim().to_owned()
+    }
+
+    /// Of an import with `--json`.
+    pub fn counts(&self) -> [u64; 4] {
+        counts(&self.json())
+    }
+}
+
+/// The created, updated, unchanged and refused rows in the summary of an import.
+pub fn counts(summary: &Value) -> [u64; 4] {
+    ["created", "updated", "unchanged", "refused"].map(|name| summary[name].as_u64().unwrap())
+}
+
+/// Starts a command whose output is read later.
+pub fn spawn(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+pub fn end(child: Child) -> Run {
+    Run::of(child.wait_with_output().unwrap())
+}
+
+/// Types a text into a command, and ends its input.
+pub fn type_text(mut child: Child, text: impl AsRef<[u8]>) -> Run {
+    child.stdin.take().unwrap().write_all(text.as_ref()).unwrap();
+    end(child)
+}
+
+pub fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Presses Ctrl-C.
+pub fn interrupt(child: &Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+/// Serves routes at a free port. Returns the address without a path.
+pub fn serve(routes: Router) -> (Runtime, String) {
+    let runtime = Runtime::new().unwrap();
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    runtime.spawn(async move { axum::serve(listener, routes).await });
+    (runtime, url)
 }
 
 /// Reads what a command says up to a text. The rest stays in its stderr.

@@ -1,6 +1,6 @@
-//! A service that gives the answers that a test has for its requests, and one whose answers don't end.
+//! A service with scripted answers, and one whose answers don't end.
 
-use super::KEY;
+use super::{KEY, serve};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -13,10 +13,9 @@ use std::net::TcpStream;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// The end of an answer after all, so that a client that reads everything doesn't fill this computer's memory.
+/// Bytes after which an answer ends nevertheless, before a client that reads everything fills the memory.
 const END: u64 = 64 << 20;
 
 #[derive(Debug, Clone)]
@@ -37,23 +36,27 @@ impl Request {
 
 pub struct Answer {
     status: u16,
-    content_type: &'static str,
     body: String,
-    retry_after: Option<&'static str>,
-    etag: Option<&'static str>,
+    headers: Vec<(&'static str, String)>,
 }
 
 impl Answer {
-    pub fn new(content_type: &'static str, body: String) -> Self {
-        Self { status: 200, content_type, body, retry_after: None, etag: None }
+    pub fn new(content_type: &str, body: String) -> Self {
+        Self { status: 200, body, headers: vec![("content-type", content_type.to_owned())] }
+    }
+
+    /// A whole JSON document.
+    pub fn json(document: &Value) -> Self {
+        Self::new("application/json", document.to_string())
     }
 
     pub fn data(data: &Value) -> Self {
-        Self::new("application/json", json!({"data": data}).to_string())
+        Self::json(&json!({"data": data}))
     }
 
-    pub fn with_etag(self, etag: &'static str) -> Self {
-        Self { etag: Some(etag), ..self }
+    pub fn with(mut self, header: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((header, value.into()));
+        self
     }
 
     pub fn problem(status: u16, code: &str, detail: &str) -> Self {
@@ -62,8 +65,8 @@ impl Answer {
     }
 
     /// A problem document that asks to wait.
-    pub fn busy(retry_after: &'static str) -> Self {
-        Self { retry_after: Some(retry_after), ..Self::problem(503, "UNAVAILABLE", "Not now.") }
+    pub fn busy(retry_after: &str) -> Self {
+        Self::problem(503, "UNAVAILABLE", "Not now.").with("retry-after", retry_after)
     }
 }
 
@@ -81,15 +84,11 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// `script` has the answer for each request and its number, from 0.
+    /// `script` answers each request, with its number from 0.
     pub fn start(script: impl Fn(&Request, usize) -> Answer + Send + Sync + 'static) -> Self {
-        let runtime = Runtime::new().unwrap();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let service = Arc::new(Service { script: Box::new(script), requests: Mutex::default() });
-        let routes = Router::new().fallback(answer).with_state(Arc::clone(&service));
-        runtime.spawn(async move { axum::serve(listener, routes).await });
-        Self { service, _runtime: runtime, url }
+        let (runtime, url) = serve(Router::new().fallback(answer).with_state(Arc::clone(&service)));
+        Self { service, _runtime: runtime, url: url + "/v1" }
     }
 
     pub fn requests(&self) -> Vec<Request> {
@@ -119,12 +118,10 @@ async fn answer(State(service): State<Arc<Service>>, method: Method, uri: Uri, h
         requests.push(request.clone());
         requests.len() - 1
     };
-    let Answer { status, content_type, body, retry_after, etag } = (service.script)(&request, number);
-    let mut response = (StatusCode::from_u16(status).unwrap(), [("content-type", content_type)], body).into_response();
-    for (name, value) in [("retry-after", retry_after), ("etag", etag)] {
-        if let Some(value) = value {
-            response.headers_mut().insert(name, value.parse().unwrap());
-        }
+    let Answer { status, body, headers } = (service.script)(&request, number);
+    let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
+    for (name, value) in headers {
+        response.headers_mut().insert(name, value.parse().unwrap());
     }
     response
 }

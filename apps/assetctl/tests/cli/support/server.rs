@@ -1,19 +1,19 @@
-//! A service in memory that answers as the real one does, and misbehaves on request.
+//! An import in memory that answers as the real one, and misbehaves on request.
 
+use super::{KEY, serve};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::post;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// Faults by the number of the request, from 0.
+/// The fault of each request, by its number, from 0.
 pub type Mischief = Box<dyn Fn(usize) -> Option<Misbehaviour> + Send + Sync>;
 
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,6 @@ pub struct Seen {
     /// Imported rows, in the order in which they took effect; updates replace them.
     pub rows: Vec<Fields>,
     pub requests: usize,
-    pub queries: Vec<HashMap<String, String>>,
     pub most_at_once: usize,
     under_way: usize,
     /// The outcomes of the rows that took effect, for each idempotency key.
@@ -45,8 +44,6 @@ struct Service {
     mischief: Mischief,
     delay: Duration,
     crowd: usize,
-    pages: Vec<String>,
-    unreadable: Option<String>,
 }
 
 pub struct Server {
@@ -58,16 +55,13 @@ pub struct Server {
 pub struct Options {
     pub mischief: Mischief,
     pub delay: Duration,
-    /// After so many requests, the others wait until as many are there at once.
+    /// Once this many requests came, further ones wait until as many are there at once.
     pub crowd: usize,
-    pub pages: Vec<String>,
-    /// An id that every part names as unreadable.
-    pub unreadable: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { mischief: Box::new(|_| None), delay: Duration::ZERO, crowd: 0, pages: Vec::new(), unreadable: None }
+        Self { mischief: Box::new(|_| None), delay: Duration::ZERO, crowd: 0 }
     }
 }
 
@@ -77,18 +71,11 @@ impl Server {
     }
 
     pub fn with(options: Options) -> Self {
-        let runtime = Runtime::new().unwrap();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let Options { mischief, delay, crowd, pages, unreadable } = options;
-        let service = Arc::new(Service { seen: Mutex::default(), mischief, delay, crowd, pages, unreadable });
-        let routes = Router::new()
-            .route("/v1/assets/import", post(import))
-            .route("/v1/users/import", post(import))
-            .route("/v1/assets/export", get(export))
-            .with_state(Arc::clone(&service));
-        runtime.spawn(async move { axum::serve(listener, routes).await });
-        Self { service, _runtime: runtime, url }
+        let Options { mischief, delay, crowd } = options;
+        let service = Arc::new(Service { seen: Mutex::default(), mischief, delay, crowd });
+        let routes = Router::new().route("/v1/assets/import", post(import)).route("/v1/users/import", post(import));
+        let (runtime, url) = serve(routes.with_state(Arc::clone(&service)));
+        Self { service, _runtime: runtime, url: url + "/v1" }
     }
 
     pub fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -124,7 +111,6 @@ async fn import(
         seen.requests += 1;
         seen.under_way += 1;
         seen.most_at_once = seen.most_at_once.max(seen.under_way);
-        seen.queries.push(query.clone());
         seen.requests - 1
     };
     tokio::time::sleep(service.delay).await;
@@ -133,7 +119,7 @@ async fn import(
     }
     let mut seen = service.seen.lock().unwrap();
     seen.under_way -= 1;
-    if headers["authorization"] != "Bearer apl_0351f4Sjsecret" {
+    if headers["authorization"] != format!("Bearer {KEY}") {
         return problem(401, "UNAUTHORIZED", "No valid key.", json!([]));
     }
     assert!(body.len() < 1 << 20);
@@ -150,21 +136,14 @@ async fn import(
     if let Some(column) = rows.first().and_then(|row| row.keys().find(|column| *column == "custom_fields.unknown")) {
         return problem(422, "VALIDATION_ERROR", "Invalid.", json!([{"column": column, "detail": "unknown column"}]));
     }
-    let key = headers.get("idempotency-key").map(|key| key.to_str().unwrap().to_owned());
-    let is_dry_run = query.contains_key("dry_run");
-    assert_eq!(key.is_none(), is_dry_run);
-    let key = key.unwrap_or_else(|| format!("dry run {number}"));
+    let key = headers["idempotency-key"].to_str().unwrap().to_owned();
     if seen.bodies.get(&key).is_some_and(|earlier| *earlier != body) {
         let errors = json!([{"header": "Idempotency-Key", "detail": "was sent with another request"}]);
         return problem(422, "VALIDATION_ERROR", "1 error.", errors);
     }
-    let has_begun = seen.bodies.contains_key(&key);
-    let aborts = !has_begun && query["on_error"] == "abort" && rows.iter().any(|row| refusal(row).is_some());
-    if !aborts {
-        seen.bodies.insert(key.clone(), body);
-    }
+    seen.bodies.insert(key.clone(), body);
     let is_busy = matches!(misbehaviour, Some(Misbehaviour::RowsUnavailable));
-    let data = seen.import(&query, &key, &rows, aborts, is_busy);
+    let data = seen.import(&query, &key, &rows, is_busy);
     if matches!(misbehaviour, Some(Misbehaviour::LoseResponse)) {
         return problem(502, "", "", json!([]));
     }
@@ -172,34 +151,30 @@ async fn import(
 }
 
 impl Seen {
-    /// If it `aborts`, good rows are skipped.
-    fn import(&mut self, query: &HashMap<String, String>, key: &str, rows: &[Fields], aborts: bool, is_busy: bool) -> Vec<Value> {
+    fn import(&mut self, query: &HashMap<String, String>, key: &str, rows: &[Fields], is_busy: bool) -> Vec<Value> {
         assert!(rows.len() <= 200 && !rows.is_empty());
         let mut settled = self.settled.remove(key).unwrap_or_default();
         let match_column = query.get("match").filter(|column| *column != "none").map(String::as_str);
         let mut data = Vec::new();
         for (index, row) in rows.iter().enumerate() {
-            let result = |outcome: &str| json!({"row": index + 1, "outcome": outcome, "id": null});
             let refused = |error: Value| json!({"row": index + 1, "outcome": "refused", "id": null, "errors": [error]});
             data.push(if let Some(outcome) = settled.get(&index) {
                 json!({"row": index + 1, "outcome": outcome, "id": "x", "replayed": true})
             } else if let Some((column, detail)) = refusal(row) {
                 refused(json!({"column": column, "detail": detail, "code": "VALIDATION_ERROR"}))
-            } else if aborts {
-                result("skipped")
             } else if is_busy && index % 2 == 0 {
                 refused(json!({"detail": "busy", "code": "UNAVAILABLE"}))
             } else {
-                let outcome = self.write(row, match_column, query.contains_key("dry_run"));
+                let outcome = self.write(row, match_column);
                 settled.insert(index, outcome);
-                result(outcome)
+                json!({"row": index + 1, "outcome": outcome, "id": null})
             });
         }
         self.settled.insert(key.to_owned(), settled);
         data
     }
 
-    fn write(&mut self, row: &Fields, match_column: Option<&str>, is_dry_run: bool) -> &'static str {
+    fn write(&mut self, row: &Fields, match_column: Option<&str>) -> &'static str {
         let value = match_column.and_then(|column| row.get(column)).filter(|value| !value.is_empty());
         let same = |value: &String| {
             self.rows.iter().position(|stored| match_column.and_then(|column| stored.get(column)) == Some(value))
@@ -208,15 +183,11 @@ impl Seen {
         match found {
             Some(index) if self.rows[index] == *row => "unchanged",
             Some(index) => {
-                if !is_dry_run {
-                    self.rows[index] = row.clone();
-                }
+                self.rows[index] = row.clone();
                 "updated"
             }
             None => {
-                if !is_dry_run {
-                    self.rows.push(row.clone());
-                }
+                self.rows.push(row.clone());
                 "created"
             }
         }
@@ -248,28 +219,4 @@ fn ndjson_rows(body: &[u8]) -> Vec<Fields> {
     let object = |line: &str| serde_json::from_str::<BTreeMap<String, Value>>(line).unwrap();
     let cell = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     text.lines().map(|line| object(line).into_iter().map(|(name, value)| (name, cell(value))).collect()).collect()
-}
-
-async fn export(State(service): State<Arc<Service>>, Query(query): Query<HashMap<String, String>>) -> Response {
-    let page: usize = query.get("after").map_or(0, |after| after.parse().unwrap());
-    let format = query["format"].clone();
-    let failures = {
-        let mut seen = service.seen.lock().unwrap();
-        seen.requests += 1;
-        seen.queries.push(query);
-        seen.requests - 1
-    };
-    if let Some(Misbehaviour::Status(status, _)) = (service.mischief)(failures) {
-        return problem(status, "SOME_CODE", "Not now.", json!([]));
-    }
-    let content_type = if format == "csv" { "text/csv; charset=utf-8" } else { "application/x-ndjson" };
-    let mut response = ([("content-type", content_type)], service.pages[page].clone()).into_response();
-    if let Some(id) = &service.unreadable {
-        response.headers_mut().insert("x-unreadable", id.parse().unwrap());
-    }
-    if page + 1 < service.pages.len() {
-        let link = format!("</v1/assets/export?format={format}&after={}>; rel=\"next\"", page + 1);
-        response.headers_mut().insert("link", link.parse().unwrap());
-    }
-    response
 }

@@ -57,7 +57,7 @@ impl Service {
         Self::start_days_ago(&Arc::default())
     }
 
-    /// Its clock is so many days behind, as long as the number isn't changed.
+    /// The number of days that the clock is behind can be changed later.
     pub fn start_days_ago(days: &Arc<AtomicU32>) -> Self {
         let days = Arc::clone(days);
         let clock = move || system_clock()().plus(TimeDelta::days(-i64::from(days.load(Ordering::Relaxed))));
@@ -94,7 +94,7 @@ impl Service {
         self.send_with(&self.key, method, path, body)
     }
 
-    /// Signs with a link, to its end, as its page does: `values` are those of its steps but the signature.
+    /// Signs with a link, to its end, as its page does. `values` are for its other steps.
     pub fn sign(&self, link: &str, values: Value) {
         let session = self.send_with(link.split_once('#').unwrap().1, "GET", "/sign/session", &json!({}));
         let last = &session["data"]["steps"].as_array().unwrap().last().unwrap()["step"]["key"];
@@ -157,7 +157,22 @@ impl Service {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Run {
-        let run = Run::of(self.command(arguments).output().unwrap());
+        self.run_command(self.command(arguments))
+    }
+
+    /// Runs a command line with a shell in a folder, as if it were pasted.
+    pub fn paste(&self, folder: &Path, line: &str) -> Run {
+        let program = Path::new(env!("CARGO_BIN_EXE_assetctl")).parent().unwrap();
+        let template = self.command(&[]);
+        let variables = template.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).envs(variables).env_remove("ASSETCTL_API_KEY_FILE").current_dir(folder).stdin(Stdio::null());
+        shell.env("PATH", format!("{}:/usr/bin:/bin", program.display()));
+        self.run_command(shell)
+    }
+
+    fn run_command(&self, mut command: Command) -> Run {
+        let run = Run::of(command.output().unwrap());
         assert!(!run.stdout.contains(&self.key) && !run.stderr.contains(&self.key), "the key was displayed");
         run
     }

@@ -8,7 +8,7 @@ use super::{
 use crate::sender::{CheckedResolver, Sender};
 use shared::domain::webhooks::WebhookUrl;
 
-/// Hosts that are addresses, in each way of writing them.
+/// Hosts that are IP addresses, in every notation.
 const LITERALS: &[&str] = &[
     "127.0.0.1",
     "127.255.255.254",
@@ -97,9 +97,9 @@ async fn literals_of_other_addresses_are_refused() {
         let sender = sender(Rules::of_service(policy), &names, Limits::default());
         for host in LITERALS {
             for scheme in ["https", "http"] {
-                // With a port that is permitted, so that only the address can be the reason.
+                // The port is permitted, so only the address can be the reason.
                 for url in [format!("{scheme}://{host}/"), format!("{scheme}://{host}:{}/", receiver.port)] {
-                    // The dev server permits loopback addresses, however they are written.
+                    // The dev server permits loopback addresses in every notation.
                     let parsed = url::Url::parse(&url).unwrap();
                     let is_loopback = match parsed.host() {
                         Some(url::Host::Ipv4(address)) => address.is_loopback(),
@@ -145,8 +145,8 @@ async fn names_in_the_systems_resolver_are_checked() {
     assert_eq!(receiver.connections().len(), 1);
 }
 
-/// The name has a good address when it is checked and a bad one afterwards: nobody asks again, so the connection goes to the
-/// address that was checked.
+/// The first lookup returns a good address, the next one a bad one. There is no second lookup: the connection goes to the checked
+/// address.
 #[tokio::test]
 async fn a_name_is_resolved_once_for_each_connection() {
     let receiver = Receiver::responding("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
@@ -200,7 +200,7 @@ async fn other_ports_schemes_and_userinfo_are_refused_before_the_name_is_resolve
     for url in urls {
         assert_error(&send_checked(&strict, &url).await, AttemptFailure::AddressNotAllowed);
     }
-    // Nor can a webhook have these.
+    // Webhooks can't have these URLs either.
     for url in [
         format!("https://user@{NAME}:{port}/"),
         format!("https://user:password@{NAME}:{port}/"),
@@ -217,7 +217,7 @@ async fn other_ports_schemes_and_userinfo_are_refused_before_the_name_is_resolve
     assert!(names.asked().is_empty());
     assert!(receiver.connections().is_empty());
 
-    // Only the port makes the difference: these are resolved.
+    // Each of these ports is permitted, so the names are resolved.
     let names = Arc::new(Names::new());
     let strict = sender(Rules::of_service(AddressPolicy::Public), &names, Limits::default());
     for url in [format!("https://{NAME}/"), format!("https://{NAME}:443/"), format!("https://{NAME}:8443/")] {

@@ -1,4 +1,4 @@
-//! Connections that are used again.
+//! Reused connections.
 
 use super::receiver::{OK, Receiver};
 use super::{Arc, AttemptFailure, Limits, NAME, Names, assert_error, assert_status};
@@ -37,7 +37,7 @@ async fn an_unused_connection_is_closed_after_a_while() {
     assert_eq!(receiver.connections().len(), 2);
 }
 
-/// The receiver says so with its response, or is noticed to have closed the connection.
+/// The receiver announces it in its response, or the sender notices the closed connection.
 #[tokio::test]
 async fn a_connection_that_was_closed_loses_nothing() {
     for (response, pause) in [("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", 0), (OK, 20)] {
@@ -56,7 +56,7 @@ async fn a_connection_that_was_closed_loses_nothing() {
     }
 }
 
-/// The receiver may have handled the request: the next attempt follows the schedule, over a new connection.
+/// The receiver may have handled the request, so the retry follows the schedule, over a new connection.
 #[tokio::test]
 async fn a_delivery_is_not_sent_again_if_a_used_connection_breaks() {
     for beginning in ["", "H", "HTTP/1.1 200 OK\r\n", "no response\r\n\r\n"] {
@@ -77,8 +77,8 @@ async fn a_delivery_is_not_sent_again_if_a_used_connection_breaks() {
     }
 }
 
-/// As in a function that was frozen: the connection was closed meanwhile, and nothing ran that could have noticed. It is too old
-/// to be used again.
+/// As in a frozen function: the receiver closes the connection, and nothing runs that could notice. The connection is too old to
+/// be reused.
 #[test]
 fn a_connection_that_was_closed_while_frozen_loses_nothing() {
     let receivers = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -92,7 +92,7 @@ fn a_connection_that_was_closed_while_frozen_loses_nothing() {
         let sender = plain_sender(Limits { idle: Duration::from_millis(100), ..Limits::default() });
         for _ in 0..3 {
             assert_status(&send(&sender, &receiver.plain_url()).await, 200);
-            // Lets the connection come back to the pool.
+            // Lets the connection return to the pool.
             sleep(Duration::from_millis(10)).await;
             std::thread::sleep(Duration::from_millis(150));
         }
@@ -100,7 +100,7 @@ fn a_connection_that_was_closed_while_frozen_loses_nothing() {
     assert_eq!((receiver.connections().len(), receiver.requests().len()), (3, 3));
 }
 
-/// Runs itself again, with a proxy in the environment, and looks at who is connected to.
+/// Runs itself again, with a proxy in the environment, and checks where it connects to.
 #[tokio::test]
 async fn proxies_in_the_environment_are_ignored() {
     const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];

@@ -1,4 +1,4 @@
-//! Sending to receivers on this machine, with a resolver under control.
+//! Sending to receivers on this machine, with a fake resolver.
 
 mod addresses;
 mod connections;
@@ -19,12 +19,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The address that counts as public in tests. It is one that a receiver can have.
+/// The address that counts as public in tests. A local receiver can have it.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// The name of receivers.
+/// Host name of receivers.
 const NAME: &str = "receiver.example.com";
 
-/// What the resolver checks addresses by.
+/// Rules for addresses that a name resolves to.
 #[derive(Clone, Copy)]
 struct Rules {
     policy: AddressPolicy,
@@ -37,17 +37,17 @@ impl Rules {
     }
 }
 
-/// The rules of the service, and [`PUBLIC`] as a public address.
+/// The service's rules, with [`PUBLIC`] as a public address.
 fn test_rules() -> Rules {
     Rules { is_public: |address| address == PUBLIC || is_public(address), policy: AddressPolicy::Public }
 }
 
-/// Short limits, for tests that wait in vain.
+/// A short limit, for tests that run into it.
 fn short(total: u64) -> Limits {
     Limits { total: Duration::from_millis(total), ..Limits::default() }
 }
 
-/// A resolver with answers for each name: one after another, the last one forever. Others are not found.
+/// A resolver with a list of answers for each name; the last one repeats. Other names are not found.
 #[derive(Default)]
 struct Names {
     answers: HashMap<String, Vec<Vec<IpAddr>>>,
@@ -69,7 +69,7 @@ impl Names {
         self
     }
 
-    /// Adds the receivers' name, at the address that counts as public.
+    /// Knows the receivers' name, with the address that counts as public.
     fn with_receiver() -> Self {
         Self::new().with(NAME, &["127.0.0.1"])
     }
@@ -97,7 +97,7 @@ fn sender(Rules { policy, is_public }: Rules, names: &Arc<Names>, limits: Limits
     Sender::with(CheckedResolver { policy, is_public, lookup: Arc::new(lookup) }, roots, limits).unwrap()
 }
 
-/// For receivers without TLS, by the rules of the dev server.
+/// For receivers without TLS, with the dev server's rules.
 fn plain_sender(limits: Limits) -> Sender {
     sender(Rules::of_service(AddressPolicy::PublicOrLoopback), &Arc::new(Names::new()), limits)
 }
@@ -111,7 +111,7 @@ async fn send_body(sender: &Sender, url: &str, body: &str) -> Attempt {
     sender.send_to(url, delivery(&address, body), Timestamp::from_millis(1_700_000_000_123)).await
 }
 
-/// As the service does it: the address is checked first.
+/// Checks the address first, as the service does.
 async fn send_checked(sender: &Sender, url: &str) -> Attempt {
     let address = url.parse().unwrap_or_else(|error| panic!("{url}: {error}"));
     sender.send(delivery(&address, "{}"), Timestamp::from_millis(0)).await

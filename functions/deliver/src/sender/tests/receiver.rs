@@ -1,4 +1,4 @@
-//! Receivers on this machine: each handles its connections as its test says.
+//! Receivers on this machine. Each test decides how they handle connections.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
@@ -10,12 +10,12 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// The bytes of a connection, with TLS or without.
+/// A connection's bytes, with or without TLS.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A response without a body, after which the connection can be used again.
+/// A response without a body, after which the connection can be reused.
 pub const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
 pub struct Identity {
@@ -26,13 +26,13 @@ pub struct Identity {
 pub struct Certificates {
     /// The authority that senders trust.
     pub root: CertificateDer<'static>,
-    /// Issued by it for the name of receivers and the addresses of loopback.
+    /// Issued by the authority, for the receivers' name and the loopback addresses.
     pub valid: Identity,
-    /// Issued by it for another name.
+    /// Issued by the authority for another name.
     pub other_name: Identity,
-    /// Issued by it, and no longer valid.
+    /// Issued by the authority, but expired.
     pub expired: Identity,
-    /// Issued by nobody that senders trust.
+    /// Issued by an authority that senders don't trust.
     pub untrusted: Identity,
 }
 
@@ -72,9 +72,9 @@ struct Seen {
     requests: Vec<String>,
 }
 
-/// A receiver. Dropping it ends it.
+/// A receiver. Stops when dropped.
 pub struct Receiver {
-    /// Its port, at every address of this machine.
+    /// Its port, on every address of this machine.
     pub port: u16,
     seen: Arc<Mutex<Seen>>,
     task: JoinHandle<()>,
@@ -103,7 +103,7 @@ impl Receiver {
         handle: impl Fn(Accepted) -> F + Send + Sync + 'static,
     ) -> Self {
         let acceptor = identity.map(acceptor);
-        // All addresses, so that a connection to a wrong one arrives as well. Not every machine has IPv6.
+        // Listens on all addresses, so that a connection to a wrong one arrives as well. Not every machine has IPv6.
         let listener = match TcpListener::bind("[::]:0").await {
             Ok(listener) => listener,
             Err(_) => TcpListener::bind("0.0.0.0:0").await.unwrap(),
@@ -131,17 +131,17 @@ impl Receiver {
         Self { port, seen, task }
     }
 
-    /// With TLS. Responds to every request with this text.
+    /// Uses TLS. Responds to every request with this text.
     pub async fn responding(text: &'static str) -> Self {
         Self::tls(move |accepted| accepted.respond_always(text)).await
     }
 
-    /// By name, with TLS.
+    /// URL by name, with TLS.
     pub fn url(&self) -> String {
         format!("https://{}:{}/hook", super::NAME, self.port)
     }
 
-    /// On this machine, without TLS.
+    /// URL by address, without TLS.
     pub fn plain_url(&self) -> String {
         format!("http://127.0.0.1:{}/hook", self.port)
     }
@@ -169,7 +169,7 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Reads a request and notes it. Returns `false` when the connection has ended.
+    /// Reads and records a request. Returns `false` if the connection has ended.
     pub async fn read(&mut self) -> bool {
         let mut request = Vec::new();
         let length = |request: &[u8]| {
@@ -191,7 +191,7 @@ impl Accepted {
         self.stream.read_u8().await.unwrap();
     }
 
-    /// Writes text. Returns `false` when the connection has ended.
+    /// Returns `false` if the connection has ended.
     pub async fn write(&mut self, text: &str) -> bool {
         self.stream.write_all(text.as_bytes()).await.is_ok() && self.stream.flush().await.is_ok()
     }

@@ -43,7 +43,7 @@ async fn signatures_are_what_the_standards_library_verifies() {
     let receiver = Receiver::responding(OK).await;
     let secrets = [WebhookSecret::new([7; 32]), WebhookSecret::new([8; 32])];
     let body = "{\"type\":\"asset.created\",\"data\":{\"name\":\"Büro\"}}";
-    // The library refuses what is not of now.
+    // The library rejects old timestamps.
     let seconds = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap();
     let id = "0199a1b2-0000-7000-8000-000000000001";
     let url = receiver.url();

@@ -1,4 +1,4 @@
-//! Responses of receivers, and the results of attempts and of failures.
+//! Responses of receivers, and the outcomes of attempts and failures.
 
 use super::receiver::{OK, Receiver};
 use super::{
@@ -34,13 +34,13 @@ async fn the_first_final_status_counts_and_heads_are_bounded() {
         format!("HTTP/1.1 200 OK\r\n{lines}content-length: 0\r\n\r\n")
     };
     let informing = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 Done\r\n\r\n";
-    // Nobody has asked for another protocol. What follows is not read.
+    // The sender didn't ask for another protocol. The rest is not read.
     let switching = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: a\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
     for (response, status) in [
         (informing.to_owned(), Some(204)),
         (switching.to_owned(), Some(101)),
         (head(60, 500), Some(200)),
-        // It would be over soon, but is more than anybody needs.
+        // The head is complete, but far too long.
         (head(9, 50_000), None),
     ] {
         let receiver = Receiver::plain(move |accepted| {
@@ -71,7 +71,7 @@ async fn an_endless_body_is_not_waited_for() {
     .await;
     let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
     assert_status(&attempt, 200);
-    // The connection is closed, instead of kept for the rest of the body.
+    // The sender closes the connection instead of reading the rest of the body.
     assert_eq!(end.recv().await, Some(()));
 }
 
@@ -125,12 +125,12 @@ async fn connections_that_are_refused_or_close_early_have_failed() {
         .await;
         let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
         assert_error(&attempt, AttemptFailure::ConnectionFailed);
-        // It is not sent again at once: the receiver may have done what it does.
+        // No immediate retry: the receiver may have processed the request.
         assert_eq!(receiver.connections().len(), 1, "{writes:?}");
     }
 }
 
-/// Every address was checked, so any may be used: here the last one, as nobody is at the others.
+/// Every address was checked, so any can be used: here only the last one responds.
 #[tokio::test]
 async fn all_addresses_of_a_name_are_tried() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -193,7 +193,7 @@ async fn a_slow_receiver_delays_no_other() {
     assert_eq!(slow.connections().len(), 1);
 }
 
-/// An error of a library that wraps another.
+/// A library's error that wraps another.
 #[derive(Debug)]
 struct Wrapper(Box<dyn Error + Send + Sync>);
 

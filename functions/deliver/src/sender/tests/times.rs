@@ -1,4 +1,4 @@
-//! The time limits of attempts.
+//! Time limits of attempts.
 
 use super::receiver::Receiver;
 use super::{AddressPolicy, AttemptFailure, Limits, assert_error, plain_sender, send, short};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// With a resolver that does not respond.
+/// A sender whose resolver doesn't respond.
 fn silent(policy: AddressPolicy, limits: Limits) -> Sender {
     let resolver = CheckedResolver { lookup: Arc::new(|_| Box::pin(pending())), ..CheckedResolver::new(policy) };
     Sender::with(resolver, rustls::RootCertStore::empty(), limits).unwrap()

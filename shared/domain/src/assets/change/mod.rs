@@ -15,7 +15,7 @@ use crate::values::text::{Line, Name, Notes};
 use crate::values::time::Date;
 
 record_change! {
-    /// The fields that a POST or PATCH of an asset sets.
+    /// Fields set by a POST or PATCH of an asset.
     AssetChange of Asset::with_plain_fields {
         set name: Name,
         set status: Status,
@@ -23,23 +23,23 @@ record_change! {
         set_or_clear model: Line,
         set_or_clear notes: Notes,
     } and {
-        /// Of a new asset; null lets the service generate one.
+        /// For a new asset. If null, the service generates a tag.
         pub asset_tag: Patch<AssetTag>,
         pub details: AssetDetailsChange,
         pub asset_type_id: Patch<AssetTypeId>,
         pub model_id: Patch<ModelId>,
         pub assigned_to: Patch<UserId>,
-        /// Of an import: the day from which the assignment counts. It is not later than today.
+        /// First day of the assignment, as claimed by an import. Not later than today.
         pub assigned_since: Patch<Date>,
         pub custom_fields: Patch<CustomFields>,
-        /// Set after `custom_fields`.
+        /// Applied after `custom_fields`.
         pub custom_fields_patch: Option<CustomFieldsPatch>,
-        /// Errors already found in the request. They are reported together with those found here.
+        /// Errors already found in the request, reported together with the errors found here.
         pub errors: Vec<FieldError>,
     }
 }
 
-/// The records that a change refers to; `None` where the tenant has no such record.
+/// Records that a change refers to; `None` if the tenant doesn't have them.
 #[derive(Debug, Clone, Default)]
 pub struct AssetReferences {
     pub asset_type: Option<Stored<AssetType>>,
@@ -51,11 +51,11 @@ pub struct AssetReferences {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AssetChangeError {
-    /// All fields that are not acceptable.
+    /// All invalid fields.
     #[error("{} fields are invalid", .0.len())]
     Invalid(Vec<FieldError>),
-    /// The tenant's settings do not permit this change of status.
-    #[error("an asset that is {from} may not become {to}")]
+    /// The tenant's settings don't permit this change of status.
+    #[error("an asset's status can't change from {from} to {to}")]
     Transition { from: Status, to: Status, allowed: Vec<Status> },
     /// Status and assignment can't change while this process instance is in progress on the asset.
     #[error("a process is in progress on the asset")]
@@ -66,7 +66,7 @@ pub enum AssetChangeError {
 }
 
 impl AssetChange {
-    /// Applies `custom_fields_patch` to the request's custom fields or, without any, to the present ones.
+    /// Applies `custom_fields_patch` to the request's custom fields, or to the current ones if the request has none.
     fn with_single_fields(&self, present: &CustomFields) -> Self {
         let mut change = self.clone();
         if let Some(patch) = &self.custom_fields_patch {
@@ -79,8 +79,8 @@ impl AssetChange {
         change
     }
 
-    /// A client may send back everything it has read, even a user who is no longer active, or texts that the model fills in.
-    /// Numbers are equal in any form.
+    /// Drops unchanged fields, so clients can send back everything they read, even an inactive user or texts filled in by the
+    /// model. Numbers are compared by value.
     fn without_unchanged(&self, asset: &Asset) -> Self {
         let mut change = self.with_single_fields(&asset.custom_fields);
         let fields = Some(asset.custom_fields.clone()).filter(|fields| !fields.as_map().is_empty());
@@ -114,7 +114,7 @@ impl AssetChange {
         sets_fields || !(self.asset_type_id.is_absent() && self.model_id.is_absent())
     }
 
-    /// Errors of the request, and errors that can be found without the referenced records.
+    /// Errors already found in the request, and errors that don't depend on the referenced records.
     fn errors_without_references(&self, current: Option<&Asset>) -> Vec<FieldError> {
         let mut errors = self.errors.clone();
         // Tags are case-insensitive.
@@ -150,11 +150,11 @@ impl AssetChange {
 }
 
 impl Asset {
-    /// Creates an asset, whose tag is empty unless the change brings one.
+    /// Creates an asset. Its tag is empty unless the change sets one.
     ///
     /// # Errors
     ///
-    /// Returns [`AssetChangeError::Invalid`] with all fields that are not acceptable.
+    /// Returns [`AssetChangeError::Invalid`] with all invalid fields.
     pub fn create(
         id: AssetId,
         name: Name,
@@ -189,9 +189,9 @@ impl Asset {
 
     /// # Errors
     ///
-    /// Returns [`AssetChangeError::Invalid`] with all fields that are not acceptable, [`AssetChangeError::Running`] if the status
-    /// or assignment would change while a process instance is in progress, and [`AssetChangeError::Transition`] if `transitions`
-    /// do not permit the change of status.
+    /// Returns [`AssetChangeError::Invalid`] with all invalid fields, [`AssetChangeError::Running`] if the status or assignment
+    /// would change while a process instance is in progress, and [`AssetChangeError::Transition`] if `transitions` don't permit
+    /// the change of status.
     pub fn changed(
         &self,
         change: &AssetChange,
@@ -235,7 +235,7 @@ impl Asset {
         next.link_catalog(change, references, &mut errors);
         next.assign(&change.assigned_to, references.user.as_ref(), &mut errors);
         next.claim(&change.assigned_since, &mut errors);
-        // Fields that could not be read would seem to be missing.
+        // If the patch couldn't be read, its fields would seem to be missing.
         let is_read = !errors.iter().any(|error| error.is_at("custom_fields_patch"));
         if is_read
             && (is_new || !change.custom_fields.is_absent() || next.asset_type_id != self.asset_type_id)
@@ -248,7 +248,7 @@ impl Asset {
         if errors.is_empty() { Ok(next) } else { Err(AssetChangeError::Invalid(errors)) }
     }
 
-    /// Sets the model and the asset type, and the fields that a model fills in.
+    /// Sets the model, the asset type, and the fields filled in by the model.
     fn link_catalog(&mut self, change: &AssetChange, references: &AssetReferences, errors: &mut Vec<FieldError>) {
         match (&change.model_id, &references.model) {
             (Patch::Absent, _) => self.asset_type_id = change.asset_type_id.clone().or(self.asset_type_id),
@@ -271,7 +271,7 @@ impl Asset {
                 self.model = Some(line(&model.name));
             }
         }
-        // A type that differs from the model's already has its error, whether or not such a type exists.
+        // A type that differs from the model's already has an error, whether or not it exists.
         let has_error = references.model.as_ref().is_some_and(|model| change.contradicts_type_of(&model.value));
         if let Some(id) = change.asset_type_id.value()
             && !has_error
@@ -286,19 +286,19 @@ impl Asset {
             (Patch::Absent, _) => {}
             (Patch::Null, _) => self.reassign(None),
             (Patch::Value(id), Some(user)) if user.value.is_active => self.reassign(Some(*id)),
-            (Patch::Value(_), Some(_)) => errors.push(FieldError::field("assigned_to", "is the id of a user who is not active")),
+            (Patch::Value(_), Some(_)) => errors.push(FieldError::field("assigned_to", "is the id of an inactive user")),
             (Patch::Value(_), None) => errors.push(FieldError::field("assigned_to", "is not the id of a user of this tenant")),
         }
     }
 
-    /// Sets the first day of the assignment, as an import claims.
+    /// Sets the first day of the assignment, as claimed by an import.
     fn claim(&mut self, since: &Patch<Date>, errors: &mut Vec<FieldError>) {
         match since {
             Patch::Absent => {}
             Patch::Null => self.assigned_since = None,
             Patch::Value(_) if self.assigned_to.is_none() => {
                 if !errors.iter().any(|error| error.is_about("assigned_to")) {
-                    errors.push(FieldError::field("assigned_since", "needs the user to whom the asset is assigned"));
+                    errors.push(FieldError::field("assigned_since", "requires the asset to be assigned to a user"));
                 }
             }
             Patch::Value(since) => self.assigned_since = Some(*since),

@@ -1,6 +1,5 @@
-//! Estimates what a tenant's schema costs: the maximum cost of validating a value, and of compiling a pattern. Tenants choose
-//! schema and value, and even small ones can be expensive: a list of many values, each checked against many rules, each with a
-//! pattern.
+//! Estimates the maximum cost of a tenant's schema: of validating a value, and of compiling a pattern. Tenants choose both schema
+//! and value, and even small ones can be expensive, such as a long list with every item checked against many patterns.
 //!
 //! The estimate of a validation visits the same rules and values as a validator in the worst case. It stops as soon as the cost
 //! is excessive, so it is cheaper than the validation.
@@ -8,8 +7,8 @@
 use super::policy::target;
 use serde_json::{Map, Value};
 
-/// The cost of a validation and the work of estimating it, both in units. As measured, a unit takes 1 to 2 ns, or 80 ns with the
-/// worst patterns.
+/// The cost of a validation and the work of estimating it, both in units. Measured: 1 to 2 ns per unit, or 80 ns with the worst
+/// patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
     Units {
@@ -19,14 +18,14 @@ pub enum Cost {
     Excessive {
         work: u64,
     },
-    /// The estimate was given up.
+    /// The estimate was abandoned.
     Unknown {
         work: u64,
     },
 }
 
 /// Estimates the cost of validating `value` against `schema`, up to `limit`. The estimate itself takes no more work than the
-/// validation, and is given up beyond `most_work`.
+/// validation, and is abandoned beyond `most_work`.
 pub fn estimate(schema: &Value, value: &Value, limit: u64, most_work: u64) -> Cost {
     let mut estimate = Estimate { root: schema, left: limit, work: 0, most_work };
     match estimate.check(schema, value, 1) {
@@ -49,21 +48,21 @@ struct Estimate<'a> {
 }
 
 impl Estimate<'_> {
-    /// Adds `units`, `times` times. Finding them out took `work`.
+    /// Adds `units`, `times` times. Estimating them took `work`.
     fn spend(&mut self, units: u64, times: u64, work: u64) -> Result<(), Exceeded> {
         self.work = self.work.saturating_add(work);
         self.left = self.left.checked_sub(units.saturating_mul(times)).ok_or(Exceeded::Limit)?;
         if self.work > self.most_work { Err(Exceeded::Work) } else { Ok(()) }
     }
 
-    /// Adds units whose estimate takes as much work as they do.
+    /// Adds units that take as much work to estimate as to validate.
     fn add(&mut self, units: u64, times: u64) -> Result<(), Exceeded> {
         self.spend(units, times, units)
     }
 
     fn search(&mut self, pattern: &str, text: &str, times: u64) -> Result<(), Exceeded> {
         let reading = 1 + pattern.len() as u64 / 4;
-        // The text is read once, with all states of the pattern at a time in the worst case.
+        // The text is read once. In the worst case, all states of the pattern are active.
         let matching = (text.len() as u64).saturating_mul(states(pattern)) / 16;
         self.spend(reading.saturating_add(matching), times, reading)
     }
@@ -72,7 +71,7 @@ impl Estimate<'_> {
     fn check(&mut self, schema: &Value, value: &Value, times: u64) -> Result<(), Exceeded> {
         self.add(1, times)?;
         let Value::Object(rules) = schema else { return Ok(()) };
-        // To find what no rule has evaluated, a validator evaluates all rules again for each child.
+        // To find unevaluated children, a validator evaluates all rules again for each child.
         let evaluates_again = rules.contains_key("unevaluatedProperties") || rules.contains_key("unevaluatedItems");
         let times = if evaluates_again { times.saturating_mul(1 + children(value).count() as u64) } else { times };
         for (name, rule) in rules {
@@ -113,9 +112,9 @@ impl Estimate<'_> {
             ("dependentSchemas", Value::Object(rules), _) => rules.values().try_for_each(|rule| self.check(rule, value, times)),
             ("enum" | "const", _, _) => self.add(size(rule), times),
             ("pattern", Value::String(pattern), Value::String(text)) => self.search(pattern, text, times),
-            // The characters are counted.
+            // Counts the characters.
             ("minLength" | "maxLength", _, Value::String(text)) => self.spend(text.len() as u64 / 16, times, 1),
-            // The items are sorted, then compared.
+            // Sorts the items, then compares them.
             ("uniqueItems", _, Value::Array(_)) => self.add(8 * size(value), times),
             ("required" | "dependentRequired", _, Value::Object(_)) => self.add(size(rule), times),
             _ => Ok(()),
@@ -146,13 +145,13 @@ fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
-/// One unit for each value inside it, and for each 64 bytes of text.
+/// One unit per nested value, and per 64 bytes of text.
 fn size(value: &Value) -> u64 {
     let text = if let Value::String(text) = value { text.len() as u64 / 64 } else { 0 };
     1 + text + children(value).map(size).sum::<u64>()
 }
 
-/// The number of states of a pattern that a text can be in: one for each character, as often as it is repeated.
+/// The maximum number of active states of a pattern: one per character, multiplied by its repetitions.
 fn states(pattern: &str) -> u64 {
     let mut groups: Vec<u64> = Vec::new();
     let (mut sum, mut last) = (0u64, 0u64);
@@ -189,32 +188,32 @@ fn states(pattern: &str) -> u64 {
     groups.into_iter().fold(sum, u64::saturating_add)
 }
 
-/// Bytes for each pattern.
+/// Bytes per pattern.
 const PATTERN: u64 = 8 * 1024;
-/// Additional bytes of a pattern with characters beyond ASCII, be it in a class such as `.` or `[^a]`: mostly time.
+/// Additional bytes of a pattern with non-ASCII characters, even in a class such as `.` or `[^a]`. Mostly stands for time.
 const BEYOND_ASCII: u64 = 32 * 1024;
 /// A character, an assertion or an operator.
 const CHARACTER: u64 = 128;
 /// A class such as `.` or `[^a]`: nearly all characters.
 const WIDE_CLASS: u64 = 1024;
-/// A class of Unicode, such as `\pL`: hundreds of ranges of characters.
+/// A Unicode class such as `\pL`: hundreds of ranges of characters.
 const UNICODE_CLASS: u64 = 80 * 1024;
-/// The characters of the class that replaces `\s`.
+/// The length in characters of the class that replaces `\s`.
 const WHITE_SPACE_CHARS: u64 = 160;
-/// The factor of characters and classes whose case is ignored.
+/// The factor for case-insensitive characters and classes.
 const IGNORED_CASE: u64 = 6;
-/// A character that is parsed again. Each `\d`, `\s` or `\w` outside of brackets makes the whole pattern be parsed again.
+/// A character that is parsed again. Each `\d`, `\s` or `\w` outside brackets causes the whole pattern to be parsed again.
 const REPARSED_CHARACTER: u64 = 24;
-/// The additional factor of a pattern that captures, or has `\b`: it is compiled in one more way.
+/// The additional factor for a pattern with captures or `\b`: it is compiled for one more engine.
 const CAPTURE: u64 = 8;
-/// The maximum of those additional bytes.
+/// The maximum number of these additional bytes.
 const MAX_CAPTURE: u64 = 1024 * 1024;
 
-/// Estimates the maximum size of a compiled pattern from its text alone, since compiling must be bounded. The estimate may be wrong
-/// for patterns that do not compile.
+/// Estimates the maximum size of a compiled pattern from its text alone, before compiling it. The estimate can be wrong for
+/// patterns that don't compile.
 ///
-/// The figures are bytes of memory in the regex crate. Compiling a megabyte takes about 15 ms in a release build; where something
-/// takes more time, it counts as more bytes. Repetition multiplies: the compiler copies the repeated part.
+/// The figures are bytes of memory in the regex crate. Compiling a megabyte takes about 15 ms in a release build; slower
+/// constructs count as more bytes. Repetition multiplies: the compiler copies the repeated part.
 pub fn compile_bytes(pattern: &str) -> u64 {
     let mut estimate = PatternEstimate { ignores_case: ignores_case(pattern), ..PatternEstimate::default() };
     let body = estimate.body(pattern);
@@ -226,7 +225,7 @@ pub fn compile_bytes(pattern: &str) -> u64 {
     [PATTERN, body, beyond_ascii, capture, reparsed].into_iter().fold(0, u64::saturating_add)
 }
 
-/// The first construct that no pattern may use, in words.
+/// Describes the first unsupported construct in a pattern.
 pub fn unsupported(pattern: &str) -> Option<&'static str> {
     let mut rest = pattern;
     while let Some(index) = rest.find(['\\', '(']) {
@@ -246,7 +245,7 @@ pub fn unsupported(pattern: &str) -> Option<&'static str> {
     None
 }
 
-/// Flags of a group, given the text after its parenthesis: `i` of `?i:`.
+/// Returns the flags of a group, given the text after its parenthesis: `i` for `?i:`.
 fn flags(group: &str) -> Option<&str> {
     let flags = group.strip_prefix('?')?;
     let end = flags.find(|c: char| !c.is_ascii_alphabetic() && c != '-')?;
@@ -264,13 +263,14 @@ struct PatternEstimate {
     captures: bool,
     /// Number of times that the whole pattern is parsed again.
     rewrites: u64,
-    /// Characters that this adds to the pattern.
+    /// Number of characters that rewriting adds to the pattern.
     added_chars: u64,
 }
 
 impl PatternEstimate {
     fn body(&mut self, pattern: &str) -> u64 {
-        // The sums of the groups that are open, and the size of what a repetition would repeat.
+        // The sums outside the open groups, the sum of the current group, and the size of the part that a repetition would
+        // repeat.
         let mut groups: Vec<u64> = Vec::new();
         let (mut sum, mut last) = (0u64, 0u64);
         let mut rest = pattern;
@@ -290,7 +290,7 @@ impl PatternEstimate {
                     sum = sum.saturating_add(groups.pop().unwrap_or_default());
                     continue;
                 }
-                // A repetition that follows repeats them, too.
+                // Another repetition after this operator repeats it, too.
                 '*' | '+' | '?' => {
                     sum = sum.saturating_add(CHARACTER);
                     last = last.saturating_add(CHARACTER);
@@ -327,7 +327,7 @@ impl PatternEstimate {
         WIDE_CLASS
     }
 
-    /// The size of a class, and the text after it, given the text after its bracket.
+    /// Returns the size of a class and the text after it, given the text after its opening bracket.
     fn class<'p>(&mut self, class: &'p str) -> (u64, &'p str) {
         let mut rest = class;
         let mut size = CHARACTER;
@@ -344,7 +344,7 @@ impl PatternEstimate {
                     let (escaped, after) = self.escape(rest, true);
                     (size, rest) = (size.saturating_add(escaped), after);
                 }
-                // One state has any number of ASCII characters.
+                // All ASCII characters share one state.
                 c if c.is_ascii() => size += 8,
                 c => size += self.character(c),
             }
@@ -353,7 +353,7 @@ impl PatternEstimate {
         (size, rest)
     }
 
-    /// The size of an escape, and the text after it, given the text after its backslash.
+    /// Returns the size of an escape and the text after it, given the text after its backslash.
     fn escape<'p>(&mut self, escape: &'p str, is_in_class: bool) -> (u64, &'p str) {
         let Some(c) = escape.chars().next() else { return (CHARACTER, escape) };
         let rest = &escape[c.len_utf8()..];
@@ -364,7 +364,7 @@ impl PatternEstimate {
                 let one = rest.chars().next().map_or(0, char::len_utf8);
                 return (UNICODE_CLASS, in_braces().unwrap_or(&rest[one..]));
             }
-            // A character by its number.
+            // A character by its code point.
             'x' | 'u' | 'U' => {
                 self.is_beyond_ascii = true;
                 return (CHARACTER, in_braces().unwrap_or(rest));
@@ -394,7 +394,7 @@ impl PatternEstimate {
         (size, rest)
     }
 
-    /// All classes within brackets are rewritten at once, any other one by one.
+    /// Classes within brackets are rewritten all at once, others one by one.
     fn rewrite(&mut self, is_in_class: bool, added_chars: u64) {
         self.rewrites += u64::from(!is_in_class);
         self.added_chars += added_chars;

@@ -1,5 +1,5 @@
-//! The tenant's own fields of assets, and the JSON Schema of an asset type that validates them. Names of custom fields, and
-//! changes of single fields. Names are single lines, and texts are composed, so two that look the same are the same.
+//! Custom fields of assets, patches of single fields, and the JSON Schema of an asset type that validates them. Names are single
+//! lines, and texts are composed, so texts that look the same are the same.
 
 mod cost;
 mod policy;
@@ -35,7 +35,7 @@ pub struct CustomFields(Map<String, Value>);
 impl CustomFields {
     /// # Errors
     ///
-    /// Names the limit that the object exceeds.
+    /// Returns a [`ValueError`] when the text is not an object, or exceeds a limit.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
         match parse_limited(text, MAX_FIELD_LEVELS)? {
             Value::Object(fields) => Ok(Self(fields)),
@@ -48,7 +48,7 @@ impl CustomFields {
         &self.0
     }
 
-    /// Values that are equal to the `present` ones keep the present form: `1` stays `1` if `1.0` is set.
+    /// Values equal to the `present` ones keep their form: `1` stays `1` if it is set to `1.0`.
     #[must_use]
     pub fn in_form_of(mut self, present: &Self) -> Self {
         for (name, value) in &mut self.0 {
@@ -68,7 +68,7 @@ impl From<CustomFields> for String {
 
 impl TryFrom<String> for CustomFields {
     type Error = ValueError;
-    /// Reads fields from the table, which may be older than today's rules.
+    /// Reads stored fields, which don't have to satisfy the current limits.
     fn try_from(text: String) -> Result<Self, ValueError> {
         json::parse_object(&text).map(Self).map_err(|_| ValueError::new("must be an object"))
     }
@@ -88,8 +88,8 @@ fn check_size(size: usize) -> Result<(), ValueError> {
 }
 
 // A tenant's schema is a program that runs in the service.
-/// A JSON Schema (draft 2020-12) that compiles and is cheap to validate against: its references stay within the schema, form no
-/// cycle and don't expand excessively, and its patterns are matched in linear time.
+/// JSON Schema (draft 2020-12) that is cheap to validate against: its references stay within the schema, without cycles or
+/// excessive expansion, and its patterns are matched in linear time.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = Object)]
@@ -97,13 +97,13 @@ fn check_size(size: usize) -> Result<(), ValueError> {
 pub struct FieldsSchema(Value);
 
 impl PartialEq for FieldsSchema {
-    /// Neither the order of members nor the form of numbers makes a difference.
+    /// Ignores the order of members and the form of numbers.
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0 || canonical(&self.0) == canonical(&other.0)
     }
 }
 
-/// Schemas that are equal have the same hash.
+/// Equal schemas have the same hash.
 #[must_use]
 pub fn schema_hash(text: &str) -> String {
     hex::sha256(json::parse(text).map_or_else(|_| text.to_owned(), |schema| canonical(&schema)))
@@ -116,7 +116,7 @@ fn canonical(schema: &Value) -> String {
 impl FieldsSchema {
     /// # Errors
     ///
-    /// Says why the schema is invalid.
+    /// Returns a [`ValueError`] when the schema is invalid or too expensive.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
         let schema = parse_limited(text, MAX_SCHEMA_LEVELS)?;
         if !schema.is_object() {
@@ -127,7 +127,7 @@ impl FieldsSchema {
             return Err(ValueError::new("must be a JSON Schema of draft 2020-12"));
         }
         check_schema(&schema)?;
-        // The texts of fields are composed, too, so that an enum finds them.
+        // The texts of fields are composed, too, so an enum matches them.
         let schema = composed_value(schema).map_err(|(pointer, error)| ValueError::new(format!("{error} (at {pointer})")))?;
         check_size(schema.to_string().len())?;
         Compiled::new(&schema)?;
@@ -148,13 +148,13 @@ impl From<FieldsSchema> for String {
 
 impl TryFrom<String> for FieldsSchema {
     type Error = ValueError;
-    /// Reads a schema from the table, which may be older than today's rules. It is checked before it validates anything.
+    /// Reads a stored schema, which doesn't have to satisfy the current rules. It is checked before it validates anything.
     fn try_from(text: String) -> Result<Self, ValueError> {
         json::parse(&text).map(Self).map_err(|_| ValueError::new("must be JSON"))
     }
 }
 
-/// The text, cut to [`MAX_ERROR_CHARS`]: the validator quotes the whole value.
+/// Truncates a text to [`MAX_ERROR_CHARS`]: the validator quotes the whole value.
 fn shortened(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(MAX_ERROR_CHARS) {
         text.truncate(end);
@@ -163,25 +163,25 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// The errors of a body that are listed.
+/// Maximum number of listed errors of a body.
 const MAX_ERRORS: usize = 100;
-const SENT_TWICE: &str = "must be sent once; another name looks the same";
+const SENT_TWICE: &str = "must be sent only once; another name looks the same";
 
-/// Composed, and without the white space around it.
+/// Normalizes a name: composed, without surrounding whitespace.
 ///
 /// # Errors
 ///
-/// As for a [`Name`].
+/// Returns the [`ValueError`] of an invalid [`Name`].
 pub fn field_name(text: &str) -> Result<String, ValueError> {
     text.parse::<Name>().map(String::from)
 }
 
-/// The value with its texts and the names in it composed, as other texts are: a schema finds them however they are typed.
+/// Composes the texts and names in a value, so a schema matches them however they are typed.
 ///
 /// # Errors
 ///
-/// The first text with U+0000, or name that occurs twice, with its JSON Pointer from the value on. Only the first, since the
-/// pointers of many to places below a long name would be long together.
+/// Returns the first text with U+0000 or repeated name, with its JSON Pointer within the value. Only the first, because the
+/// pointers of many errors below a long name would take too much space.
 pub fn composed_value(value: Value) -> Result<Value, (String, String)> {
     let within = |token: &str, (pointer, error): (String, String)| (format!("/{}{pointer}", pointer_token(token)), error);
     match value {
@@ -210,11 +210,11 @@ pub fn composed_value(value: Value) -> Result<Value, (String, String)> {
     }
 }
 
-/// The fields with their names as [`field_name`] gives them, and their values as [`composed_value`] does.
+/// Normalizes names with [`field_name`] and values with [`composed_value`].
 ///
 /// # Errors
 ///
-/// Each field with an invalid or repeated name, and the first error of each value, with its JSON Pointer; or that the composed
+/// Returns each invalid or repeated name and the first error of each value, with JSON Pointers, and an error if the composed
 /// fields are too large.
 fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(String, String)>> {
     let (mut named, mut errors) = (Map::new(), Vec::new());
@@ -233,7 +233,7 @@ fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(Str
         errors.push((format!("/{}{pointer}", pointer_token(&sent)), error));
     }
     errors.truncate(MAX_ERRORS);
-    // Some characters are longer when they are composed.
+    // Some characters take more bytes when composed.
     let size = serde_json::to_string(&named).map_or(usize::MAX, |text| text.len());
     if let Err(error) = check_size(size) {
         errors.push((String::new(), error.to_string()));
@@ -241,12 +241,12 @@ fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(Str
     if errors.is_empty() { Ok(named) } else { Err(errors) }
 }
 
-/// Checks the names of fields that a schema has or requires: assets have them as [`field_name`] gives them, so no asset would ever
-/// match another name.
+/// Checks the field names in a schema's `properties` and `required`. Assets store names as normalized by [`field_name`], so no
+/// asset would ever match another form.
 ///
 /// # Errors
 ///
-/// Says which name no field can have.
+/// Returns a [`ValueError`] with the first name that no field can have.
 pub(super) fn check_schema(schema: &Value) -> Result<(), ValueError> {
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
     let properties = properties.map(|name| (format!("/properties/{}", pointer_token(name)), name.as_str()));
@@ -255,7 +255,7 @@ pub(super) fn check_schema(schema: &Value) -> Result<(), ValueError> {
     for (pointer, name) in properties.chain(required) {
         let fault = match field_name(name) {
             Ok(stored) if stored == name => continue,
-            Ok(_) => "must be in Unicode's composed form (NFC), without white space around it".to_owned(),
+            Ok(_) => "must be in Unicode's composed form (NFC), without surrounding whitespace".to_owned(),
             Err(error) => error.to_string(),
         };
         return Err(ValueError::new(format!("must not name a field that no asset can have: its name {fault} (at {pointer})")));
@@ -264,19 +264,19 @@ pub(super) fn check_schema(schema: &Value) -> Result<(), ValueError> {
 }
 
 impl CustomFields {
-    /// As a client sends them.
+    /// Parses the custom fields of a request.
     ///
     /// # Errors
     ///
-    /// As [`CustomFields::from_json`], and for each invalid or repeated name, and each value with U+0000 or such a name, with its
-    /// JSON Pointer.
+    /// Returns the error of [`CustomFields::from_json`], or each invalid or repeated name and the first error of each value, with
+    /// JSON Pointers.
     pub fn from_body(text: &str) -> Result<Self, Vec<(String, String)>> {
         let fields = Self::from_json(text).map_err(|error| vec![(String::new(), error.to_string())])?;
         with_names(fields.0).map(Self)
     }
 }
 
-/// Custom fields to set, by name. Null removes the field; the others stay.
+/// Custom fields to set, by name. Null removes a field; other fields stay unchanged.
 #[derive(Debug, Clone, PartialEq, Default, utoipa::ToSchema)]
 #[schema(value_type = Object)]
 pub struct CustomFieldsPatch(Map<String, Value>);
@@ -284,7 +284,7 @@ pub struct CustomFieldsPatch(Map<String, Value>);
 impl CustomFieldsPatch {
     /// # Errors
     ///
-    /// Each error with the JSON Pointer of the custom field that causes it, relative to the object; empty for the whole.
+    /// Returns each error with the JSON Pointer of the custom field within the object; the pointer is empty for the whole object.
     pub fn from_json(text: &str) -> Result<Self, Vec<(String, String)>> {
         match parse_limited(text, MAX_FIELD_LEVELS) {
             Ok(Value::Object(fields)) => with_names(fields).map(Self),
@@ -300,7 +300,7 @@ impl CustomFieldsPatch {
 
     /// # Errors
     ///
-    /// The custom fields become larger than 32 KiB.
+    /// Returns a [`ValueError`] when the result is larger than 32 KiB.
     pub fn applied_to(&self, fields: &CustomFields) -> Result<CustomFields, ValueError> {
         let mut next = fields.0.clone();
         for (name, value) in &self.0 {
@@ -313,13 +313,13 @@ impl CustomFieldsPatch {
         match (next.to_string().len(), next) {
             (..=MAX_BYTES, Value::Object(next)) => Ok(CustomFields(next)),
             (size, _) => Err(ValueError::new(format!(
-                "must leave custom fields of at most {MAX_BYTES} bytes as JSON; together they would have {size}"
+                "must keep all custom fields within {MAX_BYTES} bytes as JSON; they would have {size}"
             ))),
         }
     }
 }
 
-/// The error of each field that can't be read on its own; the error of the whole if all can.
+/// The error of each field that fails on its own; if none does, the error of the whole object.
 fn located(text: &str, whole: &ValueError) -> Vec<(String, String)> {
     let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text).unwrap_or_default();
     let read = fields.iter().map(|(name, raw)| (name, parse_strict(raw.get(), MAX_FIELD_LEVELS - 1)));

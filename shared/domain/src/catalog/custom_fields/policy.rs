@@ -1,4 +1,4 @@
-//! The limits on schemas: a tenant's schema is a program that runs in the service.
+//! Limits on schemas: a tenant's schema is a program that runs in the service.
 
 use super::cost::{compile_bytes, unsupported};
 use crate::values::field_error::{ValueError, pointer_token};
@@ -6,11 +6,11 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The maximum nesting of a schema with its references followed.
+/// Maximum nesting of a schema, with references followed.
 const MAX_LEVELS: usize = 64;
-/// The maximum number of values in a schema with its references followed. Compiled, each takes up to 500 bytes.
+/// Maximum number of values in a schema, with references followed. Each takes up to 500 bytes when compiled.
 const MAX_NODES: usize = 8_000;
-/// The maximum size of all different compiled patterns of a schema: less than 35 ms in a release build.
+/// Maximum total size of a schema's distinct compiled patterns. Compiling them takes less than 35 ms in a release build.
 pub const MAX_PATTERN_BYTES: u64 = 2 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +24,11 @@ pub struct PatternCost {
 ///
 /// # Errors
 ///
-/// Says what the schema must not contain.
+/// Returns a [`ValueError`] with what the schema must not contain.
 pub fn check(schema: &Value) -> Result<PatternCost, ValueError> {
     let mut expansion = Expansion { root: schema, follows: true, nodes: 0, patterns: BTreeSet::new(), bytes: 0 };
     expansion.visit(schema, &Place { level: 0, is_root: true, pointer: String::new() })?;
-    // Definitions count where they are referenced. Unused ones cost nothing, but must not refer elsewhere either.
+    // Definitions count where they are referenced. Unused ones cost nothing, but must not have external references either.
     expansion.follows = false;
     for name in ["$defs", "definitions"] {
         let definitions = schema.get(name).and_then(Value::as_object).into_iter().flatten();
@@ -50,7 +50,7 @@ fn target_pointer(reference: &str) -> Option<String> {
 }
 
 struct Place {
-    /// Levels above it, with references followed.
+    /// Number of levels above, with references followed.
     level: usize,
     is_root: bool,
     /// A JSON Pointer.
@@ -63,10 +63,10 @@ impl Place {
     }
 }
 
-/// Visits a schema with its references followed, as a validator does in the worst case.
+/// Visits a schema and follows its references, as a validator does in the worst case.
 struct Expansion<'a> {
     root: &'a Value,
-    /// References are followed and patterns counted.
+    /// Whether to follow references and count patterns.
     follows: bool,
     nodes: usize,
     patterns: BTreeSet<&'a str>,
@@ -76,7 +76,7 @@ struct Expansion<'a> {
 impl<'a> Expansion<'a> {
     fn count(&mut self, level: usize) -> Result<(), ValueError> {
         self.nodes += 1;
-        // Only references make a new one so deep: its text has fewer levels.
+        // In a new schema, only references can reach this depth: its text has fewer levels.
         if level > MAX_LEVELS {
             return Err(ValueError::new(format!("must not have references that form a cycle or more than {MAX_LEVELS} levels")));
         }
@@ -91,18 +91,18 @@ impl<'a> Expansion<'a> {
     fn pattern(&mut self, pattern: &'a str, place: &Place) -> Result<(), ValueError> {
         if let Some(feature) = unsupported(pattern) {
             return Err(ValueError::new(format!(
-                "must not have a pattern with {feature}; patterns are matched without look-around and back-references (at {})",
+                "must not have a pattern with {feature}; patterns don't support look-around or back-references (at {})",
                 place.pointer
             )));
         }
-        // The same pattern is compiled once.
+        // Equal patterns are compiled only once.
         if self.follows && self.patterns.insert(pattern) {
             self.bytes = self.bytes.saturating_add(compile_bytes(pattern));
         }
         if self.bytes > MAX_PATTERN_BYTES {
             return Err(ValueError::new(format!(
-                "must not have patterns that take more than {MAX_PATTERN_BYTES} bytes compiled; use fewer or shorter ones, with \
-                 fewer repetitions and classes of Unicode such as \\p{{L}} (at {})",
+                "must not have patterns that compile to more than {MAX_PATTERN_BYTES} bytes; use fewer or shorter ones, with \
+                 fewer repetitions and Unicode classes such as \\p{{L}} (at {})",
                 place.pointer
             )));
         }
@@ -122,7 +122,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// `is_top`: `name` is a rule of the whole schema.
+    /// `is_top`: whether `name` is a keyword at the root of the schema.
     fn keyword(&mut self, name: &str, value: &'a Value, is_top: bool, place: &Place) -> Result<(), ValueError> {
         match (name, value) {
             ("$ref", Value::String(reference)) => self.reference(reference, place),
@@ -133,7 +133,7 @@ impl<'a> Expansion<'a> {
             }
             ("pattern", Value::String(pattern)) => self.pattern(pattern, place),
             ("$defs" | "definitions", _) if is_top => Ok(()),
-            // These contain data, which may look like rules.
+            // These contain data, which can look like keywords.
             ("enum" | "const" | "default" | "examples", _) => self.data(value, place.level),
             ("properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions", Value::Object(rules)) => {
                 self.count(place.level)?;

@@ -81,7 +81,7 @@ fn data_in_a_schema_may_look_like_rules() {
         let read = FieldsSchema::from_json(right);
         assert!(read.is_ok(), "{right}: {read:?}");
     }
-    // In a list of rules, a name such as `const` is the name of a rule.
+    // Within `properties` and `$defs`, a name such as `const` is not a keyword.
     for wrong in [
         r##"{"properties":{"enum":{"$ref":"#/properties/enum"}}}"##,
         r##"{"$defs":{"default":{"$ref":"#/$defs/default"}},"$ref":"#/$defs/default"}"##,
@@ -91,7 +91,7 @@ fn data_in_a_schema_may_look_like_rules() {
     }
 }
 
-/// Each item of `a` is compared with 900 rules.
+/// Each item of `a` is checked against 900 rules.
 fn expensive_schema() -> FieldsSchema {
     let rules: Vec<Value> = (0..900).map(|n| serde_json::json!({"type": "string", "minLength": n})).collect();
     let schema = serde_json::json!({"properties": {"a": {"items": {"anyOf": rules}}}});
@@ -119,7 +119,7 @@ fn a_pattern_that_backtracks_is_matched_in_linear_time() {
     assert_eq!(Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled").len(), 1);
 }
 
-/// The fields cost about a tenth of the units of a request.
+/// The fields cost about a tenth of a request's budget.
 fn costly(number: u32) -> (FieldsSchema, CustomFields) {
     let fields = serde_json::json!({"a": vec![1; 100], "n": number}).to_string();
     (expensive_schema(), CustomFields::from_json(&fields).expect("fields"))
@@ -136,7 +136,7 @@ fn a_request_validates_until_its_budget_is_spent_and_nothing_twice() {
     let cost::Cost::Units { units, .. } = cost else { unreachable!("{cost:?}") };
     let validations = Validations::default();
     let count = (0..).take_while(|number| validate(&validations, *number).is_ok()).count();
-    // Compiling and reporting cost something, too.
+    // Compiling and reporting also take units.
     let most = usize::try_from(validate::MAX_UNITS / units).expect("a count");
     assert!((most / 2..=most).contains(&count) && most > 5, "{count} of {most}");
     assert!(matches!(validate(&validations, u32::MAX), Err(BudgetSpent)));
@@ -144,7 +144,7 @@ fn a_request_validates_until_its_budget_is_spent_and_nothing_twice() {
     assert!(matches!(validate(&Validations::default(), u32::MAX), Ok(1)));
 }
 
-/// Rules around a reference to the next of `count` definitions.
+/// A chain of `count` definitions, each with `rules` around a reference to the next one.
 fn chain(rules: fn(Value) -> Value, count: usize) -> String {
     let next = |n: usize| if n < count { rules(serde_json::json!({"$ref": format!("#/$defs/a{}", n + 1)})) } else { true.into() };
     let definitions: Map<String, Value> = (0..=count).map(|n| (format!("a{n}"), next(n))).collect();
@@ -168,13 +168,13 @@ fn the_deepest_schemas_need_less_than_half_the_stack_of_a_request() {
     let check = move || {
         let fields = CustomFields::from_json(r#"{"a":{"a":{"a":{"a":{"a":{"a":{"a":[1]}}}}}}}"#).expect("fields");
         for rules in kinds {
-            // Longer chains are refused before anything follows them.
+            // Longer chains are rejected before anything follows their references.
             let deepest = (8..=64).rev().find_map(|count| FieldsSchema::from_json(&chain(rules, count)).ok());
             let schema = deepest.expect("an accepted chain");
             Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("units");
         }
     };
-    // A thread that handles requests has 2 MiB.
+    // Request threads have 2 MiB.
     std::thread::Builder::new().stack_size(1024 * 1024).spawn(check).expect("a thread").join().expect("enough stack");
 }
 
@@ -267,7 +267,7 @@ fn the_texts_of_a_schema_are_composed() {
 
 #[test]
 fn fields_that_are_too_large_when_they_are_composed_are_refused() {
-    // Composed, this letter has two characters, and twice the bytes.
+    // The composed form of this character has two characters and twice the bytes.
     let fields = |count: usize| format!(r#"{{"a":"{}"}}"#, "\u{958}".repeat(count));
     assert!(CustomFields::from_body(&fields(5_000)).is_ok() && CustomFields::from_json(&fields(6_000)).is_ok());
     for errors in [CustomFields::from_body(&fields(6_000)).err(), CustomFieldsPatch::from_json(&fields(6_000)).err()] {

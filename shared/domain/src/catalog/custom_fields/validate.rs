@@ -16,20 +16,20 @@ use uuid::Uuid;
 pub(super) const MAX_UNITS: u64 = 5_000_000;
 /// The maximum cost of a validation that reports all errors, in units.
 const MAX_UNITS_FOR_ALL_ERRORS: u64 = 100_000;
-/// The factor of reporting the errors beside finding them, as measured: it takes 300 ns a unit, and memory.
+/// Cost of reporting errors, relative to finding them. Measured: 300 ns per unit, and memory.
 const REPORTING: u64 = 4;
 const MAX_ERRORS: usize = 100;
-/// The cost of finding out that a stored schema is refused, in units.
+/// Cost of rejecting a stored schema, in units.
 const CHECKING: u64 = 8_000;
-/// The maximum memory of the automaton of one pattern. Schemas whose patterns take more are refused before.
+/// Maximum memory of one pattern's automaton. Schemas with larger patterns are rejected earlier.
 const MAX_AUTOMATON_BYTES: usize = 1024 * 1024;
-/// The maximum memory of the caches that matching all patterns of a schema uses.
+/// Maximum memory of the caches for matching all patterns of a schema.
 const MAX_MATCHING_BYTES: usize = 2 * 1024 * 1024;
-/// The share of one pattern in [`MAX_MATCHING_BYTES`].
+/// Maximum share of one pattern in [`MAX_MATCHING_BYTES`].
 const MAX_CACHE_BYTES_OF_PATTERN: usize = 256 * 1024;
-/// Bytes of a compiled schema for each byte of its text, without patterns, as measured.
+/// Bytes of a compiled schema per byte of its text, without patterns. Measured.
 const BYTES_OF_TEXT_BYTE: usize = 64;
-/// Bytes compiled in the time of a unit of validating with the worst patterns, as measured.
+/// Bytes compiled in the time that one unit takes with the worst patterns. Measured.
 const BYTES_COMPILED_A_UNIT: u64 = 8;
 /// The maximum size of all compiled schemas in memory.
 const MAX_CACHED_BYTES: usize = 32 * 1024 * 1024;
@@ -37,37 +37,36 @@ const MAX_CACHED_BYTES: usize = 32 * 1024 * 1024;
 /// An asset type and its version.
 type SchemaKey = (Uuid, u64);
 
-/// Too few of the request's units are left.
+/// The request has too few units left.
 #[derive(Debug, thiserror::Error)]
-#[error("the request's budget for validations is spent")]
+#[error("the request's validation budget is spent")]
 pub struct BudgetSpent;
 
-/// The validations of a request, with the compiled schemas that a running function has used lately. Clones share the request's
-/// units and findings.
+/// The validations of a request, with the process's cache of compiled schemas. Clones share the request's budget and results.
 #[derive(Clone, Default)]
 pub struct Validations {
     compiled: Arc<CompiledSchemas>,
     done: Arc<Mutex<Done>>,
 }
 
-/// The units that a request has spent, and the errors found, by the schema and the hash of the fields: fields that were only
-/// checked first, or are tried again, are not validated twice.
+/// The units spent by a request, and the errors found, by schema and hash of the fields. If a request checks the same fields
+/// again, for example in a retry, they are not validated twice.
 #[derive(Default)]
 struct Done {
     spent: u64,
     errors: HashMap<(SchemaKey, String), Vec<SchemaFault>>,
-    /// Stored schemas that are refused, whatever the fields are.
+    /// Stored schemas that are rejected regardless of the fields.
     refused: HashMap<SchemaKey, SchemaFault>,
 }
 
-/// An error that a schema finds.
+/// A violation of a schema.
 #[derive(Debug, Clone)]
 pub struct SchemaFault {
-    /// JSON Pointer from the custom fields on.
+    /// JSON Pointer within the custom fields.
     pointer: String,
-    /// The custom fields with the error; empty for all together.
+    /// The custom fields with the error; empty if it is about the whole object.
     fields: Vec<String>,
-    /// The schema requires them.
+    /// Whether the schema requires these fields.
     are_missing: bool,
     detail: String,
 }
@@ -80,7 +79,7 @@ impl SchemaFault {
     fn new(error: &ValidationError<'_>) -> Self {
         let pointer = error.instance_path().to_string();
         let (fields, detail) = match error.kind() {
-            // The library speaks of a "False schema".
+            // The library's text would be about a "False schema".
             ValidationErrorKind::FalseSchema => (Vec::new(), "is not permitted by the type's schema".to_owned()),
             ValidationErrorKind::Required { property } => {
                 (vec![property.as_str().unwrap_or_default().to_owned()], error.to_string())
@@ -97,8 +96,8 @@ impl SchemaFault {
         Self { pointer, fields, are_missing, detail: shortened(detail) }
     }
 
-    /// Points to where the request sets the custom field: in `patch` if it is there. With `sets_all`, the request also has, or only
-    /// has, `custom_fields`.
+    /// Points to where the request sets the custom field: in `patch` if it contains the field. `sets_all`: whether the request
+    /// has `custom_fields`, with or without a patch.
     #[must_use]
     pub fn located(&self, patch: Option<&CustomFieldsPatch>, sets_all: bool) -> FieldError {
         let set_singly = self.fields.iter().find(|field| patch.is_some_and(|patch| patch.has(field)));
@@ -123,12 +122,12 @@ impl Validations {
         Self { compiled, done: Arc::default() }
     }
 
-    /// `schema` is from version `version` of the asset type `id`. Returns all errors, or only the first if finding all of them
-    /// would cost too much. Under a stored schema that today's rules refuse, no fields are valid.
+    /// Validates `fields` against the schema of version `version` of the asset type `id`. Returns all errors, or only the first
+    /// if finding all of them would cost too much. If the current rules reject a stored schema, no fields are valid.
     ///
     /// # Errors
     ///
-    /// [`BudgetSpent`] if the request has too little left.
+    /// Returns [`BudgetSpent`] when the request has too few units left.
     pub fn errors(
         &self,
         id: Uuid,
@@ -138,7 +137,7 @@ impl Validations {
     ) -> Result<Vec<SchemaFault>, BudgetSpent> {
         let (schema_key, value) = ((id, version), Value::Object(fields.as_map().clone()));
         let key = (schema_key, hex::sha256(value.to_string()));
-        // Only this request waits for it.
+        // Only this request uses the lock.
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(errors) = done.errors.get(&key) {
             return Ok(errors.clone());
@@ -150,7 +149,7 @@ impl Validations {
         if left == 0 {
             return Err(BudgetSpent);
         }
-        // First, since estimating follows references, too.
+        // Before the estimate, which follows references, too.
         let compiled = match self.compiled.get(schema_key, || Compiled::new(schema.as_value())) {
             Ok((compiled, compiling)) => {
                 done.spent += compiling;
@@ -186,22 +185,22 @@ impl Validations {
     }
 }
 
-/// A schema that [`policy::check`] accepts, ready to validate.
+/// A schema accepted by [`policy::check`], ready to validate.
 pub(super) struct Compiled {
     validator: Validator,
-    /// The maximum size in memory, with the caches that matching uses.
+    /// Maximum size in memory, including the caches for matching.
     bytes: usize,
-    /// The cost of compiling, in units of validating.
+    /// Cost of compiling, in units.
     units: u64,
 }
 
 impl Compiled {
-    /// A stored schema is checked like a new one: other rules may have accepted it, and only [`policy::check`] protects the stack
-    /// from its references.
+    /// Checks and compiles a schema. Stored schemas are checked like new ones: they might have been accepted by other rules, and
+    /// only [`policy::check`] prevents their references from overflowing the stack.
     ///
     /// # Errors
     ///
-    /// Says why the schema is invalid or too expensive.
+    /// Returns a [`ValueError`] when the schema is invalid or too expensive.
     pub(super) fn new(schema: &Value) -> Result<Self, ValueError> {
         let PatternCost { patterns, bytes } = policy::check(schema)?;
         let cache_bytes = (MAX_MATCHING_BYTES / patterns.max(1)).min(MAX_CACHE_BYTES_OF_PATTERN);
@@ -223,9 +222,9 @@ impl Compiled {
     }
 }
 
-/// Our own words where the library's don't help.
+/// Replaces the library's error texts where they don't help.
 fn invalid(error: &ValidationError<'_>) -> ValueError {
-    // A rule that is refused while it is compiled is at the schema's path, and at no path within the schema as a value.
+    // For rules rejected during compilation, only the schema path is set.
     let pointer = match error.instance_path().as_str() {
         "" => error.schema_path().as_str(),
         pointer => pointer,
@@ -233,7 +232,7 @@ fn invalid(error: &ValidationError<'_>) -> ValueError {
     ValueError::new(match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => {
             format!(
-                "must only have patterns that are regular expressions, without look-around and back-references, and that don't repeat too much (at {pointer})"
+                "must only have patterns that are regular expressions, without look-around, back-references or excessive repetition (at {pointer})"
             )
         }
         ValidationErrorKind::Referencing(_) => "must only have references to its own parts, $ref with #/…".to_owned(),
@@ -241,7 +240,7 @@ fn invalid(error: &ValidationError<'_>) -> ValueError {
     })
 }
 
-/// The compiled schemas that were used lately, so that a running function compiles each only once.
+/// A cache of compiled schemas, shared by the requests of a process.
 #[derive(Default)]
 pub struct CompiledSchemas(Mutex<Cached>);
 
@@ -254,7 +253,8 @@ struct Cached {
 }
 
 impl CompiledSchemas {
-    /// The schema, from the cache or made by `compile`, which no other request waits for; and the cost of compiling in units.
+    /// Returns the schema, cached or compiled by `compile`, and the cost of compiling in units. Other requests don't wait for
+    /// `compile`.
     fn get(
         &self,
         key: SchemaKey,

@@ -1,5 +1,5 @@
-//! Verifies the history of a record: no entry is missing or altered, each follows from the one before, and the record agrees with
-//! them.
+//! Verifies the history of a record: no entry is missing or altered, each follows from the previous one, and the record matches
+//! the last one.
 
 #[cfg(test)]
 mod tests;
@@ -19,20 +19,20 @@ use uuid::Uuid;
 pub struct HistoryEntry {
     /// From the item's key.
     pub id: EventId,
-    /// The canonical JSON of the event, with the values that it commits to.
+    /// The canonical JSON of the event, including the values behind its commitments.
     pub text: String,
     pub commitments: Commitments,
     pub hash: String,
 }
 
-/// The end of a history as the record itself states it.
+/// The end of a history, as stored in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainHead {
     pub version: u64,
     pub last_hash: String,
 }
 
-/// Why a history is not valid.
+/// Why a history is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainError {
@@ -43,13 +43,13 @@ pub enum ChainError {
     #[error("the entry is not in its canonical form")]
     NotCanonical,
     /// The stored hash is not the hash of the entry.
-    #[error("the entry does not have the hash that is stored with it")]
+    #[error("the stored hash is not the hash of the entry")]
     WrongHash,
-    /// The entry has another event id than its key, or another version.
+    /// The entry's event id differs from the id in its key, or its version is wrong.
     #[error("the entry belongs to another event or version")]
     WrongId,
-    /// The entry's `previous_hash` is not the hash of the entry before.
-    #[error("the entry does not follow from the one before it")]
+    /// The entry's `previous_hash` is not the hash of the previous entry.
+    #[error("the entry does not follow from the previous one")]
     WrongPrevious,
     /// There is no entry for this version.
     #[error("the entry is missing")]
@@ -58,28 +58,28 @@ pub enum ChainError {
     #[error("there are two entries for the same version")]
     Doubled,
     /// The first entry is not a creation, or a later one is.
-    #[error("the history does not begin with a creation, or contains a second one")]
+    #[error("the history does not start with a creation, or contains a second one")]
     NotCreated,
     /// There is an entry after the deletion.
     #[error("there is an entry after the deletion")]
     AfterDeletion,
     /// The record's hash of its latest entry is not the hash of that entry.
-    #[error("the record carries another hash than its latest entry")]
+    #[error("the record's hash differs from the hash of its latest entry")]
     WrongHead,
     /// The record is missing, and there is no entry for its deletion.
     #[error("the record is missing, and there is no entry for its deletion")]
     Gone,
 }
 
-/// The first entry at which a history is not valid.
+/// The first invalid entry of a history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct BrokenLink {
-    /// The id of the entry's event; null if the entry is missing.
+    /// ID of the entry's event; null if the entry is missing.
     #[schema(required)]
     pub event_id: Option<EventId>,
-    /// The version that the entry should describe.
+    /// Version that the entry should have.
     pub version: u64,
-    /// Why the history is not valid here.
+    /// Why the entry is invalid.
     pub reason: ChainError,
 }
 
@@ -88,19 +88,19 @@ pub struct BrokenLink {
 pub struct Verification {
     /// Whether the whole history is valid.
     pub valid: bool,
-    /// The number of valid entries, counted from the first.
+    /// Number of valid entries, up to the first invalid one.
     pub checked: u64,
-    /// The first entry at which the history is not valid; null if all are.
+    /// First invalid entry; null if all are valid.
     #[schema(required)]
     pub broken: Option<BrokenLink>,
 }
 
-/// The history of one record while it is verified. Entries may be added in any order.
+/// Verifies the history of one record. Entries can be added in any order.
 #[derive(Debug, Default)]
 pub struct Chain {
     head: Option<ChainHead>,
     checked: u64,
-    /// The hash and the verb of the last entry that was checked.
+    /// The hash and verb of the last checked entry.
     last: Option<(String, Option<Verb>)>,
     /// Entries beyond a gap, by version.
     waiting: BTreeMap<u64, Link>,
@@ -112,7 +112,7 @@ struct Link {
     id: EventId,
     hash: String,
     previous: Option<String>,
-    /// `None` for a type that this version of the service does not know.
+    /// `None` for a type unknown to this version of the service.
     verb: Option<Verb>,
     /// An error of the entry itself.
     error: Option<ChainError>,
@@ -130,7 +130,7 @@ impl Chain {
         self.checked + 1
     }
 
-    /// The chain is valid so far, but ends with neither a record nor a deletion.
+    /// Whether the chain is valid so far, but ends with neither a record nor a deletion.
     #[must_use]
     pub fn ends_open(&self) -> bool {
         self.head.is_none() && self.broken.is_none() && self.waiting.is_empty() && self.checked > 0 && !self.ends_with_deletion()
@@ -141,8 +141,8 @@ impl Chain {
         self.last.as_ref().is_some_and(|(_, verb)| *verb == Some(Verb::Deleted))
     }
 
-    /// `head` is a record that was read after the entries. It may have changed further since. `None` is a record without a
-    /// tombstone: only the entry of its deletion can say that it was deleted.
+    /// Whether the chain agrees with a record that was read after the entries, and can have changed again in between. `None`
+    /// stands for a record without a tombstone: the chain must end with its deletion.
     #[must_use]
     pub fn agrees_with(&self, head: Option<&ChainHead>) -> bool {
         let hash = self.last.as_ref().map(|(hash, _)| hash);
@@ -152,19 +152,19 @@ impl Chain {
         }
     }
 
-    /// The chain is valid so far, but has entries beyond the record's version.
+    /// Whether the chain is valid so far, but has entries beyond the record's version.
     #[must_use]
     pub fn is_beyond(&self) -> bool {
         self.broken.is_none() && self.head.as_ref().is_some_and(|head| head.version < self.checked)
     }
 
-    /// The chain is valid so far, but lacks an entry that must exist.
+    /// Whether the chain is valid so far, but lacks an entry that must exist.
     #[must_use]
     pub fn has_gap(&self) -> bool {
         self.broken.is_none() && (!self.waiting.is_empty() || self.is_behind() || self.checked == 0)
     }
 
-    /// The record's version is beyond the last entry.
+    /// Whether the record's version is beyond the last entry.
     fn is_behind(&self) -> bool {
         self.head.as_ref().is_some_and(|head| head.version > self.checked)
     }
@@ -229,7 +229,7 @@ impl Link {
         link.verb = verb_of(&value);
         link.previous = value["previous_hash"].as_str().map(str::to_owned);
         let is_wrong_id = id != entry.id.to_string() || value["version"].as_u64() != Some(version);
-        // With commitments, the hash is computed from the values, in whatever form the text has them.
+        // With commitments, the hash is computed from the values, regardless of their form in the text.
         let is_canonical =
             !entry.commitments.is_empty() || event::canonical(&value).is_ok_and(|canonical| canonical == entry.text);
         link.error = if entry.commitments.hash_of(Cow::Owned(value), &entry.text).as_ref() != Some(&entry.hash) {
@@ -246,21 +246,22 @@ impl Link {
 /// How a record and its history contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Contradiction {
-    /// Events are beyond the record's version.
+    /// The history has events beyond the record's version.
     #[error("it is at version {record}, but its history is at {history}")]
     RecordBehind { record: u64, history: u64 },
     #[error("its history ends without a deletion, but the record is missing")]
     RecordLost,
-    #[error("it still exists, but its history says that it was deleted")]
+    #[error("it still exists, but its history ends with a deletion")]
     RecordLeft,
-    /// It has the hash of its last event.
-    #[error("it names another event than its last")]
+    /// The record has the hash of its last event, but the ID of another one.
+    #[error("it names an event other than its last")]
     OtherEvent,
     #[error("its history is broken at version {}: {}", .0.version, .0.reason)]
     Broken(BrokenLink),
 }
 
-/// The chain has all of the record's events. `is_named` says whether the record names the last of them.
+/// Compares a record with its history. `chain` must have all of the record's events. `is_named`: whether the record names the
+/// last event.
 #[must_use]
 pub fn contradiction(chain: Chain, head: Option<&ChainHead>, is_named: bool) -> Option<Contradiction> {
     let (history, is_deleted) = (chain.next() - 1, chain.ends_with_deletion());
@@ -274,10 +275,10 @@ pub fn contradiction(chain: Chain, head: Option<&ChainHead>, is_named: bool) -> 
     }
 }
 
-/// The record that an entry is about. The kind is `None` if this version of the service does not know it.
+/// The record that an entry is about. The kind is `None` if it is unknown to this version of the service.
 pub type Subject = (Option<Kind>, Uuid);
 
-/// The record and its version; `None` if the entry can't be read.
+/// The record and version of an entry; `None` if the entry can't be read.
 #[must_use]
 pub fn subject(text: &str) -> Option<(Subject, u64)> {
     let entry = json::parse(text).ok()?;

@@ -105,7 +105,7 @@ fn an_entry_that_is_not_canonical_is_refused() {
     assert_eq!(check(&all, None), Err((2, ChainError::NotCanonical)));
 }
 
-/// The contradiction of a record at this version, whose history was `verbs` and has lost the entries `lost`.
+/// Compares a record at this version with the history `verbs`, without the entries `lost`.
 fn found(verbs: &[&str], lost: &[u64], version: Option<u64>, is_named: bool) -> Option<Contradiction> {
     let all = entries(verbs);
     let hash = |version: u64| all.get(usize::try_from(version).expect("small") - 1).map(|entry| entry.hash.clone());

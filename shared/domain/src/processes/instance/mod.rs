@@ -1,6 +1,7 @@
-//! Process instances: a process on one asset, the values submitted so far, and its effect on the asset. Advancing a process
-//! instance: checks the submitted values against the steps, and keeps who signed and what the signer read. A signature's image
-//! may show a typed name, for signers who can't draw; every later reader is told.
+//! Process instances: a process on one asset, the values submitted so far, and the effect on the asset.
+//!
+//! Advancing an instance checks the submitted values against the steps, and records who signed and what the signer read. For
+//! signers who can't draw, a signature image can show a typed name; the stored signature says so.
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +32,7 @@ string_enum! {
         InProgress = "in_progress",
         /// All steps have been submitted.
         Completed = "completed",
-        /// It was cancelled before the last step.
+        /// Cancelled before the last step.
         Cancelled = "cancelled",
     }
 }
@@ -59,38 +60,38 @@ pub struct Instance {
     pub id: InstanceId,
     pub process_id: ProcessId,
     pub asset_id: AssetId,
-    /// The movement that it is part of. Such an instance is advanced and cancelled only together with the movement.
+    /// The instance's movement, if it is part of one. It is then only advanced and cancelled together with the movement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub movement_id: Option<MovementId>,
-    /// Its state. Flattened into attributes of the item, so that an index can contain the status.
+    /// Flattened into attributes of the item, so that an index can contain the status.
     #[serde(flatten)]
     pub state: State,
     pub step_values: StepValues,
     /// By step key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub signed: BTreeMap<String, Signed>,
-    /// The steps of the definition when it was started.
+    /// The definition's steps when the instance was started.
     pub steps: Steps,
-    /// The target status of the definition when it was started.
+    /// The definition's target status when the instance was started.
     pub target_status: Status,
-    /// The name of the definition when it was started.
+    /// The definition's name when the instance was started.
     pub process_name: Name,
-    /// The name of the asset when it was started.
+    /// The asset's name when the instance was started.
     pub asset_name: Name,
     pub asset_tag: String,
     pub started_by: Option<ApiKeyId>,
-    /// The name of the user who started it, else of the API key.
+    /// The name of the user who started the instance, or else of the API key.
     pub started_by_name: String,
-    /// The user who had the asset when it was started; in a movement, all of its assets.
+    /// The user who had the asset at the start; in a movement, all of its assets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<UserId>,
 }
 
-/// The author of a start.
+/// Who started an instance.
 #[derive(Debug, Clone)]
 pub struct Starter {
     pub key_id: Option<ApiKeyId>,
-    /// The display name of the key's user, else the name of the key.
+    /// The display name of the key's user, or else the key's name.
     pub name: String,
 }
 
@@ -116,8 +117,8 @@ pub fn check_startable(process: &Process, asset: &Asset) -> Result<(), ProcessEr
     Ok(())
 }
 
-/// Identifies the image of a signature. It contains the image's hash, so a later signature never replaces an image that an
-/// instance or a stored response refers to.
+/// Identifies a signature image. Contains the image's hash, so a later signature never replaces an image that an instance or a
+/// stored response refers to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ImageName {
     /// The process instance, or its movement: the instances of a movement share their images.
@@ -127,7 +128,7 @@ pub struct ImageName {
 }
 
 impl Instance {
-    /// At its first step.
+    /// An instance at its first step.
     fn new(id: InstanceId, process: &Process, asset: &Asset, starter: &Starter) -> Self {
         Self {
             id,
@@ -165,7 +166,7 @@ impl Instance {
         }
     }
 
-    /// Of a completed instance it is the last step, of a cancelled one the step at which it was cancelled.
+    /// For a completed instance, the last step; for a cancelled one, the step at which it was cancelled.
     #[must_use]
     pub fn current_step(&self) -> usize {
         match self.state {
@@ -186,13 +187,13 @@ impl Instance {
         }
     }
 
-    /// Where the API serves the image of a signature.
+    /// The API's path of a signature image.
     #[must_use]
     pub fn signature_path(&self, key: &str) -> String {
         format!("/v1/processes/instances/{}/signatures/{key}", self.id)
     }
 
-    /// The name of each submitted signature's image, and the length of its data URL.
+    /// The image name of each submitted signature, and the length of its data URL.
     pub fn signatures(&self) -> impl Iterator<Item = (ImageName, usize)> {
         let signatures = self.steps.as_slice().iter().filter(|step| step.is_signature());
         signatures.filter_map(|step| {
@@ -222,13 +223,13 @@ impl Instance {
         pickers.filter_map(|step| self.step_values.0.get(&step.key)?.as_str()?.parse().ok())
     }
 
-    /// The asset's user after completion: the one that the last step picked.
+    /// The asset's user after completion: the one picked last.
     #[must_use]
     pub fn recipient(&self) -> Option<UserId> {
         self.picked_users().next_back()
     }
 
-    /// A completed instance also sets its status and assignment, a cancelled one changes nothing else.
+    /// The asset after this instance has ended. Only a completed instance changes its status and assignment.
     #[must_use]
     pub fn asset_after(&self, asset: &Asset) -> Asset {
         let mut asset = Asset { running_instance_id: None, ..asset.clone() };
@@ -244,7 +245,7 @@ impl Instance {
     }
 }
 
-/// The texts are for clients.
+/// The error texts are shown to clients.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessError {
     #[error("The process is inactive.")]
@@ -258,13 +259,13 @@ pub enum ProcessError {
     /// The process instance is completed or cancelled.
     #[error("The process instance is {0}.")]
     Closed(InstanceStatus),
-    /// The current step is another one than the request expects.
+    /// The current step is not the one that the request expects.
     #[error("The current step is {0}.")]
     Moved(usize),
     /// The request would change the value of a step that has already been submitted.
     #[error("The step {0} has already been submitted and can't be changed.")]
     Submitted(String),
-    /// All values that are not acceptable.
+    /// All invalid values.
     #[error("{} values are invalid.", .0.len())]
     Invalid(Vec<FieldError>),
 }
@@ -319,7 +320,7 @@ impl Record for Instance {
         self.status() != InstanceStatus::InProgress
     }
 
-    /// The definition and, while the instance is in progress, the picked users can't be deleted.
+    /// While the instance is in progress, its definition and the picked users can't be deleted.
     fn references(&self) -> Vec<Reference> {
         if self.status() != InstanceStatus::InProgress {
             return Vec::new();
@@ -331,10 +332,10 @@ impl Record for Instance {
     }
 }
 
-/// The author of a signature, kept beside the values for the next signer.
+/// The author of a signature, stored beside the values to show to the next signer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signed {
-    /// The name of the signer or of the key's user, else of the API key.
+    /// The name of the signer or the key's user, or else of the API key.
     pub by: String,
     pub at: Timestamp,
 }
@@ -346,13 +347,12 @@ impl Signed {
     }
 }
 
-/// The maximum size of an instance's step values in bytes of compact JSON, without images. They are one attribute of an
-/// item.
+/// Maximum size of an instance's step values, in bytes of compact JSON without images. They are stored in one attribute.
 const MAX_STEP_VALUES_BYTES: usize = 128 * 1024;
 
 #[derive(Debug, Clone)]
 pub struct AdvanceOutcome {
-    /// The process instance after each submitted step but the last, in order.
+    /// The process instance after each submitted step except the last, in order.
     pub earlier: Vec<Instance>,
     pub instance: Instance,
     /// The submitted signatures, by step key.
@@ -366,7 +366,7 @@ impl AdvanceOutcome {
         self.earlier.iter().chain([&self.instance]).cloned().collect()
     }
 
-    /// Notes the author of each signature that was not there `before`.
+    /// Records the author of each signature that isn't in `before`.
     #[must_use]
     pub fn signed(mut self, before: &Instance, signed: &Signed) -> Self {
         for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
@@ -381,7 +381,7 @@ impl AdvanceOutcome {
         self
     }
 
-    /// Keeps with each submitted signature the statement that the signer read, if that is a translation.
+    /// Records the statement that the signer read with each submitted signature, if it is a translation.
     #[must_use]
     pub fn stated(mut self, language: Language) -> Self {
         for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
@@ -398,7 +398,7 @@ impl AdvanceOutcome {
     }
 }
 
-/// What the values are checked against, besides the steps.
+/// Further data that values are checked against, besides the steps.
 struct Checks<'a> {
     active_users: &'a BTreeSet<UserId>,
     images: &'a DecodedImages,
@@ -410,7 +410,7 @@ impl Checks<'_> {
     }
 }
 
-/// The values of a request, merged into those submitted before.
+/// The values of a request, merged into the values submitted before.
 struct MergedValues {
     step_values: Map<String, Value>,
     signatures: BTreeMap<String, SignatureImage>,
@@ -420,12 +420,12 @@ struct MergedValues {
 }
 
 impl Instance {
-    /// Keeps values of steps before the first one is submitted.
+    /// Stores values sent with the start, before the first step is submitted.
     ///
     /// # Errors
     ///
-    /// Returns [`ProcessError::Invalid`] if a key is not a step's, a value is not acceptable, all values together are too
-    /// large, or the image of a typed signature is not sent.
+    /// Returns [`ProcessError::Invalid`] if a key doesn't belong to a step, a value is invalid, all values together are too
+    /// large, or the image of a typed signature is missing.
     pub fn with_values(
         self,
         step_data: &Map<String, Value>,
@@ -442,13 +442,13 @@ impl Instance {
         Ok(AdvanceOutcome { earlier: Vec::new(), instance, signatures: merged.signatures })
     }
 
-    /// Submits the current step and moves on to the next one, or completes the instance. With `through`, submits all steps up
-    /// to the one with this key in the same way, each with its own value.
+    /// Submits the current step and moves on to the next one, or completes the instance. With `through`, submits all steps up to
+    /// the one with this key, each with its value.
     ///
-    /// `step_data` may contain the current step's value, values of later steps, which are kept together with the last submitted
-    /// step, and unchanged values of earlier steps. `null` removes a value. `expected_step` is the step that the client expects to be
-    /// the current one, if it says so. `active_users` must contain the active ones of [`candidate_users`]. `images` decodes
-    /// the images of the same request, for all instances that it advances.
+    /// `step_data` can contain the current step's value, values of later steps, which are stored with the last submitted step,
+    /// and unchanged values of earlier steps. `null` removes a value. `expected_step` is the step that the client expects to be
+    /// current, if it is sent. `active_users` must contain all active users among the [`candidate_users`]. `images` decodes the
+    /// request's images once for all instances that it advances.
     ///
     /// # Errors
     ///
@@ -456,8 +456,8 @@ impl Instance {
     ///
     /// - [`ProcessError::Closed`] if the instance is completed or cancelled.
     /// - [`ProcessError::Moved`] if `expected_step` is not the current step.
-    /// - [`ProcessError::Invalid`] if `through` or a key is not a step's, a value is not acceptable, a required value is missing,
-    ///   all values together are too large, or the image of a typed signature is not sent.
+    /// - [`ProcessError::Invalid`] if `through` or a key doesn't belong to a step, a value is invalid, a required value is
+    ///   missing, all values together are too large, or the image of a typed signature is missing.
     /// - [`ProcessError::Submitted`] if the value of an earlier step would change, or `through` is an earlier step.
     pub fn advance(
         &self,
@@ -490,7 +490,7 @@ impl Instance {
             signatures.extend(next.signatures);
             earlier.push(std::mem::replace(&mut instance, next.instance));
         }
-        // The first is the instance before all of them.
+        // The first one is the instance before the request.
         earlier.remove(0);
         Ok(AdvanceOutcome { earlier, instance, signatures })
     }
@@ -531,7 +531,7 @@ impl Instance {
         Ok(AdvanceOutcome { earlier: Vec::new(), instance, signatures })
     }
 
-    /// Also checks `step_data`.
+    /// Checks `step_data` and merges it into the values submitted before.
     fn merged_values(&self, step_data: &Map<String, Value>, current: usize, checks: &Checks<'_>) -> MergedValues {
         let (steps, keys) = (self.steps.as_slice(), self.step_keys());
         let step_values = self.step_values.0.clone();
@@ -550,7 +550,7 @@ impl Instance {
                 Some(_) if value.is_null() => drop(merged.step_values.remove(key)),
                 Some((_, step)) => match checks.check(step, value) {
                     Ok(checked) => merged.set(key, checked, checks.images),
-                    // A value that is the same as before stays acceptable: a user who was picked may be inactive by now.
+                    // An unchanged value stays valid: a picked user can be inactive by now.
                     Err(_) if self.has_value(step, value, checks) => {}
                     Err(error) => merged.errors.push(step_error(key, error.to_string())),
                 },
@@ -559,8 +559,8 @@ impl Instance {
         merged
     }
 
-    /// Whether `value` is the step's present value, as submitted or as stored. A signature may also be the path of its image, or the
-    /// pseudonym that replaced it. It need not be marked as typed again.
+    /// Whether `value` is the step's current value, as submitted or as stored. For a signature, it can also be the path of its
+    /// image, or the pseudonym that replaced it. A typed signature doesn't have to be marked again.
     fn has_value(&self, step: &Step, value: &Value, checks: &Checks<'_>) -> bool {
         match (self.step_values.0.get(&step.key), &step.kind) {
             (None, _) => value.is_null(),
@@ -634,14 +634,14 @@ fn step_error(key: &str, detail: impl Into<String>) -> FieldError {
     FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
 }
 
-/// The ids in `step_data` that may pick users. They can be read together with the instance, before it is known which steps pick
-/// one.
+/// The ids in `step_data` that could be picked users. They can be read together with the instance, before it is known which steps
+/// pick users.
 pub fn candidate_users(step_data: &Map<String, Value>) -> impl Iterator<Item = UserId> {
     step_data.values().filter_map(|value| value.as_str()?.parse().ok())
 }
 
-/// The value of a step. Its image is stored separately. A drawn signature is not marked. `before` is the replaced value: if the same
-/// image is sent again, its marks stay.
+/// The stored value of a signature step. The image is stored separately. Only typed signatures are marked. `before` is the
+/// replaced value: if the same image is sent again, its marks stay.
 fn stored_signature(image: &SignatureImage, is_typed: bool, before: Option<&Value>) -> Value {
     let before = before.filter(|before| before["sha256"] == image.hash());
     let mut value = json!({"sha256": image.hash(), "bytes": image.bytes().len()});

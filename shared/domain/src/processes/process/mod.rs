@@ -1,5 +1,5 @@
-//! Process definitions: the steps of a process, their JSON form in requests, and the status that an asset has before and after
-//! it. Every new tenant has the system processes.
+//! Process definitions: the steps of a process, their JSON form in requests, and the asset's status before and after the process.
+//! Every new tenant has the system processes.
 
 pub mod step;
 
@@ -21,9 +21,9 @@ pub use step::{Step, StepKind, StepType};
 string_enum! {
     /// Whether a process can be started.
     ProcessStatus {
-        /// It can be started.
+        /// Can be started.
         Active = "active",
-        /// It can't be started. Instances in progress continue.
+        /// Can't be started. Instances in progress continue.
         Inactive = "inactive",
     }
 }
@@ -92,7 +92,7 @@ pub struct Process {
     pub steps: Steps,
 }
 
-/// `None` leaves a field as it is.
+/// `None` leaves a field unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessChange {
     pub name: Option<Name>,
@@ -117,7 +117,7 @@ impl Process {
         Unique { field: "slug", value: slug.as_str().to_owned(), reserved_after_deletion: false }
     }
 
-    /// Only an active process can be started.
+    /// A reference that requires an active process.
     #[must_use]
     pub fn reference(field: &'static str, id: ProcessId) -> Reference {
         Reference::new(field, Kind::Process, id.uuid()).requiring(ProcessStatus::Active.requirement())
@@ -177,16 +177,16 @@ impl Record for Process {
 
 pub const MAX_STEPS: usize = 50;
 const STEP_COUNTS: std::ops::RangeInclusive<usize> = 1..=MAX_STEPS;
-/// The maximum number of steps of type `user_picker`. One submission can replace all users except the first step's, which writes
-/// two items for each; a transaction has at most 100.
+/// Maximum number of `user_picker` steps. One submission can replace all picked users except the first step's. This writes two
+/// items per user, and a transaction has at most 100 items.
 const MAX_PICKERS: usize = 48;
-/// Entries of a checklist, or options of a select.
+/// Permitted number of entries of a checklist, or options of a select.
 const ENTRY_COUNTS: std::ops::RangeInclusive<usize> = 1..=100;
-/// The maximum size of all steps in bytes of compact JSON. They are one item of the table.
+/// Maximum size of all steps, in bytes of compact JSON. They are stored in one item.
 const MAX_STEPS_BYTES: usize = 64 * 1024;
-/// The maximum nesting of steps: a list of objects, which have a list each.
+/// Maximum nesting of steps: a list of objects that contain lists.
 const MAX_LEVELS: usize = 4;
-/// The maximum length of a step's key in characters.
+/// Maximum length of a step's key, in characters.
 const MAX_KEY_CHARS: usize = 64;
 
 /// The steps of a process: 1 to 50 steps with different keys. A `complete` step can only be the last one.
@@ -202,7 +202,7 @@ impl Steps {
         &self.0
     }
 
-    /// The hash of the steps' JSON text, by which the table names them.
+    /// The hash of the steps' JSON text, which identifies them in the table.
     #[must_use]
     pub fn hash(&self) -> String {
         hex::sha256(String::from(self.clone()))
@@ -210,7 +210,7 @@ impl Steps {
 
     /// # Errors
     ///
-    /// Returns all errors. Each has a JSON Pointer from the list on, such as `/2/key`; the pointer of an error about the whole
+    /// Returns all errors. Each has a JSON Pointer within the list, such as `/2/key`; the pointer of an error about the whole
     /// list is empty.
     pub fn from_json(text: &str) -> Result<Self, Vec<(String, String)>> {
         let whole = |reason: String| vec![(String::new(), reason)];
@@ -234,7 +234,7 @@ impl Steps {
     }
 }
 
-/// Collects the errors of one step of a request.
+/// Reads one step of a request and collects its errors.
 struct StepReader<'a> {
     value: &'a Value,
     index: usize,
@@ -246,7 +246,7 @@ impl StepReader<'_> {
         self.errors.push((format!("/{}/{}", self.index, pointer_token(member)), reason.into()));
     }
 
-    /// `None` if it can't be read. `keys` has the keys of earlier steps.
+    /// `None` if the step is unreadable. `keys` has the keys of earlier steps.
     fn read(&mut self, keys: &mut BTreeSet<String>, is_last: bool) -> Option<Step> {
         let Value::Object(members) = self.value else {
             self.errors.push((format!("/{}", self.index), "must be an object".into()));
@@ -258,7 +258,7 @@ impl StepReader<'_> {
         }
         let step_type = self.text::<StepType>("type");
         if step_type == Some(StepType::Complete) && !is_last {
-            self.error("type", "may be complete only for the last step");
+            self.error("type", "can only be complete for the last step");
         }
         let key = self.text::<StepKey>("key");
         if key.as_ref().is_some_and(|key| !keys.insert(key.0.clone())) {
@@ -298,7 +298,7 @@ impl StepReader<'_> {
         value.as_bool()
     }
 
-    /// The list `member`, which steps of type `owner` must have and no others may have.
+    /// Reads the list `member`, which is required for steps of type `owner` and not permitted for others.
     fn entries(&mut self, member: &str, step_type: Option<StepType>, owner: StepType) -> Option<Vec<String>> {
         let Some(value) = self.value.get(member) else {
             if step_type == Some(owner) {
@@ -342,14 +342,14 @@ impl FromStr for StepKey {
 
 impl From<Steps> for String {
     fn from(steps: Steps) -> Self {
-        // Serializing strings and booleans does not fail.
+        // Serializing strings and booleans never fails.
         serde_json::to_string(&steps.0).unwrap_or_default()
     }
 }
 
 impl TryFrom<String> for Steps {
     type Error = ValueError;
-    /// Reads steps from the table, which contains only checked steps.
+    /// Reads stored steps, which were checked before.
     fn try_from(text: String) -> Result<Self, ValueError> {
         serde_json::from_str(&text).map(Self).map_err(|_| ValueError::new("must be a list of steps"))
     }
@@ -373,7 +373,7 @@ impl SystemProcess {
 
     /// # Errors
     ///
-    /// Returns an error if the template is not valid, which a unit test rules out.
+    /// Returns an error if the template is invalid, which a unit test rules out.
     pub fn process(&self, id: ProcessId) -> Result<Process, ValueError> {
         let steps = Steps::from_json(self.steps).map_err(|errors| ValueError::new(format!("{}: {errors:?}", self.name)))?;
         Ok(Process {

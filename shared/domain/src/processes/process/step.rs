@@ -1,4 +1,4 @@
-//! A step of a process, its JSON form, the values that it accepts, and the form in which they are stored.
+//! A step of a process: its JSON form, the values that it accepts, and the stored form of these values.
 
 use crate::tenants::tenant::Language;
 use crate::values::field_error::ValueError;
@@ -14,12 +14,12 @@ use std::collections::BTreeSet;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
-/// The maximum size of the choices that an error names.
+/// Maximum length of the choices listed in an error, in bytes.
 const MAX_NAMED_BYTES: usize = 1_000;
-/// The statement of a signature step without one.
+/// The default statement of a signature step.
 const DEFAULT_STATEMENT: &str = "I confirm what is stated above.";
 
-/// As signers read it.
+/// The default statement as signers read it.
 const fn default_statement(language: Language) -> &'static str {
     match language {
         Language::English => DEFAULT_STATEMENT,
@@ -91,7 +91,7 @@ string_enum! {
 }
 
 impl Step {
-    /// A required checklist needs all of its entries.
+    /// Whether a value is required. For a checklist, whether all entries are required.
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.required.unwrap_or(self.kind == StepKind::Confirmation)
@@ -102,24 +102,24 @@ impl Step {
         matches!(self.kind, StepKind::Signature { .. })
     }
 
-    /// The default statement in a language other than English. `None` for a statement that somebody wrote, which stays as it is.
+    /// The default statement in a language other than English. `None` for a custom statement, which is not translated.
     #[must_use]
     pub fn translated_statement(&self, language: Language) -> Option<&'static str> {
         let is_default = matches!(&self.kind, StepKind::Signature { statement } if **statement == *DEFAULT_STATEMENT);
         (is_default && language != Language::English).then(|| default_statement(language))
     }
 
-    /// A signature step as a signer saw it.
+    /// The signature step with the statement that a signer read.
     #[must_use]
     pub fn with_statement(self, statement: &str) -> Self {
         Self { kind: StepKind::Signature { statement: Statement::from_stored(statement.to_owned()) }, ..self }
     }
 
-    /// Checks a submitted value. `active_users` has all active users that the value may name. `images` decodes its image.
+    /// Checks a submitted value. `active_users` must contain the picked user, if active. `images` decodes its image.
     ///
     /// # Errors
     ///
-    /// Says what the value must be.
+    /// Returns a [`ValueError`] that describes valid values.
     pub(crate) fn check(
         &self,
         value: &Value,
@@ -163,7 +163,8 @@ impl Step {
 }
 
 impl StepKind {
-    /// `None` unless `items` are given for a checklist only, `options` for a select only, and a `statement` for a signature only.
+    /// `None` unless `items` are given exactly for a checklist, `options` exactly for a select, and a `statement` only for a
+    /// signature.
     pub(super) fn new(
         step_type: StepType,
         items: Option<Vec<String>>,
@@ -196,24 +197,24 @@ struct StepObject {
     /// What the step asks for.
     #[serde(rename = "type")]
     step_type: StepType,
-    /// The key under which the step's value is submitted in `step_data`.
+    /// Key of the step's value in `step_data`.
     key: String,
-    /// The text that people see.
+    /// Text shown to people.
     label: Name,
     /// Whether a value must be submitted; for a checklist, whether all entries must be checked. Default: `true` for
     /// `confirmation`, else `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = bool, required = false)]
     required: Option<bool>,
-    /// The entries of a `checklist`.
+    /// Entries of a `checklist`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<String>, required = false)]
     items: Option<Vec<String>>,
-    /// The options of a `select`.
+    /// Options of a `select`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<String>, required = false)]
     options: Option<Vec<String>>,
-    /// The sentence that the signer confirms, of a `signature`. Default: "I confirm what is stated above."
+    /// Sentence that the signer of a `signature` confirms. Default: "I confirm what is stated above."
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Statement, required = false)]
     statement: Option<Statement>,
@@ -266,8 +267,8 @@ impl utoipa::ToSchema for Step {
     }
 }
 
-/// The submitted values by step key. A signature is `{"sha256", "bytes"}` of its image, which is a separate item, with
-/// `"typed": true` if the image shows a typed name, and the `"statement"` that the signer read, if that is a translation.
+/// The submitted values by step key. A signature's value is `{"sha256", "bytes"}` of its image, which is a separate item. It also
+/// has `"typed": true` if the image shows a typed name, and the `"statement"` that the signer read, if it was a translation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StepValues(pub(crate) Map<String, Value>);
@@ -294,7 +295,7 @@ impl TryFrom<String> for StepValues {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CheckedValue {
-    /// A value in the form in which it is stored.
+    /// A value in its stored form.
     Value(Value),
     Signature(SignatureImage),
 }
@@ -314,12 +315,12 @@ fn check_option(value: &Value, options: &[String]) -> Result<Value, ValueError> 
     option.map(Value::from).ok_or_else(|| ValueError::new(format!("must be one of {}", named(options))))
 }
 
-/// In the form of the definition's entries and options, so that clients can send them as they sent the definition.
+/// Normalizes a choice like the definition's entries and options, so clients can send it as they sent the definition.
 fn choice(text: &str) -> String {
     composed(text.trim()).into_owned()
 }
 
-/// As many choices as fit a line or two.
+/// Lists as many choices as fit [`MAX_NAMED_BYTES`].
 fn named(choices: &[String]) -> String {
     let mut text = String::new();
     for choice in choices {

@@ -5,11 +5,11 @@
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// The size from which a block is compressed and a new one begun.
+/// At this size, a block is compressed and a new one starts.
 const BLOCK_BYTES: usize = 256 * 1024;
-/// The largest block that is read. A segment's texts can make a block larger than [`BLOCK_BYTES`], but not this large.
+/// Larger blocks are invalid. A segment's texts can make a block larger than [`BLOCK_BYTES`], but not this large.
 const MAX_BLOCK_BYTES: usize = 64 * BLOCK_BYTES;
-/// The bits of a number in one byte. The eighth says that another byte follows.
+/// Bits of a number per byte. The eighth bit says that another byte follows.
 const NUMBER_BITS: u32 = 7;
 
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// The reader knows their number.
+    /// The reader must know their number.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.block.extend_from_slice(bytes);
     }
@@ -29,7 +29,7 @@ impl Encoder {
         self.block.push(byte);
     }
 
-    /// Adds a number, seven bits a byte, so that small numbers take one.
+    /// Adds a number with seven bits per byte, so that small numbers take one byte.
     pub fn number(&mut self, mut number: u64) {
         while number >> NUMBER_BITS > 0 {
             self.byte((number & 0x7F) as u8 | 0x80);
@@ -47,7 +47,7 @@ impl Encoder {
         self.bytes(id.as_bytes());
     }
 
-    /// The value comes after a flag for its presence.
+    /// Adds a flag for the presence of a value, and then the value.
     pub fn option<T>(&mut self, value: Option<T>, encode: impl FnOnce(&mut Self, T)) {
         self.byte(u8::from(value.is_some()));
         if let Some(value) = value {
@@ -55,7 +55,7 @@ impl Encoder {
         }
     }
 
-    /// Lets the block end here if it is large enough.
+    /// Ends the block here if it is large enough.
     pub fn may_end_block(&mut self) {
         if self.block.len() >= BLOCK_BYTES {
             self.end_block();
@@ -71,7 +71,7 @@ impl Encoder {
         self.block.clear();
     }
 
-    /// The blocks, and their size without compression.
+    /// Returns the blocks, and their uncompressed size.
     pub fn finish(mut self) -> (Vec<u8>, usize) {
         if !self.block.is_empty() {
             self.end_block();
@@ -80,7 +80,7 @@ impl Encoder {
     }
 }
 
-/// Reads values in the order in which they were written. Every method returns `None` at a value that can't be read.
+/// Reads values in the order in which they were written. Every method returns `None` if a value is invalid.
 #[derive(Debug)]
 pub struct Decoder<'a> {
     body: &'a [u8],
@@ -91,7 +91,7 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// `max_bytes`: the size of all blocks without compression.
+    /// `max_bytes` limits the uncompressed size of all blocks.
     pub fn new(body: &'a [u8], max_bytes: usize) -> Self {
         Self { body, block: Vec::new(), at: 0, left: max_bytes }
     }
@@ -128,7 +128,7 @@ impl<'a> Decoder<'a> {
     }
 
     pub fn number(&mut self) -> Option<u64> {
-        // Most numbers of an index have one byte.
+        // Most numbers in an index take one byte.
         if let Some(byte) = self.block.get(self.at).filter(|byte| **byte < 0x80) {
             self.at += 1;
             return Some(u64::from(*byte));
@@ -146,7 +146,7 @@ impl<'a> Decoder<'a> {
         None
     }
 
-    /// Of bytes or values.
+    /// Reads a number of bytes or values.
     pub fn count(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok()
     }
@@ -176,7 +176,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A value that is written as text. The empty text stands for no value.
+    /// Reads a value that is written as text. An empty text means no value.
     pub fn parsed<T: FromStr>(&mut self) -> Option<Option<T>> {
         match self.text()? {
             "" => Some(None),
@@ -184,7 +184,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// `count` must be small: memory is reserved for as many values.
+    /// `count` must be small, because memory is reserved for that many values.
     pub fn many<T>(&mut self, count: usize, mut decode: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut values = Vec::with_capacity(count);
         for _ in 0..count {
@@ -198,7 +198,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Converts an offset to the type that rows have for it. A segment's texts are some hundred times some kilobytes.
+/// Converts an offset to the type used in rows. It fits, because a segment's texts are a few hundred times a few kilobytes.
 pub fn to_u32(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
@@ -229,7 +229,7 @@ mod tests {
             prop_assert_eq!(decoder.byte(), None);
         }
 
-        /// No bytes make the reader panic or take more memory than it may.
+        /// No input makes the reader panic or exceed its memory limit.
         #[test]
         fn any_bytes_are_read_or_refused(body in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut decoder = Decoder::new(&body, 1000);

@@ -1,5 +1,5 @@
-//! The events of the change feed as list indexes need them: reading one, applying several to an index, and remembering the ones
-//! of the last seconds, which need not be read again when there are many.
+//! Events of the change feed for list indexes: parsing an event, applying events to an index, and remembering recently applied
+//! events, which need not be read again if there are many.
 
 use super::ListIndex;
 use crate::domain::history::event::{EventType, Verb};
@@ -17,12 +17,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use uuid::Uuid;
 
-/// The longest time between the id of a record and the id of the event of its creation: longer than any request takes.
+/// Maximum time between a record's ID and the ID of its creation event: longer than any request takes.
 const MAX_TIME_TO_EVENT: TimeDelta = TimeDelta::minutes(1);
-/// From this number of events on, applied ones are counted instead of read. Below, a second query costs more than it
-/// saves.
+/// From this number on, applied events are counted instead of read. With fewer events, the extra query costs more than it saves.
 pub const MANY_EVENTS: usize = 100;
-/// The number of events, of about 1 KB, that one query counts: less than a page.
+/// Number of events, of about 1 KB, that one query counts: less than a page.
 const COUNTED_AT_ONCE: usize = 800;
 
 /// The index contradicts the table or the change feed, or this version of the service can't read one of them. The index must be
@@ -31,7 +30,7 @@ const COUNTED_AT_ONCE: usize = 800;
 #[error("the list index is inconsistent with the table")]
 pub struct Inconsistent;
 
-/// An event of a kind of record that this version of the service does not have. No list shows such records.
+/// An event about a kind of record that is unknown to this version of the service. No list shows such records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UnknownEvent(pub(super) EventId);
 
@@ -47,7 +46,7 @@ pub struct ChangeEvent {
     changes: Changes,
 }
 
-/// The changed fields. Most events that a refresh reads are in the index already, so they are read when they are needed.
+/// The changed fields, parsed lazily, because most events that a refresh reads are already in the index.
 #[derive(Debug, Clone)]
 struct Changes {
     text: Box<RawValue>,
@@ -76,12 +75,12 @@ struct Entry<'a> {
 }
 
 impl ChangeEvent {
-    /// The text of a stored event.
+    /// Parses the text of a stored event.
     ///
     /// # Errors
     ///
-    /// Returns [`Inconsistent`] when the event is about a known kind of record, but with contents that this version of the
-    /// service does not know.
+    /// Returns [`Inconsistent`] when the event is about a known kind of record, but its contents are unknown to this version of
+    /// the service.
     pub fn parse(entry: &str) -> Result<Result<Self, UnknownEvent>, Inconsistent> {
         let event: Entry<'_> = serde_json::from_str(entry).map_err(|_| Inconsistent)?;
         let EventType { kind, verb } = EventType::parse(&event.event_type).ok_or(Inconsistent)?;
@@ -97,7 +96,7 @@ impl ChangeEvent {
         }))
     }
 
-    /// The record was created so long before `since` that the event of its creation has an earlier id too.
+    /// Whether the record was created so long before `since` that its creation event has an earlier ID, too.
     pub(super) fn is_of_older_record(&self, since: Timestamp) -> bool {
         let created_at = EventId::from_uuid(self.record_id).timestamp();
         self.verb != Verb::Created && created_at.plus(MAX_TIME_TO_EVENT) < since
@@ -111,22 +110,22 @@ impl ChangeEvent {
         self.verb == Verb::Deleted
     }
 
-    /// `None` if the event does not change the field, or its new value is not a text.
+    /// `None` if the event doesn't change the field, or its new value isn't text.
     pub fn new_text(&self, field: &str) -> Option<&str> {
         self.changes.get().ok()?.get(field)?.get("new")?.as_str()
     }
 
-    /// `None` if the event does not change the field, or its new value is no object.
+    /// `None` if the event doesn't change the field, or its new value isn't an object.
     pub fn new_object(&self, field: &str) -> Option<&Map<String, Value>> {
         self.changes.get().ok()?.get(field)?.get("new")?.as_object()
     }
 
-    /// Such fields count for `updated_at`.
+    /// Whether the event changes a shown field, which also changes `updated_at`.
     pub fn changes_shown_field<T: Record>(&self) -> bool {
         self.changes.get().is_ok_and(|changes| changes.keys().any(|field| T::is_shown(field)))
     }
 
-    /// Values that are neither text nor Boolean are left out.
+    /// The new values of changed fields, except values that are neither text nor Boolean.
     ///
     /// # Errors
     ///
@@ -142,19 +141,18 @@ impl ChangeEvent {
     }
 }
 
-/// Applies the events since `since`, and of a short time before it. They may be in any order, and may have been
-/// applied before.
+/// Applies the events since `since`, plus a short overlap before it. They can be in any order, and may already have been applied.
 ///
-/// The clocks of two function instances differ, so a record's deletion may have an earlier id than its creation. The
-/// events since `since` alone could then contain the creation without the deletion, and bring the record back. So
-/// `events` must begin as long before `since` as clocks may differ. From that time, events of records that the index
-/// does not have are ignored: it had them, and removed them. The same is true of later events of older records, if the
-/// index removes records that go on existing ([`ListIndex::DROPS_ENDED`]).
+/// The clocks of two function instances differ, so a record's deletion can have a lower ID than its creation. The events since
+/// `since` alone could then contain the creation without the deletion, and bring the record back. So `events` must start as long
+/// before `since` as clocks can differ. In this overlap, events of records that are not in the index are ignored: the index had
+/// these records, and removed them. So are later events of older records, if the index drops records that still exist
+/// ([`ListIndex::DROPS_ENDED`]).
 ///
-/// `removed` has the records that earlier events of that time remove, and gets the ones that these events remove.
+/// `removed` has the records that earlier events of the overlap remove. Records that these events remove are added to it.
 ///
-/// Returns the records whose events don't follow from the index, because one is missing: it was missed, or its
-/// transaction is visible only in part. Their later events are not applied.
+/// Returns the records whose events don't continue from the index, because an event is missing: it was missed, or its transaction
+/// is only partly visible. Their later events are not applied.
 ///
 /// # Errors
 ///
@@ -183,7 +181,7 @@ pub fn apply_events<I: ListIndex>(
             if event.version <= present || present == 0 && is_removed() {
                 continue;
             }
-            // Clocks differ, so an event may be read before the one that it follows, but hardly ever without it.
+            // Because clocks differ, an event can be read before its predecessor, but hardly ever without it.
             if event.version > present + 1 || (present == 0) != (event.verb == Verb::Created) {
                 incomplete.push((kind, id));
                 break;
@@ -194,7 +192,7 @@ pub fn apply_events<I: ListIndex>(
     Ok(incomplete)
 }
 
-/// By id; with the record, if the event removes it.
+/// Recently applied events by ID, with the record if the event removes it.
 #[derive(Debug, Default)]
 pub struct AppliedEvents(BTreeMap<EventId, Option<(Kind, Uuid)>>);
 
@@ -203,7 +201,7 @@ impl AppliedEvents {
         self.0.len()
     }
 
-    /// Splits the time from `from` to `to` into parts that are counted at the same time, with the number of applied events in each.
+    /// Splits the time from `from` to `to` into parts that are counted concurrently, with the number of applied events in each.
     pub fn parts(&self, from: Timestamp, to: Timestamp) -> Vec<(Range<Timestamp>, usize)> {
         let count = 1 + self.0.range(first_id(from)..first_id(to)).count() / COUNTED_AT_ONCE;
         let millis = to.since(from).num_milliseconds();
@@ -230,7 +228,7 @@ impl AppliedEvents {
         self.0.append(&mut later);
     }
 
-    /// Earlier events are not read again.
+    /// Forgets earlier events, which are not read again.
     pub fn forget_before(&mut self, time: Timestamp) {
         self.0 = self.0.split_off(&first_id(time));
     }

@@ -1,5 +1,5 @@
-//! The columns of assets, users, process instances and movements in a list index, and the rows that their items become. The list
-//! index of assets, with the catalog entries whose names they show, and with their sums for statistics.
+//! The columns of assets, users, process instances and movements in a list index, and the conversion of their items to rows. Also
+//! the list index of assets, with the catalog entries whose names they show, and with sums for statistics.
 
 use super::ListIndex;
 use super::blocks::{Decoder, Encoder};
@@ -30,11 +30,11 @@ use std::num::{NonZeroI64, NonZeroU64};
 use std::sync::OnceLock;
 use uuid::Uuid;
 
-/// The coded column of places.
+/// The coded column of locations.
 pub const LOCATION: &str = "location";
-/// The coded column of models as text.
+/// The coded column of models given as text.
 pub const MODEL: &str = "model";
-/// The coded column with the last name of custom fields after which an asset may have unfit ones.
+/// The coded column for assets with too many custom fields: fields whose names sort after the value may be unfit.
 pub const UNFIT_AFTER: &str = "unfit_after";
 
 pub(super) fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
@@ -50,7 +50,7 @@ pub(super) fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
     }
 }
 
-/// In its long or its short form.
+/// Parses an ID in its long or short form.
 pub fn parse_id(text: &str) -> Result<Uuid, Inconsistent> {
     let short = || EventId::from_short(text).map(Id::uuid);
     Uuid::try_parse(text).ok().or_else(short).ok_or(Inconsistent)
@@ -97,13 +97,13 @@ fn set_text(texts: &mut [String], column: usize, text: String) {
     }
 }
 
-/// The values that many assets share, by which lists filter and that statistics count.
+/// Values that many assets share, that lists filter by and statistics count.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct AssetFacet {
     pub status: Option<Status>,
     pub asset_type: Option<Uuid>,
     pub model: Option<Uuid>,
-    /// As text, for an asset without a model.
+    /// The manufacturer as text, for an asset without a model.
     pub manufacturer: Option<Box<str>>,
 }
 
@@ -130,14 +130,14 @@ impl Facet for AssetFacet {
     }
 }
 
-/// The other values by which lists of assets filter and sort, besides the texts, and that statistics add up.
+/// Other values, besides texts, that asset lists filter and sort by and statistics sum.
 #[derive(Debug, Clone, Default)]
 pub struct AssetColumns {
     pub updated_at: Timestamp,
     pub assigned_to: Option<Uuid>,
     pub purchase_date: Option<Date>,
     pub warranty_until: Option<Date>,
-    /// One more than the price in ten-thousandths.
+    /// The price in ten-thousandths, plus one.
     pub(super) price: Option<NonZeroU64>,
     /// In milliseconds. No asset was seen at zero.
     pub(super) last_seen_at: Option<NonZeroI64>,
@@ -161,17 +161,17 @@ impl AssetColumns {
         self.last_seen_at = at.and_then(|at| NonZeroI64::new(at.millis()));
     }
 
-    /// The name among the searched texts.
+    /// Position of the name among the searched texts.
     pub const NAME: usize = 0;
     const TAG: usize = 1;
     const SERIAL: usize = 2;
 
-    /// The place of a filter's field among the exact texts.
+    /// Position of a filter's field among the exact texts.
     pub fn compared(field: &str) -> Option<usize> {
         ASSET_FILTERS.iter().position(|(name, _)| *name == field)
     }
 
-    /// The form in which texts of a field are compared.
+    /// Normalizes a field's text for comparison.
     pub fn compared_text(field: &str, text: &str) -> String {
         if field == "serial_number" { serial_number::key(text) } else { text.to_owned() }
     }
@@ -256,7 +256,7 @@ fn set_listed(row: &mut Row<AssetColumns>, fields: ListedCustomFields) {
     row.coded.extend(unfit_after.map(|name| (UNFIT_AFTER.to_owned(), Cell::Text(name.into()))));
 }
 
-/// The values by which lists of users filter, besides the searched name and address.
+/// Values that user lists filter by, besides the searched name and address.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct UserFacet {
     pub role: Option<Role>,
@@ -275,7 +275,7 @@ impl Facet for UserFacet {
     }
 }
 
-/// Nothing: users differ in their texts and facets.
+/// Empty: users have only texts and facets.
 #[derive(Debug, Clone, Default)]
 pub struct UserColumns;
 
@@ -303,7 +303,7 @@ impl Columns for UserColumns {
     }
 }
 
-/// The values by which lists of process instances filter.
+/// Values that lists of process instances filter by.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct InstanceFacet {
     pub status: Option<InstanceStatus>,
@@ -352,7 +352,7 @@ impl Columns for InstanceColumns {
     }
 }
 
-/// Nothing: lists of movements have no filters.
+/// Empty: lists of movements have no filters.
 #[derive(Debug, Clone, Default)]
 pub struct MovementColumns;
 
@@ -386,7 +386,7 @@ struct CatalogEntry {
     version: u64,
     name: Option<Name>,
     kind: Option<AssetKind>,
-    /// Of an asset type.
+    /// Only for asset types.
     code: Option<Box<str>>,
     manufacturer: Option<Uuid>,
 }
@@ -409,11 +409,11 @@ impl CatalogEntry {
 pub struct AssetIndex {
     pub assets: SortedRows<AssetColumns>,
     catalog: HashMap<(Kind, Uuid), CatalogEntry>,
-    /// From the first statistics on, which add up all assets.
+    /// Computed by the first statistics, and updated from then on.
     sums: OnceLock<AssetSums>,
 }
 
-/// `None` for an asset without a status, of which there are none.
+/// `None` for an asset without a status, which never occurs.
 pub fn summed(facet: &AssetFacet, columns: &AssetColumns) -> Option<SummedAsset> {
     let price = columns.price().unwrap_or_default();
     let (is_assigned, warranty_until) = (columns.assigned_to.is_some(), columns.warranty_until);
@@ -433,7 +433,7 @@ impl AssetIndex {
         self.assets.find(id).and_then(|row| summed(row.facet, row.columns))
     }
 
-    /// Changes an asset, and the sums if there are any.
+    /// Changes an asset, and updates the sums if they are computed.
     fn change_asset<T>(&mut self, id: Uuid, change: impl FnOnce(&mut SortedRows<AssetColumns>) -> T) -> T {
         if self.sums.get().is_none() {
             return change(&mut self.assets);
@@ -452,7 +452,7 @@ impl AssetIndex {
         self.catalog.get(&(kind, id?))
     }
 
-    /// The entries that filters name by more than their ID.
+    /// The catalog entries that a filter selects other than by ID.
     pub fn catalog(&self, filter: &AssetFilter) -> CatalogMatch {
         let mut found = CatalogMatch::default();
         for ((kind, id), entry) in &self.catalog {
@@ -468,12 +468,12 @@ impl AssetIndex {
         found
     }
 
-    /// Lists can be asked about these columns. Each comes with the parameter that names it.
+    /// Checks that lists can filter and sort by these columns, each given with its parameter.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::FieldsLeftOut`] for a custom field, if there is no memory for them, and [`StoreError::UnfitField`] if
-    /// some asset has a value that lists don't know.
+    /// Returns [`StoreError::FieldsLeftOut`] for a custom field if custom fields were dropped for lack of memory, and
+    /// [`StoreError::UnfitField`] if some asset has an unfit value.
     pub fn check_columns<'a>(&self, columns: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), StoreError> {
         let coded = self.assets.coded();
         for (parameter, column) in columns {
@@ -622,7 +622,7 @@ mod tests {
     }
 
     proptest! {
-        /// However assets come, change and go, before and after the first statistics.
+        /// However assets are added, changed and removed, before and after the first statistics.
         #[test]
         fn sums_that_follow_changes_equal_those_of_all_assets(
             changes in proptest::collection::vec((0u128..40, 0..Status::ALL.len(), any::<u64>(), 0u8..4, 0i32..9), 0..200),

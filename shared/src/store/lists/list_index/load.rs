@@ -1,7 +1,8 @@
-//! Loading a list index from the table. A list index while it is loaded. It stays in its slot between requests, so that the next
-//! one goes on where the last one was ended. Two more list indexes: one that is made of the records themselves for one list,
-//! while the secondary index contradicts the table; and one of process instances in progress, since there are more ended ones
-//! every day.
+//! Loads a list index from the table. A partly loaded index stays in its slot between requests, so that the next request
+//! continues where the last one stopped.
+//!
+//! Also two special list indexes: one that is built from the records themselves for a single list, while the secondary index
+//! contradicts the table; and one of process instances in progress, because ended instances accumulate.
 
 use super::ListIndex;
 use super::blocks::{Decoder, Encoder};
@@ -28,12 +29,12 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-/// The doublings of the first pause after a throttled read: it takes up to 80 ms, and later up to 640 ms.
+/// Backoff round after the first throttled read: up to 80 ms, and later up to 640 ms.
 const FIRST_THROTTLED_ROUND: u32 = 3;
 
-/// One request's part of loading an index.
+/// One request's part in loading an index.
 struct Loading<'l, I> {
-    /// Changed by whole pages, so that a request that is cancelled leaves nothing inconsistent.
+    /// Changed by whole pages, so that a cancelled request leaves nothing inconsistent.
     partial: Mutex<&'l mut PartialIndex<I>>,
     spent_before: Duration,
     began: Instant,
@@ -44,7 +45,7 @@ impl<'l, I: ListIndex> Loading<'l, I> {
         self.partial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a page of items and moves the cursor behind it. Returns the bytes of the index then.
+    /// Adds a page of items and advances the cursor. Returns the size of the index in bytes.
     fn add(
         &self,
         store: &Store,
@@ -72,12 +73,12 @@ impl<'l, I: ListIndex> Loading<'l, I> {
 
 impl TenantStore {
     /// Loads a list index into its slot: the sections of the secondary index, the joined kinds from the table, and the events
-    /// that the secondary index may not contain yet. Goes on where an earlier request was ended.
+    /// that the secondary index may not contain yet. Continues where an earlier request stopped.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::NotLoaded`] when the request's time is over, and another error of the store when the table can't be
-    /// read. The loaded part stays in the slot.
+    /// Returns [`StoreError::NotLoaded`] when the request runs out of time, and other store errors when the table can't be read.
+    /// The loaded part stays in the slot.
     pub(super) async fn load_index<I: ListIndex>(
         &self,
         slot: &mut CacheSlot<I>,
@@ -109,7 +110,7 @@ impl TenantStore {
         Ok(())
     }
 
-    /// Returns the time of the index's state, and the events of unknown kinds.
+    /// Returns the time as of which the index is up to date, and the events about unknown kinds.
     async fn load_rest<I: ListIndex>(
         &self,
         loading: &Loading<'_, I>,
@@ -117,9 +118,8 @@ impl TenantStore {
         now: Timestamp,
     ) -> Result<(Timestamp, HashSet<UnknownEvent>), RefreshError> {
         let since = loading.partial().began_at.plus(-max_secondary_index_delay());
-        // Writes before this request are among the events by now, and writes meanwhile may be in the
-        // index or not. But a record that moves to another section meanwhile may be found in neither: its event is read
-        // afterwards.
+        // Writes before this request are among the events by now, and concurrent writes may be in the index or not. But a record
+        // that moves between sections meanwhile may be found in neither, so the events of such kinds are read afterwards.
         let early_events =
             async { if I::SECTIONS.len() == 1 { self.events_to_load::<I>(since).await.map(Some) } else { Ok(None) } };
         let (_, (), early_events) =
@@ -147,9 +147,9 @@ impl TenantStore {
         self.while_throttled(is_throttled, || self.events_since::<I>(since.plus(-CLOCK_SKEW), None)).await
     }
 
-    /// Reads the records themselves whose events don't follow from the index: they moved from one section to another, or one of
-    /// their events is not visible yet. Each record contains the changes of its events. Returns whether all were found: one that
-    /// is missing may be deleted by a transaction whose event is not visible yet.
+    /// Reads the records whose events don't continue from the index: they moved between sections, or one of their events is not
+    /// visible yet. Each record contains the changes of its events. Returns whether all were found: a missing record may have
+    /// been deleted by a transaction whose event is not visible yet.
     async fn load_records<I: ListIndex>(
         &self,
         loading: &Loading<'_, I>,
@@ -215,7 +215,7 @@ impl TenantStore {
         .map(drop)
     }
 
-    /// Adds a page to the index, which counts for the memory budget at once.
+    /// Adds a page to the index, which counts toward the memory budget immediately.
     fn add_page<I: ListIndex>(
         &self,
         loading: &Loading<'_, I>,
@@ -250,7 +250,7 @@ impl TenantStore {
         Ok(page)
     }
 
-    /// The writer of snapshots pauses after a page.
+    /// Pauses after a page, in the snapshot writer only.
     pub(super) async fn keep_pace(&self, page: &QueryOutput) {
         if let Some(pace) = &self.store.read_pace {
             let units = page.consumed_capacity.as_ref().and_then(|capacity| capacity.capacity_units).unwrap_or_default();
@@ -259,8 +259,8 @@ impl TenantStore {
         }
     }
 
-    /// Repeats a read after a random pause while it is throttled: function instances that start together throttle one
-    /// another, and none of them must give up what it has read.
+    /// Retries a read with backoff while it is throttled: function instances that start together throttle each other, and none of
+    /// them should lose what it has read.
     async fn while_throttled<T, E, F: Future<Output = Result<T, E>>>(
         &self,
         is_throttled: impl Fn(&E) -> bool,
@@ -277,21 +277,22 @@ impl TenantStore {
     }
 }
 
-/// The number of ranges of the secondary index that are read at the same time, once it turns out to have more than one page.
+/// Number of ranges of the secondary index that are read in parallel, once it turns out to have more than one page.
 pub const PARALLEL_RANGES: usize = 4;
 /// In seconds.
 const MAX_RETRY_AFTER: u64 = 30;
-/// The share of the buckets from which, and up to which, the rest is estimated. The hashes of ids spread rows over buckets, so the
-/// size of the whole is known after 40 buckets to a tenth: each of the ranges ends within a bucket. Later, a load may as well end.
+/// The share of buckets read at which the total size is estimated. IDs spread rows randomly over buckets, so 40 buckets tell the
+/// total to within a tenth; the error comes from the ranges, which each end within a bucket. Above, the load might as well
+/// finish.
 const ESTIMATED_SHARES: std::ops::Range<f64> = 0.01..0.05;
-/// The multiple of the memory budget that a load's estimate must exceed: more than the estimate can be wrong.
+/// An estimate must exceed the memory budget by this factor, which is more than the estimate can be off.
 const CLEARLY_TOO_LARGE: f64 = 1.25;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Cursor {
     #[default]
     Start,
-    /// Up to and including the item with this key.
+    /// Everything was read up to and including the item with this key.
     After(Item),
     End,
 }
@@ -310,11 +311,11 @@ impl Cursor {
     }
 }
 
-/// Successive buckets of the sections, and the progress of reading them.
+/// Consecutive buckets of the sections, and the progress of reading them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BucketRange {
     pub from: usize,
-    /// Included in the range.
+    /// Inclusive.
     pub to: usize,
     pub cursor: Cursor,
 }
@@ -322,26 +323,26 @@ pub struct BucketRange {
 #[derive(Debug)]
 pub struct PartialIndex<I> {
     pub index: I,
-    /// The beginning of the load: earlier writes are in the table's indexes or among the events since then.
+    /// When the load began. Earlier writes are in the table's indexes or among the events since then.
     pub began_at: Timestamp,
     pub joined: Vec<Cursor>,
-    /// The ranges of the secondary index; none before its first page is read.
+    /// The ranges of the secondary index. Empty until its first page is read.
     pub ranges: Vec<BucketRange>,
-    /// The time that requests have spent on loading.
+    /// The time that requests have spent on loading so far.
     pub spent: Duration,
 }
 
-/// The number of buckets in all sections of an index.
+/// Number of buckets in all sections of an index.
 pub fn bucket_count<I: ListIndex>() -> usize {
     I::SECTIONS.len() * BUCKETS
 }
 
-/// `number` counts over all sections of an index. Their letters follow each other.
+/// `number` counts across all sections of an index, whose letters are consecutive.
 pub fn bucket<I: ListIndex>(number: usize) -> Option<AttributeValue> {
     I::SECTIONS.get(number / BUCKETS).map(|section| section.bucket(number % BUCKETS))
 }
 
-/// Counted over all sections of an index.
+/// Counted across all sections of an index.
 pub fn bucket_number<I: ListIndex>(key: &Item) -> Option<usize> {
     let sort_key = key.get(keys::LS)?;
     let numbers = I::SECTIONS.iter().enumerate().filter_map(|(n, section)| Some(n * BUCKETS + section.bucket_number(sort_key)?));
@@ -354,39 +355,38 @@ impl<I: ListIndex> PartialIndex<I> {
         Self { index: I::default(), began_at, joined, ranges: Vec::new(), spent: Duration::ZERO }
     }
 
-    /// From 0 to 1.
+    /// The share of buckets read, from 0 to 1.
     fn share_read(&self) -> f64 {
         let read = self.ranges.iter().map(|range| match &range.cursor {
             Cursor::Start => 0,
             Cursor::After(key) => bucket_number::<I>(key).map_or(0, |bucket| bucket.saturating_sub(range.from)),
             Cursor::End => range.to + 1 - range.from,
         });
-        // The first page ended where the first range begins.
+        // The first page ended where the first range starts.
         let before = self.ranges.first().map_or(0, |range| range.from);
         (before + read.sum::<usize>()) as f64 / bucket_count::<I>() as f64
     }
 
-    /// It takes more than `budget` bytes, or will certainly do when it is loaded.
+    /// Whether the index takes more than `budget` bytes, or certainly will once it is loaded.
     pub fn exceeds(&self, budget: usize) -> bool {
         let (bytes, share) = (self.index.bytes(), self.share_read());
-        // Sections differ in how many rows their buckets have.
+        // The number of rows per bucket differs between sections.
         let is_estimated = I::SECTIONS.len() == 1 && ESTIMATED_SHARES.contains(&share);
         bytes > budget || is_estimated && bytes as f64 / share > budget as f64 * CLEARLY_TOO_LARGE
     }
 
-    /// In seconds: then a request probably finds the index loaded, or has enough time to load the rest, for which it has
-    /// `budget`.
+    /// In seconds. By then, a request probably finds the index loaded, or can load the rest within `budget`.
     pub fn retry_after(&self, budget: Duration) -> u64 {
         let share = self.share_read();
         let left = if share > 0.0 { self.spent.as_secs_f64() * (1.0 - share) / share } else { f64::INFINITY };
-        // Half of the time, since the estimate is rough.
+        // Count on half of the budget only, because the estimate is rough.
         let seconds = (left - budget.as_secs_f64() / 2.0).ceil();
         (1..MAX_RETRY_AFTER).find(|whole| *whole as f64 >= seconds).unwrap_or(MAX_RETRY_AFTER)
     }
 }
 
-/// Splits the buckets from `next` to the last of `count` into ranges that are read in parallel. The first continues after
-/// `last_key`, the last key of the page that was read.
+/// Splits the buckets from `next` to the last of `count` into ranges that are read in parallel. The first range continues after
+/// `last_key`, the last key of the first page.
 pub fn split(next: usize, count: usize, last_key: Item) -> Vec<BucketRange> {
     let left = count - next;
     let bound = |n: usize| next + left * n / PARALLEL_RANGES;
@@ -398,12 +398,13 @@ pub fn split(next: usize, count: usize, last_key: Item) -> Vec<BucketRange> {
     ranges
 }
 
-/// The most pages of 1 MB that are read for one list: 1,024 read units, a third of what a partition has for a second. With more
+/// Maximum number of 1 MB pages to read for one list: 1,024 read units, a third of a partition's capacity per second. With more
 /// records, lists wait until the secondary index has caught up.
 const MAX_PAGES: usize = 8;
 
 impl TenantStore {
-    /// With the ids of records that can't be read; `None` if there are too many records.
+    /// Builds an index from the records themselves, and returns the IDs of unreadable records. `None` if there are too many
+    /// records.
     pub(super) async fn index_of_records<I: ListIndex>(&self) -> Result<Option<(I, Vec<Uuid>)>, StoreError> {
         let (mut index, mut unreadable, mut pages_read) = (I::default(), Vec::new(), 0);
         for kind in I::JOINED_KINDS.iter().copied().chain([I::Entity::KIND]) {
@@ -423,12 +424,12 @@ impl TenantStore {
     }
 }
 
-/// Returns the id of a record that can't be read. Names of joined kinds that can't be read are left out.
+/// Returns the ID of an unreadable record. Ignores unreadable records of joined kinds.
 fn add_record<I: ListIndex>(index: &mut I, kind: Kind, item: Item) -> Result<Option<Uuid>, StoreError> {
     if index.load_item(kind, &item).is_ok() || kind != I::Entity::KIND {
         return Ok(None);
     }
-    // Says so in the log, and which record it is.
+    // Logs which record is unreadable.
     match read::read::<I::Entity>(item) {
         Ok(_) => Err(StoreError::broken("a record without a row")),
         Err(error) => error.unreadable_id(),
@@ -441,9 +442,9 @@ pub struct OpenInstances(pub SortedRows<InstanceColumns>);
 impl ListIndex for OpenInstances {
     type Entity = Instance;
     const SECTIONS: &'static [Section] = &[Section::OpenInstances];
-    /// There are few, and they change often.
+    /// There are few open instances, and they change often.
     const HAS_SNAPSHOTS: bool = false;
-    /// Ended instances are removed, and can still change: an erasure may replace their `step_data`.
+    /// Ended instances are removed, but can still change: an erasure can replace their `step_data`.
     const DROPS_ENDED: bool = true;
     const JOINED_KINDS: &'static [Kind] = &[];
 

@@ -1,26 +1,26 @@
-//! The list index: a column-wise copy, in memory, of the fields of a tenant's assets, users, process instances and movements that
-//! lists need. Lists are filtered, searched, sorted and counted here; the table remains the source of truth.
+//! The list index: an in-memory, columnar copy of the fields that lists of a tenant's assets, users, process instances and
+//! movements need. Lists are filtered, searched, sorted and counted here; the table remains the source of truth.
 //!
-//! - *Columns*: of each record a row has fixed-size values ([`Columns`]), texts to search and texts to compare. The
+//! - *Columns*: each record has a row with fixed-size values ([`Columns`]), texts to search and texts to compare. Only the
 //!   records of a page are then read from the table.
-//! - *Facets*: values that many rows share, such as the status, are stored once with the number of their rows. Totals and
-//!   statistics by them take no look at the rows.
-//! - *Coded columns*: places, models and custom fields are texts that many rows share. Each is stored once, and rows have its
-//!   number. If custom fields exceed the memory, they alone are left out.
-//! - *Segments*: rows are sorted newest first, in segments of at most 256, column by column, with all their texts in one
-//!   string. A search skips segments that lack three letters of a word, and scans the others' memory in sequence. A change
-//!   moves a few kilobytes, however many rows there are.
-//! - *Change feed*: an index is loaded from the secondary index `list_index`. Before each list, the events since the last
-//!   one are read consistently from the table and applied (`apply_events`).
-//! - *Versions*: each event says which version of the record it made. An event that is applied twice changes nothing,
-//!   and an event that was missed is noticed.
-//! - *Torn reads*: reads see the items of a transaction one by one. Events that don't follow from the index, and records
-//!   that contradict it, are read again for as long as a transaction may take to become visible as a whole.
-//! - *Inconsistency*: an index that is contradicted for longer is discarded and loaded again. If that doesn't help, lists
-//!   read the records themselves for a while, if there are few.
-//! - *Memory*: an index that exceeds the budget is refused at once for a while, and lists with it.
+//! - *Facets*: values that many rows share, such as the status, are stored once, with a row count. Totals and statistics by facet
+//!   don't read the rows.
+//! - *Coded columns*: locations, models and custom fields are dictionary-encoded: each text is stored once, and rows have its
+//!   number. If custom fields exceed the memory budget, only they are dropped.
+//! - *Segments*: rows are sorted newest first, in segments of at most 256, column by column, with all their texts in one string.
+//!   A search skips segments that lack a trigram of a word, and scans the others sequentially. A change moves a few kilobytes,
+//!   however many rows there are.
+//! - *Change feed*: an index is loaded from the secondary index `list_index`. Before each list, the events since the last list
+//!   are read consistently from the table and applied (`apply_events`).
+//! - *Versions*: each event has the version of the record that it creates. So applying events is idempotent, and a missed event
+//!   is detected.
+//! - *Torn reads*: reads see the items of a transaction one by one. Events that don't continue from the index, and records that
+//!   contradict it, are read again for as long as a transaction can take to become fully visible.
+//! - *Inconsistency*: if a contradiction lasts longer, the index is discarded and loaded again. If that doesn't help, lists read
+//!   the records themselves for a while, unless there are too many.
+//! - *Memory*: an index that exceeds the budget is refused for a while, and so are its lists.
 //!
-//! docs/adr/0008-list-index.md has the reasons, the delays that are allowed for, and the costs.
+//! docs/adr/0008-list-index.md has the reasons, the tolerated delays and the costs.
 
 mod blocks;
 mod change_event;
@@ -52,25 +52,25 @@ use uuid::Uuid;
 /// An in-memory index for lists of one kind.
 pub trait ListIndex: Default + Send + 'static {
     type Entity: Record;
-    /// The sections of the secondary index with their rows.
+    /// The sections of the secondary index that the rows are in.
     const SECTIONS: &'static [Section];
     const HAS_SNAPSHOTS: bool = true;
-    /// The index removes records that go on existing. Their later events don't concern it.
+    /// Whether the index removes records that still exist, and ignores their later events.
     const DROPS_ENDED: bool = false;
-    /// Other kinds of record whose fields lists show. There are few of each, so they are read from the table itself.
+    /// Other kinds of records whose fields lists show. There are few of each, so they are read from the table itself.
     const JOINED_KINDS: &'static [Kind];
 
-    /// The item is of the secondary index or, for a joined kind, of the table.
+    /// Adds an item from the secondary index or, for a joined kind, from the table.
     ///
     /// # Errors
     ///
     /// Returns [`Inconsistent`] when this version of the service can't read the item.
     fn load_item(&mut self, kind: Kind, item: &Item) -> Result<(), Inconsistent>;
 
-    /// `None` if the index does not have the record.
+    /// `None` if the index doesn't have the record.
     fn version(&self, kind: Kind, id: Uuid) -> Option<u64>;
 
-    /// Adds the event's record, or brings it to its next version.
+    /// Adds the event's record, or updates it to its next version.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ pub trait ListIndex: Default + Send + 'static {
 
     fn remove(&mut self, kind: Kind, id: Uuid);
 
-    /// Frees the memory that loading reserved and does not need.
+    /// Frees unused memory that loading reserved.
     fn shrink_to_fit(&mut self);
 
     fn bytes(&self) -> usize;
@@ -88,27 +88,27 @@ pub trait ListIndex: Default + Send + 'static {
 
     fn encode(&self, encoder: &mut Encoder);
 
-    /// From a snapshot; `None` if [`ListIndex::encode`] can't have written it.
+    /// Reads an index from a snapshot; `None` if [`ListIndex::encode`] can't have written it.
     ///
-    /// Without `with_optional`, what can be left out is, and the rest of the snapshot is not read.
+    /// Without `with_optional`, omits optional parts, and doesn't read the rest of the snapshot.
     fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self>;
 
-    /// How much of [`ListIndex::bytes`] can be left out.
+    /// The part of [`ListIndex::bytes`] that is optional.
     fn optional_bytes(&self) -> usize {
         0
     }
 
-    /// Frees the memory of what only some lists need, for good. Returns whether there was any.
+    /// Permanently drops optional parts, which only some lists need. Returns whether there were any.
     fn leave_out(&mut self) -> bool {
         false
     }
 
-    /// The index does not have the event's record any more, and never will again.
+    /// Whether the event removes its record from the index forever.
     fn is_removed_by(event: &ChangeEvent) -> bool {
         event.is_deletion()
     }
 
-    /// Changes of this kind must be applied to the index.
+    /// Whether changes of this kind must be applied to the index.
     fn follows(kind: Kind) -> bool {
         kind == Self::Entity::KIND || Self::JOINED_KINDS.contains(&kind)
     }
@@ -121,7 +121,7 @@ impl<C: Columns> ListIndex for SortedRows<C> {
 
     fn load_item(&mut self, _: Kind, item: &Item) -> Result<(), Inconsistent> {
         let row = row_from_item::<C>(item)?;
-        // A record that moves to another section while they are read may be found in both.
+        // A record that moves between sections while they are read may be found in both.
         if C::SECTIONS.len() == 1 || self.find(row.id).is_none_or(|present| present.version < row.version) {
             self.upsert(row);
         }

@@ -1,4 +1,4 @@
-//! Keeps a list index up to date (docs/adr/0008). The list indexes that a function instance keeps, within a memory budget.
+//! Refreshes list indexes (docs/adr/0008), and caches them in a function instance, within a memory budget.
 
 use super::ListIndex;
 use super::change_event::{AppliedEvents, ChangeEvent, Inconsistent, MANY_EVENTS, UnknownEvent, apply_events};
@@ -23,31 +23,31 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-/// The age at which an index is loaded again, so that any undetected error in it ends by then.
+/// Age at which an index is loaded again, which limits how long an undetected error lasts.
 const RELOADED_AFTER: TimeDelta = TimeDelta::hours(1);
-/// The time for which lists are refused after an index turned out to be too large.
+/// How long lists are refused after an index turned out to be too large.
 const RETRY_AFTER_TOO_LARGE: TimeDelta = TimeDelta::minutes(10);
-/// The number of rows of the secondary index that cost as much as one page of events. If there are more events, loading the index
+/// Number of rows in the secondary index that cost as much to read as one page of events. With more events, loading the index
 /// again is cheaper than reading them.
 const ROWS_PER_EVENT_PAGE: usize = 6_400;
 
-/// The demand on a list index.
+/// How fresh a list index must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// It has the events since it was last used.
+    /// Includes the events since the index was last used.
     Refreshed,
-    /// It is loaded again, because the table contradicts it.
+    /// Loaded again, because the table contradicts the index.
     Reloaded,
 }
 
-/// Events of a part of the feed.
+/// Events from a part of the change feed.
 #[derive(Default)]
 pub struct Events {
-    /// The index must apply them.
+    /// Events that the index must apply.
     pub events: Vec<ChangeEvent>,
-    /// Of unknown kinds.
+    /// Events about unknown kinds.
     pub unknown: HashSet<UnknownEvent>,
-    /// The ids of all others.
+    /// IDs of all other events.
     pub others: Vec<EventId>,
 }
 
@@ -75,16 +75,16 @@ impl From<StoreError> for RefreshError {
 }
 
 impl TenantStore {
-    /// Refreshes or loads the index first. While the secondary index contradicts the table, or without any memory for indexes, it
-    /// is made of the records themselves; the second value then has the ids of unreadable ones.
+    /// Refreshes or loads the index first. While the secondary index contradicts the table, or without memory for indexes, the
+    /// index is built from the records themselves; the second value then has the IDs of unreadable records.
     ///
     /// The index contains every write before this call.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::ListTooLarge`] when the index exceeds the memory budget, [`StoreError::NotLoaded`] when it is not
-    /// loaded yet, or must be read from the table and is too large for that, and another error when the table can't be read. The
-    /// index then is as it was before, or is dropped.
+    /// loaded yet, or must be built from too many records, and other errors when the table can't be read. After an error, the
+    /// index is unchanged or dropped.
     pub async fn with_list_index<I: ListIndex, T>(
         &self,
         freshness: Freshness,
@@ -126,7 +126,8 @@ impl TenantStore {
         Err(StoreError::NotLoaded(seconds))
     }
 
-    /// Drops the list index of a kind, which the table contradicts also after a load, until the secondary index has caught up.
+    /// Drops the list index of a kind until the secondary index has caught up, because the table contradicts it even after a
+    /// load.
     pub async fn refuse_list_index<I: ListIndex>(&self) {
         let shared = self.store.list_indexes.slot::<I>(self.id);
         let mut slot = shared.lock().await;
@@ -136,7 +137,7 @@ impl TenantStore {
     fn refuse<I: ListIndex>(&self, slot: &mut CacheSlot<I>, shared: &SharedSlot<I>, refusal: Refusal) {
         let time = if refusal == Refusal::TooLarge { RETRY_AFTER_TOO_LARGE } else { retry_after_inconsistent() };
         let until = self.store.now().plus(time);
-        tracing::warn!(tenant_id = %self.id, kind = I::Entity::KIND.noun(), %until, ?refusal, "there is no list index for a while");
+        tracing::warn!(tenant_id = %self.id, kind = I::Entity::KIND.noun(), %until, ?refusal, "no list index until then");
         *slot = CacheSlot::Refused(refusal, until);
         self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
     }
@@ -185,8 +186,8 @@ impl TenantStore {
         if bytes > budget { Err(RefreshError::TooLarge) } else { Ok((loaded, bytes)) }
     }
 
-    /// Loads the index from its snapshot, and applies the events since then. If there are more than a load would cost, the
-    /// snapshot is of no use. Other indexes make room before the snapshot's is in memory.
+    /// Loads the index from its snapshot, and applies the events since then. If reading these costs more than a load, the
+    /// snapshot is useless. Other indexes are evicted before the snapshot is decoded.
     async fn refresh_snapshot<I: ListIndex>(
         &self,
         slot: &mut CacheSlot<I>,
@@ -212,11 +213,10 @@ impl TenantStore {
         refreshed
     }
 
-    /// Applies the events since the last refresh. If one is missing, they are read again: the others are already
-    /// applied, and applying them again changes nothing.
+    /// Applies the events since the last refresh. If one is missing, all are read and applied again, which is idempotent.
     pub(super) async fn refresh<I: ListIndex>(&self, loaded: &mut LoadedIndex<I>, now: Timestamp) -> Result<(), RefreshError> {
         let since = loaded.synced_at.plus(-max_event_delay());
-        // Loading reads the events of this time anyway, so it can only be cheaper after a longer pause.
+        // Loading reads the most recent events anyway, so it can be cheaper only after a longer pause.
         let is_long_ago = loaded.synced_at.plus(SECONDARY_INDEX_LAG) < now;
         let max_pages = is_long_ago.then_some(1 + loaded.index.len() / ROWS_PER_EVENT_PAGE);
         let mut torn_read_retry = TornReadRetry::default();
@@ -241,8 +241,8 @@ impl TenantStore {
         }
     }
 
-    /// The events from `from` on that are not applied yet, and perhaps some that are. After a burst, applied events
-    /// are only counted: if the table has no more of them, none is new, since events are never changed or deleted.
+    /// The events from `from` on that are not applied yet, and possibly some that are. After a burst, applied events are only
+    /// counted: if the table has no more than these, none is new, because events are never changed or deleted.
     async fn new_events<I: ListIndex>(
         &self,
         loaded: &LoadedIndex<I>,
@@ -307,26 +307,26 @@ impl TenantStore {
     }
 }
 
-/// The operator can give the function more memory.
+/// Tells the operator, who can give the function more memory.
 pub(super) fn log_left_out<I: ListIndex>(store: &Store) {
     let (kind, budget) = (I::Entity::KIND.noun(), store.list_indexes.budget());
     tracing::warn!(kind, budget, "custom fields exceed the memory budget of a list index");
 }
 
-/// The time without an index after it could not be made consistent: by then the secondary index
-/// contains the changes that could not be read from the events.
+/// How long an index that could not be made consistent is unavailable. By then, the secondary index contains the changes that
+/// were missing from the events.
 fn retry_after_inconsistent() -> TimeDelta {
     max_secondary_index_delay() + CLOCK_SKEW
 }
 
-/// A list index as it was at `synced_at`.
+/// A list index as of `synced_at`.
 #[derive(Debug)]
 pub struct LoadedIndex<I> {
     pub index: I,
-    /// The beginning of the last read of events: the index contains every earlier write.
+    /// Start of the last read of events. The index contains every earlier write.
     pub(super) synced_at: Timestamp,
     pub(super) loaded_at: Timestamp,
-    /// The recent events whose kind of record this version of the service does not have, as of `synced_at`.
+    /// Recent events about unknown kinds, as of `synced_at`.
     pub(super) unknown_events: HashSet<UnknownEvent>,
     pub(super) applied: AppliedEvents,
 }
@@ -336,22 +336,22 @@ pub enum CacheSlot<I> {
     /// Nothing yet: the next list loads an index.
     #[default]
     Empty,
-    /// A part of an index: the next list loads the rest.
+    /// A partly loaded index: the next list loads the rest.
     Loading(PartialIndex<I>),
     /// An index, up to date as of the last list.
     Loaded(LoadedIndex<I>),
-    /// No index until this time: its load would end in the same way.
+    /// No index until this time, because loading it would fail the same way.
     Refused(Refusal, Timestamp),
 }
 
 /// Why there is no index for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It would exceed the memory budget: there are no lists.
+    /// The index would exceed the memory budget, so lists fail.
     TooLarge,
-    /// The table contradicts the secondary index, or the budget is 0: lists read the records themselves.
+    /// The table contradicts the secondary index, or the budget is 0, so lists read the records themselves.
     Contradicted,
-    /// The same, and there are too many records to be read for each list.
+    /// As `Contradicted`, but there are too many records to read for each list.
     TooMany,
 }
 
@@ -364,7 +364,7 @@ impl<I> CacheSlot<I> {
     }
 }
 
-/// A slot that one request at a time uses, so that concurrent requests load an index only once.
+/// A slot used by one request at a time, so that concurrent requests load an index only once.
 pub type SharedSlot<I> = Arc<tokio::sync::Mutex<CacheSlot<I>>>;
 
 struct CacheEntry {
@@ -377,7 +377,7 @@ struct CacheEntry {
 struct CacheEntries {
     /// By tenant and type of index.
     by_key: HashMap<(TenantId, TypeId), CacheEntry>,
-    /// Counts uses, as the time for `last_used`.
+    /// Number of uses so far, which is the clock for `last_used`.
     uses: u64,
 }
 
@@ -389,12 +389,12 @@ pub struct ListIndexCache {
 }
 
 impl ListIndexCache {
-    /// `budget`: the bytes that all indexes may use together.
+    /// `budget` is the maximum size of all indexes together, in bytes.
     pub fn new(budget: usize) -> Self {
         Self { budget, many_events: MANY_EVENTS, entries: Mutex::default() }
     }
 
-    /// Indexes with this number of applied events count them, instead of [`MANY_EVENTS`].
+    /// Replaces [`MANY_EVENTS`].
     pub fn with_many_events(self, many_events: usize) -> Self {
         Self { many_events, ..self }
     }
@@ -403,7 +403,7 @@ impl ListIndexCache {
         self.many_events
     }
 
-    /// The bytes that all indexes may use together.
+    /// The maximum size of all indexes together, in bytes.
     pub fn budget(&self) -> usize {
         self.budget
     }
@@ -421,17 +421,17 @@ impl ListIndexCache {
         let empty = || CacheEntry { slot: Arc::new(tokio::sync::Mutex::new(CacheSlot::<I>::Empty)), bytes: 0, last_used: now };
         let entry = entries.by_key.entry((tenant, TypeId::of::<I>())).or_insert_with(empty);
         entry.last_used = now;
-        // The key names the type, so the slot always has it.
+        // The key contains the type, so the slot always has it.
         Arc::clone(&entry.slot).downcast().unwrap_or_default()
     }
 
-    /// Evicts the least recently used others until all fit the budget.
+    /// Records the size of an index, and evicts the least recently used others until all fit in the budget.
     pub fn set_bytes<I: ListIndex>(&self, tenant: TenantId, slot: &SharedSlot<I>, bytes: usize) {
         let key = (tenant, TypeId::of::<I>());
         let mut entries = self.entries();
         match entries.by_key.get_mut(&key) {
             Some(entry) if std::ptr::addr_eq(Arc::as_ptr(&entry.slot), Arc::as_ptr(slot)) => entry.bytes = bytes,
-            // The slot was evicted while it was filled, and is dropped by the last request that uses it.
+            // The slot was evicted while being filled. The last request that uses it drops it.
             _ => return,
         }
         let mut total: usize = entries.by_key.values().map(|entry| entry.bytes).sum();

@@ -1,4 +1,4 @@
-//! Writing the snapshots of all tenants, on a schedule (docs/adr/0013).
+//! Writes the snapshots of all tenants, on a schedule (docs/adr/0013).
 
 use super::refresh::{CacheSlot, LoadedIndex, RefreshError, SharedSlot};
 use super::snapshots::format::{SnapshotSource, encode_snapshot};
@@ -20,30 +20,29 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const KINDS: [Kind; 4] = [Kind::Asset, Kind::User, Kind::Instance, Kind::Movement];
-/// With more events since its position, a snapshot is written again. An event is about 1 KB, so a cold list reads at most
-/// some 65 units of events that are older than the last run of the writer.
+/// A snapshot with more events since its position is rewritten. An event is about 1 KB, so a cold list reads at most about 65
+/// units of events from before the writer's last run.
 const MAX_EVENTS: i32 = 250;
-/// The age at which an index is loaded from the secondary index instead of following events, so that any undetected error in it
-/// ends by then. Objects are written again long before they expire.
+/// Age at which an index is loaded from the secondary index again, instead of following events. This limits how long an
+/// undetected error lasts. Objects are rewritten long before they expire.
 const REWRITTEN_AFTER: TimeDelta = TimeDelta::hours(24);
-/// The tenants' turns to be loaded again are spread over this part of [`REWRITTEN_AFTER`].
+/// The reloads of different tenants are spread over this part of [`REWRITTEN_AFTER`].
 const AGE_SPREAD: TimeDelta = TimeDelta::hours(6);
-/// A list's rows are counted in this part of its buckets, as a divisor: records are spread over them by chance.
+/// A list's size is estimated from one in this many of its buckets, because records are spread over buckets randomly.
 const COUNTED_PART: usize = 16;
-/// The longest time for one snapshot. The caller of the writer needs that much time after the last begin.
+/// Time limit for one snapshot. The writer's caller must allow this much time after the start of the last one.
 pub const MAX_SNAPSHOT_TIME: Duration = Duration::from_secs(400);
-/// The number of tenants that are examined at the same time. Indexes are written one after the other, so that only one is
-/// in memory.
+/// Number of tenants examined concurrently. Indexes are written one by one, so that only one is in memory.
 const PARALLEL_TENANTS: usize = 8;
 
-/// The result of a run of the writer, in snapshots.
+/// The result of a run of the writer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SnapshotReport {
-    /// Snapshots that few events have happened since, and lists too small for one.
+    /// Snapshots with few events since, and lists too small for a snapshot.
     pub current: usize,
     pub written: usize,
     pub failed: usize,
-    /// Tenants that there was no time for. The next run begins with them.
+    /// Tenants left for lack of time. The next run starts with them.
     pub postponed: usize,
 }
 
@@ -72,8 +71,8 @@ impl From<RefreshError> for SnapshotWriteError {
 }
 
 impl Store {
-    /// Writes missing, outdated and old snapshots. Begins none after `until`; the next run continues with the tenants that are
-    /// left. Failures are logged and counted.
+    /// Writes missing and outdated snapshots. Starts none after `until`; the next run continues with the remaining tenants.
+    /// Failures are logged and counted.
     ///
     /// # Errors
     ///
@@ -92,7 +91,7 @@ impl Store {
                 break;
             }
             let examined = join_all(chunk.iter().map(async |tenant| self.tenant(*tenant).due_snapshots().await)).await;
-            // If writing them ends this function, the next run must not begin with the same tenants.
+            // If writing them kills this function, the next run must not start with the same tenants.
             let has_due = examined.iter().flatten().any(|(_, is_due)| matches!(is_due, Ok(true)));
             if let (true, Some(last)) = (has_due, chunk.last()) {
                 self.store_last_tenant(&**objects, *last).await;
@@ -111,7 +110,7 @@ impl Store {
         Ok(report)
     }
 
-    /// Stores the tenant that the next run begins after.
+    /// Stores the tenant after which the next run starts.
     async fn store_last_tenant(&self, objects: &dyn ObjectStore, tenant: TenantId) {
         if let Err(error) = objects.put(&self.last_tenant_key(), tenant.short().into_bytes()).await {
             tracing::error!(cause = error_chain(&error), "the writer's position can't be stored");
@@ -151,8 +150,8 @@ impl TenantStore {
         due.await
     }
 
-    /// One after the other. Returns whether there was time for all. A snapshot whose state can't be read is not written: to load
-    /// its index for nothing would burden the table.
+    /// Writes due snapshots one by one. Returns whether there was time for all. A snapshot whose state can't be read is not
+    /// written, to avoid loading the index from the table without need.
     async fn write_due(
         &self,
         examined: Vec<(Kind, Result<bool, SnapshotWriteError>)>,
@@ -185,7 +184,7 @@ impl TenantStore {
         true
     }
 
-    /// This tenant's reads, with pauses.
+    /// A store that pauses between reads.
     fn paced(&self) -> Self {
         let store = Store { read_pace: Some(Arc::new(Mutex::new(Pace::begin()))), ..self.store.clone() };
         Self { store, ..self.clone() }
@@ -200,30 +199,30 @@ impl TenantStore {
         }
     }
 
-    /// The snapshot of an index is old, many events behind, or missing although the list is large.
+    /// Whether the snapshot of an index is old, many events behind, or missing although the list is large.
     async fn is_due<I: ListIndex>(&self, now: Timestamp) -> Result<bool, SnapshotWriteError> {
         match self.snapshot_header::<I>().await? {
             Some(header) if !self.is_old(header.loaded_at, now) => Ok(self.has_many_events(header.synced_at).await?),
-            // Also of a list that has become small: lists still read it.
+            // Even if the list has become small, because lists still read the snapshot.
             Some(_) => Ok(true),
             None => Ok(self.has_many_rows::<I>().await?),
         }
     }
 
-    /// The index must be loaded again.
+    /// Whether the index must be loaded from the secondary index again.
     fn is_old(&self, loaded_at: Timestamp, now: Timestamp) -> bool {
         let turn = AGE_SPREAD * i32::from(self.id.uuid().as_bytes()[15]) / i32::from(u8::MAX);
         loaded_at.plus(REWRITTEN_AFTER - turn) <= now
     }
 
-    /// A list would have to read more than [`MAX_EVENTS`] after this position.
+    /// Whether a list would have to read more than [`MAX_EVENTS`] events after this position.
     async fn has_many_events(&self, synced_at: Timestamp) -> Result<bool, StoreError> {
         let (from, to) = Keys::events_since(synced_at.plus(-max_event_delay()));
         let query = self.events_query(from, to).consistent_read(false).select(Select::Count).limit(MAX_EVENTS);
         Ok(query.send().await?.last_evaluated_key.is_some())
     }
 
-    /// The list has about [`Store::with_smallest_snapshot`] rows or more.
+    /// Whether the list has about [`Store::with_smallest_snapshot`] rows or more.
     async fn has_many_rows<I: ListIndex>(&self) -> Result<bool, StoreError> {
         let enough = i32::try_from(self.store.smallest_snapshot / COUNTED_PART).unwrap_or(i32::MAX);
         if enough == 0 {
@@ -262,14 +261,14 @@ impl TenantStore {
         drop(loaded);
         tracing::debug!(tenant_id = %self.id, kind, rows, bytes = bytes.len(), "a snapshot is written");
         objects.put(&source.key(), bytes).await?;
-        // An erasure that began meanwhile may have looked for snapshots before this one was there.
+        // A concurrent erasure may have deleted snapshots before this one was stored.
         if self.erasures().await?.iter().any(|erasure| !erasure.is_done || erasure.began_at >= loaded_from) {
             objects.delete(&source.key()).await?;
         }
         Ok(())
     }
 
-    /// No list uses the index, so that its load may take any time.
+    /// Loads an index outside of the cache. No list waits for it, so loading can take any time.
     async fn load_unkept<I: ListIndex>(&self) -> Result<LoadedIndex<I>, RefreshError> {
         let (mut slot, shared) = (CacheSlot::Empty, SharedSlot::default());
         loop {
@@ -281,8 +280,8 @@ impl TenantStore {
         }
     }
 
-    /// The index of the present snapshot with the events since then, and the time of its load from the secondary index; `None` if
-    /// that must happen again.
+    /// The current snapshot's index with the events since then, and when it was loaded from the secondary index. `None` if it
+    /// must be loaded again.
     async fn follow_snapshot<I: ListIndex>(
         &self,
         now: Timestamp,

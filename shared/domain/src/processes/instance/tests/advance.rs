@@ -5,7 +5,7 @@ use crate::values::field_error::{ErrorLocation, FieldError};
 use crate::values::signature_image::{SignatureImage, data_url};
 use serde_json::Map;
 
-/// The pointers and details of the errors that `data` causes.
+/// The pointers and details of the errors caused by `data`.
 fn errors(instance: &Instance, data: Value) -> Vec<(String, String)> {
     let Err(ProcessError::Invalid(errors)) = advance(instance, data) else { panic!("acceptable") };
     let parts = |error: FieldError| match error.location {

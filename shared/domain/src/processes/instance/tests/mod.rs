@@ -47,7 +47,7 @@ fn instance(step: usize) -> Instance {
     Instance { state: State::InProgress { step }, ..samples::instance(30, &process()) }
 }
 
-/// Alice is active and nobody else.
+/// Only Alice is an active user.
 fn advance(instance: &Instance, data: Value) -> Result<AdvanceOutcome, ProcessError> {
     instance.advance(
         None,

@@ -1,8 +1,8 @@
-//! The authors of signatures.
+//! Tests of the authors of signatures.
 
 use super::*;
 
-/// PNGs of a white pixel beside one of different colours.
+/// A PNG with a white pixel next to one of the given colour.
 fn image(colour: u8) -> Value {
     let mut bytes = Vec::new();
     let encoder = png::Encoder::new(&mut bytes, 2, 1);

@@ -1,4 +1,4 @@
-//! Tests of submitting several steps at once, and of values that are sent with the start.
+//! Tests of submitting several steps at once, and of values sent with the start.
 
 use super::*;
 use serde_json::Map;
@@ -7,7 +7,7 @@ fn object(data: Value) -> Map<String, Value> {
     data.as_object().expect("an object").clone()
 }
 
-/// Alice is active and nobody else.
+/// Only Alice is an active user.
 fn submit(instance: &Instance, through: &str, data: Value) -> Result<AdvanceOutcome, ProcessError> {
     let active = BTreeSet::from([alice()]);
     instance.advance(Some(through), &object(data), None, &active, &DecodedImages::default(), time(5))

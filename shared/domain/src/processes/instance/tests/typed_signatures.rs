@@ -1,4 +1,4 @@
-//! Tests of what is stored of signatures.
+//! Tests of the stored values of signatures.
 
 use super::*;
 use crate::tenants::tenant::Language;

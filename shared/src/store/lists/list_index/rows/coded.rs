@@ -1,5 +1,5 @@
-//! Coded columns: places, models and custom fields, of which many rows have the same. Each value is stored once, and a row has the
-//! number of its value.
+//! Coded columns: dictionary encoding of locations, models and custom fields, whose values many rows share. Each value is stored
+//! once, and a row has the number of its value.
 
 use super::row::Columns;
 use super::segment::Segment;
@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// The number of no value. Others are one more than the place of the value.
+/// The number for no value. Other numbers are the value's position plus one.
 pub const NO_VALUE: u32 = 0;
 /// The end of a chain of values with the same hash.
 const END: u32 = u32::MAX;
@@ -22,7 +22,7 @@ const END: u32 = u32::MAX;
 struct Dictionary {
     name: Box<str>,
     values: Vec<Entry>,
-    /// By the hash of the folded text, the first of the values that have it.
+    /// The first value with each hash of the case-folded text.
     by_hash: HashMap<u32, u32>,
     free: Vec<u32>,
     text_bytes: usize,
@@ -31,10 +31,10 @@ struct Dictionary {
 
 #[derive(Debug)]
 struct Entry {
-    /// `None` if it is free.
+    /// `None` if the entry is free.
     cell: Option<Cell>,
     rows: u32,
-    /// The place of the next value with the same hash.
+    /// Position of the next value with the same hash.
     next: u32,
 }
 
@@ -43,24 +43,24 @@ struct Entry {
 pub struct CodedColumns {
     columns: Vec<Dictionary>,
     by_name: HashMap<Box<str>, u32>,
-    /// The memory does not suffice for the optional ones.
+    /// Whether the optional columns were dropped for lack of memory.
     is_left_out: bool,
 }
 
-/// Values of a column that match. A number that is no value of the column matches if rows without one do.
+/// The matching values of a column. [`NO_VALUE`] matches if rows without a value do.
 pub struct Selected {
     column: Option<u32>,
-    /// By the number of a value.
+    /// By value number.
     are_selected: Vec<bool>,
 }
 
-/// The values of a column that a list wants.
+/// The values of a column that a list filters by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     pub column: String,
-    /// Texts, without regard to case. Numbers have any form.
+    /// Texts, case-insensitive. Numbers can have any form.
     pub texts: Vec<String>,
-    /// A place, and all below it.
+    /// A location, including everything below it.
     pub place: Option<String>,
     /// Rows without a value.
     pub none: bool,
@@ -105,7 +105,7 @@ impl Dictionary {
         place
     }
 
-    /// No longer counts a row with this value. A value without rows is forgotten.
+    /// Uncounts a row with this value. Drops a value without rows.
     fn remove(&mut self, number: u32) {
         let Some(place) = number.checked_sub(1) else { return };
         let Some(entry) = self.values.get_mut(place as usize) else { return };
@@ -186,7 +186,7 @@ impl Dictionary {
         }
     }
 
-    /// Without the numbers of rows.
+    /// Row counts are 0 until the rows are counted.
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
         let mut dictionary = Self::new(decoder.text()?);
         for _ in 0..decoder.number()? {
@@ -202,7 +202,7 @@ impl Dictionary {
         Some(dictionary)
     }
 
-    /// After all rows were counted. `None` if a value has no rows, or is there twice.
+    /// To be called after all rows are counted. `None` if a value has no rows or occurs twice.
     fn finish(&mut self) -> Option<()> {
         for place in 0..self.values.len() {
             let Some(entry) = self.values.get(place) else { continue };
@@ -225,11 +225,11 @@ impl Dictionary {
 }
 
 fn heap_bytes(cell: &Cell) -> usize {
-    // The allocator's least is about this much.
+    // About the allocator's minimum.
     if let Cell::Text(text) = cell { text.len().max(16) } else { 0 }
 }
 
-/// Most places differ in their first characters, and are not folded as a whole.
+/// Most locations differ in their first character, so their whole text need not be case-folded.
 fn is_inside(folded_place: &str, location: &str) -> bool {
     let may_be_inside = match (folded_place.as_bytes().first(), location.as_bytes().first()) {
         (Some(a), Some(b)) if a.is_ascii() && b.is_ascii() => a.eq_ignore_ascii_case(b),
@@ -239,7 +239,7 @@ fn is_inside(folded_place: &str, location: &str) -> bool {
 }
 
 impl CodedColumns {
-    /// With the columns that are never left out.
+    /// `kept` are the columns that are never dropped.
     pub fn new(kept: &[&str]) -> Self {
         let mut columns = Self::default();
         for name in kept {
@@ -270,12 +270,12 @@ impl CodedColumns {
         self.columns.get(column as usize).map(|column| &*column.name)
     }
 
-    /// All values of a column that some row has.
+    /// The values of a column that rows have.
     pub fn cells(&self, column: u32) -> impl Iterator<Item = &Cell> {
         self.columns.get(column as usize).into_iter().flat_map(|column| column.values.iter().filter_map(|it| it.cell.as_ref()))
     }
 
-    /// Some row has a value in the column that the column doesn't know.
+    /// Whether some row has an unfit value in the column.
     pub fn has_unfit(&self, column: u32) -> bool {
         self.columns.get(column as usize).is_some_and(|column| column.unfit_rows > 0)
     }
@@ -284,7 +284,7 @@ impl CodedColumns {
         self.is_left_out
     }
 
-    /// Counts a row's values, as far as their columns are not left out. Returns column and number of each, by column.
+    /// Counts a row's values, except in dropped columns. Returns the column and number of each value, sorted by column.
     pub fn add(&mut self, cells: Vec<(String, Cell)>, kept: usize) -> Vec<(u32, u32)> {
         let mut numbers = Vec::with_capacity(cells.len());
         for (name, cell) in cells {
@@ -304,7 +304,7 @@ impl CodedColumns {
         }
     }
 
-    /// Forgets all columns but the first `kept` for good.
+    /// Permanently drops all columns except the first `kept`.
     pub fn leave_out(&mut self, kept: usize) {
         self.columns.truncate(kept);
         self.by_name.retain(|_, number| (*number as usize) < kept);
@@ -328,7 +328,7 @@ impl CodedColumns {
         self.columns.shrink_to_fit();
     }
 
-    /// Of the columns in this range.
+    /// Size of the columns in this range.
     pub fn bytes(&self, columns: Range<usize>) -> usize {
         self.columns.iter().skip(columns.start).take(columns.len()).map(Dictionary::bytes).sum()
     }
@@ -345,8 +345,8 @@ impl CodedColumns {
         }
     }
 
-    /// Adds columns from a snapshot, without the numbers of their rows: all rows must be counted, and
-    /// [`CodedColumns::finish`] must follow. `None` for a name that is there twice.
+    /// Adds columns from a snapshot. Afterwards, count all rows with [`CodedColumns::count`], and then call
+    /// [`CodedColumns::finish`]. `None` if a name occurs twice.
     pub fn decode_more(&mut self, decoder: &mut Decoder<'_>) -> Option<()> {
         for _ in 0..decoder.number()? {
             let dictionary = Dictionary::decode(decoder)?;
@@ -366,7 +366,7 @@ impl CodedColumns {
         Some(())
     }
 
-    /// `None` if no rows can have these columns.
+    /// `None` if the columns are impossible.
     pub fn finish(&mut self, columns: Range<usize>) -> Option<()> {
         self.columns.iter_mut().skip(columns.start).take(columns.len()).try_for_each(Dictionary::finish)
     }
@@ -381,8 +381,8 @@ impl CodedColumns {
 pub struct SegmentColumn {
     pub column: u32,
     pub numbers: Vec<u32>,
-    /// The rows with the least and the greatest value. They are found for the first list in the order of the column, until the
-    /// next change.
+    /// The rows with the least and the greatest value. Computed for the first list sorted by the column, and dropped at the next
+    /// change.
     extremes: OnceLock<Option<(u32, u32)>>,
 }
 

@@ -1,5 +1,5 @@
-//! Facets: combinations of values that few rows differ in. Each is stored once, with the number of its rows, so that counting
-//! rows by such values reads no rows.
+//! Facets: combinations of values that many rows share. Each is stored once, with its row count, so that counting by facet reads
+//! no rows.
 
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
 use std::collections::HashMap;
@@ -7,21 +7,21 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 pub trait Facet: Debug + Clone + Default + Eq + Hash + Send + Sync + 'static {
-    /// The memory of its texts.
+    /// Size of the facet's texts.
     fn text_bytes(&self) -> usize {
         0
     }
 
     fn encode(&self, encoder: &mut Encoder);
 
-    /// From a snapshot; `None` if [`Facet::encode`] can't have written it.
+    /// Reads a facet from a snapshot; `None` if [`Facet::encode`] can't have written it.
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
 }
 
-/// The facets of an index. Rows have the number of theirs.
+/// The facets of an index. Each row has the number of its facet.
 #[derive(Debug)]
 pub struct Facets<F> {
-    /// With the number of rows. An entry without rows is free.
+    /// Facets with their row counts. An entry without rows is free.
     entries: Vec<(F, usize)>,
     numbers: HashMap<F, u32>,
     free: Vec<u32>,
@@ -39,18 +39,18 @@ impl<F: Facet> Facets<F> {
         self.entries.get(number as usize).map(|(facet, _)| facet)
     }
 
-    /// Facets with their numbers of rows.
+    /// Facets with their row counts.
     pub fn iter(&self) -> impl Iterator<Item = (&F, usize)> {
         self.entries.iter().filter(|(_, rows)| *rows > 0).map(|(facet, rows)| (facet, *rows))
     }
 
-    /// The numbers of facets, with their numbers of rows.
+    /// Row counts by facet number.
     pub fn counts(&self) -> HashMap<u32, u64> {
         let counted = self.entries.iter().enumerate().filter(|(_, (_, rows))| *rows > 0);
         counted.map(|(number, (_, rows))| (to_u32(number), *rows as u64)).collect()
     }
 
-    /// Whether each facet passes the filter, by number, and the number of rows with passing ones.
+    /// Whether each facet passes the filter, by number, and how many rows have a passing facet.
     pub fn select(&self, filter: impl Fn(&F) -> bool) -> (Vec<bool>, usize) {
         let selected: Vec<bool> = self.entries.iter().map(|(facet, rows)| *rows > 0 && filter(facet)).collect();
         let rows = self.entries.iter().zip(&selected).filter(|(_, is_selected)| **is_selected).map(|((_, rows), _)| rows);
@@ -77,7 +77,7 @@ impl<F: Facet> Facets<F> {
         number
     }
 
-    /// No longer counts a row. A facet without rows is forgotten.
+    /// Uncounts a row. Drops a facet without rows.
     pub fn remove(&mut self, number: u32) {
         let Some((facet, rows)) = self.entries.get_mut(number as usize) else { return };
         *rows = rows.saturating_sub(1);
@@ -99,7 +99,7 @@ impl<F: Facet> Facets<F> {
         entries + self.numbers.capacity() * size_of::<(F, u32)>() + self.free.capacity() * size_of::<u32>() + self.text_bytes
     }
 
-    /// Without the numbers of rows, which follow from the rows.
+    /// Omits the row counts, which can be derived from the rows.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.number(self.entries.len() as u64);
         for (facet, _) in &self.entries {
@@ -108,11 +108,11 @@ impl<F: Facet> Facets<F> {
         }
     }
 
-    /// From a snapshot; `None` if [`Facets::encode`] can't have written it. Then [`Facets::count`] must count every row, and
-    /// [`Facets::finish`] must follow.
+    /// Reads facets from a snapshot; `None` if [`Facets::encode`] can't have written it. Afterwards, count every row with
+    /// [`Facets::count`], and then call [`Facets::finish`].
     pub fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
         let (mut facets, count) = (Self::default(), decoder.number()?);
-        // Facets without values take no bytes, which would limit their number, and are all the same.
+        // Facets without values take no bytes, so the snapshot's size doesn't limit their number. But they are all equal.
         (size_of::<F>() > 0 || count <= 1).then_some(())?;
         for _ in 0..count {
             facets.entries.push((F::decode(decoder)?, 0));
@@ -126,7 +126,7 @@ impl<F: Facet> Facets<F> {
         Some(())
     }
 
-    /// `None` if a facet is there twice.
+    /// `None` if a facet occurs twice.
     pub fn finish(mut self) -> Option<Self> {
         for (number, (facet, rows)) in self.entries.iter().enumerate() {
             if *rows == 0 {

@@ -1,4 +1,4 @@
-//! The rows of a list index: in order, searchable, and counted.
+//! The rows of a list index: sorted, searchable and counted.
 
 mod coded;
 mod facets;

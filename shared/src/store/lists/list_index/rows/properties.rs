@@ -1,4 +1,4 @@
-//! Properties of rows: they answer every query as a plain list of the same rows would.
+//! Property tests of rows: they answer every query like a plain list of the same rows.
 
 use super::coded::Wanted;
 use super::facets::Facet;
@@ -25,13 +25,13 @@ enum Step {
     Remove(u16),
 }
 
-/// Few ids, so that some replace others, and more than a segment has.
+/// Few IDs, so that some rows replace others, but more than fit in a segment.
 fn id(n: u16) -> Uuid {
     let n = u128::from(n % 700);
     Uuid::from_u128((n / 3) << 80 | n)
 }
 
-/// Of a place, which is kept, and two custom fields.
+/// Cells of a location, which is never dropped, and of two custom fields.
 fn cells() -> impl Strategy<Value = Vec<(String, Cell)>> {
     let text = |pattern: &'static str| pattern.prop_map(|text: String| Cell::Text(text.into()));
     let place = text("[aÄ]( / [bB]){0,2}");
@@ -65,7 +65,7 @@ fn build(steps: Vec<Step>, search_at: usize) -> (SortedRows<AssetColumns>, BTree
     let (mut rows, mut map) = (SortedRows::default(), BTreeMap::new());
     for (version, step) in steps.into_iter().enumerate() {
         if version == search_at {
-            // From now on, changes must keep the trigrams, and find the extremes anew.
+            // From now on, changes must update the trigrams and recompute the extremes.
             rows.segments()
                 .iter()
                 .for_each(|segment| assert!(segment.searched.extremes(0).and(segment.exact.extremes(0)).is_some()));
@@ -88,7 +88,7 @@ fn build(steps: Vec<Step>, search_at: usize) -> (SortedRows<AssetColumns>, BTree
     (rows, map)
 }
 
-/// As text: columns have no equality, and coded values no order.
+/// The row as text, because columns have no equality, and coded values no order.
 fn text(row: &AssetRow) -> String {
     let mut row = row.clone();
     row.coded.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -107,7 +107,7 @@ struct Query {
     tag: Option<String>,
     wanted: Option<Wanted>,
     created: (Option<i64>, Option<i64>),
-    /// 0 for the default.
+    /// 0 is the default order.
     order: usize,
     descending: bool,
     page: PageRequest,
@@ -145,7 +145,7 @@ fn wanted() -> impl Strategy<Value = Wanted> {
     prop_oneof![place, texts, unknown]
 }
 
-/// As a plain reading of the values would decide.
+/// A simple reference implementation.
 fn is_wanted(row: &AssetRow, wanted: &Wanted) -> bool {
     let Some((_, cell)) = row.coded.iter().find(|(name, _)| *name == wanted.column) else { return wanted.none };
     let text = fold(&cell.text());
@@ -155,7 +155,7 @@ fn is_wanted(row: &AssetRow, wanted: &Wanted) -> bool {
     wanted.texts.iter().any(|wanted| is_number(wanted) || is_text(wanted)) || wanted.place.iter().any(is_inside)
 }
 
-/// 01 is no number in JSON.
+/// 01 is not a JSON number.
 fn has_zero(text: &str) -> bool {
     text.len() > 1 && text.starts_with('0')
 }
@@ -214,7 +214,7 @@ impl Query {
                 };
                 match (cell(a), cell(b)) {
                     (Some(a), Some(b)) => a.compare(&b),
-                    // Without a value is last in both directions.
+                    // Rows without a value come last in both directions.
                     (a, b) => return a.is_none().cmp(&b.is_none()),
                 }
             }
@@ -284,7 +284,7 @@ fn many_rows() -> SortedRows<AssetColumns> {
     rows
 }
 
-/// 1,000,000 assets with five custom fields each may take 500 MB: of these, two are different in each asset.
+/// 1,000,000 assets with five custom fields must fit in 500 MB. Two of the fields are different in each asset.
 #[test]
 fn an_asset_with_five_custom_fields_needs_at_most_500_bytes() {
     let mut rows: SortedRows<AssetColumns> = SortedRows::default();

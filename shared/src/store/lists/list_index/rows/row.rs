@@ -1,4 +1,4 @@
-//! Rows, one per record of a list index, and queries of them: filter, search, sort, count, and cut out a page.
+//! Rows, one per record of a list index, and queries: filter, search, sort, count, and cut out a page.
 
 use super::coded::{CodedColumns, SegmentColumn, Selected, Wanted, is_selected};
 use super::facets::Facet;
@@ -17,22 +17,22 @@ use std::fmt::Debug;
 use std::ops::ControlFlow;
 use uuid::Uuid;
 
-/// Ends each text of a row. Searched texts contain no control characters and search words no white space, so no word
-/// is found across two texts.
+/// Ends each text of a row. Searched texts contain no control characters and search words no white space, so no word matches
+/// across two texts.
 pub(super) const TEXT_END: char = '\n';
-/// Stands for an empty text, unlike none. Stored texts contain no control characters.
+/// An empty text, as opposed to none. Stored texts contain no control characters.
 const EMPTY: &str = "\0";
-/// The bits of a UUIDv7 that are the time (RFC 9562 §5.7).
+/// Number of bits of a UUIDv7 that are the time (RFC 9562 §5.7).
 const TIME_BITS: u32 = 48;
 
-/// A row's position in the default order of lists: newest first, then by ascending id within a millisecond.
+/// A row's position in the default order of lists: newest first, then by ascending ID within a millisecond.
 ///
-/// A record is created in the millisecond that its id names, so the id contains everything that the order needs.
+/// An ID contains the millisecond in which the record was created, so it has everything that the order needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SortKey(pub(super) [u8; 16]);
 
 impl SortKey {
-    /// Inverts the time of an id, so that later ids sort first.
+    /// Inverts the time of an ID, so that later IDs sort first.
     const TIME_MASK: u128 = u128::MAX << (128 - TIME_BITS);
 
     pub fn of(id: Uuid) -> Self {
@@ -50,24 +50,24 @@ impl SortKey {
 
 #[derive(Debug, Clone, Copy)]
 pub struct TextColumns {
-    /// Searched without regard to case.
+    /// Searched, case-insensitive.
     pub searched: usize,
     /// Compared exactly.
     pub exact: usize,
 }
 
-/// The values of fixed size in which each row differs, and the mapping of a record's fields to the row.
+/// A row's values of fixed size, and the mapping of a record's fields to the row.
 pub trait Columns: Debug + Clone + Default + Send + 'static {
     type Record: Record;
-    /// The values that many rows share.
+    /// Values that many rows share.
     type Facet: Facet;
     /// The sections of the secondary index with these rows.
     const SECTIONS: &'static [Section];
     const TEXT_COLUMNS: TextColumns;
-    /// The coded columns that are never left out for want of memory.
+    /// The coded columns that are never dropped for lack of memory.
     const KEPT_COLUMNS: &'static [&'static str] = &[];
 
-    /// Fields that lists don't need are ignored.
+    /// Sets a field of the row. Ignores fields that lists don't need.
     ///
     /// # Errors
     ///
@@ -82,11 +82,11 @@ pub trait Columns: Debug + Clone + Default + Send + 'static {
 
     fn encode(&self, encoder: &mut Encoder);
 
-    /// From a snapshot; `None` if [`Columns::encode`] can't have written it.
+    /// Reads columns from a snapshot; `None` if [`Columns::encode`] can't have written it.
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
 }
 
-/// One record as it is added to an index.
+/// A record that is added to an index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<C: Columns> {
     pub id: Uuid,
@@ -98,11 +98,11 @@ pub struct Row<C: Columns> {
     pub searched: Vec<String>,
     /// Compared exactly.
     pub exact: Vec<String>,
-    /// The values in coded columns, by the columns' names.
+    /// Values in coded columns, by column name.
     pub coded: Vec<(String, Cell)>,
 }
 
-/// A row as segments store it.
+/// A row in the form that segments store.
 #[derive(Debug)]
 pub struct PackedRow<C> {
     pub(super) sort_key: SortKey,
@@ -115,7 +115,7 @@ pub struct PackedRow<C> {
     pub(super) coded: Vec<(u32, u32)>,
 }
 
-/// A row of a segment, which doesn't know the facet of its number.
+/// A row of a segment, with just the number of its facet.
 #[derive(Debug, Clone, Copy)]
 pub struct RowValues<'a, C> {
     pub(super) sort_key: SortKey,
@@ -124,7 +124,7 @@ pub struct RowValues<'a, C> {
     pub(super) columns: &'a C,
     pub(super) searched: &'a str,
     pub(super) exact: &'a str,
-    /// The segment's columns, and the row's place in them.
+    /// The segment's columns, and the row's position in them.
     pub(super) coded: (&'a [SegmentColumn], usize),
 }
 
@@ -178,7 +178,7 @@ impl<'a, C: Columns> RowRef<'a, C> {
     }
 }
 
-/// Returns the exact text of a row for a record's text.
+/// Converts a record's text to a row's exact text.
 pub fn exact(text: Option<&str>) -> String {
     text.map_or("", |text| if text.is_empty() { EMPTY } else { text }).to_owned()
 }
@@ -189,7 +189,7 @@ pub fn set_cell(cells: &mut Vec<(String, Cell)>, column: &str, cell: Option<Cell
     cells.extend(cell.map(|cell| (column.to_owned(), cell)));
 }
 
-/// Joins the texts of a row, each with its end.
+/// Joins the texts of a row, each followed by [`TEXT_END`].
 pub(super) fn join_texts(texts: &[String]) -> String {
     texts.iter().flat_map(|text| [text.as_str(), "\n"]).collect()
 }
@@ -204,17 +204,17 @@ pub struct RowQuery<'q, C: Columns> {
     pub facets: Option<Filter<'q, C::Facet>>,
     /// `None` if every row passes.
     pub columns: Option<Filter<'q, C>>,
-    /// Exact texts that must have this value, by their column.
+    /// Required exact texts, by column.
     pub exact: Vec<(usize, String)>,
-    /// Values in coded columns.
+    /// Required values in coded columns.
     pub coded: Vec<Wanted>,
-    /// Inclusive and exclusive bounds of the time of creation.
+    /// Inclusive lower and exclusive upper bound of the creation time.
     pub created: (Option<Timestamp>, Option<Timestamp>),
     /// `None` for the default, newest first.
     pub order: Option<SortOrder<C>>,
 }
 
-/// The conditions of a query on the values of certain rows.
+/// The conditions of a query, evaluated for the facets and coded values of specific rows.
 struct Selection {
     /// Whether each facet passes, by number; `None` if all pass.
     facets: Option<Vec<bool>>,
@@ -236,12 +236,12 @@ impl<C: Columns> Default for RowQuery<'_, C> {
 }
 
 impl<C: Columns> RowQuery<'_, C> {
-    /// Every row matches.
+    /// Whether every row matches.
     pub fn is_everything(&self) -> bool {
         self.facets.is_none() && self.is_of_facets()
     }
 
-    /// Whether a row matches depends on its facet alone.
+    /// Whether a match depends only on the facet.
     fn is_of_facets(&self) -> bool {
         let has_values = !self.exact.is_empty() || !self.coded.is_empty() || self.created != (None, None);
         self.terms.is_empty() && self.columns.is_none() && !has_values
@@ -288,7 +288,7 @@ impl<C: Columns> RowQuery<'_, C> {
         })
     }
 
-    /// The number of matching rows, if that reads no rows.
+    /// The number of matching rows, if counting them reads no rows.
     fn known_total(&self, rows: &SortedRows<C>) -> Option<usize> {
         self.is_of_facets().then(|| self.facets.as_ref().map_or(rows.len(), |filter| rows.facets().select(filter).1))
     }
@@ -305,7 +305,7 @@ impl<C: Columns> RowQuery<'_, C> {
                 let order = &order.of_rows(rows.coded());
                 let mut first = FirstRows::new(rows, order, skip.saturating_add(limit));
                 let (mut total, selection) = (0, self.selection(rows));
-                // Matching rows that must be counted may be in any segment, or in few.
+                // Counting matches requires all segments. Otherwise, the segments that come first in the order may be enough.
                 let all = || rows.segments().iter().enumerate().collect();
                 for (at, segment) in known_total.map_or_else(all, |_| rows.segments_by(order)) {
                     let mut is_wanted = known_total.map(|_| first.may_take_from(at));
@@ -327,8 +327,8 @@ impl<C: Columns> RowQuery<'_, C> {
         (known_total.unwrap_or(total), rows)
     }
 
-    /// `limit` matching rows after the first `skip`, and the number of all, unless the caller knows it: then the scan ends with
-    /// the page.
+    /// `limit` matching rows after the first `skip`, and the total number of matches. If the caller knows the total, the scan
+    /// ends with the page.
     fn first_in_order(&self, rows: &SortedRows<C>, skip: usize, limit: usize, is_total_known: bool) -> (usize, Vec<RowPosition>) {
         let (mut total, mut positions) = (0, Vec::new());
         self.scan(rows, |position| {

@@ -1,6 +1,5 @@
-//! A segment: up to a few hundred rows, column by column, so that a query reads only the columns that it needs. The texts of a
-//! segment's rows in one string, which a search scans in sequence, and the words of a search. A search skips a segment whose
-//! texts lack a trigram of its words.
+//! A segment: up to a few hundred rows, stored by column, so that a query reads only the columns that it needs. The texts of its
+//! rows are in one string, which a search scans sequentially. A search skips a segment whose texts lack a trigram of its words.
 
 use super::coded::{CodedColumns, NO_VALUE, SegmentColumn};
 use super::row::{Columns, PackedRow, RowValues, SortKey, TEXT_END};
@@ -14,7 +13,7 @@ use std::sync::OnceLock;
 
 /// A segment with more rows is split in two.
 pub const MAX_SEGMENT_ROWS: usize = 256;
-/// Rows in ascending order of their sort keys.
+/// Rows, sorted by their keys in ascending order.
 #[derive(Debug)]
 pub struct Segment<C> {
     pub keys: Vec<SortKey>,
@@ -24,9 +23,9 @@ pub struct Segment<C> {
     pub columns: Vec<C>,
     pub searched: Texts,
     pub exact: Texts,
-    /// In the order of their columns. A column of which no row has a value may be missing.
+    /// Sorted by column. A column without values may be missing.
     pub coded: Vec<SegmentColumn>,
-    /// Trigrams of the searched texts, and perhaps of earlier ones. They are collected for the first search.
+    /// Trigrams of the searched texts, and possibly of earlier texts. Collected by the first search.
     trigrams: OnceLock<TrigramSet>,
 }
 
@@ -50,12 +49,12 @@ impl<C> Segment<C> {
         self.keys.len()
     }
 
-    /// The number of a row in the segment, or the number that it would get.
+    /// The position of a row in the segment, or the position where it would be inserted.
     pub fn find(&self, key: SortKey) -> Result<usize, usize> {
         self.keys.binary_search(&key)
     }
 
-    /// `row` is a number in the segment.
+    /// `row` is a position in the segment.
     pub fn row(&self, row: usize) -> Option<RowValues<'_, C>> {
         Some(RowValues {
             sort_key: *self.keys.get(row)?,
@@ -68,7 +67,7 @@ impl<C> Segment<C> {
         })
     }
 
-    /// Column and number of each of the row's values.
+    /// Column and number of each coded value in the row.
     fn coded_of(&self, row: usize) -> Vec<(u32, u32)> {
         let numbers = self.coded.iter().map(|column| (column.column, column.get(row)));
         numbers.filter(|(_, number)| *number != NO_VALUE).collect()
@@ -162,23 +161,24 @@ impl<C> Segment<C> {
         self.coded.shrink_to_fit();
     }
 
-    /// Forgets all coded columns but the first `kept`.
+    /// Drops all coded columns except the first `kept`.
     pub fn leave_out(&mut self, kept: usize) {
         self.coded.retain(|column| (column.column as usize) < kept);
         self.coded.shrink_to_fit();
     }
 
-    /// Of the coded columns in this range.
+    /// Size of the coded columns in this range.
     pub fn coded_bytes(&self, columns: &Range<usize>) -> usize {
         let bytes = |column: &SegmentColumn| size_of::<SegmentColumn>() + column.numbers.capacity() * size_of::<u32>();
         self.coded.iter().filter(|column| columns.contains(&(column.column as usize))).map(bytes).sum()
     }
 
-    /// Without the coded columns. Counts the trigrams also before they are collected, so that a search doesn't exceed the budget.
+    /// Size without the coded columns. Includes trigrams even before they are collected, so that a search doesn't exceed the
+    /// budget.
     pub fn bytes(&self) -> usize {
         let row = size_of::<SortKey>() + size_of::<u64>() + size_of::<u32>() + size_of::<C>();
         let trigrams = if self.searched.joined().is_empty() { 0 } else { TrigramSet::BYTES };
-        // All columns grow alike.
+        // All columns grow at the same rate.
         self.keys.capacity() * row + self.searched.bytes() + self.exact.bytes() + trigrams
     }
 
@@ -187,7 +187,7 @@ impl<C> Segment<C> {
         terms.is_empty() || terms.may_occur_in(self.trigrams.get_or_init(|| TrigramSet::of(self.searched.joined())))
     }
 
-    /// Visits, in order, every row whose searched texts have all of the words.
+    /// Visits, in order, every row whose searched texts contain all of the words.
     pub fn search(&self, terms: &SearchTerms, mut visit: impl FnMut(usize) -> ControlFlow<()>) -> ControlFlow<()> {
         let Some(finder) = terms.finder() else { return (0..self.len()).try_for_each(visit) };
         let (mut row, mut from) = (0, 0);
@@ -204,7 +204,7 @@ impl<C> Segment<C> {
 }
 
 impl<C: Columns> Segment<C> {
-    /// The coded columns in this range, into a snapshot.
+    /// Writes the coded columns in this range to a snapshot.
     pub fn encode_coded(&self, columns: &Range<usize>, encoder: &mut Encoder) {
         let has_values = |column: &&SegmentColumn| {
             columns.contains(&(column.column as usize)) && column.numbers.iter().any(|number| *number != NO_VALUE)
@@ -230,7 +230,7 @@ impl<C: Columns> Segment<C> {
         Some(())
     }
 
-    /// Into a snapshot, without the coded columns.
+    /// Writes the segment to a snapshot, without the coded columns.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.number(self.len() as u64);
         self.keys.iter().for_each(|key| encoder.bytes(&key.0));
@@ -244,7 +244,7 @@ impl<C: Columns> Segment<C> {
         }
     }
 
-    /// From a snapshot; `None` if [`Segment::encode`] can't have written it.
+    /// Reads a segment from a snapshot; `None` if [`Segment::encode`] can't have written it.
     pub fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
         let count = decoder.count().filter(|count| (1..=MAX_SEGMENT_ROWS).contains(count))?;
         let (keys, _) = decoder.bytes(count * size_of::<SortKey>())?.as_chunks();
@@ -262,12 +262,12 @@ impl<C: Columns> Segment<C> {
     }
 }
 
-/// The growth of the string, in bytes. Doubling could waste half of the memory budget.
+/// How much the string grows at a time, in bytes. Doubling could waste half of the memory budget.
 const GROWTH: usize = 512;
 
-/// The growth of a column, in rows. Doubling could waste half of the memory budget.
+/// How much a column grows at a time, in rows. Doubling could waste half of the memory budget.
 const ROW_GROWTH: usize = 16;
-/// The size of a set of trigrams, a power of two. With 256 rows of some 40 bytes, a quarter of the bits is set.
+/// Number of bits in a trigram set, a power of two. With 256 rows of about 40 bytes, a quarter of the bits are set.
 const BITS: usize = 8192;
 const WORD_BITS: usize = u64::BITS as usize;
 
@@ -276,7 +276,7 @@ pub struct Texts {
     joined: String,
     /// The end of each row's text in the string.
     ends: Vec<u32>,
-    /// By column, in the natural order. They are found for the first list that is sorted by text, until the next change.
+    /// By column, in natural order. Computed for the first list sorted by text, and dropped at the next change.
     extremes: OnceLock<Vec<Extremes>>,
 }
 
@@ -318,7 +318,7 @@ impl Texts {
         self.joined.get(self.start(row)..self.end(row)).unwrap_or_default()
     }
 
-    /// The row, not before the row `first`, whose text has this byte of the string, and the end of its text.
+    /// The row, from `first` on, whose text contains this byte of the string, and the end of its text.
     pub fn row_at(&self, first: usize, byte: usize) -> Option<(usize, usize)> {
         let ends = self.ends.get(first..)?;
         let skipped = ends.iter().position(|end| *end as usize > byte)?;
@@ -353,7 +353,7 @@ impl Texts {
             .collect()
     }
 
-    /// Replaces the text of the rows from `row` up to, not including, `next`. Returns its end.
+    /// Replaces the text of the rows `row..next`. Returns its end.
     fn splice(&mut self, row: usize, next: usize, text: &str) -> u32 {
         self.extremes.take();
         let (from, to) = (self.start(row), self.start(next));
@@ -422,7 +422,7 @@ impl Texts {
     }
 }
 
-/// Words that must all occur in some text of a row, without regard to case.
+/// Words that must all occur in a row's texts, case-insensitive.
 #[derive(Debug, Clone, Default)]
 pub struct SearchTerms {
     /// The longest word, which is likely to be the rarest.
@@ -446,28 +446,28 @@ impl SearchTerms {
         self.longest.is_none()
     }
 
-    /// For the word to search for first.
+    /// Finds the word to search for first.
     pub fn finder(&self) -> Option<&Finder<'static>> {
         self.longest.as_ref()
     }
 
-    /// False only if a word occurs in none of the texts that the set was made of.
+    /// False only if a word occurs in none of the set's texts.
     pub fn may_occur_in(&self, texts: &TrigramSet) -> bool {
         self.trigrams.iter().all(|trigram| texts.contains(*trigram))
     }
 
-    /// Whether all words but the one of [`SearchTerms::finder`] do. `texts` must be case-folded.
+    /// Whether all words occur, except for the one of [`SearchTerms::finder`]. `texts` must be case-folded.
     pub fn others_occur_in(&self, texts: &str) -> bool {
         self.others.iter().all(|word| word.find(texts.as_bytes()).is_some())
     }
 
-    /// `texts` must be case-folded.
+    /// Whether all words occur. `texts` must be case-folded.
     pub fn occur_in(&self, texts: &str) -> bool {
         self.longest.iter().all(|word| word.find(texts.as_bytes()).is_some()) && self.others_occur_in(texts)
     }
 }
 
-/// The place of a trigram in a set. Others may share it.
+/// The bit of a trigram in a set. Several trigrams can share it.
 #[derive(Debug, Clone, Copy)]
 pub struct Trigram(u16);
 
@@ -487,7 +487,7 @@ impl Trigram {
     }
 }
 
-/// A set that may also contain trigrams that were not added.
+/// A set with false positives: it can also contain trigrams that were not added.
 #[derive(Debug)]
 pub struct TrigramSet(Box<[u64; BITS / WORD_BITS]>);
 
@@ -516,7 +516,7 @@ impl TrigramSet {
         self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// Of [`TrigramSet::BYTES`] bytes.
+    /// `bytes` has [`TrigramSet::BYTES`] bytes.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut set = Self(Box::new([0; BITS / WORD_BITS]));
         let (words, _) = bytes.as_chunks();

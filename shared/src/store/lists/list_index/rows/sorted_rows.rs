@@ -1,5 +1,5 @@
-//! All rows of one kind, in segments: newest first, searchable. Other orders compare most rows once and forget them: of a
-//! million rows, a page needs few.
+//! All rows of one kind, in segments, newest first. Other sort orders compare most rows just once and drop them, because a page
+//! needs few of a million rows.
 
 use super::coded::{CodedColumns, NO_VALUE};
 use super::facets::Facets;
@@ -26,7 +26,7 @@ impl RowPosition {
     }
 }
 
-/// The rows of one kind, in ascending order of their sort keys.
+/// The rows of one kind, sorted by their keys in ascending order.
 #[derive(Debug)]
 pub struct SortedRows<C: Columns> {
     segments: Vec<Segment<C>>,
@@ -47,14 +47,14 @@ impl<C: Columns> SortedRows<C> {
     }
 
     pub fn bytes(&self) -> usize {
-        // Extremes are counted also before they are found, so that a list doesn't exceed the budget.
+        // Includes extremes even before they are computed, so that a list doesn't exceed the budget.
         let extremes = (C::TEXT_COLUMNS.searched + C::TEXT_COLUMNS.exact) * size_of::<Extremes>();
         let segments = self.segments.capacity() * (size_of::<Segment<C>>() + extremes);
         let coded = self.coded_bytes(0..self.coded.len());
         segments + self.segments.iter().map(Segment::bytes).sum::<usize>() + self.facets.bytes() + coded
     }
 
-    /// How much of [`SortedRows::bytes`] can be left out.
+    /// The part of [`SortedRows::bytes`] that is optional.
     pub fn optional_bytes(&self) -> usize {
         self.coded_bytes(self.optional_columns())
     }
@@ -68,7 +68,7 @@ impl<C: Columns> SortedRows<C> {
         segments + self.coded.bytes(columns)
     }
 
-    /// Forgets the optional columns, and their values in later rows. Returns whether they were there.
+    /// Drops the optional columns, and ignores their values in later rows. Returns whether there were any.
     pub fn leave_out(&mut self) -> bool {
         if self.coded.is_left_out() || self.optional_columns().is_empty() {
             return false;
@@ -79,13 +79,13 @@ impl<C: Columns> SortedRows<C> {
         true
     }
 
-    /// The text's part of [`SortedRows::bytes`].
+    /// The part of [`SortedRows::bytes`] that texts take.
     #[cfg(test)]
     fn text_bytes(&self) -> usize {
         self.segments.iter().map(|segment| segment.searched.joined().len() + segment.exact.joined().len()).sum()
     }
 
-    /// Frees memory that is reserved and not used.
+    /// Frees unused reserved memory.
     pub fn shrink_to_fit(&mut self) {
         self.segments.iter_mut().for_each(Segment::shrink_to_fit);
         self.segments.shrink_to_fit();
@@ -105,7 +105,7 @@ impl<C: Columns> SortedRows<C> {
         &self.segments
     }
 
-    /// The number of the segment that has this key, or gets it.
+    /// Position of the segment that has this key, or would get it.
     fn segment_of(&self, key: SortKey) -> usize {
         let starts_before = |segment: &Segment<C>| segment.keys.first().is_some_and(|first| *first <= key);
         self.segments.partition_point(starts_before).saturating_sub(1)
@@ -169,7 +169,7 @@ impl<C: Columns> SortedRows<C> {
         Some((*segment.facets.get(row)?, segment.columns.get(row)?, number))
     }
 
-    /// Reads only the column that the order is by.
+    /// Reads only the column to sort by.
     pub fn sort_value(&self, position: RowPosition, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
         let (segment, row) = (self.segments.get(position.segment as usize)?, position.row as usize);
         Some(match order.sort_by {
@@ -187,7 +187,8 @@ impl<C: Columns> SortedRows<C> {
         })
     }
 
-    /// With their numbers. In an order by texts, segments with the first values come first, so that a page needs few of them.
+    /// Segments with their positions. When sorting by text or coded values, segments with the first values come first, so that a
+    /// page needs few of them.
     pub fn segments_by(&self, order: &RowOrder<'_, C>) -> Vec<(usize, &Segment<C>)> {
         let mut segments: Vec<_> = self.segments.iter().enumerate().map(|at| (self.first_value(at.0, order), at)).collect();
         segments.sort_by(|(a, _), (b, _)| match (a, b) {
@@ -197,7 +198,7 @@ impl<C: Columns> SortedRows<C> {
         segments.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// The value of the segment's first row in an order by texts, filters apart.
+    /// The value of the segment's first row when sorting by text or coded values, ignoring filters. `None` for other orders.
     pub fn first_value(&self, segment: usize, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
         let values = self.segments.get(segment)?;
         let (least, greatest) = match order.sort_by {
@@ -220,7 +221,7 @@ impl<C: Columns> SortedRows<C> {
         self.row(self.position(id)?)
     }
 
-    /// A copy.
+    /// A copy of a row.
     pub fn get(&self, id: Uuid) -> Option<Row<C>> {
         self.find(id).map(|row| row.to_row())
     }
@@ -259,7 +260,7 @@ impl<C: Columns> SortedRows<C> {
         positions
     }
 
-    /// Into a snapshot.
+    /// Writes the rows to a snapshot.
     pub fn encode(&self, encoder: &mut Encoder) {
         self.facets.encode(encoder);
         encoder.number(self.segments.len() as u64);
@@ -268,7 +269,7 @@ impl<C: Columns> SortedRows<C> {
             encoder.may_end_block();
         }
         self.encode_coded(0..C::KEPT_COLUMNS.len(), encoder);
-        // Last, since a reader may have no memory for them.
+        // Last, because a reader may not have enough memory for them.
         encoder.byte(self.coded.is_left_out().into());
         self.encode_coded(self.optional_columns(), encoder);
     }
@@ -281,7 +282,7 @@ impl<C: Columns> SortedRows<C> {
         }
     }
 
-    /// Counts the rows' values in further coded columns.
+    /// Reads further coded columns, and counts the rows' values.
     fn decode_coded(&mut self, decoder: &mut Decoder<'_>) -> Option<()> {
         let first = self.coded.len();
         self.coded.decode_more(decoder)?;
@@ -292,8 +293,8 @@ impl<C: Columns> SortedRows<C> {
         self.coded.finish(columns)
     }
 
-    /// From a snapshot; `None` if the rows are not in order, or impossible in segments. Without `with_optional`, the columns that can
-    /// be left out are, and the rest of the snapshot is not read.
+    /// Reads rows from a snapshot; `None` if the rows are not in order, or impossible in segments. Without `with_optional`, omits
+    /// optional columns, and doesn't read the rest of the snapshot.
     pub fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self> {
         let mut facets = Facets::decode(decoder)?;
         let (mut segments, mut len) = (Vec::new(), 0);
@@ -324,14 +325,14 @@ impl<C: Columns> SortedRows<C> {
 
 type Candidate<'r> = (SortValue<'r>, RowPosition);
 
-/// Keeps the first `limit`, in an order, of the rows that are offered.
+/// Keeps the first `limit` of the offered rows, in a sort order.
 pub struct FirstRows<'r, C: Columns> {
     rows: &'r SortedRows<C>,
     order: &'r RowOrder<'r, C>,
     limit: usize,
-    /// At most twice the limit. Those behind the limit were offered since the last selection.
+    /// At most twice the limit. Candidates beyond the limit were offered since the last selection.
     candidates: Vec<Candidate<'r>>,
-    /// After a selection, the candidate at the limit is the last one in the order: later rows that come after it are forgotten.
+    /// After a selection, the candidate at the limit is the last one in the order. Rows that sort after it are dropped.
     is_selected: bool,
 }
 
@@ -340,7 +341,7 @@ impl<'r, C: Columns> FirstRows<'r, C> {
         Self { rows, order, limit, candidates: Vec::new(), is_selected: false }
     }
 
-    /// False only if no row of the segment comes before the last one.
+    /// False only if no row of the segment sorts before the last candidate.
     pub fn may_take_from(&self, segment: usize) -> bool {
         let last = self.last().filter(|_| self.is_selected);
         let first = || self.rows.first_value(segment, self.order);
@@ -365,7 +366,7 @@ impl<'r, C: Columns> FirstRows<'r, C> {
         self.candidates.get(self.limit.checked_sub(1)?)
     }
 
-    /// Forgets the candidates that are not among the first.
+    /// Drops the candidates that are not among the first `limit`.
     fn select(&mut self) {
         let (rows, order) = (self.rows, self.order);
         if let Some(last) = self.limit.checked_sub(1).filter(|last| *last < self.candidates.len()) {
@@ -375,7 +376,7 @@ impl<'r, C: Columns> FirstRows<'r, C> {
         self.candidates.truncate(self.limit);
     }
 
-    /// In the order, without the first `skip`.
+    /// The rows in order, without the first `skip`.
     pub fn finish(mut self, skip: usize) -> Vec<RowPosition> {
         self.select();
         let (rows, order) = (self.rows, self.order);
@@ -397,10 +398,10 @@ fn compare<C: Columns>(rows: &SortedRows<C>, order: &RowOrder<'_, C>, a: &Candid
 pub enum SortValue<'a> {
     Time(Timestamp),
     Number(i64),
-    /// Runs of digits in it compare as numbers.
+    /// Runs of digits compare as numbers.
     Text(&'a str),
     Cell(&'a Cell),
-    /// Comes last, also in descending order.
+    /// Comes last, even in descending order.
     Missing,
 }
 
@@ -425,7 +426,7 @@ pub struct SortOrder<C: Columns> {
     pub descending: bool,
 }
 
-/// An order of certain rows.
+/// A sort order, resolved for specific rows.
 #[derive(Debug)]
 pub struct RowOrder<'q, C: Columns> {
     pub(super) sort_by: &'q SortBy<C>,
@@ -451,7 +452,7 @@ impl<C: Columns> RowOrder<'_, C> {
             (SortValue::Number(a), SortValue::Number(b)) => a.cmp(b),
             (SortValue::Text(a), SortValue::Text(b)) => natural_cmp(a, b),
             (SortValue::Cell(a), SortValue::Cell(b)) => a.compare(b),
-            // All values of an order are of one kind.
+            // All values in one order have the same variant.
             _ => Ordering::Equal,
         };
         if self.descending { ascending.reverse() } else { ascending }

@@ -1,8 +1,8 @@
-//! Snapshots: list indexes as bytes, for storage outside of the table (docs/adr/0013).
+//! Format of snapshots: list indexes as bytes, stored outside of the table (docs/adr/0013).
 //!
 //! A snapshot has a header and a body. The header has the source and the time of the snapshot and the checksum of its body; it
-//! ends with its own checksum. A snapshot is not used if a single byte differs from the written ones, or if it is of another
-//! table, tenant, kind or format.
+//! ends with its own checksum. A snapshot is not used if a single byte is damaged, or if it belongs to another table, tenant,
+//! kind or format.
 
 use crate::domain::record::Kind;
 use crate::domain::values::id::{EventId, Id, TenantId};
@@ -16,11 +16,11 @@ use sha2::{Digest, Sha256};
 
 /// The first bytes of every snapshot.
 const MAGIC: [u8; 8] = *b"ALSNAPSH";
-/// Every change of the written bytes must raise it: of the columns, of how texts are folded, of the order of rows; a new filter
-/// of assets need not. Snapshots of other formats are ignored, and written anew by the version that is deployed.
+/// Raise this with every change of the written bytes: of columns, case folding or row order, but not for a new asset filter.
+/// Snapshots of other formats are ignored, and rewritten by the deployed version.
 const FORMAT: u32 = 6;
 const CHECKSUM_BYTES: usize = 32;
-/// No header is larger than this.
+/// Upper bound for the size of headers.
 pub const MAX_HEADER_BYTES: usize = 1024;
 
 /// The table, tenant and kind of a snapshot.
@@ -39,57 +39,53 @@ impl SnapshotSource<'_> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// It is no snapshot, or its header is damaged.
     #[error("not a snapshot, or a damaged header")]
     Header,
-    /// Another version of the service wrote it.
+    /// Written by another version of the service.
     #[error("another format")]
     Format,
-    /// It is of another table, tenant or kind.
     #[error("of another table, tenant or kind")]
     Source,
-    /// It is cut off or damaged.
     #[error("cut off or damaged")]
     Body,
     #[error("too large")]
     TooLarge,
-    /// It is from the future, by this clock.
+    /// According to this function instance's clock.
     #[error("from the future")]
     Future,
     /// The table doesn't have an event that it had when the snapshot was written.
     #[error("of another state of the table")]
     State,
-    /// The events since then don't follow from it.
+    /// The events since then don't continue from it.
     #[error("inconsistent with the events since then")]
     Inconsistent,
-    /// More events have happened since then than a load would cost.
+    /// Reading the events since then costs more than a load.
     #[error("too many events since then")]
     TooManyEvents,
 }
 
-/// The state of the index, as the header describes it.
+/// The state of the index, from the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotHeader {
     /// The index contains every earlier write.
     pub synced_at: Timestamp,
-    /// The time of the load from the secondary index. Since then the index has only followed events.
+    /// When the index was loaded from the secondary index. Since then, it has only followed events.
     pub loaded_at: Timestamp,
-    /// An event that the table had when the snapshot was written, the latest one. A table that was restored to an earlier
-    /// time doesn't have it.
+    /// The tenant's latest event when the snapshot was written. A table that was restored to an earlier time doesn't have it.
     pub latest_event: EventId,
     pub rows: u64,
-    /// The size in memory.
+    /// Size in memory.
     pub index_bytes: u64,
-    /// How much of it can be left out.
+    /// The part of `index_bytes` that is optional.
     pub optional_bytes: u64,
     body_bytes: u64,
-    /// The bytes of the body without compression.
+    /// Uncompressed size of the body.
     raw_bytes: u64,
     body_checksum: [u8; CHECKSUM_BYTES],
 }
 
 impl SnapshotHeader {
-    /// The size in memory without all that can be left out.
+    /// Size in memory without optional parts.
     pub fn least_bytes(&self) -> u64 {
         self.index_bytes.saturating_sub(self.optional_bytes)
     }
@@ -100,7 +96,7 @@ fn put_text(header: &mut Vec<u8>, text: &str) {
     header.extend_from_slice(text.as_bytes());
 }
 
-/// The number of the format, and the fields whose texts rows of assets have for filters.
+/// The format number, and the fields of asset filters, whose texts are in the rows.
 fn format() -> Vec<u8> {
     let mut bytes = FORMAT.to_le_bytes().to_vec();
     ASSET_FILTERS.iter().for_each(|(field, _)| put_text(&mut bytes, field));
@@ -116,7 +112,7 @@ fn identification(source: SnapshotSource<'_>) -> Vec<u8> {
     bytes
 }
 
-/// `loaded_at` is the time of the load from the secondary index; `latest_event` is the tenant's.
+/// `loaded_at` is when the index was loaded from the secondary index; `latest_event` is the tenant's latest event.
 pub fn encode_snapshot<I: ListIndex>(
     source: SnapshotSource<'_>,
     loaded: &LoadedIndex<I>,
@@ -145,7 +141,7 @@ pub fn encode_snapshot<I: ListIndex>(
     snapshot
 }
 
-/// The body may be cut off.
+/// The body can be cut off.
 ///
 /// # Errors
 ///
@@ -184,7 +180,7 @@ fn read_header<'b>(snapshot: &[u8], rest: &'b [u8]) -> Option<(SnapshotHeader, &
     Some((header, body))
 }
 
-/// `snapshot` must be whole.
+/// `snapshot` must be complete.
 ///
 /// # Errors
 ///
@@ -208,7 +204,7 @@ pub fn check_snapshot<'b>(
     Ok((header, body))
 }
 
-/// The index as it was at `synced_at`. It counts as loaded `now`.
+/// The index as of `synced_at`. It counts as loaded `now`.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
 //! Loads a list index from its snapshot, and brings the writer's copy of an index up to date.
 //!
-//! A fault of a snapshot or of the object store costs a load from the table, never a list. A load applies the events of the
-//! last minute, because the secondary index may lag that far. Should it ever lag further, an index of a function instance is
-//! wrong for an hour, but a snapshot is wrong for all of them and for a day. So the writer compares an index with the events of
-//! the last hour first. It reads page by page, at a pace that leaves most of the partition to the API.
+//! A faulty snapshot or object store costs a load from the table, but never fails a list. A load applies the events of the last
+//! minute, because the secondary index can lag that far. If it ever lags further, a function instance's index is wrong for an
+//! hour, but a snapshot is wrong for all instances and for a day. So the writer first compares an index with the events of the
+//! last hour. It reads page by page, at a pace that leaves most of the partition's capacity to the API.
 
 use super::format::{
     MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, check_snapshot, decode_header, decode_index,
@@ -28,8 +28,7 @@ const RECORDS_PER_READ: usize = 100;
 /// Read units per second: a third of the 3,000 that a partition has.
 const UNITS_PER_SECOND: f64 = 1_000.0;
 
-/// The latest versions of records that events speak of; `None` if they delete the record. Little, however many events there
-/// are.
+/// The latest versions of records according to events; `None` for deleted records. Small, however many events there are.
 type LatestVersions = HashMap<(Kind, Uuid), Option<u64>>;
 
 impl TenantStore {
@@ -37,13 +36,13 @@ impl TenantStore {
         SnapshotSource { table: &self.store.table, tenant: self.id, kind: I::Entity::KIND }
     }
 
-    /// The index as it was when its snapshot was written, without the events since then; `None` if there is no usable snapshot.
-    /// Calls `make_room` with the bytes of the index before it is in memory.
+    /// The index from its snapshot, without the events since then; `None` if there is no usable snapshot. Calls `make_room` with
+    /// the size of the index before decoding it.
     ///
     /// # Errors
     ///
     /// Returns [`RefreshError::Store`] when the table can't be read, and [`RefreshError::TooLarge`] when the index would exceed
-    /// the memory budget: loading it from the table would end in the same way.
+    /// the memory budget: loading it from the table would fail the same way.
     pub(in crate::store::lists::list_index) async fn load_snapshot<I: ListIndex>(
         &self,
         now: Timestamp,
@@ -96,8 +95,8 @@ impl TenantStore {
         tracing::warn!(metric = "unused_snapshots", tenant_id = %self.id, kind, cause, "a snapshot is not used");
     }
 
-    /// Reads the records that the index has in an older version than the events of the last hour, or lacks, and removes those
-    /// that are deleted.
+    /// Compares the index with the events of the last hour: reads records that are missing or outdated in the index, and removes
+    /// deleted ones.
     ///
     /// # Errors
     ///
@@ -151,8 +150,8 @@ impl TenantStore {
         }
     }
 
-    /// The entries of events, with half the units of a consistent read: no replica of a partition lags a minute behind. Loads
-    /// and refreshes read the last minute consistently.
+    /// A query for the entries of old events. Eventually consistent, for half the cost, because no replica of a partition lags by
+    /// a minute. Loads and refreshes read the last minute consistently.
     fn old_entries(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {
         let query = self.events_query(from, to).consistent_read(false);
         query.projection_expression("#entry").expression_attribute_names("#entry", ENTRY)
@@ -183,7 +182,7 @@ impl TenantStore {
             left = apply_page(&mut loaded.index, events, since, &mut removed)?;
             start_key = page.last_evaluated_key;
             if start_key.is_none() {
-                // Events that still lack an earlier one are of the last seconds, which are read again.
+                // Events whose predecessor is still missing are recent, and are read again.
                 loaded.synced_at = end;
                 return Ok(());
             }
@@ -201,8 +200,8 @@ fn events_of<I: ListIndex>(items: Option<Vec<Item>>) -> Result<Vec<ChangeEvent>,
     Ok(events)
 }
 
-/// Returns the events of records that lack an earlier event, which the next page may have. `removed` remembers records that are
-/// gone: clocks differ, so events of them may follow.
+/// Returns the events of records that lack an earlier event, which may be on the next page. `removed` contains removed records:
+/// because clocks differ, more of their events can follow.
 fn apply_page<I: ListIndex>(
     index: &mut I,
     events: Vec<ChangeEvent>,
@@ -232,7 +231,7 @@ impl Pace {
     }
 }
 
-/// The rest of the time in which `units` may be read.
+/// The rest of the time that reading `units` must take.
 fn pause(units: f64, elapsed: Duration) -> Duration {
     Duration::from_secs_f64((units / UNITS_PER_SECOND).max(0.0)).saturating_sub(elapsed)
 }
@@ -248,7 +247,7 @@ mod tests {
             let paused = pause(units, seconds(elapsed));
             assert!(paused.abs_diff(seconds(wait)) < Duration::from_micros(1), "{units} units in {elapsed} s: {paused:?}");
         }
-        // 147,000 units of a million assets with 250 changes a second, page by page, without any time for the reads.
+        // A million assets with 250 changes a second take 147,000 units, page by page. The reads themselves take no time here.
         let (mut pace, mut waited) = (Pace::begin(), Duration::ZERO);
         for _ in 0..1_148 {
             waited = pace.pause_after(128.0);

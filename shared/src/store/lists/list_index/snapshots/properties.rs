@@ -1,4 +1,4 @@
-//! Properties of snapshots: they are read as they were written, or not at all.
+//! Property tests of snapshots: they are read back exactly as written, or not at all.
 
 use super::format::{SnapshotError, SnapshotSource, check_snapshot, decode_header, decode_index, encode_snapshot};
 use crate::domain::assets::asset::Status;
@@ -83,7 +83,7 @@ fn asset_facet() -> impl Strategy<Value = AssetFacet> {
     )
 }
 
-/// Rows with few different ids, so that some replace others.
+/// Rows with few different IDs, so that some replace others.
 fn assets() -> impl Strategy<Value = AssetIndex> {
     let cell = prop_oneof![
         any::<i32>().prop_map(|n| Cell::Number(n.into())),
@@ -105,7 +105,7 @@ fn assets() -> impl Strategy<Value = AssetIndex> {
     })
 }
 
-/// The rows as text: columns have no equality.
+/// The rows as text, because columns have no equality.
 fn rows_of(index: &AssetIndex) -> Vec<String> {
     index.assets.iter().map(|row| format!("{:?}", row.to_row())).collect()
 }
@@ -120,7 +120,7 @@ proptest! {
         prop_assert_eq!(rows_of(&read.index), rows_of(&written.index));
         prop_assert_eq!((read.index.len(), read.synced_at), (written.index.len(), written.synced_at));
         prop_assert_eq!(&read.unknown_events, &written.unknown_events);
-        // The header differs: it says how much memory the index takes, which depends on how it was made.
+        // The header differs, because the memory that an index takes depends on how it was built.
         let (_, again) = write(read.index);
         prop_assert_eq!(body(&again), body(&bytes));
     }
@@ -157,7 +157,7 @@ proptest! {
         prop_assert!(decode_header(source(Kind::Asset), &bytes).is_err());
     }
 
-    /// Any body with right checksums is read or refused.
+    /// Any body with valid checksums is read or refused.
     #[test]
     fn any_body_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let mut encoder = Encoder::default();
@@ -206,7 +206,7 @@ fn a_snapshot_that_exceeds_the_budget_or_is_from_the_future_is_ignored() {
     assert_eq!(at(50_000, Timestamp::from_millis(now().millis() - 2_001)), Err(SnapshotError::Future));
 }
 
-/// A function with less memory than the writer's.
+/// In a function with less memory than the writer.
 #[test]
 fn custom_fields_are_left_out_of_a_snapshot_that_is_too_large_with_them() {
     let mut index = AssetIndex::default();
@@ -227,7 +227,7 @@ fn custom_fields_are_left_out_of_a_snapshot_that_is_too_large_with_them() {
         assert_eq!(read.len(), 100);
         (read.assets.coded().len(), read.assets.coded().is_left_out())
     };
-    // Vectors that grow have some room.
+    // Vectors that have grown have spare capacity.
     assert_eq!(columns(whole + 10_000), (3, false));
     assert_eq!(columns(whole - 1), (2, true));
     assert!(decode::<AssetIndex>(source(Kind::Asset), &bytes, 1_000, now()).is_err());
@@ -245,15 +245,15 @@ fn a_snapshot_that_was_loaded_in_the_future_is_ignored() {
     assert_eq!(loaded_after(2_001), Err(SnapshotError::Future));
 }
 
-/// The beginning of the hash, which doesn't depend on the machine.
+/// The start of the body's hash, which is the same on every machine.
 fn body_hash<I: ListIndex>(index: I) -> String {
     let (_, bytes) = write(index);
     let (_, body) = decode_header(source(I::Entity::KIND), &bytes).expect("a header");
     hex::sha256(body)[..16].to_owned()
 }
 
-/// If this fails, snapshots that are in use would be read wrongly or not at all: raise the format's number, and replace
-/// the hashes. If only the compression has changed, replace the hashes.
+/// If this fails, existing snapshots would be misread or rejected: raise the format number, and replace the hashes. If only the
+/// compression has changed, just replace the hashes.
 #[test]
 fn the_format_is_the_one_that_its_number_names() {
     let id = Uuid::from_u128(5 << 80);

@@ -2,25 +2,46 @@
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
-use crate::http::client::Client;
-use crate::http::request::{new_run_id, post_data};
-use crate::import::columns::suggest::quote;
-use crate::lookup::{self, is_id, text};
-use crate::output::{count, print, print_json};
+use crate::handover::RETURN;
+use crate::http::{Client, new_run_id, take};
+use crate::lookup::{self, id_of, is_id, items, person, text};
+use crate::output::{self, count, print, print_json, quote};
 use clap::Args;
-use reqwest::Url;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use terminal::{Column, Table, print_note};
+use terminal::{Column, Table, clean, print_note};
+
+pub const DRY_RUN: &[(&str, &str)] = &[("dry_run", "true")];
+
+/// Options of `offboard`.
+#[derive(Debug, Args)]
+pub struct Offboard {
+    /// Who leaves: an e-mail address, a name or an id
+    pub user: String,
+    /// The process that takes the assets back, by its slug [default: device-return]
+    #[arg(long, value_name = "SLUG")]
+    pub process: Option<String>,
+    /// Leave the user active
+    #[arg(long)]
+    pub keep_active: bool,
+    /// Don't ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Show the plan, and write nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+}
 
 /// Shows the plan for a user's assets, asks, and executes it.
 pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?;
-    let user = user_id(&client, &options.user).await?;
-    let body = body(&client, options).await?;
+    // An id is checked by the request that uses it.
+    let is_id = is_id(&options.user);
+    let user = if is_id { options.user.clone() } else { id_of(&lookup::user(&client, &options.user).await?) };
+    let body = body(&client, options.process.as_deref(), options.keep_active).await?;
     let path = format!("users/{user}/offboard");
     let mut plan = Plan::default();
-    plan.add(post_data(&client, &client.url(&path, &[("dry_run", "true")])?, &body, None).await?);
+    plan.add(client.post(&path, DRY_RUN, &body, None).await?);
     if options.dry_run {
         show(&plan, false, is_json)?;
         return Ok(exit_code(&plan));
@@ -35,9 +56,9 @@ pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool
         confirm(&plan, deactivates)?;
     }
     let mut done = Plan::default();
-    let sent = send(&client, &client.url(&path, &[] as &[(&str, &str)])?, &body, &new_run_id()?, &mut done).await;
+    let sent = send(&client, &path, &body, &new_run_id()?, &mut done).await;
     // Started processes are shown, even if the rest has failed.
-    if sent.is_ok() || done.has_answers() {
+    if sent.is_ok() || done.user.is_object() {
         show(&done, true, is_json)?;
     }
     sent.map(|()| exit_code(&done))
@@ -48,22 +69,16 @@ async fn is_active(client: &Client, path: &str, plan: &Plan) -> Result<bool> {
     if plan.starts_anything() {
         return Ok(true);
     }
-    let unchanged = json!({"deactivate": false});
-    let data = post_data(client, &client.url(path, &[("dry_run", "true")])?, &unchanged, None).await?;
-    Ok(data["user"]["is_active"] == true)
+    Ok(client.post(path, DRY_RUN, &json!({"deactivate": false}), None).await?["user"]["is_active"] == true)
 }
 
-/// An id is checked by the request that uses it.
-async fn user_id(client: &Client, user: &str) -> Result<String> {
-    if is_id(user) { Ok(user.to_owned()) } else { Ok(text(&lookup::user(client, user).await?["id"]).to_owned()) }
-}
-
-pub async fn body(client: &Client, options: &Offboard) -> Result<Value> {
-    let mut body = Map::from_iter([("deactivate".to_owned(), Value::Bool(!options.keep_active))]);
-    if let Some(slug) = &options.process {
-        body.insert("process_id".to_owned(), lookup::process(client, slug).await?["id"].take());
+/// `process`: its slug.
+pub async fn body(client: &Client, process: Option<&str>, keep_active: bool) -> Result<Value> {
+    let mut body = json!({"deactivate": !keep_active});
+    if let Some(slug) = process {
+        body["process_id"] = lookup::process(client, slug).await?["id"].take();
     }
-    Ok(body.into())
+    Ok(body)
 }
 
 fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
@@ -74,7 +89,7 @@ fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
     if is_json {
         return print_json(&plan.as_json(!is_done));
     }
-    print(&format!("{}\n\n{}", plan.table(is_done, terminal::width()), plan.summary(is_done)))?;
+    print(&plan.in_words(is_done))?;
     let returns = if is_done || !plan.starts_anything() { plan.returns() } else { Vec::new() };
     if !returns.is_empty() {
         print(&format!("\nWhen they are back:\n  {}", returns.join("\n  ")))?;
@@ -85,29 +100,31 @@ fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
         print(&format!("\n{left}\n  {}", next.join("\n  ")))?;
     }
     if plan.has_more && !is_done {
-        print_note("The user has more assets, which are taken in turn.");
+        print_note(MORE);
     }
     Ok(())
 }
 
+const MORE: &str = "The user has more assets, which follow later.";
+
 /// On standard error, because the result goes to standard output.
 fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
-    print_note(&format!("{}\n\n{}", plan.table(false, terminal::width()), plan.summary(false)));
+    print_note(&plan.in_words(false));
     if plan.has_more {
-        print_note("The user has more assets, which are taken in turn.");
+        print_note(MORE);
     }
-    match terminal::ask(&format!("{}? [y/N]", plan.question(deactivates)))? {
-        Some(answer) if ["y", "yes"].contains(&answer.to_lowercase().as_str()) => Ok(()),
-        Some(_) => Err(CliError::Usage("nothing was started".into())),
+    match output::confirm(&format!("{}?", plan.question(deactivates)))? {
+        Some(true) => Ok(()),
+        Some(false) => Err(CliError::Usage("nothing was started".into())),
         None => Err(CliError::Usage("nothing was started: answer y, or use --yes".into())),
     }
 }
 
 /// Sends requests until the service has no more assets of the user, and adds the answers to `done`. `run`: the prefix of their
 /// idempotency keys.
-pub async fn send(client: &Client, url: &Url, body: &Value, run: &str, done: &mut Plan) -> Result<()> {
+pub async fn send(client: &Client, path: &str, body: &Value, run: &str, done: &mut Plan) -> Result<()> {
     for number in 1.. {
-        let answer = post_data(client, url, body, Some(&format!("{run}-{number}"))).await;
+        let answer = client.post(path, &[], body, Some(&format!("{run}-{number}"))).await;
         let rest = |error: &CliError| format!("{error}\nA part has started; repeat this for the rest.");
         let answer = answer.map_err(|error| match error {
             error if number == 1 => error,
@@ -127,25 +144,6 @@ pub async fn send(client: &Client, url: &Url, body: &Value, run: &str, done: &mu
 
 fn exit_code(plan: &Plan) -> u8 {
     if plan.refused() == 0 { EXIT_SUCCESS } else { EXIT_REFUSED }
-}
-
-/// Options of `offboard`.
-#[derive(Debug, Args)]
-pub struct Offboard {
-    /// Who leaves: an e-mail address, a name or an id
-    pub user: String,
-    /// The process that takes the assets back, by its slug [default: device-return]
-    #[arg(long, value_name = "SLUG")]
-    pub process: Option<String>,
-    /// Leave the user active
-    #[arg(long)]
-    pub keep_active: bool,
-    /// Don't ask
-    #[arg(long)]
-    pub yes: bool,
-    /// Show the plan, and write nothing
-    #[arg(long, conflicts_with = "yes")]
-    pub dry_run: bool,
 }
 
 /// Lists of the service's answer, in the order of the table.
@@ -168,49 +166,41 @@ pub struct Plan {
 impl Plan {
     /// Returns whether the answer started anything.
     pub fn add(&mut self, mut data: Value) -> bool {
-        let movements = data["movements"].as_array().cloned().unwrap_or_default();
-        let has_started = !movements.is_empty() || data["instances"].as_array().is_some_and(|list| !list.is_empty());
+        let movements = items(&data["movements"]).to_vec();
+        let has_started = !movements.is_empty() || !items(&data["instances"]).is_empty();
         self.movements.extend(movements);
         for list in LISTS {
-            let assets = data[list].as_array().into_iter().flatten();
-            let by_id = assets.map(|asset| (asset["asset_id"].as_str().unwrap_or_default().to_owned(), asset.clone()));
+            let by_id = items(&data[list]).iter().map(|asset| (text(&asset["asset_id"]).to_owned(), asset.clone()));
             self.assets.entry(list).or_default().extend(by_id);
         }
         // Processes that this command has started are in progress for the next request.
-        let started: Vec<String> = self.started().filter_map(|asset| asset["asset_id"].as_str().map(str::to_owned)).collect();
-        let in_progress = self.assets.entry("in_progress").or_default();
-        started.iter().for_each(|id| drop(in_progress.remove(id)));
-        let unreadable = data["unreadable"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        self.unreadable.extend(unreadable.map(str::to_owned));
+        let started: BTreeSet<String> = self.started().map(|asset| text(&asset["asset_id"]).to_owned()).collect();
+        self.assets.entry("in_progress").or_default().retain(|id, _| !started.contains(id));
+        self.unreadable.extend(items(&data["unreadable"]).iter().filter_map(Value::as_str).map(str::to_owned));
         self.has_more = data["has_more"] == true;
-        self.user = data.get_mut("user").map(Value::take).unwrap_or_default();
-        self.process = data.get_mut("process").map(Value::take).unwrap_or_default();
+        (self.user, self.process) = (take(&mut data, "user"), take(&mut data, "process"));
         has_started
     }
 
     pub fn started(&self) -> impl Iterator<Item = &Value> {
-        let moved = self.movements.iter().flat_map(|movement| movement["assets"].as_array().into_iter().flatten());
-        moved.chain(self.list("instances"))
+        self.movements.iter().flat_map(|movement| items(&movement["assets"])).chain(self.list("instances"))
     }
 
     pub fn list(&self, name: &str) -> impl Iterator<Item = &Value> {
         self.assets.get(name).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// The number of assets on which the process could not start.
-    #[must_use]
-    pub fn refused(&self) -> usize {
+    /// The number of assets on which the process can't start.
+    fn refused(&self) -> usize {
         self.list("not_started").count() + self.unreadable.len()
     }
 
-    #[must_use]
-    pub fn starts_anything(&self) -> bool {
+    fn starts_anything(&self) -> bool {
         self.has_more || self.started().next().is_some()
     }
 
     /// Without a question mark.
-    #[must_use]
-    pub fn question(&self, deactivates: bool) -> String {
+    fn question(&self, deactivates: bool) -> String {
         match (self.starts_anything(), deactivates) {
             (true, true) => format!("Start this for {}, and deactivate the user", self.user()),
             (true, false) => format!("Start this for {}", self.user()),
@@ -218,19 +208,11 @@ impl Plan {
         }
     }
 
-    #[must_use]
-    pub fn has_answers(&self) -> bool {
-        self.user.is_object()
-    }
-
     /// `Ada <ada@example.com>`.
-    #[must_use]
     pub fn user(&self) -> String {
-        let text = |name: &str| self.user[name].as_str().unwrap_or("-");
-        terminal::clean(&format!("{} <{}>", text("display_name"), text("email")))
+        person(&self.user)
     }
 
-    #[must_use]
     pub fn as_json(&self, is_dry_run: bool) -> Value {
         let list = |name| self.list(name).cloned().collect::<Vec<_>>();
         json!({
@@ -240,17 +222,21 @@ impl Plan {
         })
     }
 
+    fn in_words(&self, is_done: bool) -> String {
+        let summary = self.summary(&clean(self.process["name"].as_str().unwrap_or("the process")), is_done);
+        format!("{}\n\n{summary}", self.table(is_done, terminal::width()))
+    }
+
     /// `width`: the columns of the terminal. `is_done`: the plan was executed.
-    #[must_use]
-    pub fn table(&self, is_done: bool, width: Option<usize>) -> String {
+    fn table(&self, is_done: bool, width: Option<usize>) -> String {
         let mut table = Table::new(&[Column::new("TAG"), Column::text("ASSET"), Column::text("PROCESS")]);
-        let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-        let mut add = |asset: &Value, what: String| table.add([text(&asset["asset_tag"]), text(&asset["asset_name"]), what]);
+        let mut add = |asset: &Value, what: String| {
+            table.add([text(&asset["asset_tag"]).to_owned(), text(&asset["asset_name"]).to_owned(), what]);
+        };
         let starts = if is_done { "started" } else { "starts" };
         for (movement, number) in self.movements.iter().zip(1..) {
             let name = movement["number"].as_str().map_or(format!("in movement {number}"), |number| format!("in {number}"));
-            let assets = movement["assets"].as_array().into_iter().flatten();
-            assets.for_each(|asset| add(asset, format!("{starts} {name}")));
+            items(&movement["assets"]).iter().for_each(|asset| add(asset, format!("{starts} {name}")));
         }
         self.list("instances").for_each(|asset| add(asset, starts.to_owned()));
         self.list("in_progress").for_each(|asset| add(asset, "in progress already".to_owned()));
@@ -260,15 +246,11 @@ impl Plan {
         if table.is_empty() { "The user has no assets.".to_owned() } else { table.render(width) }
     }
 
-    /// Commands that take back what the process runs on: one for each movement and each other asset.
-    #[must_use]
-    pub fn returns(&self) -> Vec<String> {
+    /// Commands that take the assets back: one for each movement and each other asset.
+    fn returns(&self) -> Vec<String> {
         let tag = |asset: &Value| quote(asset["asset_tag"].as_str().unwrap_or_default());
-        let mut groups: Vec<(Value, Vec<String>)> = Vec::new();
-        for movement in &self.movements {
-            let assets = movement["assets"].as_array().into_iter().flatten();
-            groups.push((movement["id"].clone(), assets.map(tag).collect()));
-        }
+        let of_movement = |movement: &Value| (movement["id"].clone(), items(&movement["assets"]).iter().map(tag).collect());
+        let mut groups: Vec<(Value, Vec<String>)> = self.movements.iter().map(of_movement).collect();
         for asset in self.list("instances").chain(self.list("in_progress")) {
             let movement = &asset["movement_id"];
             match groups.iter_mut().find(|(id, _)| !movement.is_null() && id == movement) {
@@ -276,7 +258,7 @@ impl Plan {
                 None => groups.push((movement.clone(), vec![tag(asset)])),
             }
         }
-        let process = self.process["slug"].as_str().filter(|slug| *slug != "device-return");
+        let process = self.process["slug"].as_str().filter(|slug| *slug != RETURN);
         let process = process.map_or(String::new(), |slug| format!(" --process {}", quote(slug)));
         let command = |(_, mut tags): (Value, Vec<String>)| {
             tags.sort();
@@ -285,9 +267,8 @@ impl Plan {
         groups.into_iter().map(command).collect()
     }
 
-    /// What helps with the assets on which the process could not start, by the reason.
-    #[must_use]
-    pub fn next_steps(&self) -> Vec<String> {
+    /// What helps with the assets on which the process can't start, by the reason.
+    fn next_steps(&self) -> Vec<String> {
         let mut tags: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for asset in self.list("not_started") {
             let tag = asset["asset_tag"].as_str().unwrap_or_default();
@@ -303,20 +284,13 @@ impl Plan {
                 "PROCESS_RUNNING" => "complete or cancel the process in progress, which assetctl show TAG names",
                 _ => "see the reason above",
             };
-            terminal::clean(&format!("{}: {help}", tags.join(", ")))
+            clean(&format!("{}: {help}", tags.join(", ")))
         };
         tags.into_iter().map(step).collect()
     }
 
-    #[must_use]
-    pub fn summary(&self, is_done: bool) -> String {
-        let process = self.process["name"].as_str().unwrap_or("the process");
-        self.summary_of(&terminal::clean(process), is_done)
-    }
-
     /// `process`: its name, as the line shows it.
-    #[must_use]
-    pub fn summary_of(&self, process: &str, is_done: bool) -> String {
+    pub fn summary(&self, process: &str, is_done: bool) -> String {
         let starts = if is_done { "started" } else { "would start" };
         let mut text = format!("{process} {starts} on {}", count(self.started().count() as u64, "asset"));
         for (number, what) in [(self.list("in_progress").count(), "in progress already"), (self.refused(), "that can't start")] {
@@ -355,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_starts_what_runs_and_what_can_not() {
+    fn the_table_has_a_line_for_each_asset() {
         let mut plan = Plan::default();
         assert!(plan.add(answer(false)));
         let expected = "\
@@ -367,7 +341,7 @@ AST-4  ノートパソコン  in progress already
 AST-5  ノートパソコン  can't start: WRONG_ASSET_STATUS The asset is in_stock.";
         assert_eq!(plan.table(false, Some(80)), expected);
         assert_eq!(
-            plan.summary(false),
+            plan.summary("Device Return", false),
             "Device Return would start on 3 assets, 1 in progress already, 1 that can't start; the user would be inactive"
         );
         assert_eq!((plan.refused(), plan.user().as_str()), (1, "Ada <ada@example.com>"));

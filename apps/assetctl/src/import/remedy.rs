@@ -1,27 +1,26 @@
-//! The option, or the edit of the file, that helps against the error of a row.
+//! For each error of a row, the option or the edit of the file that helps.
 
 use crate::import::args::Import;
 use crate::import::columns::convert::{date_of_day_number, price_with_comma, price_with_point};
-use crate::import::columns::suggest::quote;
 use crate::import::columns::{OWNER_NAME, Target};
 use crate::import::rows::{Original, RowError};
-use crate::import::suggestion::dates::formats_of;
-use crate::import::suggestion::survey;
+use crate::import::suggestion::{formats_of, guess};
+use crate::output::quote;
 use fields::CellType;
 use fields::serial_number::{SHORTENED, is_placeholder};
 
-/// The beginning of the reason of a row that isn't the only one with its value.
+/// The beginning of the reason of rows with the same value.
 pub const SAME_VALUE: &str = "has the same value in row";
 
 const CORRECT: &str = "correct the cell";
 
-pub struct WayOut<'a> {
+pub struct Remedies<'a> {
     pub options: &'a Import,
     pub names: &'a [String],
     pub targets: &'a [Target],
 }
 
-/// What helps.
+/// What helps against an error.
 #[derive(Debug, Default)]
 pub struct Help {
     pub text: String,
@@ -37,18 +36,13 @@ impl From<String> for Help {
     }
 }
 
-impl WayOut<'_> {
+impl Remedies<'_> {
     /// `error` has the file's name of the column.
-    #[must_use]
     pub fn of(&self, error: &RowError, original: &Original) -> Help {
         let Some(column) = error.column.as_deref() else { return of_row(&error.detail).to_owned().into() };
         let cell = original.text(self.names, column).unwrap_or_default();
-        let (field, is_in_file) = match self.field(column) {
-            Some(field) => (field, true),
-            None => (column, false),
-        };
+        let (field, is_in_file) = self.field(column).map_or((column, false), |field| (field, true));
         let meaning = |meaning: &str| format!("--map-value {}", quote(&format!("{column}:{cell}={meaning}")));
-        let kind = self.options.kind();
         if error.detail.contains('\u{fffd}') {
             return of_row(&error.detail).to_owned().into();
         }
@@ -69,7 +63,7 @@ impl WayOut<'_> {
                 format!("name the column that has it, --map \"COLUMN={field}\"; or give it to all rows, --set {field}=…")
             }
             _ if !is_in_file => "correct the row".into(),
-            "status" | "role" | "is_active" => match survey::guess(field, &cell) {
+            "status" | "role" | "is_active" => match guess(field, &cell) {
                 Some(guess) => format!("if it means {guess}: {}", meaning(guess)),
                 None => format!("say what it means: {}", meaning("MEANING")),
             },
@@ -86,7 +80,7 @@ impl WayOut<'_> {
                 "an asset keeps its tag: correct the cell, or leave the tags out with --map {}",
                 quote(&format!("{column}="))
             ),
-            _ => match kind.import_column(field).map(|column| column.cell) {
+            _ => match self.cell_type(field) {
                 Some(CellType::Date) => self.date(&cell),
                 Some(CellType::Number) => self.price(&cell),
                 _ => CORRECT.into(),
@@ -98,24 +92,32 @@ impl WayOut<'_> {
 
     /// Errors of most rows come from an option rather than from the cells.
     fn of_most(&self, field: &str, column: &str) -> String {
-        let is_date = self.options.kind().import_column(field).is_some_and(|column| column.cell == CellType::Date);
+        let is_date = self.cell_type(field) == Some(CellType::Date);
         let map = quote(&format!("{column}={field}"));
         format!("most rows have this error: check {}--map {map}", if is_date { "--date-format, and " } else { "" })
     }
 
-    fn field(&self, column: &str) -> Option<&str> {
-        self.targets.iter().zip(self.names).find_map(|(target, name)| match target {
-            Target::Field(field) if name == column => Some(field.as_str()),
-            _ => None,
+    fn cell_type(&self, field: &str) -> Option<CellType> {
+        self.options.kind().import_column(field).map(|column| column.cell)
+    }
+
+    /// The imported columns of the file, with their fields.
+    fn columns(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.names.iter().zip(self.targets).filter_map(|(name, target)| match target {
+            Target::Field(field) => Some((name.as_str(), field.as_str())),
+            Target::Ignored | Target::Nameless => None,
         })
     }
 
-    fn column_of(&self, field: &str) -> Option<&str> {
-        let is_field = |target: &Target| matches!(target, Target::Field(mapped) if mapped == field);
-        self.targets.iter().zip(self.names).find(|(target, _)| is_field(target)).map(|(_, name)| name.as_str())
+    fn field(&self, column: &str) -> Option<&str> {
+        self.columns().find(|(name, _)| *name == column).map(|(_, field)| field)
     }
 
-    /// For a row whose value doesn't tell which record it updates.
+    fn column_of(&self, field: &str) -> Option<&str> {
+        self.columns().find(|(_, mapped)| *mapped == field).map(|(name, _)| name)
+    }
+
+    /// For a row whose value doesn't identify a record to update.
     fn unmatched(&self, field: &str, column: &str, cell: &str) -> Help {
         let is_missing = cell.is_empty() || (field == "serial_number" && is_placeholder(cell));
         let text = match field {
@@ -177,21 +179,19 @@ fn of_row(detail: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
-    use clap::Parser;
+    use crate::import::args::tests::parsed;
 
-    fn way_out(options: &[&str], column: &str, detail: &str, cells: &[&str]) -> Help {
-        let command = Cli::try_parse_from([&["assetctl", "import", "a.csv"], options].concat()).unwrap().command;
-        let Command::Import(options) = command else { panic!("not an import") };
+    fn help(options: &[&str], column: &str, detail: &str, cells: &[&str]) -> Help {
+        let options = parsed(&[&["a.csv"], options].concat());
         let fields = ["serial_number", "asset_tag", "status", "purchase_date", "purchase_price", OWNER_NAME, "model_name"];
         let names = ["Serie", "Tag", "Zustand", "Datum", "Preis", "Wer", "Modell"].map(str::to_owned);
         let targets: Vec<Target> = fields.iter().map(|field| Target::Field((*field).to_owned())).collect();
         let original = Original::Cells(cells.to_vec().into());
-        WayOut { options: &options, names: &names, targets: &targets }.of(&RowError::of_column(column, detail), &original)
+        Remedies { options: &options, names: &names, targets: &targets }.of(&RowError::of_column(column, detail), &original)
     }
 
     #[test]
-    fn each_error_has_what_helps() {
+    fn each_error_has_a_remedy() {
         let row = ["n/a", "INV-1", " Auf Lager", "05.03.2025", "1.249,00 €", "Ada L.", "T14"];
         let by_serial = ["--match", "serial_number"];
         for (options, column, detail, expected) in [
@@ -212,11 +212,11 @@ mod tests {
             (&[], "name", "is required", "--map \"COLUMN=name\""),
             (&[], "Datum", "has \u{fffd} where bytes can't be read", "--encoding"),
         ] {
-            let found = way_out(options, column, detail, &row);
+            let found = help(options, column, detail, &row);
             let found = format!("{} {}", found.text, found.option.unwrap_or_default());
             assert!(found.contains(expected), "{column} {detail}: {found}");
         }
-        let of_most = |options: &[&str], column| way_out(options, column, "is wrong", &row).if_most;
+        let of_most = |options: &[&str], column| help(options, column, "is wrong", &row).if_most;
         let date = "most rows have this error: check --date-format, and --map Datum=purchase_date";
         assert_eq!(of_most(&["--date-format", "YYYY/MM/DD"], "Datum").as_deref(), Some(date));
         assert_eq!(of_most(&["--decimal-comma"], "Preis"), None);

@@ -2,9 +2,7 @@
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
-use crate::http::client::Client;
-use crate::http::request::get;
-
+use crate::http::Client;
 use crate::output::{count, persist, print_json, temporary_beside};
 use crate::selection::{Asset, Filters, matching, named};
 use clap::{Args, ValueEnum};
@@ -37,49 +35,46 @@ pub async fn labels(options: &Labels, connection: &Connection, is_json: bool) ->
     };
     if is_json {
         print_json(&json!({"labels": assets.len(), "files": files}))?;
-    } else if let [first, .., last] = files.as_slice() {
-        print_note(&format!(
-            "{} in {}: {} to {}",
-            count(assets.len() as u64, "label"),
-            count(files.len() as u64, "file"),
-            first.display(),
-            last.display()
-        ));
-    } else if let [file] = files.as_slice() {
-        print_note(&format!("{} in {}", count(assets.len() as u64, "label"), file.display()));
+        return Ok(EXIT_SUCCESS);
+    }
+    let (labels, number) = (count(assets.len() as u64, "label"), count(files.len() as u64, "file"));
+    match files.as_slice() {
+        [] => {}
+        [file] => print_note(&format!("{labels} in {}", file.display())),
+        [first, .., last] => print_note(&format!("{labels} in {number}: {} to {}", first.display(), last.display())),
     }
     Ok(EXIT_SUCCESS)
 }
 
 /// Checks options that must fit one another.
 fn check(options: &Labels, is_json: bool) -> Result<()> {
-    let sheet = options.layout.labels();
-    match (options.format, &options.output) {
+    let (sheet, has_image) = (options.layout as usize, matches!(options.format, Some(LabelFormat::Svg | LabelFormat::Png)));
+    Err(CliError::Usage(match (options.format, &options.output) {
         (None, _) if options.skip >= sheet => {
-            Err(CliError::Usage(format!("--skip {}: a sheet of {} has {sheet} labels", options.skip, options.layout.name())))
+            format!("--skip {}: a sheet of {} has {sheet} labels", options.skip, name(&options.layout))
         }
-        (None, Some(path)) if path.is_dir() => Err(CliError::Usage(format!("{} is a folder; name a file in it", path.display()))),
-        (Some(LabelFormat::Svg | LabelFormat::Png), _) if options.dpi.is_some() => {
-            Err(CliError::Usage("--dpi is only for --format zpl".into()))
-        }
-        (Some(LabelFormat::Svg | LabelFormat::Png), None) => Err(CliError::Usage("name a folder for the labels with -o".into())),
-        (Some(LabelFormat::Zpl), None) if is_json => {
-            Err(CliError::Usage("--json needs -o FOLDER: the labels themselves go to standard output otherwise".into()))
-        }
-        _ => Ok(()),
-    }
+        (None, Some(path)) if path.is_dir() => format!("{} is a folder; name a file in it", path.display()),
+        _ if has_image && options.dpi.is_some() => "--dpi is only for --format zpl".into(),
+        (Some(_), None) if has_image => "name a folder for the labels with -o".into(),
+        (Some(_), None) if is_json => "--json needs -o FOLDER: the labels themselves go to standard output otherwise".into(),
+        _ => return Ok(()),
+    }))
+}
+
+/// As the service and the command line name it.
+fn name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// Returns the files. All pages are read before the first is written.
 async fn sheets(client: &Client, options: &Labels, assets: &[Asset], path: &Path) -> Result<Vec<PathBuf>> {
-    let pages = pages(assets, options.layout.labels(), options.skip);
+    let pages = pages(assets, options.layout as usize, options.skip);
     let files = names(path, pages.len());
     let mut written = Vec::new();
-    for (page, file) in pages.iter().zip(&files) {
-        let ids: Vec<&str> = page.labels.iter().map(|asset| asset.id.as_str()).collect();
-        let skip = page.skip.to_string();
-        let query = [("ids", ids.join(",")), ("layout", options.layout.name().to_owned()), ("skip", skip)];
-        let reply = get(client, &client.url("assets/labels", &query)?, "text/html").await?;
+    for ((labels, skip), file) in pages.into_iter().zip(&files) {
+        let ids: Vec<&str> = labels.iter().map(|asset| asset.id.as_str()).collect();
+        let query = [("ids", ids.join(",")), ("layout", name(&options.layout)), ("skip", skip.to_string())];
+        let reply = client.get(client.url("assets/labels", &query)?, "text/html").await?;
         let mut temporary = temporary_beside(file)?;
         temporary.write_all(&reply.body)?;
         written.push(temporary);
@@ -99,7 +94,7 @@ pub struct Labels {
     /// Every asset
     #[arg(long, conflicts_with_all = ["filters", "status", "q"])]
     pub all: bool,
-    /// Those that match
+    /// Assets that match
     #[command(flatten)]
     pub filters: Filters,
     /// Print sheets of labels: an HTML file, or several numbered ones
@@ -122,48 +117,24 @@ pub struct Labels {
     pub output: Option<PathBuf>,
 }
 
-/// The arrangement of labels on a sheet.
+/// The arrangement of labels on a sheet, and their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
     /// A4, 3 by 7 of 63.5 by 38.1 mm
     #[value(name = "a4-21")]
-    A4x21,
+    A4x21 = 21,
     /// A4, 3 by 8 of 70 by 37 mm
     #[value(name = "a4-24")]
-    A4x24,
+    A4x24 = 24,
     /// A4, 5 by 13 of 38.1 by 21.2 mm
     #[value(name = "a4-65")]
-    A4x65,
+    A4x65 = 65,
     /// Letter, 3 by 10 of 66.7 by 25.4 mm
     #[value(name = "letter-30")]
-    Letterx30,
+    Letterx30 = 30,
     /// Letter, 4 by 20 of 44.5 by 12.7 mm
     #[value(name = "letter-80")]
-    Letterx80,
-}
-
-impl Layout {
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::A4x21 => "a4-21",
-            Self::A4x24 => "a4-24",
-            Self::A4x65 => "a4-65",
-            Self::Letterx30 => "letter-30",
-            Self::Letterx80 => "letter-80",
-        }
-    }
-
-    #[must_use]
-    pub fn labels(self) -> usize {
-        match self {
-            Self::A4x21 => 21,
-            Self::A4x24 => 24,
-            Self::A4x65 => 65,
-            Self::Letterx30 => 30,
-            Self::Letterx80 => 80,
-        }
-    }
+    Letterx80 = 80,
 }
 
 /// The format of a single label.
@@ -178,18 +149,7 @@ pub enum LabelFormat {
 }
 
 impl LabelFormat {
-    /// The service's name of the format, and the ending of its files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Svg => "svg",
-            Self::Png => "png",
-            Self::Zpl => "zpl",
-        }
-    }
-
     /// The beginning of the body's type.
-    #[must_use]
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Svg => "image/svg+xml",
@@ -221,14 +181,14 @@ async fn to_folder(
     folder: &Path,
 ) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder).map_err(|error| CliError::file(folder, &error))?;
-    let bar = ProgressBar::new(assets.len() as u64);
+    let (bar, ending) = (ProgressBar::new(assets.len() as u64), name(&format));
     let (mut names, mut files) = (HashSet::new(), Vec::new());
     for asset in assets {
         let label = label(client, options, format, asset).await?;
-        let mut name = file_name(&asset.asset_tag, format.name());
-        // Tags that differ in case or in what no file name has.
+        let mut name = file_name(&asset.asset_tag, &ending);
+        // Tags that differ only in case, or in characters that no file name has.
         if !names.insert(name.to_lowercase()) {
-            name = file_name(&format!("{}-{}", asset.asset_tag, asset.id), format.name());
+            name = file_name(&format!("{}-{}", asset.asset_tag, asset.id), &ending);
         }
         let path = folder.join(name);
         let mut file = temporary_beside(&path)?;
@@ -258,31 +218,24 @@ async fn to_standard_output(client: &Client, options: &Labels, format: LabelForm
 }
 
 async fn label(client: &Client, options: &Labels, format: LabelFormat, asset: &Asset) -> Result<Vec<u8>> {
-    let mut query = vec![("format", format.name().to_owned())];
+    let mut query = vec![("format", name(&format))];
     query.extend(options.size.iter().map(|size| ("size", size.clone())));
     query.extend(options.dpi.iter().map(|dpi| ("dpi", dpi.to_string())));
     let url = client.url(&format!("assets/{}/label", asset.id), &query)?;
-    Ok(get(client, &url, format.content_type()).await?.body)
+    Ok(client.get(url, format.content_type()).await?.body)
 }
 
 const MAX_LABELS: usize = 100;
 
-/// A page: as many whole sheets as the service makes at once.
-#[derive(Debug, PartialEq, Eq)]
-struct Page<'a, T> {
-    labels: &'a [T],
-    /// Labels of the first sheet that are left out.
-    skip: usize,
-}
-
-/// Divides labels into pages, so that no sheet but the last one stays partly empty. `sheet` is the number of labels on a sheet.
-/// The first sheet has `skip` used up.
-fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<Page<'_, T>> {
+/// Divides labels into pages of as many whole sheets as the service makes at once, so that no sheet but the last one stays partly
+/// empty. `sheet` is the number of labels on a sheet; `skip` labels of the first sheet are used up. Each page comes with the
+/// labels to skip on it.
+fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<(&[T], usize)> {
     let whole = MAX_LABELS / sheet * sheet;
     let (mut rest, mut skip, mut pages) = (labels, skip, Vec::new());
     while !rest.is_empty() {
         let (labels, others) = rest.split_at(rest.len().min(whole - skip));
-        pages.push(Page { labels, skip });
+        pages.push((labels, skip));
         (rest, skip) = (others, 0);
     }
     pages
@@ -313,7 +266,7 @@ mod tests {
     use super::*;
 
     fn sizes(count: usize, sheet: usize, skip: usize) -> Vec<(usize, usize)> {
-        pages(&vec![(); count], sheet, skip).iter().map(|page| (page.labels.len(), page.skip)).collect()
+        pages(&vec![(); count], sheet, skip).iter().map(|(labels, skip)| (labels.len(), *skip)).collect()
     }
 
     #[test]
@@ -334,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_no_path() {
+    fn a_tag_is_not_a_path() {
         assert_eq!(file_name("AST-000001", "svg"), "AST-000001.svg");
         assert_eq!(file_name("../Büro/1", "zpl"), "_Büro_1.zpl");
         assert_eq!(file_name("..", "png"), "_.png");

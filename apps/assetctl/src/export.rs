@@ -1,0 +1,233 @@
+//! `assetctl export`: reads the parts of an export, and makes one table of CSV parts with different columns.
+
+use crate::config::Connection;
+use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
+use crate::http::Client;
+use crate::import::args::Delimiter;
+use crate::import::columns::{CUSTOM_FIELD, Kind};
+use crate::interrupt::Interrupt;
+use crate::output::{Format, persist, print_json, temporary_beside};
+use crate::selection::{Filters, in_options};
+use clap::Args;
+use csv::{ByteRecord, Reader, Terminator, WriterBuilder};
+use indicatif::ProgressBar;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+use terminal::print_note;
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// What to export
+    #[arg(default_value = "assets")]
+    pub what: Kind,
+    /// Write to this file, which appears when it is complete, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Format, if not clear from the file extension
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// The separator of the cells in CSV [default: comma]
+    #[arg(long)]
+    pub delimiter: Option<Delimiter>,
+    /// Filters for the export
+    #[command(flatten)]
+    pub filters: Filters,
+    /// Seconds to wait for a service that is busy or can't be reached
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub give_up_after: u64,
+}
+
+/// To a file or to standard output.
+///
+/// # Errors
+///
+/// The export isn't complete; a file is then not written.
+pub async fn export(options: &Export, connection: &Connection, is_json: bool) -> Result<u8> {
+    if is_json && options.output.is_none() {
+        return Err(CliError::Usage("--json needs -o FILE: the export itself goes to standard output otherwise".into()));
+    }
+    if let Some(path) = options.output.as_deref().filter(|path| path.is_dir()) {
+        return Err(CliError::Usage(format!("{} is a folder; name a file in it", path.display())));
+    }
+    let client = Client::new(connection)?.giving_up_after(options.give_up_after);
+    let began = Instant::now();
+    let format = options.format.or_else(|| options.output.as_deref().map(Format::of)).unwrap_or(Format::Csv);
+    if options.delimiter.is_some() && format != Format::Csv {
+        return Err(CliError::Usage("--delimiter is only for CSV".into()));
+    }
+    let kind = options.what.path();
+    let mut interrupt = Interrupt::listen();
+    let Exported { rows, unreadable, .. } = tokio::select! {
+        exported = write(options, &client, kind, format) => exported?,
+        _ = interrupt.next() => return Err(CliError::Interrupted("Interrupted. Nothing was written; repeat the command.".into())),
+    };
+    match &options.output {
+        Some(path) if is_json => print_json(&json!({
+            "kind": kind, "file": path, "format": format.name(), "rows": rows, "unreadable": unreadable,
+            "seconds": began.elapsed().as_secs_f64(),
+        }))?,
+        Some(path) => print_note(&format!("Exported {rows} {kind} to {}", path.display())),
+        None => {}
+    }
+    if unreadable.is_empty() {
+        return Ok(EXIT_SUCCESS);
+    }
+    let ids = unreadable.join(", ");
+    print_note(&format!("warning: the export lacks {kind} that the service can't read; tell its operator: {ids}"));
+    Ok(EXIT_REFUSED)
+}
+
+async fn write(options: &Export, client: &Client, kind: &str, format: Format) -> Result<Exported> {
+    let beside = options.output.clone().unwrap_or_else(|| std::env::temp_dir().join("export"));
+    let mut parts = BufWriter::new(temporary_beside(&beside)?);
+    let exported = fetch(options, client, kind, format, &mut parts).await?;
+    let mut parts = parts.into_inner().map_err(io::IntoInnerError::into_error)?;
+    parts.as_file_mut().rewind()?;
+    let delimiter = options.delimiter.unwrap_or(Delimiter::Comma).byte();
+    match (&options.output, format) {
+        (Some(path), Format::Ndjson) => persist(parts, path)?,
+        (Some(path), Format::Csv) => {
+            let mut table = BufWriter::new(temporary_beside(path)?);
+            exported.write_table(BufReader::new(parts.as_file()), &mut table, delimiter)?;
+            persist(table.into_inner().map_err(io::IntoInnerError::into_error)?, path)?;
+        }
+        (None, format) => to_standard_output(parts.as_file(), format, &exported, delimiter)?,
+    }
+    Ok(exported)
+}
+
+/// Copies to standard output, whose reader may close the pipe early.
+fn to_standard_output(mut file: &File, format: Format, exported: &Exported, delimiter: u8) -> Result<()> {
+    let mut output = terminal::data();
+    let written = match format {
+        Format::Ndjson => io::copy(&mut file, &mut output).map(drop),
+        Format::Csv => exported.write_table(BufReader::new(file), &mut output, delimiter),
+    };
+    match written.and_then(|()| output.flush()) {
+        // The writer of a table wraps the error.
+        Err(error) if !terminal::is_broken_pipe(&error) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Fetches all parts, and writes them one after another.
+async fn fetch(options: &Export, client: &Client, kind: &str, format: Format, output: &mut impl Write) -> Result<Exported> {
+    let mut exported = Exported::default();
+    // Drawn on stderr, and only on a terminal.
+    let bar = ProgressBar::new_spinner().with_message(format!("0 {kind}"));
+    let parts = client.parts(&format!("{kind}/export"), options.filters.query(), format, |part| {
+        match format {
+            Format::Csv => {
+                let added = exported.add(&part.body);
+                added.map_err(|error| CliError::Failed(format!("can't read the service's answer: {error}")))?;
+            }
+            Format::Ndjson => exported.rows += part.body.iter().filter(|byte| **byte == b'\n').count() as u64,
+        }
+        output.write_all(&part.body)?;
+        exported.unreadable.extend(part.unreadable);
+        bar.set_message(format!("{} {kind}", exported.rows));
+        bar.tick();
+        Ok(())
+    });
+    parts.await.map_err(|error| match in_options(error) {
+        error @ CliError::Usage(_) => error,
+        error => CliError::Failed(format!("{error}\nNothing was written; repeat the command.")),
+    })?;
+    output.flush()?;
+    bar.finish_and_clear();
+    Ok(exported)
+}
+
+/// The parts so far. Only their columns and lengths stay in memory.
+#[derive(Debug, Default)]
+struct Exported {
+    rows: u64,
+    /// Ids of missing records, because the service can't read them.
+    unreadable: Vec<String>,
+    /// In bytes.
+    lengths: Vec<u64>,
+    /// Columns of every part, in their order.
+    fields: Vec<String>,
+    /// Columns that only parts with a value have.
+    custom_fields: BTreeSet<String>,
+}
+
+impl Exported {
+    /// Fails if the part isn't CSV.
+    fn add(&mut self, part: &[u8]) -> csv::Result<()> {
+        let mut reader = Reader::from_reader(part);
+        for name in reader.headers()? {
+            if name.starts_with(CUSTOM_FIELD) {
+                self.custom_fields.insert(name.to_owned());
+            } else if !self.fields.iter().any(|field| field == name) {
+                self.fields.push(name.to_owned());
+            }
+        }
+        let mut record = ByteRecord::new();
+        while reader.read_byte_record(&mut record)? {
+            self.rows += 1;
+        }
+        self.lengths.push(part.len() as u64);
+        Ok(())
+    }
+
+    /// Writes all parts, which `input` has one after another, as one table. Cells stay as they are; where a part lacks a column,
+    /// they are empty.
+    fn write_table(&self, mut input: impl Read, output: impl Write, delimiter: u8) -> io::Result<()> {
+        let columns: Vec<&String> = self.fields.iter().chain(&self.custom_fields).collect();
+        let mut writer = WriterBuilder::new().delimiter(delimiter).terminator(Terminator::CRLF).from_writer(output);
+        writer.write_record(&columns)?;
+        for length in &self.lengths {
+            let mut reader = Reader::from_reader(input.by_ref().take(*length));
+            let header = reader.headers()?;
+            let place = |column: &&String| header.iter().position(|name| name == column.as_str());
+            let places: Vec<Option<usize>> = columns.iter().map(place).collect();
+            let mut record = ByteRecord::new();
+            while reader.read_byte_record(&mut record)? {
+                writer.write_record(places.iter().map(|place| place.and_then(|place| record.get(place)).unwrap_or_default()))?;
+            }
+        }
+        writer.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(texts: &[&str], delimiter: u8) -> (u64, String) {
+        let (mut parts, mut output) = (Exported::default(), Vec::new());
+        texts.iter().for_each(|text| parts.add(text.as_bytes()).unwrap());
+        parts.write_table(texts.concat().as_bytes(), &mut output, delimiter).unwrap();
+        (parts.rows, String::from_utf8(output).unwrap())
+    }
+
+    #[test]
+    fn the_table_has_the_columns_of_all_parts_and_their_cells() {
+        let parts = [
+            "id,name,custom_fields.b\r\n1,'=A,\"\"\"16\"\"\"\r\n",
+            "id,name\r\n",
+            "id,name,custom_fields.a,custom_fields.b,custom_fields.c\r\n2,\"B, \"\"C\"\"\r\nD\",-5,,null\r\n3,\" \",\\N,,\r\n",
+        ];
+        let (rows, table) = table(&parts, b',');
+        assert_eq!(rows, 3);
+        assert_eq!(
+            table,
+            "id,name,custom_fields.a,custom_fields.b,custom_fields.c\r\n1,'=A,,\"\"\"16\"\"\",\r\n\
+             2,\"B, \"\"C\"\"\r\nD\",-5,,null\r\n3, ,\\N,,\r\n"
+        );
+    }
+
+    #[test]
+    fn a_part_alone_stays_as_it_is() {
+        let part = "id,name,custom_fields.a\r\n1,\"a\n\",\"x,\"\"\"\r\n2,,\r\n";
+        assert_eq!(table(&[part], b',').1, part);
+        let semicolons = "id;name;custom_fields.a\r\n1;\"a\n\";\"x,\"\"\"\r\n2;;\r\n";
+        assert_eq!(table(&[part], b';').1, semicolons);
+    }
+}

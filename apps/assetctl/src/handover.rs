@@ -1,0 +1,758 @@
+//! `assetctl handover` and `assetctl return`: start or continue a process on assets, make a link for the signature, wait for it, and
+//! submit the rest.
+
+use crate::config::Connection;
+use crate::error::{CliError, EXIT_SUCCESS, Result};
+use crate::http::{Client, new_run_id, unreadable};
+use crate::interrupt::Interrupt;
+use crate::lookup::{self, items, person, person_with, tag_and_name, text};
+use crate::output::{duration, folded, print, print_json, quote};
+use clap::Args;
+use qrcode::render::unicode::Dense1x2;
+use qrcode::{EcLevel, QrCode};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+use terminal::{clean, print_note, print_styled, style, time};
+
+/// Looks at the assets: again after a preparation, and after somebody else was faster.
+const MAX_LOOKS: u32 = 4;
+/// The process that prepares assets in stock.
+const PREPARE: &str = "prepare";
+/// The default process of `assetctl return`.
+pub const RETURN: &str = "device-return";
+/// The step of a return for its condition.
+const CONDITION: &str = "condition";
+/// The first pause between two looks at the link. Each is longer than the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// Options of `handover`.
+#[derive(Debug, Args)]
+pub struct Handover {
+    /// Assets to hand over, up to 20: tags, ids or serial numbers
+    #[arg(required = true, value_name = "TAG")]
+    pub assets: Vec<String>,
+    /// Who gets it: an e-mail address, a name or an id
+    #[arg(long, value_name = "USER")]
+    pub to: String,
+    /// The process that hands it over, by its slug
+    #[arg(long, value_name = "SLUG", default_value = "employee-onboarding")]
+    pub process: String,
+    /// Run the process `prepare` first on assets that are still in stock
+    #[arg(long)]
+    pub prepare: bool,
+    /// How it runs
+    #[command(flatten)]
+    pub run: RunOptions,
+}
+
+/// Options of `return`.
+#[derive(Debug, Args)]
+pub struct Return {
+    /// Assets to take back, up to 20: tags, ids or serial numbers
+    #[arg(required = true, value_name = "TAG")]
+    pub assets: Vec<String>,
+    /// Who gives it back and signs: an e-mail address, a name or an id; otherwise, its user
+    #[arg(long, value_name = "USER")]
+    pub from: Option<String>,
+    /// Condition and damage; otherwise, the signer can write it
+    #[arg(long, value_name = "TEXT")]
+    pub condition: Option<String>,
+    /// The process that takes it back, by its slug
+    #[arg(long, value_name = "SLUG", default_value = RETURN)]
+    pub process: String,
+    /// How it runs
+    #[command(flatten)]
+    pub run: RunOptions,
+}
+
+/// Options of both.
+#[derive(Debug, Default, Args)]
+pub struct RunOptions {
+    /// Tick an entry of the checklists, in upper or lower case, or `all`; otherwise, the signer ticks them
+    #[arg(long, value_name = "LABEL")]
+    pub tick: Vec<String>,
+    /// Wait until it is signed, and submit the steps that are left
+    #[arg(long, conflicts_with = "dry_run")]
+    pub wait: bool,
+    /// Maximum number of seconds to wait
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800, requires = "wait")]
+    pub timeout: u64,
+    /// Show the QR code of the link even if the output isn't a terminal
+    #[arg(long)]
+    pub qr: bool,
+    /// Show what would happen, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// The task of a command.
+#[derive(Clone, Copy)]
+pub struct Errand<'a> {
+    assets: &'a [String],
+    /// Slug of the process.
+    process: &'a str,
+    run: &'a RunOptions,
+    is_return: bool,
+    /// Who gets the assets, or gives them back; `None` for their current user.
+    user: Option<&'a str>,
+    prepare: bool,
+    condition: Option<&'a str>,
+}
+
+impl Handover {
+    pub fn errand(&self) -> Errand<'_> {
+        let Self { assets, to, process, prepare, run } = self;
+        Errand { assets, process, run, is_return: false, user: Some(to), prepare: *prepare, condition: None }
+    }
+}
+
+impl Return {
+    pub fn errand(&self) -> Errand<'_> {
+        let Self { assets, from, condition, process, run } = self;
+        let (user, condition) = (from.as_deref(), condition.as_deref());
+        Errand { assets, process, run, is_return: true, user, prepare: false, condition }
+    }
+}
+
+/// Hands assets over or takes them back, or goes on after an interruption.
+pub async fn handover(errand: Errand<'_>, connection: &Connection, is_json: bool) -> Result<u8> {
+    let (mut interrupt, client) = (Interrupt::listen(), Client::new(connection)?);
+    tokio::select! {
+        biased;
+        _ = interrupt.next() => Err(CliError::Interrupted("Interrupted. To go on, repeat the command; a link stays valid.".into())),
+        done = carry_out(&client, errand, is_json) => done,
+    }
+}
+
+/// Starts the process or continues it, and makes a link for the signature. After the signature, submits the remaining steps.
+async fn carry_out(client: &Client, errand: Errand<'_>, is_json: bool) -> Result<u8> {
+    let (order, run) = (Order::read(client, errand, new_run_id()?).await?, errand.run);
+    let running = order.finish(order.begin().await?).await?;
+    if run.dry_run || running.is_completed() {
+        return order.show(&running, None, is_json);
+    }
+    let is_signature = |step: &Value| is_of_type(step, "signature");
+    if running.steps().iter().any(is_signature) && !running.open_steps().iter().any(is_signature) {
+        return Err(order.unfinished(&running));
+    }
+    let path = running.path();
+    // Without an idempotency key: a repeated response would lack the secret.
+    let link = client.post(&format!("{path}/links"), &[], &json!({"signer": {"user_id": order.user["id"]}}), None).await?;
+    let shown = order.show(&running, Some(&link), is_json)?;
+    if !run.wait {
+        return Ok(shown);
+    }
+    until_signed(client, &path, &link, run.timeout).await?;
+    let signed = order.finish(Running::read(client, &path).await?).await?;
+    if signed.is_completed() { order.show(&signed, None, is_json) } else { Err(order.unfinished(&signed)) }
+}
+
+/// Assets to hand over or to take back, and the process for it.
+pub struct Order<'a> {
+    client: &'a Client,
+    errand: Errand<'a>,
+    /// Who signs. Null for a return of assets without a user, or with several.
+    pub user: Value,
+    pub process: Value,
+    preparation: Option<Value>,
+    pub assets: Vec<Value>,
+    /// The prefix of the idempotency keys.
+    run: String,
+}
+
+enum State {
+    /// Nothing is in the way.
+    New,
+    /// The preparation must run on these first.
+    Unprepared(Vec<Value>),
+    /// It was begun for the same user.
+    Running(Running),
+    /// The user has the assets, or they are back.
+    Done(Running),
+}
+
+impl<'a> Order<'a> {
+    /// # Errors
+    ///
+    /// Something isn't there, the recipient is inactive, or the process lacks a step.
+    pub async fn read(client: &'a Client, errand: Errand<'a>, run: String) -> Result<Self> {
+        let mut user = Value::Null;
+        if let (false, Some(name)) = (errand.is_return, errand.user) {
+            user = lookup::user(client, name).await?;
+            if user["is_active"] != true {
+                return Err(CliError::Failed(format!("{} is inactive: activate the user first", person(&user))));
+            }
+        }
+        let process = lookup::process(client, errand.process).await?;
+        let steps = steps_of(&process);
+        let lacks = |step: &str| Err(CliError::Usage(format!("the process {} has no step {step}", errand.process)));
+        if !errand.is_return && picker(steps).is_none() {
+            return lacks("that picks a user, so it hands nothing over");
+        }
+        if errand.condition.is_some() && !steps.iter().any(|step| step["key"] == CONDITION) {
+            return lacks("condition, so it takes no --condition");
+        }
+        let preparation = if errand.prepare { Some(lookup::process(client, PREPARE).await?) } else { None };
+        check_labels(&errand.run.tick, steps.iter().chain(preparation.iter().flat_map(steps_of))).map_err(CliError::Usage)?;
+        let mut assets: Vec<Value> = Vec::new();
+        for name in errand.assets {
+            let asset = lookup::asset(client, name).await?;
+            if !assets.iter().any(|known| known["id"] == asset["id"]) {
+                assets.push(asset);
+            }
+        }
+        if errand.is_return {
+            let users: BTreeSet<&str> = assets.iter().filter_map(|asset| asset["assigned_to"].as_str()).collect();
+            let only = users.first().copied().filter(|_| users.len() == 1);
+            if let Some(name) = errand.user.or(only) {
+                user = lookup::user(client, name).await?;
+            }
+        }
+        Ok(Self { client, errand, user, process, preparation, assets, run })
+    }
+
+    fn noun(&self) -> &'static str {
+        if self.errand.is_return { "return" } else { "handover" }
+    }
+
+    fn query(&self) -> &'static [(&'static str, &'static str)] {
+        if self.errand.run.dry_run { &[("dry_run", "true")] } else { &[] }
+    }
+
+    /// The values that the command has for these steps, apart from ticks.
+    fn given(&self, steps: &[Value]) -> Map<String, Value> {
+        let given = match self.errand.is_return {
+            true => self.errand.condition.map(|text| (CONDITION, text.into())),
+            false => picker(steps).map(|key| (key, self.user["id"].clone())),
+        };
+        given.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+
+    /// # Errors
+    ///
+    /// One of these steps is a signature, and nobody is there to sign.
+    fn check_signer(&self, open: &[Value]) -> Result<()> {
+        if self.user.is_object() || !open.iter().any(|step| is_of_type(step, "signature")) {
+            return Ok(());
+        }
+        let why = if self.assets.len() == 1 { "no user" } else { "no user, or not the same one" };
+        let tags = tags(&self.assets, "asset_tag");
+        Err(CliError::Usage(format!("{tags}: assigned to {why}; name who gives it back and signs: --from USER")))
+    }
+
+    /// A repeated request has the same idempotency key, even if other requests came before it the first time.
+    async fn post(&self, path: &str, body: &Value) -> Result<Running> {
+        let mut hash = DefaultHasher::new();
+        (path, body.to_string()).hash(&mut hash);
+        let key = (!self.errand.run.dry_run).then(|| format!("{}-{:016x}", self.run, hash.finish()));
+        Ok(Running(self.client.post(path, self.query(), body, key.as_deref()).await?))
+    }
+
+    fn unfinished(&self, running: &Running) -> CliError {
+        CliError::Failed(match running.0["status"].as_str() {
+            Some("in_progress") => format!("signed, but this command can't submit the rest: {}", running.open_labels()),
+            status => clean(&format!("the {} is {}", self.noun(), status.unwrap_or("unreadable"))),
+        })
+    }
+
+    /// Submits the open steps if they take no value, as after the signature. In a return, confirms that the assets were received.
+    pub async fn finish(&self, running: Running) -> Result<Running> {
+        if !running.can_finish(self.errand.is_return) {
+            return Ok(running);
+        }
+        let path = running.path();
+        // A dry run can't go on from where another one would end.
+        if self.errand.run.dry_run
+            && (running.0["id"].is_null() || Running::read(self.client, &path).await?.current_step() != running.current_step())
+        {
+            return Ok(running);
+        }
+        let confirmations = running.open_steps().iter().filter(|step| is_of_type(step, "confirmation"));
+        let values: Map<String, Value> = confirmations.map(|step| (text(&step["key"]).to_owned(), true.into())).collect();
+        let last = running.open_steps().last().map(|step| text(&step["key"]).to_owned()).unwrap_or_default();
+        match self.advance(running, &last, &values).await {
+            // Somebody else was faster.
+            Err(error) if error.is_conflict() => Running::read(self.client, &path).await,
+            finished => finished,
+        }
+    }
+
+    /// Starts the process or goes on with it. In a dry run, perhaps the preparation.
+    pub async fn begin(&self) -> Result<Running> {
+        for number in 1..=MAX_LOOKS {
+            let begun = match self.look().await? {
+                State::Done(running) => Ok(running),
+                State::Running(running) => {
+                    self.check_signer(running.open_steps())?;
+                    self.go_on(running).await
+                }
+                State::New => {
+                    self.check_signer(steps_of(&self.process))?;
+                    self.start(&self.process, &self.assets).await
+                }
+                State::Unprepared(assets) => {
+                    match self.start(self.preparation.as_ref().unwrap_or(&self.process), &assets).await {
+                        Ok(prepared) if !self.errand.run.dry_run => {
+                            let left = prepared.left_open();
+                            let left = if left.is_empty() { left } else { format!("; left open: {left}") };
+                            print_note(&clean(&format!("{}: done{left}", text(&prepared.0["process_name"]))));
+                            continue;
+                        }
+                        prepared => prepared,
+                    }
+                }
+            };
+            match begun {
+                Err(error) if error.is_conflict() && number < MAX_LOOKS => {}
+                begun => return begun,
+            }
+        }
+        Err(CliError::Failed("others change the assets at the same time; try again".into()))
+    }
+
+    /// Starts a process on assets, and submits the steps with values: all of a preparation, which would be in the way otherwise.
+    async fn start(&self, process: &Value, assets: &[Value]) -> Result<Running> {
+        let steps = steps_of(process);
+        let (values, ready) = values(steps, 0, &self.given(steps), &self.errand.run.tick);
+        let last = steps.last().map(|step| text(&step["key"]));
+        let through = if process["id"] == self.process["id"] { ready } else { last };
+        let only_start = match assets {
+            [asset] => json!({"asset_id": asset["id"]}),
+            assets => json!({"asset_ids": assets.iter().map(|asset| &asset["id"]).collect::<Vec<_>>()}),
+        };
+        let mut body = only_start.clone();
+        body["step_data"] = values.clone().into();
+        if let Some(key) = through {
+            body["through"] = key.into();
+        }
+        let path = format!("processes/{}/start", text(&process["id"]));
+        match self.post(&path, &body).await {
+            Err(error) if error.is_too_many_steps() => {
+                let started = self.post(&path, &only_start).await?;
+                self.advance_singly(started, through.unwrap_or_default(), &values).await
+            }
+            started => started,
+        }
+    }
+
+    async fn go_on(&self, running: Running) -> Result<Running> {
+        let given = self.given(running.steps());
+        let (values, through) = values(running.steps(), running.current_step(), &given, &self.errand.run.tick);
+        match through.map(str::to_owned) {
+            None => Ok(running),
+            Some(through) => self.advance(running, &through, &values).await,
+        }
+    }
+
+    /// Submits the open steps up to `through`: one after the other if all are too many changes for one transaction.
+    async fn advance(&self, running: Running, through: &str, values: &Map<String, Value>) -> Result<Running> {
+        match self.submit(&running, through, values).await {
+            Err(error) if error.is_too_many_steps() => self.advance_singly(running, through, values).await,
+            advanced => advanced,
+        }
+    }
+
+    /// A dry run stays where it is.
+    async fn advance_singly(&self, mut running: Running, through: &str, values: &Map<String, Value>) -> Result<Running> {
+        while let (false, [step, ..]) = (self.errand.run.dry_run, running.open_steps()) {
+            let key = text(&step["key"]).to_owned();
+            running = self.submit(&running, &key, values).await?;
+            if key == through {
+                break;
+            }
+        }
+        Ok(running)
+    }
+
+    async fn submit(&self, running: &Running, through: &str, values: &Map<String, Value>) -> Result<Running> {
+        let body = json!({"current_step": running.current_step(), "through": through, "step_data": values});
+        self.post(&format!("{}/advance", running.path()), &body).await
+    }
+
+    /// # Errors
+    ///
+    /// The process can't run on one of the assets, or not on all of them together; the text says what helps.
+    async fn look(&self) -> Result<State> {
+        let (mut running, mut done, mut unprepared, mut wrong) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for asset in &self.assets {
+            let processes = self.client.data(&format!("assets/{}/processes", text(&asset["id"])), &[]).await?;
+            let all = items(&processes);
+            let own = all.iter().find(|process| process["id"] == self.process["id"]).unwrap_or(&Value::Null);
+            let is_prepare = |process: &&Value| process["slug"] == PREPARE && process["can_start"] == true;
+            let helps = all.iter().find(is_prepare).is_some_and(|prepare| prepare["target_status"] == own["trigger_status"]);
+            let because = |advice: &str| clean(&format!("{}: {} {advice}", tag_and_name(asset), text(&own["detail"])));
+            match own["code"].as_str() {
+                None => {}
+                Some("PROCESS_RUNNING") => running.push(self.same(text(&own["instance_id"])).await?),
+                Some("WRONG_ASSET_STATUS") => match self.finished(text(&asset["id"])).await? {
+                    Some(instance) => done.push(instance),
+                    None if helps && self.preparation.is_some() => unprepared.push(asset.clone()),
+                    None if helps => wrong.push(because("The option prepare runs the process prepare first.")),
+                    None => wrong.push(because(&self.advice(asset, all).await?)),
+                },
+                Some(_) => wrong.push(because("")),
+            }
+        }
+        match (running.len(), done.len()) {
+            _ if !wrong.is_empty() => Err(CliError::Failed(wrong.join("\n"))),
+            (0, 0) if unprepared.is_empty() => Ok(State::New),
+            (0, 0) => Ok(State::Unprepared(unprepared)),
+            (begun, 0) if begun == self.assets.len() => self.together(running.swap_remove(0)).await.map(State::Running),
+            (0, all) if all == self.assets.len() => self.together(done.swap_remove(0)).await.map(State::Done),
+            _ => {
+                let begun = tags(running.iter().chain(&done), "asset_tag");
+                Err(CliError::Failed(format!("{begun} is begun or done already: name it in a separate command")))
+            }
+        }
+    }
+
+    /// What helps with an asset in another status than the process begins with.
+    async fn advice(&self, asset: &Value, processes: &[Value]) -> Result<String> {
+        let startable = processes.iter().filter(|process| process["can_start"] == true);
+        let slugs: Vec<&str> = startable.map(|process| text(&process["slug"])).collect();
+        let change = match slugs.as_slice() {
+            [] => "Change its status first, by an import of asset_tag,status with --match asset_tag: no process can start."
+                .to_owned(),
+            slugs => format!("Change its status first; these processes can start: {}", slugs.join(", ")),
+        };
+        let holder = asset["assigned_to"].as_str().filter(|holder| !self.errand.is_return && self.user["id"] != **holder);
+        let Some(holder) = holder else { return Ok(change) };
+        let holder = person_with(self.client, holder).await?;
+        Ok(match slugs.contains(&RETURN) {
+            true => format!("{holder} has it: take it back first, assetctl return {}", quote(text(&asset["asset_tag"]))),
+            false => format!("{holder} has it. {change}"),
+        })
+    }
+
+    /// The instance is of the same process and, in a handover, for the same user.
+    fn is_own(&self, instance: &Value) -> bool {
+        instance["process_id"] == self.process["id"] && (self.errand.is_return || *recipient(instance) == self.user["id"])
+    }
+
+    async fn same(&self, id: &str) -> Result<Value> {
+        let Running(instance) = Running::read(self.client, &format!("processes/instances/{id}")).await?;
+        if self.is_own(&instance) {
+            return Ok(instance);
+        }
+        let to = match recipient(&instance).as_str() {
+            Some(user) => format!(" for {}", person_with(self.client, user).await?),
+            None => String::new(),
+        };
+        let [tag, process, by, at] =
+            ["asset_tag", "process_name", "started_by_name", "started_at"].map(|name| text(&instance[name]));
+        let at = time(at);
+        let text = format!("{tag}: {process}{to} is in progress, started by {by} at {at} UTC; complete or cancel it first");
+        Err(CliError::Failed(clean(&text)))
+    }
+
+    /// The instance that gave the asset to the user, or took it back, if nothing has changed since.
+    async fn finished(&self, asset: &str) -> Result<Option<Value>> {
+        let now = self.client.data(&format!("assets/{asset}"), &[]).await?;
+        let is_there = self.errand.is_return || now["assigned_to"] == self.user["id"];
+        if now["status"] != self.process["target_status"] || !is_there {
+            return Ok(None);
+        }
+        let query = [("asset_id", asset), ("status", "completed"), ("limit", "1"), ("omit", "signatures")];
+        let instances = self.client.data("processes/instances", &query).await?;
+        Ok(instances.get(0).filter(|instance| self.is_own(instance)).cloned())
+    }
+
+    /// The instance, or its movement, which must have all assets and no other.
+    async fn together(&self, instance: Value) -> Result<Running> {
+        let running = match instance["movement_id"].as_str() {
+            Some(movement) => Running::read(self.client, &format!("movements/{movement}")).await?,
+            None => Running(instance),
+        };
+        let (named, moved) = (self.assets.iter().map(|asset| text(&asset["id"])), running.members("asset_id"));
+        if named.collect::<BTreeSet<_>>() == moved.into_iter().collect() {
+            return Ok(running);
+        }
+        let tags = clean(&running.members("asset_tag").join(" "));
+        Err(CliError::Failed(format!("the {} is of {tags}: name exactly these", self.noun())))
+    }
+
+    /// For people, the address of the link or the receipt is on standard output, and everything else on standard error.
+    fn show(&self, running: &Running, link: Option<&Value>, is_json: bool) -> Result<u8> {
+        let (is_dry_run, is_completed) = (self.errand.run.dry_run, running.is_completed());
+        let receipt = self.client.url(&format!("{}/receipt", running.path()), &[("format", "html")])?;
+        if is_json {
+            print_json(&json!({
+                "user": self.user, "process": self.process, "assets": self.assets, "status": running.0["status"],
+                "path": (!is_dry_run).then(|| running.path()), "open_steps": running.open_steps(), "link": link,
+                "receipt": (is_completed && !is_dry_run).then(|| receipt.as_str()), "dry_run": is_dry_run
+            }))?;
+            return Ok(EXIT_SUCCESS);
+        }
+        let until = link.map(|link| format!("until {} UTC; whoever has it can sign", time(text(&link["expires_at"]))));
+        let is_own = running.0["process_id"] == self.process["id"];
+        let direction = if self.errand.is_return { "From" } else { "To" };
+        let assets = if let [one] = self.assets.as_slice() { tag_and_name(one) } else { tags(&self.assets, "asset_tag") };
+        let repeats = link.is_some() && self.errand.is_return && !self.errand.run.wait;
+        let members = [
+            ("Process", Some(text(&running.0["process_name"]).to_owned())),
+            ("Assets", Some(assets)),
+            (direction, self.user.is_object().then(|| person(&self.user))),
+            ("Left open", Some(running.left_open()).filter(|left| !is_own && !left.is_empty())),
+            ("Steps left", Some(running.open_labels()).filter(|labels| !labels.is_empty())),
+            ("Link", until),
+            ("Then", repeats.then(|| "repeat the command once it is signed and here".to_owned())),
+            ("Receipt", (is_completed && !is_dry_run).then(|| "to open it takes an API key".to_owned())),
+        ];
+        let members = members.into_iter().filter_map(|(title, text)| Some((title, text?)));
+        let summary = terminal::record(members, terminal::width());
+        if is_dry_run {
+            let would_be = match (is_completed, is_own) {
+                (true, true) => "This would be completed.",
+                (true, false) => "This would be completed first.",
+                _ => "It would be at this point.",
+            };
+            print(&format!("{summary}\n\n{would_be}"))?;
+            return Ok(EXIT_SUCCESS);
+        }
+        print_note(&summary);
+        let Some(link) = link else {
+            print(receipt.as_str())?;
+            return Ok(EXIT_SUCCESS);
+        };
+        let address = clean(text(&link["url"]));
+        print(&address)?;
+        if terminal::is_terminal() || self.errand.run.qr {
+            let code = qr_code(&address, style::is_output_coloured());
+            print_styled(&code.unwrap_or_else(|| "(too long for a QR code)".to_owned()))?;
+        }
+        Ok(EXIT_SUCCESS)
+    }
+}
+
+/// On one line.
+fn tags<'v>(records: impl IntoIterator<Item = &'v Value>, name: &str) -> String {
+    clean(&records.into_iter().map(|record| text(&record[name])).collect::<Vec<_>>().join(", "))
+}
+
+/// A line of half blocks for every two rows of modules, with the quiet zone; `None` if the text is too long for a code. Light
+/// modules are drawn, and dark ones left out, because most terminals are dark; with colours, any terminal shows it so.
+fn qr_code(text: &str, is_coloured: bool) -> Option<String> {
+    // On a screen nothing is smudged: the smallest code is the best.
+    let code = QrCode::with_error_correction_level(text, EcLevel::L).ok()?;
+    let drawn = code.render().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).module_dimensions(1, 1).build();
+    Some(drawn.lines().map(|line| style::paint(line, style::CODE, is_coloured)).collect::<Vec<_>>().join("\n"))
+}
+
+/// The future user of an instance's asset; null while none is set.
+fn recipient(instance: &Value) -> &Value {
+    &instance["step_data"][picker(steps_of(instance)).unwrap_or_default()]
+}
+
+/// # Errors
+///
+/// Returns a text about a label that is neither `all` nor an entry of a checklist.
+fn check_labels<'s>(labels: &[String], steps: impl Iterator<Item = &'s Value>) -> Result<(), String> {
+    let known: Vec<&str> = steps.flat_map(entries).collect();
+    match labels.iter().find(|label| !is_same(label, "all") && !known.iter().any(|entry| is_same(label, entry))) {
+        None => Ok(()),
+        Some(label) => {
+            // An entry can't leave its quotation marks.
+            let known = known.iter().map(|entry| clean(entry).replace('"', "'")).collect::<Vec<_>>();
+            Err(format!("tick \"{label}\": the checklists have \"{}\"", known.join("\", \"")))
+        }
+    }
+}
+
+fn is_same(label: &str, entry: &str) -> bool {
+    folded(label.trim()) == folded(entry)
+}
+
+/// In any case, unless another entry of the checklist is the label exactly.
+fn ticks(label: &str, entry: &str, checklist: &Value) -> bool {
+    is_same(label, "all") || label == entry || is_same(label, entry) && entries(checklist).all(|other| other != label)
+}
+
+/// Of a checklist.
+fn entries(step: &Value) -> impl Iterator<Item = &str> {
+    items(&step["items"]).iter().filter_map(Value::as_str)
+}
+
+/// Of a process definition or an instance.
+fn steps_of(process: &Value) -> &[Value] {
+    items(&process["steps"])
+}
+
+fn is_of_type(step: &Value, kind: &str) -> bool {
+    step["type"] == kind
+}
+
+/// The step whose user gets the asset: the last one that picks a user.
+fn picker(steps: &[Value]) -> Option<&str> {
+    steps.iter().rfind(|step| is_of_type(step, "user_picker")).map(|step| text(&step["key"]))
+}
+
+/// Values by step key, for the steps from `first` on, and the key of the last step that can be submitted with them: nothing is
+/// submitted without a value, and neither is a signature. Apart from the `given` values, `labels` are ticked in checklists.
+fn values<'a>(
+    steps: &'a [Value],
+    first: usize,
+    given: &Map<String, Value>,
+    labels: &[String],
+) -> (Map<String, Value>, Option<&'a str>) {
+    let open = steps.get(first..).unwrap_or_default();
+    let value = |step: &Value| {
+        let ticked: Vec<Value> =
+            entries(step).filter(|entry| labels.iter().any(|label| ticks(label, entry, step))).map(Value::from).collect();
+        given.get(text(&step["key"])).cloned().or_else(|| Some(ticked).filter(|list| !list.is_empty()).map(Value::from))
+    };
+    let values = open.iter().filter_map(|step| Some((text(&step["key"]).to_owned(), value(step)?))).collect();
+    let last = open.iter().take_while(|step| value(step).is_some()).last();
+    (values, last.map(|step| text(&step["key"])))
+}
+
+/// A process instance in progress, or a movement, which is treated like one.
+pub struct Running(pub Value);
+
+impl Running {
+    pub async fn read(client: &Client, path: &str) -> Result<Self> {
+        let query: &[(&str, &str)] = if path.starts_with("movements/") { &[] } else { &[("omit", "signatures")] };
+        Ok(Self(client.data(path, query).await?))
+    }
+
+    pub fn path(&self) -> String {
+        let kind = if self.0["instances"].is_array() { "movements" } else { "processes/instances" };
+        format!("{kind}/{}", text(&self.0["id"]))
+    }
+
+    fn is_completed(&self) -> bool {
+        self.0["status"] == "completed"
+    }
+
+    /// The instances that advance together, or did so to the end.
+    fn instances(&self) -> Vec<&Value> {
+        let all = self.0["instances"].as_array().map_or_else(|| vec![&self.0], |instances| instances.iter().collect());
+        let open: Vec<&Value> = all.iter().copied().filter(|instance| instance["status"] == "in_progress").collect();
+        if open.is_empty() { all.into_iter().filter(|instance| instance["status"] != "cancelled").collect() } else { open }
+    }
+
+    fn first(&self) -> &Value {
+        self.instances().first().copied().unwrap_or(&Value::Null)
+    }
+
+    /// This field of each instance.
+    pub fn members(&self, name: &str) -> Vec<&str> {
+        self.instances().iter().map(|instance| text(&instance[name])).collect()
+    }
+
+    fn steps(&self) -> &[Value] {
+        steps_of(self.first())
+    }
+
+    fn current_step(&self) -> usize {
+        self.0["current_step"].as_u64().and_then(|step| usize::try_from(step).ok()).unwrap_or_default()
+    }
+
+    /// The steps that are still to be submitted.
+    pub fn open_steps(&self) -> &[Value] {
+        if self.0["status"] == "in_progress" { self.steps().get(self.current_step()..).unwrap_or_default() } else { &[] }
+    }
+
+    pub fn open_labels(&self) -> String {
+        tags(self.open_steps(), "label")
+    }
+
+    /// The open steps take no value: only the end or, for whoever `receives` the assets, also confirmations.
+    pub fn can_finish(&self, receives: bool) -> bool {
+        let takes_none = |step: &Value| is_of_type(step, "complete") || receives && is_of_type(step, "confirmation");
+        !self.open_steps().is_empty() && self.open_steps().iter().all(takes_none)
+    }
+
+    /// Entries of checklists that are not ticked, and other steps without a value.
+    fn left_open(&self) -> String {
+        let data = &self.first()["step_data"];
+        let open = self.steps().iter().flat_map(|step| {
+            let (value, is_checklist) = (&data[text(&step["key"])], is_of_type(step, "checklist"));
+            let is_empty = value.is_null() && !is_checklist && !is_of_type(step, "complete");
+            let unticked = entries(step).filter(|entry| is_checklist && !items(value).iter().any(|one| one == entry));
+            unticked.chain(is_empty.then(|| text(&step["label"]))).collect::<Vec<_>>()
+        });
+        clean(&open.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// `path` names the instance or movement, `seconds` is the longest wait.
+///
+/// # Errors
+///
+/// Nobody signs in time, or the link is revoked or has expired.
+async fn until_signed(client: &Client, path: &str, link: &Value, seconds: u64) -> Result<()> {
+    print_note("Waiting for the signature. Ctrl-C ends the wait, and the link stays valid.");
+    let limit = Duration::from_secs(seconds);
+    let Ok(status) = tokio::time::timeout(limit, status_of_ended(client, path, link)).await else {
+        let limit = duration(limit);
+        return Err(CliError::Failed(format!("not signed within {limit}; the link stays valid. To go on, repeat the command.")));
+    };
+    match status?.as_str() {
+        "used" | "ended" => Ok(()),
+        other => Err(CliError::Failed(format!("not signed: the link is {other}; for another one, repeat the command"))),
+    }
+}
+
+/// Looks at the link until it isn't open any more.
+async fn status_of_ended(client: &Client, path: &str, link: &Value) -> Result<String> {
+    let (path, mut pause) = (format!("{path}/links/{}", text(&link["id"])), FIRST_PAUSE);
+    loop {
+        tokio::time::sleep(pause).await;
+        pause = pause.mul_f64(1.3).min(MAX_PAUSE);
+        let link = client.document_endlessly(&path, &[], false, "The link stays valid.").await?;
+        match link["data"]["status"].as_str() {
+            Some("open") => {}
+            Some(status) => return Ok(status.to_owned()),
+            None => return Err(unreadable()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(kinds: &[&str]) -> Vec<Value> {
+        let items = |kind: &str| if kind == "checklist" { json!(["Device", "Bag"]) } else { Value::Null };
+        kinds.iter().enumerate().map(|(n, kind)| json!({"type": kind, "key": format!("s{n}"), "items": items(kind)})).collect()
+    }
+
+    fn submitted(kinds: &[&str], first: usize, tick: &[&str]) -> (Value, Option<String>) {
+        let (steps, labels) = (steps(kinds), tick.iter().map(ToString::to_string).collect::<Vec<_>>());
+        check_labels(&labels, steps.iter()).expect("labels");
+        let given = picker(&steps).map(|key| (key.to_owned(), json!("mary"))).into_iter().collect();
+        let (values, through) = values(&steps, first, &given, &labels);
+        (values.into(), through.map(str::to_owned))
+    }
+
+    #[test]
+    fn steps_are_submitted_up_to_the_first_without_a_value() {
+        let onboarding = &["user_picker", "checklist", "signature", "complete"];
+        let through = |key: &str| Some(key.to_owned());
+        assert_eq!(submitted(onboarding, 0, &[]), (json!({"s0": "mary"}), through("s0")));
+        assert_eq!(submitted(onboarding, 0, &["bAG"]), (json!({"s0": "mary", "s1": ["Bag"]}), through("s1")));
+        assert_eq!(submitted(onboarding, 1, &["all"]), (json!({"s1": ["Device", "Bag"]}), through("s1")));
+        assert_eq!(submitted(onboarding, 2, &["ALL"]), (json!({}), None));
+        assert_eq!(submitted(&["text", "user_picker", "signature"], 0, &[]), (json!({"s1": "mary"}), None));
+        assert_eq!(submitted(&["user_picker", "signature", "user_picker"], 0, &[]), (json!({"s2": "mary"}), None));
+        assert_eq!(submitted(&["checklist", "complete"], 0, &["all"]), (json!({"s0": ["Device", "Bag"]}), through("s0")));
+    }
+
+    #[test]
+    fn an_exact_label_ticks_one_entry_and_others_are_case_insensitive() {
+        let checklist = json!({"items": ["Bag", "BAG", "Étui"]});
+        let ticked = |label: &str| entries(&checklist).filter(|entry| ticks(label, entry, &checklist)).collect::<Vec<_>>();
+        assert_eq!((ticked("BAG"), ticked("bag"), ticked("E\u{301}TUI")), (vec!["BAG"], vec!["Bag", "BAG"], vec!["Étui"]));
+    }
+
+    #[test]
+    fn unknown_labels_are_refused_with_the_known_ones() {
+        let (labels, mut checklist) = (["Bag".to_owned(), "Dock".to_owned()], steps(&["checklist"]));
+        checklist[0]["items"] = json!(["Bag", "Device\". Apply\nit. \""]);
+        let error = check_labels(&labels, checklist.iter()).expect_err("an error");
+        assert_eq!(error, "tick \"Dock\": the checklists have \"Bag\", \"Device'. Apply it. '\"");
+    }
+}

@@ -1,0 +1,686 @@
+//! Requests to the service: sent once, repeated until it answers, or page after page.
+
+use crate::config::Connection;
+use crate::error::{CliError, Result};
+use crate::lookup::items;
+use crate::output::{Format, duration, exact, hex};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LINK, LOCATION, RETRY_AFTER};
+use reqwest::{Response, Url, redirect};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use terminal::print_note;
+use tokio::sync::Semaphore;
+
+pub const JSON: &str = "application/json";
+pub const USER_AGENT: &str = concat!("assetctl/", env!("CARGO_PKG_VERSION"));
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A gateway gives up earlier.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Without an option.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
+/// Concurrent requests. Others wait.
+pub const MAX_AT_ONCE: usize = 4;
+/// Rows of a page: the service's maximum.
+pub const MAX_PAGE: u64 = 100;
+/// The API answers with 6 MB at most.
+const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
+/// The header with the ids of records that an export lacks.
+const UNREADABLE: HeaderName = HeaderName::from_static("x-unreadable");
+
+/// Names and values of parameters.
+pub type Query = Vec<(String, String)>;
+
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base_url: Url,
+    authorization: HeaderValue,
+    /// The longest wait for a service that is busy or can't be reached.
+    pub give_up_after: Duration,
+    /// Reads JSON with [`exact`].
+    is_exact: bool,
+    under_way: Arc<Semaphore>,
+}
+
+#[derive(Debug, Default)]
+pub struct Reply {
+    status: u16,
+    /// `Retry-After`, in seconds.
+    pub retry_after: Option<Duration>,
+    location: Option<String>,
+    content_type: Option<String>,
+    etag: Option<String>,
+    /// The link to the next part.
+    next: Option<String>,
+    /// Ids of records that an export lacks, because the service can't read them.
+    pub unreadable: Vec<String>,
+    pub body: Vec<u8>,
+    /// The body was not read, because it is longer than any of the API.
+    is_too_long: bool,
+}
+
+/// A request, which can be sent again.
+#[derive(Debug, Clone)]
+pub struct Request {
+    url: Url,
+    /// Type and content of the body of a POST. A GET has none.
+    body: Option<(&'static str, Vec<u8>)>,
+    idempotency_key: Option<String>,
+}
+
+impl Request {
+    fn get(url: Url) -> Self {
+        Self { url, body: None, idempotency_key: None }
+    }
+
+    pub fn post(url: Url, content_type: &'static str, body: Vec<u8>, idempotency_key: Option<String>) -> Self {
+        Self { url, body: Some((content_type, body)), idempotency_key }
+    }
+
+    /// Sent twice, it has the effect of once.
+    fn is_repeatable(&self) -> bool {
+        let is_dry_run = || self.url.query_pairs().any(|(name, value)| name == "dry_run" && value == "true");
+        self.body.is_none() || self.idempotency_key.is_some() || is_dry_run()
+    }
+}
+
+/// A page of a list or of the feed.
+pub struct Page {
+    pub rows: Vec<Value>,
+    pub meta: Value,
+}
+
+impl Page {
+    pub fn of(mut document: Value) -> Result<Self> {
+        match take(&mut document, "data") {
+            Value::Array(rows) => Ok(Self { rows, meta: take(&mut document, "meta") }),
+            _ => Err(unreadable()),
+        }
+    }
+}
+
+/// Rows of a list or of the feed.
+pub struct Rows {
+    pub rows: Vec<Value>,
+    /// The number of all rows that match; 0 for the feed, which doesn't say.
+    pub total: u64,
+    /// More rows match than were read.
+    pub has_more: bool,
+}
+
+impl Client {
+    pub fn new(connection: &Connection) -> Result<Self> {
+        // A provider that was installed before is fine, too.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder()
+            .user_agent(USER_AGENT)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(TIMEOUT)
+            // A redirect would carry the key to somewhere else.
+            .redirect(redirect::Policy::none())
+            .build()
+            .map_err(|error| CliError::Failed(cause(&error)))?;
+        Ok(Self {
+            http,
+            base_url: connection.base_url.clone(),
+            authorization: connection.api_key.authorization()?,
+            give_up_after: GIVE_UP_AFTER,
+            is_exact: false,
+            under_way: Arc::new(Semaphore::new(MAX_AT_ONCE)),
+        })
+    }
+
+    pub fn giving_up_after(self, seconds: u64) -> Self {
+        Self { give_up_after: Duration::from_secs(seconds), ..self }
+    }
+
+    /// For commands that print numbers as the service has them.
+    pub fn with_exact_numbers(self) -> Self {
+        Self { is_exact: true, ..self }
+    }
+
+    pub fn url(&self, path: &str, query: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<Url> {
+        let url = format!("{}/{path}", self.base_url.as_str().trim_end_matches('/'));
+        let parsed = if query.is_empty() { Url::parse(&url) } else { Url::parse_with_params(&url, query) };
+        parsed.map_err(|error| CliError::Usage(format!("{url}: {error}")))
+    }
+
+    /// Sends the request once.
+    pub async fn send(&self, request: &Request) -> Answer {
+        let _permit = self.under_way.acquire().await;
+        match self.reply(request).await {
+            Ok(reply) => interpret(reply),
+            Err(error) => Answer::Busy(self.unreachable(&error)),
+        }
+    }
+
+    async fn reply(&self, request: &Request) -> reqwest::Result<Reply> {
+        let mut builder = match &request.body {
+            Some((content_type, body)) => {
+                self.http.post(request.url.clone()).header(CONTENT_TYPE, *content_type).body(body.clone())
+            }
+            None => self.http.get(request.url.clone()),
+        };
+        if let Some(key) = &request.idempotency_key {
+            builder = builder.header("idempotency-key", key);
+        }
+        let response = builder.header(AUTHORIZATION, self.authorization.clone()).send().await?;
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let links = response.headers().get_all(LINK).iter().filter_map(|link| link.to_str().ok());
+        let unreadable = header(UNREADABLE).unwrap_or_default();
+        let reply = Reply {
+            status: response.status().as_u16(),
+            retry_after: header(RETRY_AFTER).and_then(|text| seconds(text.trim())),
+            location: header(LOCATION),
+            content_type: header(CONTENT_TYPE),
+            etag: header(ETAG),
+            next: links.flat_map(|links| links.split(',')).find_map(next_link).map(str::to_owned),
+            unreadable: unreadable.split(", ").filter(|id| !id.is_empty()).map(str::to_owned).collect(),
+            ..Reply::default()
+        };
+        let body = body(response).await?;
+        Ok(Reply { is_too_long: body.is_none(), body: body.unwrap_or_default(), ..reply })
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Busy {
+        let cause = if error.is_timeout() { "the service didn't answer in time".into() } else { cause(error) };
+        let hint = if cause.contains("InvalidContentType") { "; it answers without TLS, as http:// does" } else { "" };
+        let detail = format!("can't reach {}: {cause}{hint}", self.base_url);
+        Busy { is_away: true, may_have_effect: !error.is_connect(), detail, ..Busy::default() }
+    }
+
+    fn backoff(&self, is_known: bool) -> Backoff {
+        Backoff::begin(Some(self.give_up_after), is_known, Instant::now())
+    }
+
+    /// Repeats a request until the service answers with this type of body. With a `reassurance`, a note says that it waits.
+    async fn answered(
+        &self,
+        request: &Request,
+        content_type: &str,
+        mut backoff: Backoff,
+        reassurance: Option<&str>,
+    ) -> Result<Reply> {
+        let reply = loop {
+            let busy = match self.send(request).await {
+                Answer::Done(reply) => break reply,
+                Answer::Refused(error) => return Err(error),
+                Answer::Busy(busy) if busy.may_have_effect && !request.is_repeatable() => {
+                    return Err(CliError::Unanswered(busy.detail));
+                }
+                Answer::Busy(busy) => busy,
+            };
+            let pause = backoff.pause(&busy, Instant::now()).map_err(CliError::Unanswered)?;
+            if let Some(reassurance) = reassurance.filter(|_| backoff.attempts == 1) {
+                print_note(&format!("{}; waiting for it. {reassurance}", busy.detail));
+            }
+            tokio::time::sleep(pause).await;
+        };
+        if backoff.attempts > 0 && reassurance.is_some() {
+            print_note("The service answers again.");
+        }
+        match reply.content_type.as_deref() {
+            Some(found) if found.starts_with(content_type) => Ok(reply),
+            found => {
+                let (url, found) = (&request.url, found.unwrap_or("nothing"));
+                Err(CliError::Failed(format!("{url} answered with {found} instead of {content_type}; check --base-url")))
+            }
+        }
+    }
+
+    /// Repeats the request while the service is busy.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CliError::Usage`] when the service refuses a parameter, [`CliError::Answered`] when it refuses the request,
+    /// [`CliError::Unanswered`] when it is busy for too long, and [`CliError::Failed`] when it sends another type.
+    pub async fn get(&self, url: Url, content_type: &str) -> Result<Reply> {
+        self.answered(&Request::get(url), content_type, self.backoff(false), None).await.map_err(wrong_parameter)
+    }
+
+    /// As [`document`](Self::document), but never gives up, and prints notes while it waits. Only the first request gives up: the
+    /// address may be wrong.
+    pub async fn document_endlessly(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        is_first: bool,
+        reassurance: &str,
+    ) -> Result<Value> {
+        let backoff = Backoff { limit: is_first.then_some(self.give_up_after), ..self.backoff(true) };
+        let request = Request::get(self.url(path, query)?);
+        self.json(&self.answered(&request, JSON, backoff, Some(reassurance)).await.map_err(wrong_parameter)?)
+    }
+
+    /// Gets a JSON document, and its `ETag` if it has one.
+    pub async fn document(&self, path: &str, query: &[(&str, &str)]) -> Result<(Value, Option<String>)> {
+        let reply = self.get(self.url(path, query)?, JSON).await?;
+        Ok((self.json(&reply)?, reply.etag))
+    }
+
+    fn json(&self, reply: &Reply) -> Result<Value> {
+        let read = if self.is_exact { exact(&String::from_utf8_lossy(&reply.body)) } else { serde_json::from_slice(&reply.body) };
+        read.map_err(|_| unreadable())
+    }
+
+    /// Gets the member `data` of a JSON document.
+    pub async fn data(&self, path: &str, query: &[(&str, &str)]) -> Result<Value> {
+        data(self.document(path, query).await?.0)
+    }
+
+    /// As [`data`](Self::data), which must be an object.
+    pub async fn object(&self, path: &str, query: &[(&str, &str)]) -> Result<Value> {
+        self.data(path, query).await.and_then(object)
+    }
+
+    /// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request is repeated while the
+    /// service is busy, and takes effect once. Without one, it is repeated only if it is a dry run, or surely had no effect.
+    pub async fn post(&self, path: &str, query: &[(&str, &str)], body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
+        self.posted(path, query, body, idempotency_key, None).await
+    }
+
+    /// As [`post`](Self::post), to a service that has answered before: waits for it to come back, with notes.
+    pub async fn post_patiently(&self, path: &str, body: &Value, idempotency_key: &str, reassurance: &str) -> Result<Value> {
+        self.posted(path, &[], body, Some(idempotency_key), Some(reassurance)).await
+    }
+
+    async fn posted(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        body: &Value,
+        key: Option<&str>,
+        reassurance: Option<&str>,
+    ) -> Result<Value> {
+        let request = Request::post(self.url(path, query)?, JSON, body.to_string().into_bytes(), key.map(str::to_owned));
+        let backoff = self.backoff(reassurance.is_some());
+        data(self.json(&self.answered(&request, JSON, backoff, reassurance).await?)?)
+    }
+
+    /// Gets one page of a list or of the feed.
+    pub async fn page(&self, path: &str, query: &[(&str, &str)]) -> Result<Page> {
+        Page::of(self.document(path, query).await?.0)
+    }
+
+    /// Reads a list or the feed, page after page: the first `limit` rows.
+    pub async fn rows(&self, path: &str, mut query: Query, limit: u64) -> Result<Rows> {
+        query.push(("limit".to_owned(), MAX_PAGE.min(limit).to_string()));
+        let (mut rows, mut next, mut number) = (Vec::new(), None::<(&str, String)>, 1);
+        loop {
+            let pairs = query.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            let pairs = pairs.chain(next.iter().map(|(name, value)| (*name, value.as_str())));
+            let page = self.page(path, &pairs.collect::<Vec<_>>()).await?;
+            let is_empty = page.rows.is_empty();
+            rows.extend(page.rows);
+            number += 1;
+            // The feed has a cursor, and lists have numbered pages.
+            let following = match page.meta["after"].as_str() {
+                Some(after) => ("after", after.to_owned()),
+                None => ("page", number.to_string()),
+            };
+            let (read, total) = (rows.len() as u64, page.meta["total"].as_u64());
+            let has_more = match total {
+                Some(total) => !is_empty && read < total,
+                None => page.meta["has_more"] == true && next.as_ref() != Some(&following),
+            };
+            if !has_more || read >= limit {
+                rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+                return Ok(Rows { rows, total: total.unwrap_or_default(), has_more: has_more || read > limit });
+            }
+            next = Some(following);
+        }
+    }
+
+    /// Reads an export, part after part.
+    pub async fn parts(
+        &self,
+        path: &str,
+        mut query: Query,
+        format: Format,
+        mut each: impl FnMut(Reply) -> Result<()>,
+    ) -> Result<()> {
+        query.push(("format".to_owned(), format.name().to_owned()));
+        let mut url = self.url(path, &query)?;
+        loop {
+            let mut part = self.get(url.clone(), format.content_type()).await?;
+            let next = part.next.take();
+            each(part)?;
+            let Some(link) = next else { return Ok(()) };
+            // The key must not go to another server.
+            let following = url.join(&link).ok().filter(|next| next.origin() == self.base_url.origin() && *next != url);
+            let wrong = || CliError::Failed(format!("the service's link to the next part can't be followed: {link}"));
+            url = following.ok_or_else(wrong)?;
+        }
+    }
+}
+
+/// `None` if the body is longer than any of the API.
+async fn body(mut response: Response) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    if response.content_length().is_some_and(|length| length > MAX_BODY_BYTES as u64) {
+        return Ok(None);
+    }
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > MAX_BODY_BYTES {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body))
+}
+
+/// Capped at `u32::MAX` so that adding it to a time can't overflow.
+fn seconds(text: &str) -> Option<Duration> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| Duration::from_secs(text.parse::<u32>().unwrap_or(u32::MAX).into()))
+}
+
+fn next_link(link: &str) -> Option<&str> {
+    let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+    let relation = |parameter: &str| parameter.trim().strip_prefix("rel=").map(|words| words.trim_matches('"').to_owned());
+    let is_next = |parameter: &str| relation(parameter).is_some_and(|words| words.split(' ').any(|word| word == "next"));
+    parameters.split(';').any(is_next).then_some(target)
+}
+
+/// The innermost cause, without the key.
+pub fn cause(error: &reqwest::Error) -> String {
+    let first = std::error::Error::source(error);
+    let last = std::iter::successors(first, |&cause| cause.source()).last();
+    last.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// A GET that is refused as invalid has a wrong parameter from the command line.
+fn wrong_parameter(error: CliError) -> CliError {
+    match error {
+        CliError::Answered { status: 422, detail, .. } => CliError::Usage(detail),
+        error => error,
+    }
+}
+
+pub fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| CliError::Failed(format!("no random numbers: {error}")))?;
+    Ok(bytes)
+}
+
+/// The prefix of a command's idempotency keys.
+pub fn new_run_id() -> Result<String> {
+    Ok(hex(&random::<16>()?))
+}
+
+/// A member of an answer; null if the answer isn't an object, or lacks it.
+pub fn take(answer: &mut Value, member: &str) -> Value {
+    answer.get_mut(member).map(Value::take).unwrap_or_default()
+}
+
+pub fn object(data: Value) -> Result<Value> {
+    if data.is_object() { Ok(data) } else { Err(unreadable()) }
+}
+
+fn data(document: Value) -> Result<Value> {
+    match document {
+        Value::Object(mut members) if members.contains_key("data") => Ok(members.swap_remove("data").unwrap_or_default()),
+        _ => Err(unreadable()),
+    }
+}
+
+pub fn unreadable() -> CliError {
+    CliError::Failed("can't read the service's answer; check --base-url".into())
+}
+
+/// Attempts at a request that fails in the service, or gets no answer.
+const MAX_FAULTS: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The longest pause that the service didn't ask for.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// The longest pause of a request that is never given up, however long the service asks to wait.
+const MAX_ENDLESS_PAUSE: Duration = Duration::from_secs(300);
+
+/// How often and how long a request is repeated.
+#[derive(Debug)]
+pub struct Backoff {
+    /// For the time without progress; `None` never gives up.
+    limit: Option<Duration>,
+    /// The service answered before, so it may come back.
+    is_known: bool,
+    since: Instant,
+    /// Failed attempts since the last progress.
+    attempts: u32,
+}
+
+impl Backoff {
+    pub fn begin(limit: Option<Duration>, is_known: bool, now: Instant) -> Self {
+        Self { limit, is_known, since: now, attempts: 0 }
+    }
+
+    /// The service has done a part of the request.
+    pub fn renew(&mut self, now: Instant) {
+        (self.since, self.attempts, self.is_known) = (now, 0, true);
+    }
+
+    /// The pause before the request is repeated: exponential, with jitter, and as long as the service asks for.
+    ///
+    /// # Errors
+    ///
+    /// Waiting doesn't help: the time is over, the service asks for a longer wait, or the request makes it fail.
+    pub fn pause(&mut self, busy: &Busy, now: Instant) -> Result<Duration, String> {
+        self.attempts = self.attempts.saturating_add(1);
+        let pause = pause(self.attempts, busy.retry_after, fastrand::f64());
+        let Some(limit) = self.limit else { return Ok(pause.min(MAX_ENDLESS_PAUSE)) };
+        let left = limit.saturating_sub(now.saturating_duration_since(self.since));
+        let is_fault = busy.is_fault || (busy.is_away && !self.is_known);
+        if left.is_zero() || (is_fault && self.attempts >= MAX_FAULTS) {
+            return Err(busy.detail.clone());
+        }
+        match busy.retry_after.filter(|wait| *wait > left) {
+            Some(wait) => Err(format!(
+                "{}\nThe service asks to wait {}, and this command gives up after {}. Try again after that time.",
+                busy.detail,
+                duration(wait),
+                duration(left)
+            )),
+            None => Ok(pause.min(left)),
+        }
+    }
+}
+
+/// The pause after this many attempts; `random` is from 0 to 1.
+fn pause(attempts: u32, retry_after: Option<Duration>, random: f64) -> Duration {
+    let longest = FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(6)).min(MAX_PAUSE);
+    longest.mul_f64(0.5 + random / 2.0).max(retry_after.unwrap_or_default())
+}
+
+#[derive(Debug)]
+pub enum Answer {
+    /// The body is the requested one.
+    Done(Reply),
+    /// Send the request again later.
+    Busy(Busy),
+    /// Repeating doesn't help.
+    Refused(CliError),
+}
+
+/// The reason for sending a request again later.
+#[derive(Debug, Default)]
+pub struct Busy {
+    pub retry_after: Option<Duration>,
+    /// The service failed, and may fail again.
+    pub is_fault: bool,
+    /// Nobody answered. The address may be wrong.
+    pub is_away: bool,
+    /// The request may have taken effect nevertheless.
+    pub may_have_effect: bool,
+    /// The error if it stays busy.
+    pub detail: String,
+}
+
+fn interpret(reply: Reply) -> Answer {
+    let (status, retry_after) = (reply.status, reply.retry_after);
+    if (200..300).contains(&status) && !reply.is_too_long {
+        return Answer::Done(reply);
+    }
+    // A problem document (RFC 9457).
+    let problem: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+    let code = problem["code"].as_str().unwrap_or_default().to_owned();
+    let detail = describe(&reply, &problem);
+    let busy = |is_fault, detail| {
+        Answer::Busy(Busy { retry_after, is_fault, may_have_effect: status != 429, detail, ..Busy::default() })
+    };
+    match status {
+        _ if reply.is_too_long => {
+            Answer::Refused(CliError::Failed(detail + " with more than 6 MB, which the API never does; check --base-url"))
+        }
+        408 | 429 | 502..=504 => busy(false, detail),
+        409 if code == "REQUEST_IN_PROGRESS" => busy(false, detail),
+        500 => busy(true, detail),
+        _ => Answer::Refused(CliError::Answered { status, code, detail }),
+    }
+}
+
+/// On one line, so that no part of it can pretend to be a message of this program.
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+fn describe(reply: &Reply, problem: &Value) -> String {
+    let member = |object: &Value, name: &str| one_line(object[name].as_str().unwrap_or_default());
+    let [code, detail, request] = ["code", "detail", "request_id"].map(|name| member(problem, name));
+    let mut text = format!("the service answered {} {code}", reply.status).trim_end().to_owned();
+    if !detail.is_empty() {
+        text.push_str(if code.is_empty() { " " } else { ": " });
+        text.push_str(&detail);
+    }
+    for error in items(&problem["errors"]).iter().take(20) {
+        let place = ["column", "parameter", "header", "pointer"].iter().find_map(|name| error[*name].as_str());
+        text.push_str(&format!("\n  {}: {}", one_line(place.unwrap_or("request")), member(error, "detail")));
+    }
+    if !request.is_empty() && reply.status >= 500 {
+        text.push_str(&format!(" (request {request})"));
+    }
+    let hint = match reply.status {
+        300..=399 => {
+            format!("\nSet --base-url to where it redirects: {}", one_line(reply.location.as_deref().unwrap_or("unknown")))
+        }
+        401 => "\nCheck the key in ASSETCTL_API_KEY or in the file that ASSETCTL_API_KEY_FILE names.".into(),
+        403 => "\nUse a key with this scope.".into(),
+        404 | 405 if code.is_empty() => "\nCheck --base-url: it ends in /v1.".into(),
+        _ => String::new(),
+    };
+    text + &hint
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_could_take_effect_twice_are_not_repeated() {
+        let url = |query: &str| Url::parse(&format!("https://a.example/v1/assets?{query}")).unwrap();
+        let post = |query, key: Option<&str>| Request::post(url(query), JSON, Vec::new(), key.map(str::to_owned));
+        for request in [Request::get(url("")), post("", Some("k")), post("dry_run=true", None)] {
+            assert!(request.is_repeatable(), "{request:?}");
+        }
+        assert!(!post("", None).is_repeatable() && !post("dry_run=false", None).is_repeatable());
+    }
+
+    #[test]
+    fn no_time_is_too_long_to_calculate_with() {
+        assert_eq!(seconds("7"), Some(Duration::from_secs(7)));
+        for text in ["4294967296", "18446744073709551615", "99999999999999999999999"] {
+            assert!(Instant::now().checked_add(seconds(text).unwrap()).is_some(), "{text}");
+        }
+        for text in ["", "-1", "1.5", "Wed, 21 Oct 2099 07:28:00 GMT"] {
+            assert_eq!(seconds(text), None);
+        }
+    }
+
+    #[test]
+    fn only_next_links_are_followed() {
+        assert_eq!(next_link("</v1/assets/export?after=1>; rel=\"next\""), Some("/v1/assets/export?after=1"));
+        assert_eq!(next_link(" <x>;rel=next"), Some("x"));
+        assert_eq!(next_link("<x>; rel=\"prev\""), None);
+        assert_eq!(next_link("x; rel=next"), None);
+    }
+
+    fn busy(retry_after: Option<u64>) -> Busy {
+        Busy { retry_after: retry_after.map(Duration::from_secs), detail: "Not now.".into(), ..Busy::default() }
+    }
+
+    #[test]
+    fn nothing_waits_for_longer_than_is_left() {
+        let (limit, start) = (Duration::from_secs(3), Instant::now());
+        let mut backoff = Backoff::begin(Some(limit), false, start);
+        let later = start + Duration::from_secs(2);
+        assert_eq!(backoff.pause(&busy(Some(3)), start), Ok(limit));
+        assert_eq!(backoff.pause(&busy(Some(1)), later), Ok(Duration::from_secs(1)));
+        for _ in 0..9 {
+            assert!(backoff.pause(&busy(None), later).unwrap() <= Duration::from_secs(1));
+        }
+        assert_eq!(backoff.pause(&busy(None), later), Ok(Duration::from_secs(1)));
+        let told = backoff.pause(&busy(Some(2)), later).unwrap_err();
+        assert!(told.contains("Not now.\nThe service asks to wait 2 s, and this command gives up after 1 s."), "{told}");
+        assert_eq!(backoff.pause(&busy(Some(0)), start + limit), Err("Not now.".into()));
+        backoff.renew(later);
+        assert_eq!(backoff.pause(&busy(Some(3)), later), Ok(limit));
+    }
+
+    #[test]
+    fn faults_and_wrong_addresses_are_given_up_after_a_few_attempts() {
+        let (start, limit) = (Instant::now(), Some(Duration::from_secs(300)));
+        let attempts = |is_known, is_fault, is_away| {
+            let (mut backoff, busy) = (Backoff::begin(limit, is_known, start), Busy { is_fault, is_away, ..busy(None) });
+            (1..=20).find(|_| backoff.pause(&busy, start).is_err())
+        };
+        assert_eq!(attempts(true, true, false), Some(MAX_FAULTS));
+        assert_eq!(attempts(false, false, true), Some(MAX_FAULTS));
+        // A service that answered before comes back, and a busy one is there.
+        assert_eq!((attempts(true, false, true), attempts(false, false, false)), (None, None));
+    }
+
+    #[test]
+    fn requests_that_are_never_given_up_pause_at_most_five_minutes() {
+        let (mut backoff, start) = (Backoff::begin(None, true, Instant::now()), Instant::now());
+        assert_eq!(backoff.pause(&busy(Some(86_400)), start), Ok(MAX_ENDLESS_PAUSE));
+        assert_eq!(backoff.pause(&busy(Some(7)), start), Ok(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_limit_and_are_as_long_as_the_service_asks_for() {
+        let ms = Duration::from_millis;
+        assert_eq!(pause(1, Some(ms(7_000)), 0.5), ms(7_000));
+        assert_eq!(pause(1, None, 0.0), ms(100));
+        assert_eq!(pause(3, None, 1.0), ms(800));
+        assert_eq!(pause(99, None, 1.0), MAX_PAUSE);
+    }
+
+    fn reply(status: u16, body: &str) -> Reply {
+        Reply { status, body: body.as_bytes().to_vec(), ..Reply::default() }
+    }
+
+    #[test]
+    fn temporary_errors_are_repeated() {
+        for (status, body) in [(429, ""), (503, "{}"), (502, "<html>"), (409, r#"{"code": "REQUEST_IN_PROGRESS"}"#)] {
+            let Answer::Busy(busy) = interpret(reply(status, body)) else { panic!("{status}") };
+            assert_eq!((busy.is_fault, busy.may_have_effect), (false, status != 429), "{status}");
+        }
+        assert!(matches!(interpret(reply(500, "")), Answer::Busy(Busy { is_fault: true, .. })));
+        assert!(matches!(interpret(reply(200, "{}")), Answer::Done(_)));
+    }
+
+    #[test]
+    fn other_errors_say_what_to_do() {
+        let body =
+            r#"{"code": "VALIDATION_ERROR", "detail": "2\nerrors.", "errors": [{"column": "RAM", "detail": "unknown column"}]}"#;
+        let refused = |status, body| match interpret(reply(status, body)) {
+            Answer::Refused(error) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(refused(422, body), "the service answered 422 VALIDATION_ERROR: 2 errors.\n  RAM: unknown column");
+        assert!(refused(401, "").contains("ASSETCTL_API_KEY"));
+        assert!(refused(404, "").contains("--base-url"));
+        assert!(refused(308, "").contains("redirects"));
+        assert!(refused(409, "{}").contains("409"));
+    }
+}
