@@ -120,7 +120,8 @@ async fn fetch(options: &Export, client: &Client, kind: &str, format: Format, ou
     let mut exported = Exported::default();
     // Drawn on stderr, and only on a terminal.
     let bar = ProgressBar::new_spinner().with_message(format!("0 {kind}"));
-    let parts = client.parts(&format!("{kind}/export"), options.filters.query(), format, |part| {
+    let path = format!("{kind}/export");
+    let parts = client.parts(&path, options.filters.query(), format, |part| {
         match format {
             Format::Csv => {
                 let added = exported.add(&part.body);

@@ -76,6 +76,12 @@ impl HttpConnector for InProcessEngine {
     }
 }
 
+/// The name of the operation that an SDK request calls.
+pub(crate) fn operation(request: &HttpRequest) -> String {
+    let target = request.headers().get("x-amz-target").and_then(|target| target.split('.').nth(1));
+    target.unwrap_or_default().to_owned()
+}
+
 /// Operation and body of an SDK request.
 pub(crate) fn table_call(request: &HttpRequest) -> (String, Value) {
     let body = request.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();

@@ -78,6 +78,9 @@ impl Held {
     }
 }
 
+/// Operation and body.
+type SentRequest = (String, Vec<u8>);
+
 /// Planned faults, and the requests sent so far.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
