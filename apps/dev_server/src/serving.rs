@@ -181,7 +181,7 @@ mod tests {
         for (text, kind, end) in [
             ("127.0.0.1:3000", ErrorKind::AddrInUse, "such as --addr 127.0.0.1:3001"),
             ("[::1]:65535", ErrorKind::AddrInUse, "such as --addr [::1]:0"),
-            ("0.0.0.0:80", ErrorKind::PermissionDenied, "from 1024 on, such as --addr 0.0.0.0:3000"),
+            ("0.0.0.0:80", ErrorKind::PermissionDenied, "from 1024 up, such as --addr 0.0.0.0:3000"),
             ("192.0.2.1:3000", ErrorKind::AddrNotAvailable, "such as --addr 127.0.0.1:3000"),
             ("127.0.0.1:3000", ErrorKind::Other, "such as --addr 127.0.0.1:0"),
         ] {

@@ -62,7 +62,7 @@ async fn whatever_is_wrong_with_a_row_is_said_and_the_others_are_written() {
         ["asset_type_code", "assigned_to_email", "manufacturer_name", "name", "purchase_date", "purchase_price", "status"];
     assert_eq!(second, expected);
     assert_eq!(row_errors(&reply, 2), [(String::new(), "The row has 2 cells, but the header row has 10.".to_owned())]);
-    assert_eq!(row_errors(&reply, 3), [("assigned_to_email".to_owned(), "belongs to a user who is not active".to_owned())]);
+    assert_eq!(row_errors(&reply, 3), [("assigned_to_email".to_owned(), "belongs to an inactive user".to_owned())]);
     assert_eq!((columns(4), columns(5)), (vec!["id".to_owned()], vec!["model_name".to_owned()]));
     assert_eq!(columns(6), [""]);
     assert_eq!(reply.data()[1]["errors"][0]["code"], "VALIDATION_ERROR");
@@ -447,7 +447,7 @@ async fn the_tag_of_a_deleted_asset_is_refused_where_the_file_has_it() {
     client.delete(&format!("/assets/{id}")).await;
     let problem = client.post("/assets", json!({"name": "b", "asset_tag": "inv-1"})).await.problem(409, "DUPLICATE");
     let (day, _) = problem["deleted_at"].as_str().unwrap().split_once('T').unwrap();
-    assert!(problem["detail"].as_str().unwrap().contains(&format!("was deleted on {day},")), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains(&format!("was deleted on {day};")), "{problem}");
     for query in ["", "?match=asset_tag", "?match=asset_tag&create_unmatched=true"] {
         let reply = client.import("/assets", query, "name,asset_tag\nb,INV-1\n").await;
         let errors = row_errors(&reply, 0);
@@ -556,7 +556,7 @@ async fn a_row_is_written_without_its_bad_cell_if_that_is_wanted() {
         let columns = |row| cells(row).iter().map(|cell| cell["column"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
         assert_eq!((columns(0), columns(2)), (vec!["assigned_to_email".to_owned()], vec!["assigned_to_email".to_owned()]));
         assert_eq!((columns(1).len(), columns(4).len()), (2, 0));
-        assert_eq!(cells(2)[0]["detail"], "belongs to a user who is not active");
+        assert_eq!(cells(2)[0]["detail"], "belongs to an inactive user");
         let total = if on_error.is_empty() { 4 } else { 6 };
         assert_eq!(reply.json()["meta"]["skipped_cells"], total, "{reply:?}");
     }
