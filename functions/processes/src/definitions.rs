@@ -1,6 +1,6 @@
 //! The endpoints of process definitions, with their bodies, queries and views.
 
-use crate::subject::wire::{self, InstanceView};
+use crate::subject::{self, InstanceView};
 use crate::subject::{CancelSubject, Subject};
 use serde::Serialize;
 use serde_json::Value;
@@ -182,7 +182,7 @@ async fn update_instance(
     } else {
         caller.execute(&CancelSubject { id: instance.value.id.into(), reason: None }).await?
     };
-    let Versioned { version, data } = wire::respond(&caller.store, subject, false).await?;
+    let Versioned { version, data } = subject::respond(&caller.store, subject, false).await?;
     Ok(Versioned { version, data: DefinitionOrInstance::Instance(Box::new(data)) })
 }
 
@@ -190,7 +190,7 @@ async fn update_instance(
 async fn differing(store: &TenantStore, instance: &Stored<Instance>, body: &InstancePatch) -> Result<Vec<FieldError>, ApiError> {
     let mut fewest: Option<Vec<FieldError>> = None;
     for omit_signatures in [true, false] {
-        let shown = wire::views(store, vec![instance.clone()], omit_signatures).await?;
+        let shown = subject::views(store, vec![instance.clone()], omit_signatures).await?;
         let errors = shown.first().map(|view| body.unchanged.errors(view)).transpose()?.unwrap_or_default();
         if errors.is_empty() {
             return Ok(errors);

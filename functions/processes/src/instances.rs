@@ -1,7 +1,7 @@
 //! The endpoints of process instances.
 
 use crate::subject::start::StartProcess;
-use crate::subject::wire::{self, Advance, Cancel, InstanceOrMovement, InstanceView, Omit, ShowQuery, Start};
+use crate::subject::{self, Advance, Cancel, InstanceOrMovement, InstanceView, Omit, ShowQuery, Start};
 use crate::subject::{Submission, advance, cancel};
 use shared::auth::caller::{ProcessesRead, ProcessesWrite};
 use shared::auth::{Caller, Command};
@@ -46,7 +46,7 @@ pub async fn start_process(
     let inputs = command.read(&caller.store).await?;
     let caller = caller.verified().await?;
     let subject = command.execute(&caller, inputs).await?;
-    wire::respond(&caller.store, subject, false).await
+    subject::respond(&caller.store, subject, false).await
 }
 
 /// List process instances
@@ -60,7 +60,7 @@ pub async fn list_instances(
     let page = params::page(query.page, query.limit);
     let page = caller.store.list_instances(InstanceFilter::from(&query), page).await?;
     let Page { items, total, request, unreadable } = page;
-    let items = wire::views(&caller.store, items, query.omit.is_some()).await?;
+    let items = subject::views(&caller.store, items, query.omit.is_some()).await?;
     Ok(Page { items, total, request, unreadable })
 }
 
@@ -74,7 +74,7 @@ pub async fn get_instance(
     Path(id): Path<InstanceId>,
 ) -> Result<Versioned<InstanceView>, ApiError> {
     let instance = or_not_found(caller.store.get::<Instance>(id).await?)?;
-    wire::respond(&caller.store, instance, query.omit.is_some()).await
+    subject::respond(&caller.store, instance, query.omit.is_some()).await
 }
 
 /// Advance a process instance

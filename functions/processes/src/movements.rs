@@ -1,6 +1,6 @@
 //! The endpoints of movements: one process on several assets at once.
 
-use crate::subject::wire::{self, Advance, Cancel, MovementView};
+use crate::subject::{self, Advance, Cancel, MovementView};
 use crate::subject::{Subject, advance, cancel};
 use shared::auth::Caller;
 use shared::auth::caller::{ProcessesRead, ProcessesWrite};
@@ -38,7 +38,7 @@ pub async fn list_movements(
                 }
                 instances => instances?,
             };
-            items.push(&MovementView::new(movement.clone(), wire::views(store, instances, true).await?))?;
+            items.push(&MovementView::new(movement.clone(), subject::views(store, instances, true).await?))?;
         }
         if items.is_too_large() {
             break;
@@ -53,7 +53,7 @@ pub async fn list_movements(
 #[utoipa::path(get, path = "/movements/{id}", tag = "processes", responses(ResourceErrors))]
 pub async fn get_movement(caller: Caller<ProcessesRead>, Path(id): Path<MovementId>) -> Result<Data<MovementView>, ApiError> {
     let subject = Subject::read(&caller.store, id.into()).await?;
-    wire::respond(&caller.store, subject, false).await
+    subject::respond(&caller.store, subject, false).await
 }
 
 /// Advance a movement

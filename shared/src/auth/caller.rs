@@ -15,7 +15,7 @@ use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::{ApiKeyId, Id, TenantId, UserId};
 use crate::domain::values::time::Timestamp;
 use crate::http::RequestContext;
-use crate::http::credential_check::Check;
+use crate::http::endpoints::Check;
 use crate::http::error::ApiError;
 use crate::http::openapi::{API_KEY, Describe, Schemas};
 use crate::http::requests::extract::{

@@ -8,7 +8,7 @@ use crate::domain::record::Stored;
 use crate::domain::signing::{Link, RATE_LIMIT};
 use crate::domain::values::id::{Id, LinkId};
 use crate::domain::values::time::Timestamp;
-use crate::http::credential_check::Check;
+use crate::http::endpoints::Check;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Describe, Schemas};
 use crate::http::requests::extract::{ReceivedRequest, VerifiedSender};

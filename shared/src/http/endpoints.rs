@@ -1,19 +1,52 @@
 //! A function's endpoints: routes and OpenAPI document are generated from one list. Also the layers around the routes.
+//!
+//! The layer around all routes: request IDs, log lines, stored responses, rendering of errors and panics, and the time limit of a
+//! request.
+//!
+//! Checks a request's credential while the handler reads.
+//!
+//! The extractor of a credential begins the check. The handler reads meanwhile, but waits for [`Check::passed`] before anything
+//! with an effect. The layer around all routes polls both, and sends the handler's response only if the check passes. Otherwise
+//! it sends the error of the check, whatever the handler returns.
 
+use super::dry_run::{self, into_dry_run};
+use super::error::{ApiError, ConflictCode};
 use super::openapi::{self, DescribedHandler, Schemas};
-use super::requests::extract::receive;
-use super::{base_url, credential_check, dry_run, observe, unmatched};
+use super::requests::extract::{ReceivedRequest, list_header, receive};
+use super::responses::ApiResponse;
+use super::{base_url, unmatched};
 use crate::app::App;
+use crate::domain::keys::lease::Rate;
+use crate::domain::request::{ERASED, IdempotentRequest, StoredResponse, if_none_match_contains};
+use crate::domain::values::id::{ApiKeyId, LinkId, TenantId};
+use crate::log::error_chain;
+use crate::store::{DryRun, PreviousRequest, TenantStore, with_deadline};
 use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;
-use axum::middleware::{from_fn, from_fn_with_state, map_request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state, map_request};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
+use futures_util::future::{BoxFuture, Shared};
+use futures_util::{FutureExt, TryFutureExt};
+use lambda_http::RequestExt;
 #[doc(hidden)]
 pub use pastey::paste;
-// `utoipa::Path` omits the tag of `#[utoipa::path(tag = …)]`; only this trait, which the attribute implements, has it.
+use serde_json::Value;
+use std::any::Any;
+use std::error::Error;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 use utoipa::__dev::Tags;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::{Components, HttpMethod, OpenApi, OpenApiBuilder};
+
+// `utoipa::Path` omits the tag of `#[utoipa::path(tag = …)]`; only this trait, which the attribute implements, has it.
 
 /// The prefix of every endpoint's path.
 pub const BASE: &str = "/v1";
@@ -23,11 +56,11 @@ pub fn service(routes: Router<App>, app: App) -> Router {
     routes
         .fallback(unmatched::refuse)
         .method_not_allowed_fallback(unmatched::refuse)
-        .layer(from_fn(credential_check::join))
+        .layer(from_fn(join))
         .layer(from_fn(unmatched::lead_to_page))
         .layer(map_request(base_url::refuse_without_one_host))
-        .layer(from_fn_with_state(app.clone(), observe::end_in_time))
-        .layer(from_fn_with_state(app.clone(), observe::observe))
+        .layer(from_fn_with_state(app.clone(), end_in_time))
+        .layer(from_fn_with_state(app.clone(), observe))
         .with_state(app)
 }
 
@@ -102,5 +135,443 @@ impl Description {
         let mut components = Components::new();
         components.schemas.extend(self.schemas);
         OpenApiBuilder::new().paths(self.paths).components(Some(components)).build()
+    }
+}
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Marks a stored response, from an earlier attempt of the request.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+/// How long an error waits for the lookup of a stored response to the same request.
+const STORED_RESPONSE_TIMEOUT: Duration = Duration::from_millis(400);
+/// Time left until Lambda's deadline when a request is ended. At the deadline, Lambda stops the function, and the client would
+/// get API Gateway's response, without a request ID.
+const MARGIN: Duration = Duration::from_millis(500);
+
+/// Assigns a request ID, runs the request, renders its error and logs one line. A log line never contains a body, a query, a key
+/// or a name.
+pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let request_id = request_id(&app, &request);
+    let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let method = request.method().clone();
+    let notes = RequestContext::new(request_id.clone());
+    request.extensions_mut().insert(notes.clone());
+
+    let if_none_match = list_header(request.headers(), &header::IF_NONE_MATCH);
+    let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response = outcome.unwrap_or_else(|panic| ApiError::Internal(panic_text(&*panic).into()).into_response());
+    if response.extensions().get::<Arc<ApiError>>().is_some()
+        && let Some(stored) = notes.stored_response().await
+    {
+        response = stored;
+    }
+    if method == Method::GET || method == Method::HEAD {
+        response = not_modified(response, if_none_match.as_deref());
+    }
+    let error = response.extensions_mut().remove::<Arc<ApiError>>();
+    if let Some(error) = &error {
+        let allow = response.headers_mut().remove(header::ALLOW);
+        response = error.render(&request_id);
+        response.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));
+    }
+    if let Some(dry_run) = notes.dry_run() {
+        response = into_dry_run(response, dry_run).await;
+    }
+    let headers = response.headers_mut();
+    headers.extend(HeaderValue::try_from(&request_id).ok().map(|id| (REQUEST_ID, id)));
+    // Only files that never change may be cached.
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    notes.add_rate_limit(headers);
+    notes.add_replayed(headers);
+
+    let status = response.status().as_u16();
+    let caller = notes.caller();
+    let [tenant, key, link] = caller.each_ref().map(|id| id.as_deref());
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    match error.as_deref().and_then(|error| error.source().map(error_chain)) {
+        Some(cause) => {
+            tracing::error!(request_id, %method, route, status, duration_ms, tenant_id = tenant, key_id = key, link_id = link, cause, "{method} {route} failed with {status}");
+        }
+        None => {
+            tracing::info!(request_id, %method, route, status, duration_ms, tenant_id = tenant, key_id = key, link_id = link, "{method} {route} answered {status}");
+        }
+    }
+    response
+}
+
+/// Turns a response into a 304 if `If-None-Match` contains its `ETag`. Ignores a header that isn't a list of entity tags.
+fn not_modified(response: Response, if_none_match: Option<&str>) -> Response {
+    let names = |tag: &HeaderValue| if_none_match_contains(if_none_match?, tag.to_str().ok()?).ok();
+    match response.headers().get(header::ETAG) {
+        Some(tag) if response.status() == StatusCode::OK && names(tag) == Some(true) => {
+            let mut short = (StatusCode::NOT_MODIFIED, [(header::ETAG, tag.clone())]).into_response();
+            let cache_control = response.headers().get(header::CACHE_CONTROL).cloned();
+            short.headers_mut().extend(cache_control.map(|value| (header::CACHE_CONTROL, value)));
+            short
+        }
+        _ => response,
+    }
+}
+
+/// Lambda's request ID, which its own log lines have too. Outside Lambda, a new ID.
+fn request_id(app: &App, request: &Request) -> String {
+    match request.lambda_context_ref() {
+        Some(context) => context.request_id.clone(),
+        None => app.request_id(),
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panic: {}", text.unwrap_or("no message"))
+}
+
+/// Responds with 503 if the request is still running shortly before Lambda's deadline. Operations in flight are dropped: each
+/// write is one transaction, so it takes effect completely or not at all. Outside Lambda, there is no deadline.
+pub(super) async fn end_in_time(State(app): State<App>, request: Request, next: Next) -> Response {
+    let Some(deadline) = request.lambda_context_ref().map(|context| context.deadline) else {
+        return next.run(request).await;
+    };
+    let now = u64::try_from(app.store().now().millis()).unwrap_or_default();
+    // `cargo lambda watch` passes a deadline in the past if it has none. Lambda never does.
+    let Some(left) = deadline.checked_sub(now) else { return next.run(request).await };
+    let left = Duration::from_millis(left).saturating_sub(MARGIN);
+    let request = with_deadline(tokio::time::Instant::now() + left, next.run(request));
+    match tokio::time::timeout(left, request).await {
+        Ok(response) => response,
+        Err(elapsed) => ApiError::timed_out(elapsed).into_response(),
+    }
+}
+
+/// Notes about one request, written by the key check and read by the layer around all routes. Each is written once.
+#[derive(Clone, Default)]
+pub(crate) struct RequestContext(Arc<Notes>);
+
+#[derive(Default)]
+struct Notes {
+    request_id: String,
+    tenant: OnceLock<TenantId>,
+    key: OnceLock<ApiKeyId>,
+    link: OnceLock<LinkId>,
+    rate: OnceLock<Rate>,
+    idempotent_request: OnceLock<(TenantStore, IdempotentRequest)>,
+    previous: OnceLock<PreviousRequest>,
+    replayed: OnceLock<()>,
+    dry_run: OnceLock<DryRun>,
+}
+
+impl RequestContext {
+    fn new(request_id: String) -> Self {
+        Self(Arc::new(Notes { request_id, ..Notes::default() }))
+    }
+
+    pub(crate) fn request_id(&self) -> &str {
+        &self.0.request_id
+    }
+
+    /// A problem document as the response to one part of the request.
+    pub(crate) fn problem(&self, error: &ApiError) -> StoredResponse {
+        let problem = error.problem(&self.0.request_id);
+        StoredResponse::new(problem.status, serde_json::to_string(&problem).unwrap_or_default())
+    }
+
+    /// Notes that an earlier attempt executed all parts of the request.
+    pub(crate) fn note_replay(&self) {
+        let _ = self.0.replayed.set(());
+    }
+
+    /// Marks the response if an earlier attempt executed all parts.
+    fn add_replayed(&self, headers: &mut HeaderMap) {
+        headers.extend(self.0.replayed.get().map(|()| (REPLAYED, HeaderValue::from_static("true"))));
+    }
+
+    pub(crate) fn note_caller(&self, tenant: TenantId, key: ApiKeyId) {
+        let _ = self.0.tenant.set(tenant);
+        let _ = self.0.key.set(key);
+    }
+
+    pub(crate) fn note_signer(&self, tenant: TenantId, link: LinkId) {
+        let _ = self.0.tenant.set(tenant);
+        let _ = self.0.link.set(link);
+    }
+
+    pub(crate) fn note_rate(&self, rate: Rate) {
+        let _ = self.0.rate.set(rate);
+    }
+
+    /// Notes a request with an idempotency key, and the previous request with the same key.
+    pub(crate) fn note_idempotent_request(
+        &self,
+        store: TenantStore,
+        request: IdempotentRequest,
+        previous: Option<PreviousRequest>,
+    ) {
+        let _ = self.0.idempotent_request.set((store, request));
+        if let Some(previous) = previous {
+            let _ = self.0.previous.set(previous);
+        }
+    }
+
+    /// `dry_run` collects the writes that a real request would make.
+    pub(crate) fn note_dry_run(&self, dry_run: DryRun) {
+        let _ = self.0.dry_run.set(dry_run);
+    }
+
+    /// `None` for a real request.
+    fn dry_run(&self) -> Option<&DryRun> {
+        self.0.dry_run.get()
+    }
+
+    /// The IDs of the caller's tenant, API key and signing link, once verified.
+    fn caller(&self) -> [Option<String>; 3] {
+        let Notes { tenant, key, link, .. } = &*self.0;
+        [tenant.get().map(ToString::to_string), key.get().map(ToString::to_string), link.get().map(ToString::to_string)]
+    }
+
+    /// Adds the `X-RateLimit-…` headers if the key or link is verified. Omits the number of remaining requests if it is unknown.
+    fn add_rate_limit(&self, headers: &mut HeaderMap) {
+        let Some(rate) = self.0.rate.get() else { return };
+        headers.insert(HeaderName::from_static("x-ratelimit-limit"), HeaderValue::from(rate.limit));
+        let remaining = rate.remaining().map(HeaderValue::from);
+        headers.extend(remaining.map(|remaining| (HeaderName::from_static("x-ratelimit-remaining"), remaining)));
+        headers.insert(HeaderName::from_static("x-ratelimit-reset"), HeaderValue::from(rate.reset));
+    }
+
+    /// Returns the stored response if it must be sent instead of an error.
+    ///
+    /// An error can mean that the request took effect in an earlier attempt or, after a timeout, in this one. So every error of a
+    /// request with an idempotency key looks up the stored response.
+    async fn stored_response(&self) -> Option<Response> {
+        let (store, request) = self.0.idempotent_request.get()?;
+        let previous = match self.0.previous.get() {
+            Some(previous) => Some(previous.clone()),
+            // The handler may have used up nearly all of the time.
+            None => match tokio::time::timeout(STORED_RESPONSE_TIMEOUT, store.previous_request(request)).await {
+                Ok(Ok(previous)) => previous,
+                Ok(Err(error)) => return Some(ApiError::from(error).into_response()),
+                Err(elapsed) => return Some(ApiError::timed_out(elapsed).into_response()),
+            },
+        };
+        match previous? {
+            PreviousRequest::Different => {
+                Some(ApiError::idempotency_key("was already used for a different request").into_response())
+            }
+            // Such a request has a stored response per part.
+            PreviousRequest::Same(stored) if stored.is_in_parts => None,
+            PreviousRequest::Same(stored) if *stored == StoredResponse::erased() => {
+                Some(ApiError::conflict(ConflictCode::Conflict, ERASED, Value::Null).into_response())
+            }
+            PreviousRequest::Same(stored) => {
+                let mut response = ApiResponse::from_stored(*stored).into_response();
+                response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+                Some(response)
+            }
+        }
+    }
+}
+
+type Checked<T> = Result<T, Arc<ApiError>>;
+
+/// A check in progress. All clones share its result, a `T`.
+#[derive(Clone)]
+pub(crate) struct Check<T: Clone>(Shared<BoxFuture<'static, Checked<T>>>);
+
+/// What the layer polls.
+struct Begun {
+    check: BoxFuture<'static, Checked<()>>,
+    received: Arc<ReceivedRequest>,
+}
+
+/// Where the layer finds the check of its request.
+#[derive(Clone, Default)]
+struct CheckOfRequest(Arc<Mutex<Option<Begun>>>);
+
+impl CheckOfRequest {
+    fn place(&self) -> MutexGuard<'_, Option<Begun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin<T: Clone + Send + Sync + 'static>(
+        &self,
+        received: Arc<ReceivedRequest>,
+        check: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+    ) -> Check<T> {
+        let check = check.map_err(Arc::new).boxed().shared();
+        *self.place() = Some(Begun { check: check.clone().map_ok(drop).boxed(), received });
+        Check(check)
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> Check<T> {
+    /// Begins the check of a request. Its errors concern the credential and the headers.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Internal`] for a route without the layer.
+    pub(crate) fn begin(
+        parts: &Parts,
+        received: Arc<ReceivedRequest>,
+        check: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+    ) -> Result<Self, ApiError> {
+        let layer = parts.extensions.get::<CheckOfRequest>();
+        let layer = layer.ok_or_else(|| ApiError::Internal("a route outside of http::service".into()))?;
+        Ok(layer.begin(received, check))
+    }
+
+    /// Waits until the check has passed.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Unauthorized`] if it fails. The layer then sends the check's own error.
+    pub(crate) async fn passed(&self) -> Result<T, ApiError> {
+        self.0.clone().await.map_err(|_| ApiError::Unauthorized)
+    }
+}
+
+/// Runs the handler and, once begun, the check of its credential.
+pub(super) async fn join(mut request: Request, next: Next) -> Response {
+    let of_request = CheckOfRequest::default();
+    request.extensions_mut().insert(of_request.clone());
+    respond(next.run(request), &of_request).await
+}
+
+async fn respond(handler: impl Future<Output = Response>, of_request: &CheckOfRequest) -> Response {
+    let mut handler = pin!(handler);
+    let (mut response, mut check, mut received) = (None, None, None);
+    std::future::poll_fn(|context| {
+        // Poll the handler first, so that its first reads join the batch that reads its key.
+        if response.is_none()
+            && let Poll::Ready(ready) = handler.as_mut().poll(context)
+        {
+            response = Some(ready);
+        }
+        if let Some(begun) = of_request.place().take() {
+            (check, received) = (Some(begun.check), Some(begun.received));
+        }
+        if let Some(begun) = &mut check {
+            match begun.poll_unpin(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => return Poll::Ready(ApiError::response(error)),
+                Poll::Ready(Ok(())) => check = None,
+            }
+        }
+        let Some(response) = response.take() else { return Poll::Pending };
+        // Takes precedence over the handler's errors about the path and the body.
+        let unread = received.as_ref().map_or(Ok(()), |received| received.refuse_unread_query());
+        Poll::Ready(unread.map_or_else(IntoResponse::into_response, |()| response))
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::StatusCode;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use tokio::sync::oneshot;
+
+    struct TestRequest {
+        of_request: CheckOfRequest,
+        received: Arc<ReceivedRequest>,
+        check: Check<()>,
+        end: oneshot::Sender<Result<(), ApiError>>,
+    }
+
+    /// A request whose check ends when the test says so.
+    fn begun(query: &str) -> TestRequest {
+        let (end, ended) = oneshot::channel();
+        let (of_request, received) = (CheckOfRequest::default(), Arc::new(ReceivedRequest::with_query(query)));
+        let check = of_request.begin(Arc::clone(&received), async { ended.await.unwrap() });
+        TestRequest { of_request, received, check, end }
+    }
+
+    async fn ok() -> Response {
+        StatusCode::OK.into_response()
+    }
+
+    async fn not_found() -> Response {
+        ApiError::NotFound.into_response()
+    }
+
+    #[tokio::test]
+    async fn a_response_waits_for_the_check() {
+        let request = begun("");
+        let mut response = pin!(respond(ok(), &request.of_request));
+        assert!(response.as_mut().now_or_never().is_none(), "sent before the check has passed");
+        request.end.send(Ok(())).unwrap();
+        assert_eq!(response.await.status(), StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn a_check_that_has_passed_waits_for_the_handler() {
+        let request = begun("");
+        let (go_on, waits) = oneshot::channel();
+        let handler = async {
+            waits.await.unwrap();
+            ok().await
+        };
+        let mut response = pin!(respond(handler, &request.of_request));
+        request.end.send(Ok(())).unwrap();
+        for _ in 0..2 {
+            assert!(response.as_mut().now_or_never().is_none());
+        }
+        go_on.send(()).unwrap();
+        assert_eq!(response.await.status(), StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn the_error_of_the_check_is_sent_whatever_the_handler_says() {
+        for handler in [ok().boxed(), not_found().boxed(), std::future::pending().boxed()] {
+            let request = begun("");
+            let mut response = pin!(respond(handler, &request.of_request));
+            assert!(response.as_mut().now_or_never().is_none());
+            request.end.send(Err(ApiError::Unauthorized)).unwrap();
+            assert_eq!(response.await.status(), StatusCode::UNAUTHORIZED);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_effect_waits_for_the_check_and_does_not_happen_if_that_fails() {
+        for is_valid in [true, false] {
+            let request = begun("");
+            let is_written = AtomicBool::new(false);
+            let handler = async {
+                if let Err(error) = request.check.passed().await {
+                    return error.into_response();
+                }
+                is_written.store(true, Ordering::Relaxed);
+                ok().await
+            };
+            let mut response = pin!(respond(handler, &request.of_request));
+            assert!(response.as_mut().now_or_never().is_none() && !is_written.load(Ordering::Relaxed));
+            request.end.send(if is_valid { Ok(()) } else { Err(ApiError::NotFound) }).unwrap();
+            let expected = if is_valid { StatusCode::OK } else { StatusCode::NOT_FOUND };
+            assert_eq!((response.await.status(), is_written.load(Ordering::Relaxed)), (expected, is_valid));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_query_that_nobody_has_read_is_refused_after_the_check_and_before_the_handlers_errors() {
+        for (query, is_read, is_valid, expected) in [
+            ("x=1", false, true, StatusCode::UNPROCESSABLE_ENTITY),
+            ("x=1", false, false, StatusCode::UNAUTHORIZED),
+            ("x=1", true, true, StatusCode::NOT_FOUND),
+            ("", false, true, StatusCode::NOT_FOUND),
+        ] {
+            let request = begun(query);
+            if is_read {
+                request.received.params().unwrap();
+            }
+            request.end.send(if is_valid { Ok(()) } else { Err(ApiError::Unauthorized) }).unwrap();
+            assert_eq!(respond(not_found(), &request.of_request).await.status(), expected, "{query} {is_read}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_without_a_credential_has_nothing_to_wait_for() {
+        assert_eq!(respond(ok(), &CheckOfRequest::default()).await.status(), StatusCode::OK);
     }
 }

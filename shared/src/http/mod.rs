@@ -4,15 +4,13 @@
 
 pub mod base_url;
 pub mod bulk;
-pub(crate) mod credential_check;
 mod dry_run;
 pub mod endpoints;
 pub mod error;
-mod observe;
 pub mod openapi;
 pub mod requests;
 pub mod responses;
 mod unmatched;
 
 pub use endpoints::service;
-pub(crate) use observe::RequestContext;
+pub(crate) use endpoints::RequestContext;

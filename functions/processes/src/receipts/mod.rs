@@ -3,7 +3,7 @@
 mod page;
 mod texts;
 
-use crate::subject::{Subject, wire};
+use crate::subject::{self, Subject};
 use futures_util::future::try_join_all;
 use page::Images;
 use serde::Serialize;
@@ -151,7 +151,7 @@ async fn tenant(principal: &Principal) -> Result<Tenant, ApiError> {
 
 /// Reads as many images as fit on a page.
 async fn images(principal: &Principal, instance: &Stored<Instance>) -> Result<Images, ApiError> {
-    let shown = wire::shown_images(std::slice::from_ref(instance))?;
+    let shown = subject::shown_images(std::slice::from_ref(instance))?;
     let left_out = instance.value.signatures().map(|(name, _)| name).filter(|name| !shown.contains(name));
     let paths = left_out.map(|name| (name.step.clone(), instance.value.signature_path(&name.step))).collect();
     let images = principal.store.signature_images(shown).await?;

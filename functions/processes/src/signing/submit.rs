@@ -1,7 +1,7 @@
 //! Submitting steps as a signer. The submission and its signing link change in one transaction.
 
 use super::session::{Session, SessionView};
-use crate::subject::wire::StepIndex;
+use crate::subject::StepIndex;
 use crate::subject::{AdvanceInputs, AdvanceSubject, Subject, Submission, value_error};
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! Starts a process on one asset, or on several at once: all instances start, or none.
 
-use super::wire::{self, InstanceOrMovement};
+use super::{self, InstanceOrMovement};
 use super::{Subject, Submission, change_asset, invalid, process_error, put_images, too_many_steps};
 use serde_json::{Map, Value, json};
 use shared::auth::{Command, Principal};
@@ -182,7 +182,7 @@ impl Command for StartProcess {
     }
 
     fn stored_response(&self, subject: &Subject) -> Result<StoredResponse, StoreError> {
-        wire::stored::<Created<InstanceOrMovement>>(subject)
+        subject::stored::<Created<InstanceOrMovement>>(subject)
     }
 
     fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {
