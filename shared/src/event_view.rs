@@ -2,7 +2,7 @@
 
 use crate::domain::actor::Actor;
 use crate::domain::history::chain::HistoryEntry;
-use crate::domain::history::commitments::Commitments;
+use crate::domain::history::event::Commitments;
 use crate::domain::history::event::{Event, EventType};
 use crate::domain::record::Kind;
 use crate::domain::values::id::EventId;

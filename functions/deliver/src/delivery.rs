@@ -6,7 +6,7 @@ use super::{Deliver, Failure, SignedDelivery};
 use chrono::TimeDelta;
 use futures_util::future::{join_all, try_join, try_join_all, try_join4};
 use shared::domain::history::chain::HistoryEntry;
-use shared::domain::history::commitments::Commitments;
+use shared::domain::history::event::Commitments;
 use shared::domain::record::Stored;
 use shared::domain::values::id::{EventId, Id, TenantId, WebhookId};
 use shared::domain::values::time::Timestamp;

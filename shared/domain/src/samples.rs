@@ -2,7 +2,7 @@
 
 use crate::assets::asset::{Asset, Status};
 use crate::history::chain::HistoryEntry;
-use crate::history::commitments::Commitments;
+use crate::history::event::Commitments;
 use crate::history::event::{self, Event};
 use crate::processes::instance::{Instance, Starter};
 use crate::processes::process::{Process, ProcessStatus, Steps};

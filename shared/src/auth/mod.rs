@@ -2,7 +2,7 @@
 //!
 //! The first argument of a handler is a [`Caller`] or a [`Signer`]. The only way to a [`VerifiedCaller`], and so to every write,
 //! is [`Caller::verified`]. No data and no error of the request is disclosed before the key is verified: see
-//! `http::credential_check`.
+//! `http::endpoints`.
 
 mod batch;
 pub mod caller;

@@ -1,13 +1,9 @@
-//! A function's endpoints: routes and OpenAPI document are generated from one list. Also the layers around the routes.
+//! A function's endpoints: routes and OpenAPI document are generated from one list. Also the layers around the routes, which give
+//! each request an ID, a log line and a time limit, store responses, and render errors and panics.
 //!
-//! The layer around all routes: request IDs, log lines, stored responses, rendering of errors and panics, and the time limit of a
-//! request.
-//!
-//! Checks a request's credential while the handler reads.
-//!
-//! The extractor of a credential begins the check. The handler reads meanwhile, but waits for [`Check::passed`] before anything
-//! with an effect. The layer around all routes polls both, and sends the handler's response only if the check passes. Otherwise
-//! it sends the error of the check, whatever the handler returns.
+//! A request's credential is checked while the handler reads. The extractor of a credential begins the check. The handler waits
+//! for [`Check::passed`] before anything with an effect. The layer polls both, and sends the handler's response only if the check
+//! passes. Otherwise it sends the error of the check, whatever the handler returns.
 
 use super::dry_run::{self, into_dry_run};
 use super::error::{ApiError, ConflictCode};

@@ -2,7 +2,7 @@
 //! instances. Submits step data, at the start or later, and cancels. All instances in progress change in one transaction, with
 //! their assets and images.
 //!
-//! Bodies and views of process instances and movements, and the stored form of their responses.
+//! Also bodies and views of process instances and movements, and the stored form of their responses.
 
 pub(crate) mod start;
 

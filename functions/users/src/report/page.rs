@@ -6,7 +6,7 @@ use super::views::{
 };
 use askama::Template;
 use serde_json::Value;
-use shared::domain::history::commitments::side_and_field;
+use shared::domain::history::event::side_and_field;
 use shared::domain::history::event::{EventType, Verb};
 use shared::domain::record::Kind;
 use shared::domain::tenants::tenant::{Language, Locale, Tenant};

@@ -1,13 +1,21 @@
-//! Events: the history of a record has one event per change, each with the hash of the previous one.
+//! Events: the history of a record has one event per change, each with the hash of the previous one. The hash covers salted
+//! digests instead of personal values, so values can be erased later without breaking the chain (docs/adr/0021-people.md).
+//!
+//! The digests follow SD-JWT (RFC 9901 §4.2): the SHA-256 of `["<salt>","<name>",<value>]` in base64url, in the array `_sd` of
+//! the object that has the value.
 
 use crate::actor::Actor;
 use crate::record::Kind;
-use crate::values::hex;
 use crate::values::id::EventId;
-use crate::values::json;
 use crate::values::time::Timestamp;
+use crate::values::{hex, json};
+use base64_simd::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
@@ -107,6 +115,221 @@ pub fn hash(canonical: &str) -> String {
     hex::sha256(canonical)
 }
 
+/// 128 bits (RFC 9901 §9.3).
+pub const SALT_BYTES: usize = 16;
+const DIGEST_BYTES: usize = 32;
+/// The member with an object's digests (RFC 9901 §4.2.4.1).
+const DIGESTS: &str = "_sd";
+
+/// How an entry commits to one value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commitment {
+    /// The entry still has the value.
+    Salt([u8; SALT_BYTES]),
+    /// The value was erased. The entry has a pseudonym instead.
+    Digest([u8; DIGEST_BYTES]),
+}
+
+impl Commitment {
+    /// The stored form. Salts and digests have different lengths.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Salt(salt) => salt,
+            Self::Digest(digest) => digest,
+        }
+    }
+
+    /// Reads the stored form; `None` if the length is wrong.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let salt = bytes.try_into().ok().map(Self::Salt);
+        salt.or_else(|| bytes.try_into().ok().map(Self::Digest))
+    }
+
+    fn digest(&self, name: &str, value: &Value) -> serde_json::Result<String> {
+        Ok(match self {
+            Self::Digest(digest) => URL_SAFE_NO_PAD.encode_to_string(digest),
+            Self::Salt(salt) => URL_SAFE_NO_PAD.encode_to_string(salted(salt, name, value)?),
+        })
+    }
+}
+
+/// Returns the salted digest of a value. `name` must not need escaping.
+fn salted(salt: &[u8; SALT_BYTES], name: &str, value: &Value) -> serde_json::Result<[u8; DIGEST_BYTES]> {
+    let disclosure = format!(r#"["{}","{name}",{}]"#, URL_SAFE_NO_PAD.encode_to_string(salt), canonical(value)?);
+    Ok(Sha256::digest(URL_SAFE_NO_PAD.encode_to_string(disclosure)).into())
+}
+
+/// The commitments of an entry, by JSON Pointer (RFC 6901) of the value. The pointers need no escaping: names of fields and steps
+/// consist of letters, digits and `_`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Commitments(BTreeMap<String, Commitment>);
+
+impl FromIterator<(String, Commitment)> for Commitments {
+    fn from_iter<I: IntoIterator<Item = (String, Commitment)>>(commitments: I) -> Self {
+        Self(commitments.into_iter().collect())
+    }
+}
+
+impl Commitments {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Commitment)> {
+        self.0.iter().map(|(pointer, commitment)| (pointer.as_str(), commitment))
+    }
+
+    /// Sets the same salt on both sides of unchanged values, so equal digests still show after an erasure that they didn't
+    /// change.
+    #[must_use]
+    pub fn with_unchanged(mut self, entry: &Value) -> Self {
+        let same = |(pointer, commitment): (&String, &Commitment)| {
+            let (_, field) = side_and_field(pointer).filter(|(side, _)| *side == "old")?;
+            let new = pointer_to("new", &field);
+            (entry.pointer(pointer) == entry.pointer(&new)).then_some((new, *commitment))
+        };
+        let unchanged: Vec<_> = self.0.iter().filter_map(same).collect();
+        self.0.extend(unchanged);
+        self
+    }
+
+    /// Whether `changes` change a field such as `notes` or `step_data/sign`. Erased texts read the same, but their digests
+    /// differ.
+    #[must_use]
+    pub fn is_changed(&self, changes: &Map<String, Value>, field: &str) -> bool {
+        let digest = |side: &str| match self.0.get(&pointer_to(side, field)) {
+            Some(Commitment::Digest(digest)) => Some(digest),
+            _ => None,
+        };
+        let [old, new] = ["old", "new"].map(|side| value_of(changes, side, field));
+        old != new || digest("old").zip(digest("new")).is_some_and(|(old, new)| old != new)
+    }
+
+    /// The pointers to pseudonyms written by an erasure's entry: new values that equal the old ones, because the old ones were
+    /// erased at the same time.
+    fn written_by_erasure(&self, entry: &Value) -> BTreeSet<String> {
+        let written = |pointer: &str| {
+            let (_, field) = side_and_field(pointer).filter(|(side, _)| *side == "old")?;
+            let new = pointer_to("new", &field);
+            (entry.pointer(pointer) == entry.pointer(&new)).then_some(new)
+        };
+        self.erased().filter_map(written).collect()
+    }
+
+    /// The pointers to erased values.
+    pub fn erased(&self) -> impl Iterator<Item = &str> {
+        self.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Digest(_))).map(|(pointer, _)| pointer)
+    }
+
+    /// The canonical JSON (RFC 8785) to hash for an entry with commitments: digests replace the values.
+    ///
+    /// `None` if the entry has no value at one of the pointers.
+    fn hashed(&self, mut entry: Value) -> Option<String> {
+        let mut digests: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (pointer, commitment) in self.iter() {
+            let (parent, name) = pointer.rsplit_once('/')?;
+            let value = entry.pointer_mut(parent)?.as_object_mut()?.shift_remove(name)?;
+            digests.entry(parent).or_default().push(commitment.digest(name, &value).ok()?);
+        }
+        for (parent, mut digests) in digests {
+            digests.sort_unstable();
+            entry.pointer_mut(parent)?.as_object_mut()?.insert(DIGESTS.to_owned(), digests.into());
+        }
+        canonical(&entry).ok()
+    }
+
+    /// The hash of an entry. Without commitments, it is the hash of `text`, the entry's canonical JSON.
+    ///
+    /// `None` if the entry has no value at one of the pointers.
+    #[must_use]
+    pub fn hash_of(&self, entry: Cow<'_, Value>, text: &str) -> Option<String> {
+        if self.is_empty() { Some(hash(text)) } else { self.hashed(entry.into_owned()).map(|hashed| hash(&hashed)) }
+    }
+
+    /// Replaces each value for which `pseudonym` returns a text, and drops its salt. Returns the number of erased values.
+    pub fn erase(&mut self, entry: &mut Value, pseudonym: impl Fn(&str) -> Option<String>) -> usize {
+        let mut erased = 0;
+        let written = self.written_by_erasure(entry);
+        for (pointer, commitment) in &mut self.0 {
+            if written.contains(pointer) {
+                continue;
+            }
+            let (Commitment::Salt(salt), Some(value)) = (*commitment, entry.pointer_mut(pointer)) else { continue };
+            let (Some(text), Some((_, name))) = (pseudonym(pointer), pointer.rsplit_once('/')) else { continue };
+            let Ok(digest) = salted(&salt, name, value) else { continue };
+            (*value, *commitment) = (Value::String(text), Commitment::Digest(digest));
+            erased += 1;
+        }
+        erased
+    }
+}
+
+/// Serialized as `{"salt"}`, or as `{"digest"}` for an erased value.
+impl Serialize for Commitments {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = |commitment: &Commitment| {
+            let text = URL_SAFE_NO_PAD.encode_to_string(commitment.as_bytes());
+            match commitment {
+                Commitment::Salt(_) => json!({"salt": text}),
+                Commitment::Digest(_) => json!({"digest": text}),
+            }
+        };
+        serializer.collect_map(self.iter().map(|(pointer, commitment)| (pointer, shown(commitment))))
+    }
+}
+
+/// The pointers to the old and new values of personal `fields` in an entry's changes.
+#[must_use]
+pub fn pointers_of_changes(changes: &Map<String, Value>, fields: &[&str]) -> Vec<String> {
+    let mut pointers = Vec::new();
+    for (field, inner) in
+        fields.iter().map(|field| field.split_once('/').map_or((*field, None), |(field, inner)| (field, Some(inner))))
+    {
+        for side in ["old", "new"] {
+            let Some(value) = changes.get(field).map(|change| &change[side]) else { continue };
+            match (inner, value) {
+                (Some(_), Value::Object(values)) => {
+                    let personal = values.iter().filter(|(_, value)| is_text_or_signature(value));
+                    pointers.extend(personal.map(|(name, _)| format!("/changes/{field}/{side}/{name}")));
+                }
+                (None, value) if !value.is_null() => pointers.push(format!("/changes/{field}/{side}")),
+                _ => {}
+            }
+        }
+    }
+    pointers
+}
+
+/// Splits a pointer to a changed value into its side, `old` or `new`, and its field, such as `step_data/sign`.
+#[must_use]
+pub fn side_and_field(pointer: &str) -> Option<(&str, String)> {
+    let mut names = pointer.strip_prefix("/changes/")?.splitn(3, '/');
+    let (field, side, inner) = (names.next()?, names.next()?, names.next());
+    Some((side, inner.map_or_else(|| field.to_owned(), |inner| format!("{field}/{inner}"))))
+}
+
+/// The value of a field such as `notes` or `step_data/sign` on one side of the changes.
+#[must_use]
+pub fn value_of<'a>(changes: &'a Map<String, Value>, side: &str, field: &str) -> Option<&'a Value> {
+    let (field, inner) = field.split_at(field.find('/').unwrap_or(field.len()));
+    changes.get(field)?.get(side)?.pointer(inner)
+}
+
+fn pointer_to(side: &str, field: &str) -> String {
+    match field.split_once('/') {
+        Some((field, inner)) => format!("/changes/{field}/{side}/{inner}"),
+        None => format!("/changes/{field}/{side}"),
+    }
+}
+
+/// IDs don't count: without its record, an ID identifies nobody.
+fn is_text_or_signature(value: &Value) -> bool {
+    value.is_object() || value.as_str().is_some_and(|text| text.parse::<Uuid>().is_err())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,5 +369,90 @@ mod tests {
             r#"{"actor":{"key_id":null,"key_name":"operator","user_id":null,"user_name":null},"at":"1970-01-01T00:00:00.000Z","changes":{"z":1.5,"ä":"é"},"entity_id":"00000000-0000-0000-0000-000000000000","id":"01890a5d-ac96-774b-bcce-b302099a8057","previous_hash":null,"type":"asset.created","version":1}"#
         );
         assert_eq!(hash("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+
+    fn entry() -> (Value, Commitments) {
+        let entry = json!({"actor": {"user_name": "Ada", "key_id": 1}, "changes": {"email": {"old": null, "new": "a@b.c"}}});
+        let salt = |byte| Commitment::Salt([byte; SALT_BYTES]);
+        let salts = [("/actor/user_name", salt(1)), ("/changes/email/new", salt(2))];
+        (entry, salts.into_iter().map(|(pointer, salt)| (pointer.to_owned(), salt)).collect())
+    }
+
+    #[test]
+    fn digests_are_those_of_the_standards_example() {
+        // RFC 9901 §4.2.1 and §4.2.3, with the spaces of its example.
+        let disclosure = "WyJfMjZiYzRMVC1hYzZxMktJNmNCVzVlcyIsICJmYW1pbHlfbmFtZSIsICJNw7ZiaXVzIl0";
+        let digest = URL_SAFE_NO_PAD.encode_to_string(Sha256::digest(disclosure));
+        assert_eq!(digest, "X9yH0Ajrdm1Oij4tWso9UzzKJvPoDxwmuEcO3XAdRC0");
+    }
+
+    #[test]
+    fn the_hash_covers_digests_and_no_values() {
+        let (entry, commitments) = entry();
+        let hashed = commitments.hashed(entry).expect("all values");
+        assert!(!hashed.contains("Ada") && !hashed.contains("a@b.c"), "{hashed}");
+        assert!(hashed.contains(r#""actor":{"_sd":[""#), "{hashed}");
+        assert!(!hashed.contains(r#""new""#), "{hashed}");
+    }
+
+    #[test]
+    fn an_erased_value_leaves_the_hash_as_it_was_and_its_salt_is_gone() {
+        let (mut entry, mut commitments) = entry();
+        let before = commitments.hashed(entry.clone());
+        let erased = |pointer: &str| pointer.starts_with("/actor").then(|| "Erased".to_owned());
+        assert_eq!(commitments.erase(&mut entry, erased), 1);
+        assert_eq!(commitments.erase(&mut entry, erased), 0, "once");
+        assert_eq!((&entry["actor"]["user_name"], commitments.hashed(entry.clone())), (&json!("Erased"), before.clone()));
+        let salted = commitments.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Salt(_)));
+        assert_eq!(salted.map(|(pointer, _)| pointer).collect::<Vec<_>>(), ["/changes/email/new"]);
+        // The remaining values can't be forged: another value has another hash.
+        entry["changes"]["email"]["new"] = json!("x@b.c");
+        assert_ne!(commitments.hashed(entry), before);
+    }
+
+    #[test]
+    fn a_value_that_is_missing_is_noticed() {
+        let (mut entry, commitments) = entry();
+        entry["actor"] = json!({});
+        assert_eq!(commitments.hashed(entry), None);
+    }
+
+    #[test]
+    fn changes_have_their_values_on_both_sides() {
+        let user = Uuid::nil().to_string();
+        let changes = json!({
+            "notes": {"old": null, "new": "x"},
+            "step_data": {"old": {"a": "1", "user": user}, "new": {"a": "1", "user": user, "sign": {"bytes": 1}, "list": ["x"]}},
+        });
+        let pointers = pointers_of_changes(changes.as_object().expect("an object"), &["notes", "step_data/*", "name"]);
+        let expected = ["notes/new", "step_data/old/a", "step_data/new/a", "step_data/new/sign"];
+        assert_eq!(pointers, expected.map(|end| format!("/changes/{end}")));
+    }
+
+    #[test]
+    fn the_digests_say_what_was_changed_by_a_person_who_is_erased() {
+        let mut entry = json!({"changes": {
+            "step_data": {"old": {"a": "first", "b": "kept"}, "new": {"a": "second", "b": "kept"}},
+            "notes": {"old": null, "new": "x"},
+        }});
+        let changes = |entry: &Value| entry["changes"].as_object().cloned().expect("an object");
+        let pointers = pointers_of_changes(&changes(&entry), &["step_data/*", "notes"]);
+        let salts = (0..).zip(pointers).map(|(byte, pointer)| (pointer, Commitment::Salt([byte; SALT_BYTES])));
+        let mut commitments = salts.collect::<Commitments>().with_unchanged(&entry);
+        for erased in [0, 5] {
+            let found =
+                ["step_data/a", "step_data/b", "notes", "other"].map(|name| commitments.is_changed(&changes(&entry), name));
+            assert_eq!((found, commitments.erased().count()), ([true, false, true, false], erased));
+            commitments.erase(&mut entry, |_| Some("Erased".to_owned()));
+        }
+        assert_eq!(entry["changes"]["step_data"]["old"], entry["changes"]["step_data"]["new"]);
+    }
+
+    #[test]
+    fn what_is_stored_is_told_by_its_length() {
+        for commitment in [Commitment::Salt([7; 16]), Commitment::Digest([7; 32])] {
+            assert_eq!(Commitment::from_bytes(commitment.as_bytes()), Some(commitment));
+        }
+        assert_eq!(Commitment::from_bytes(&[7; 20]), None);
     }
 }

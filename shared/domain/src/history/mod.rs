@@ -1,7 +1,6 @@
 //! The history of records.
 
 pub mod chain;
-pub mod commitments;
 pub mod event;
 pub mod filter;
 pub mod past;

@@ -4,7 +4,7 @@ use super::traces::{held_by, picked};
 use super::{Traces, pseudonym};
 use crate::actor::is_pseudonym;
 use crate::assets::asset::Asset;
-use crate::history::commitments::Commitments;
+use crate::history::event::Commitments;
 use crate::history::event::Event;
 use crate::keys::api_key::ApiKey;
 use crate::processes::instance::{Instance, State};

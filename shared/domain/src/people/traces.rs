@@ -3,7 +3,7 @@
 use crate::actor::Actor;
 use crate::assets::asset::Asset;
 use crate::catalog::{Manufacturer, Model};
-use crate::history::commitments::{Commitments, pointers_of_changes, side_and_field, value_of};
+use crate::history::event::{pointers_of_changes, side_and_field, value_of, Commitments};
 use crate::history::event::{Event, EventType};
 use crate::keys::api_key::ApiKey;
 use crate::processes::instance::Instance;
@@ -175,7 +175,7 @@ pub fn is_person(value: &Value, person: UserId) -> bool {
 mod tests {
     use super::*;
     use crate::actor::pseudonym;
-    use crate::history::commitments::{Commitment, SALT_BYTES};
+    use crate::history::event::{Commitment, SALT_BYTES};
     use crate::values::id::{EventId, LinkId};
     use crate::values::time::Timestamp;
     use serde_json::json;

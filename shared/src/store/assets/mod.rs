@@ -22,7 +22,7 @@ use crate::store::table::error::{StoreError, UnreadableRecord};
 use crate::store::table::read::{BatchGet, OWNER};
 use crate::store::table::stored_responses::seconds;
 use crate::store::table::times::max_secondary_index_delay;
-use crate::store::table::transaction::{Purpose, TransactionItem, Write};
+use crate::store::table::unit_of_work::{Purpose, TransactionItem, Write};
 use crate::store::table::unit_of_work::{Condition, UnitOfWork};
 use aws_sdk_dynamodb::types::AttributeValue;
 use fields::serial_number;

@@ -13,7 +13,7 @@ use crate::store::table::counters::{LAST_NUMBER, WIDTH};
 use crate::store::table::error::StoreError;
 use crate::store::table::read::{LAST_HASH, OWNER, USES, VERSION};
 use crate::store::table::times::max_event_delay;
-use crate::store::table::transaction::{Purpose, TransactionError, TransactionItem, Write};
+use crate::store::table::unit_of_work::{Purpose, TransactionError, TransactionItem, Write};
 use crate::store::table::unit_of_work::Condition;
 use crate::store::tenants::tenant_deletion::REGISTRATION;
 use crate::store::{Store, TenantStore};

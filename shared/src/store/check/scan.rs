@@ -22,6 +22,7 @@ use crate::store::keys::{self, Item, Key, LS, TYPE};
 use crate::store::table::blobs::{BlobKind, blob_of, fill_in};
 use crate::store::table::error::{StoreError, UnreadableRecord};
 use crate::store::table::read;
+use crate::store::table::unit_of_work::from_record;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::any::Any;
 use uuid::Uuid;
@@ -182,7 +183,7 @@ impl TenantCheck<'_> {
         let chain = Chain::new(Some(facts.head.chain.clone()));
         self.chains.insert(record.1, ScannedChain { kind: Some(T::KIND), chain, ..ScannedChain::default() });
         self.records.insert(record, facts);
-        let (expected, _) = read::from_record(&self.store.keys, &stored)?;
+        let (expected, _) = from_record(&self.store.keys, &stored)?;
         let mut repaired = item.clone();
         repaired.extend(expected.into_iter().filter(|(name, _)| [TYPE, LS].contains(&name.as_str())));
         if repaired != item {

@@ -18,7 +18,7 @@ use crate::store::lists::indexed_lists::PageRequest;
 use crate::store::table::error::StoreError;
 use crate::store::table::read::{LAST_EVENT, LAST_HASH, TornReadRetry, VERSION};
 use crate::store::table::times::{max_event_delay, max_secondary_index_delay};
-use crate::store::table::transaction::{NewEvent, Purpose, TransactionItem};
+use crate::store::table::unit_of_work::{NewEvent, Purpose, TransactionItem};
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use futures_util::{StreamExt, TryStreamExt, stream};

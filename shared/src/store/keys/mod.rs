@@ -7,7 +7,7 @@
 //! Events are sorted by time in the table, and by record and version in the index `history`. Sort keys of the index `list_index`
 //! have a letter for the section and the number of a bucket, such as `A07`.
 
-use crate::domain::history::commitments::{Commitment, Commitments};
+use crate::domain::history::event::{Commitment, Commitments};
 use crate::domain::processes::instance::ImageName;
 use crate::domain::record::{Kind, Unique};
 use crate::domain::request::IdempotentRequest;

@@ -15,7 +15,8 @@ use crate::store::lists::list_index::{
     UserColumns, row_from_item,
 };
 use crate::store::table::error::StoreError;
-use crate::store::table::read::{self, BatchGet, Contradiction, TornReadRetry};
+use crate::store::table::read::{BatchGet, Contradiction, TornReadRetry};
+use crate::store::table::unit_of_work::from_record;
 use futures_util::try_join;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -298,7 +299,7 @@ impl TenantStore {
     ) -> Result<Vec<Uuid>, StoreError> {
         let mut rows = SortedRows::default();
         for stored in records {
-            rows.upsert(row_from_item::<C>(&read::from_record(&self.keys, stored)?.0).map_err(StoreError::broken)?);
+            rows.upsert(row_from_item::<C>(&from_record(&self.keys, stored)?.0).map_err(StoreError::broken)?);
         }
         let (_, matching) = query.select(&rows, PageRequest { number: 1, limit: u32::MAX });
         Ok(matching.iter().map(|row| row.sort_key.id()).collect())

@@ -15,6 +15,7 @@ use crate::store::lists::list_index::SearchTerms;
 use crate::store::table::blobs::without_blob;
 use crate::store::table::error::StoreError;
 use crate::store::table::read::{self, OWNER};
+use crate::store::table::unit_of_work::size;
 use futures_util::future::try_join_all;
 use futures_util::try_join;
 use std::cmp::{Ordering, Reverse};
@@ -116,7 +117,7 @@ impl TenantStore {
             for item in page?.items.unwrap_or_default() {
                 match read::read::<T>(without_blob(item.clone())) {
                     Ok(stored) if matches(&stored.value) => {
-                        kept_bytes += read::size(&item);
+                        kept_bytes += size(&item);
                         let kept = (kept_bytes <= MAX_KEPT_BYTES).then_some(item);
                         matching.push((Reverse(stored.created_at), stored.value.id(), kept));
                     }

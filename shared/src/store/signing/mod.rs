@@ -15,7 +15,7 @@ use crate::store::lists::indexed_lists::{Page, PageRequest};
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::read::OWNER;
 use crate::store::table::times::pause;
-use crate::store::table::transaction::TransactionItem;
+use crate::store::table::unit_of_work::TransactionItem;
 use crate::store::table::unit_of_work::{ChangeContext, UnitOfWork};
 use crate::store::{BatchGet, TenantStore};
 use aws_sdk_dynamodb::primitives::Blob;

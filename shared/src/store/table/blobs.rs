@@ -16,7 +16,7 @@ use crate::store::keys::{Item, Key, TYPE};
 use crate::store::table::error::StoreError;
 use crate::store::table::read::{LAST_EVENT, TornReadRetry};
 use crate::store::table::times::max_event_delay;
-use crate::store::table::transaction::TransactionItem;
+use crate::store::table::unit_of_work::TransactionItem;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -6,7 +6,7 @@
 use crate::store::TenantStore;
 use crate::store::keys::{Item, Key};
 use crate::store::table::error::StoreError;
-use crate::store::table::transaction::{Purpose, TransactionError, TransactionItem, Write};
+use crate::store::table::unit_of_work::{Purpose, TransactionError, TransactionItem, Write};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

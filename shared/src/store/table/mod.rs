@@ -7,5 +7,4 @@ pub(in crate::store) mod error;
 pub(in crate::store) mod read;
 pub(in crate::store) mod stored_responses;
 pub(in crate::store) mod times;
-pub(in crate::store) mod transaction;
 pub(in crate::store) mod unit_of_work;

@@ -1,4 +1,4 @@
-//! Reads of one tenant, and conversion between records and items. Unless stated otherwise, reads are strongly consistent, because
+//! Reads of one tenant, and conversion of items into records. Unless stated otherwise, reads are strongly consistent, because
 //! each of them decides something or follows a write.
 //!
 //! Query and BatchGetItem read the items of a transaction one by one (AWS: "read-committed isolation"). So events can contain a
@@ -9,15 +9,15 @@ use super::times::MAX_TIME_TO_COMMIT;
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
-use crate::store::keys::{Item, Key, Keys, LS, PK, SK, TYPE, record_id, record_id_of_sort_key, tenant};
-use crate::store::table::blobs::{Blob, lacks_blob, take_blob, without_blob};
+use crate::store::keys::{Item, Key, Keys, PK, SK, record_id, record_id_of_sort_key, tenant};
+use crate::store::table::blobs::{lacks_blob, without_blob};
 use crate::store::table::error::{StoreError, UnreadableRecord};
 use crate::store::table::times::pause;
 use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
 use futures_util::future::try_join_all;
-use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
+use serde_dynamo::aws_sdk_dynamodb_1::from_item;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::SetOnce;
@@ -399,34 +399,6 @@ pub(in crate::store) const OWNER: &str = "owner";
 /// Values that only lists need, as one text: [`Record::listed`].
 pub(in crate::store) const LISTED: &str = "listed";
 
-/// A record's attributes without keys and metadata, and its blob, which is stored in a separate item.
-pub(in crate::store) fn attributes<T: Record>(value: &T) -> Result<(Item, Option<Blob>), StoreError> {
-    let mut attributes: Item = to_item(value).map_err(StoreError::broken)?;
-    attributes.extend(value.listed().map(|text| (LISTED.to_owned(), AttributeValue::S(text))));
-    let blob = take_blob(T::KIND, &mut attributes);
-    Ok((attributes, blob))
-}
-
-/// `None` for kinds that are not in the index.
-pub(in crate::store) fn list_index_key<T: Record>(value: &T) -> Option<AttributeValue> {
-    Keys::list_index(T::KIND, value.id().uuid(), value.is_ended())
-}
-
-/// A record's whole item, and its blob, which is stored in a separate item.
-pub(in crate::store) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<(Item, Option<Blob>), StoreError> {
-    let (mut item, blob) = attributes(&stored.value)?;
-    let id = stored.value.id().uuid();
-    item.extend(keys.record(T::KIND, id).item());
-    item.insert(TYPE.to_owned(), AttributeValue::S(T::KIND.noun().to_owned()));
-    item.insert(VERSION.to_owned(), AttributeValue::N(stored.version.to_string()));
-    item.insert(CREATED_AT.to_owned(), AttributeValue::S(stored.created_at.to_string()));
-    item.insert(UPDATED_AT.to_owned(), AttributeValue::S(stored.updated_at.to_string()));
-    item.insert(LAST_HASH.to_owned(), AttributeValue::S(stored.last_hash.clone()));
-    item.insert(LAST_EVENT.to_owned(), AttributeValue::S(stored.last_event.short()));
-    item.extend(list_index_key(&stored.value).map(|sort| (LS.to_owned(), sort)));
-    Ok((item, blob))
-}
-
 /// The metric in log lines about unreadable records.
 pub(in crate::store) const UNREADABLE: &str = "unreadable_records";
 
@@ -465,21 +437,6 @@ fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> 
         return Err("its id differs from the id in its key".to_owned());
     }
     Ok(Stored { value, version, created_at, updated_at, last_hash, last_event })
-}
-
-/// Approximate size of names and values in bytes, as DynamoDB counts it.
-pub(in crate::store) fn size(item: &Item) -> usize {
-    item.iter().map(|(name, value)| name.len() + size_of_value(value)).sum()
-}
-
-fn size_of_value(value: &AttributeValue) -> usize {
-    match value {
-        AttributeValue::S(text) | AttributeValue::N(text) => text.len(),
-        AttributeValue::B(blob) => blob.as_ref().len(),
-        AttributeValue::L(list) => list.iter().map(|value| 4 + size_of_value(value)).sum(),
-        AttributeValue::M(map) => 4 + size(map),
-        _ => 1,
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::store::TenantStore;
 use crate::store::client::{self, OPERATION_TIMEOUT};
 use crate::store::keys::{self, EXPIRES, Item, PK, TYPE};
 use crate::store::table::error::{StoreError, WriteError, unless_condition_failed};
-use crate::store::table::transaction::{Purpose, TransactionItem, Write};
+use crate::store::table::unit_of_work::{Purpose, TransactionItem, Write};
 use crate::store::table::unit_of_work::{Condition, write_error};
 use crate::store::tenants::tenant_deletion::DELETION_BEGAN;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};

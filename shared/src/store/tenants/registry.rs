@@ -10,7 +10,7 @@ use crate::domain::values::text::Name;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, Key, PK, SK, TYPE};
 use crate::store::table::error::{StoreError, WriteError};
-use crate::store::table::transaction::{Purpose, TransactionItem};
+use crate::store::table::unit_of_work::{Purpose, TransactionItem};
 use crate::store::table::unit_of_work::{ChangeContext, UnitOfWork};
 use crate::store::tenants::tenant_deletion::{REGISTRATION, deletion_began};
 use crate::store::{Store, TenantStore};

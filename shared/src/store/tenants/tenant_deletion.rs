@@ -17,7 +17,7 @@ use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::keys::{self, Item, Key, Keys, PK, SK, TYPE};
 use crate::store::table::error::{StoreError, unless_condition_failed};
 use crate::store::table::times::pause;
-use crate::store::table::transaction::{Purpose, TransactionItem, Write};
+use crate::store::table::unit_of_work::{Purpose, TransactionItem, Write};
 use crate::store::table::unit_of_work::{Condition, write_error};
 use crate::store::{Store, TenantStore, WriteError};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;

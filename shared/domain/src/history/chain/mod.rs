@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::history::commitments::Commitments;
+use crate::history::event::Commitments;
 use crate::history::event::{self, EventType, Verb};
 use crate::record::Kind;
 use crate::values::id::EventId;
