@@ -442,7 +442,7 @@ fn wildcards_are_used_only_for_actions_without_resources() {
                 assert!(!action.contains('*'), "{action}");
                 assert_ne!(action, "dynamodb:Scan");
                 let everywhere = texts(&statement["Resource"]).iter().any(|resource| resource.contains('*'));
-                // The objects of a bucket have no other name, and those of streams are times.
+                // Policies can only name objects by a pattern, and the table's stream has a time in its name.
                 let is_object = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"].contains(&action.as_str())
                     || statement["Sid"] == "Stream";
                 assert_eq!(everywhere, action.starts_with("xray:") || is_object, "{action}");

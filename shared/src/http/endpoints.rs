@@ -33,7 +33,7 @@ pub use pastey::paste;
 use serde_json::Value;
 use std::any::Any;
 use std::error::Error;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
@@ -435,7 +435,8 @@ pub(super) async fn join(mut request: Request, next: Next) -> Response {
 }
 
 async fn respond(handler: impl Future<Output = Response>, of_request: &CheckOfRequest) -> Response {
-    let mut handler = pin!(handler);
+    // A panic waits for the check like a response.
+    let mut handler = pin!(AssertUnwindSafe(handler).catch_unwind());
     let (mut response, mut check, mut received) = (None, None, None);
     std::future::poll_fn(|context| {
         // Poll the handler first, so that its first reads join the batch that reads its key.
@@ -450,16 +451,17 @@ async fn respond(handler: impl Future<Output = Response>, of_request: &CheckOfRe
         if let Some(begun) = &mut check {
             match begun.poll_unpin(context) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(error)) => return Poll::Ready(ApiError::response(error)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Ok(ApiError::response(error))),
                 Poll::Ready(Ok(())) => check = None,
             }
         }
         let Some(response) = response.take() else { return Poll::Pending };
         // Takes precedence over the handler's errors about the path and the body.
         let unread = received.as_ref().map_or(Ok(()), |received| received.refuse_unread_query());
-        Poll::Ready(unread.map_or_else(IntoResponse::into_response, |()| response))
+        Poll::Ready(unread.map_or_else(|error| Ok(error.into_response()), |()| response))
     })
     .await
+    .unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 #[cfg(test)]
@@ -520,7 +522,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_error_of_the_check_is_sent_whatever_the_handler_says() {
-        for handler in [ok().boxed(), not_found().boxed(), std::future::pending().boxed()] {
+        let panicking = async || -> Response { panic!("a fault of the handler") };
+        for handler in [ok().boxed(), not_found().boxed(), panicking().boxed(), std::future::pending().boxed()] {
             let request = begun("");
             let mut response = pin!(respond(handler, &request.of_request));
             assert!(response.as_mut().now_or_never().is_none());

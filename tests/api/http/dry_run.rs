@@ -8,7 +8,7 @@ use shared::domain::record::Stored;
 use shared::domain::user::User;
 use shared::store::{ChangeContext, DryRun, StoreError, TenantStore, UnitOfWork, WriteError};
 
-/// The writes in an order in which each still finds the sample resources: deletions come last.
+/// The writes, deletions last, so that every write finds the sample resources.
 fn writes(operations: &[Operation]) -> Vec<&Operation> {
     let (deletions, others): (Vec<&Operation>, Vec<&Operation>) =
         operations.iter().filter(|operation| operation.is_write()).partition(|operation| operation.method == "DELETE");

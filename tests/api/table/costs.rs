@@ -92,7 +92,7 @@ async fn counting_takes_few_writes_with_the_default_limit_and_the_tenants_ceilin
     let api = Api::start().await;
     let client = api.limited_tenant(DEFAULT_RATE_LIMIT).await;
     let path = format!("/assets/{}", client.asset(json!({"name": "a"})).await);
-    // Whether there is a ceiling is read once a minute.
+    // Each instance reads the ceiling once a minute.
     for (ceiling, calls, write_units) in [(None, 114, 13.0), (Some(6_000), 116, 15.0), (Some(600), 127, 26.0)] {
         api.store.tenant(client.tenant).set_ceiling(ceiling).await.unwrap();
         api.advance_clock(60);

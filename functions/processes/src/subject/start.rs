@@ -1,7 +1,6 @@
 //! Starts a process on one asset, or on several at once: all instances start, or none.
 
-use super::{self, InstanceOrMovement};
-use super::{Subject, Submission, change_asset, invalid, process_error, put_images, too_many_steps};
+use super::{InstanceOrMovement, Subject, Submission, change_asset, invalid, process_error, put_images, too_many_steps};
 use serde_json::{Map, Value, json};
 use shared::auth::{Command, Principal};
 use shared::domain::assets::asset::Asset;
@@ -182,7 +181,7 @@ impl Command for StartProcess {
     }
 
     fn stored_response(&self, subject: &Subject) -> Result<StoredResponse, StoreError> {
-        subject::stored::<Created<InstanceOrMovement>>(subject)
+        super::stored::<Created<InstanceOrMovement>>(subject)
     }
 
     fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {

@@ -77,7 +77,7 @@ impl TenantStore {
             last.and_then(|key| crate::store::keys::record_id(C::Record::KIND, &key)).map(<C::Record as Record>::Id::from_uuid);
         let mut chunk = Chunk { records: Vec::new(), unreadable: Vec::new(), next };
         for item in page.items.unwrap_or_default() {
-            // An item without a row can't be read as a record either.
+            // If no row can be made of the item, no record can either.
             let row = row_from_item::<C>(&item);
             let unfit = row.iter().flat_map(|row| &row.coded).filter(|(_, cell)| *cell == Cell::Unfit);
             if let Some(wanted) = query.coded.iter().find(|wanted| unfit.clone().any(|(name, _)| *name == wanted.column)) {

@@ -1,7 +1,9 @@
 //! Facets: combinations of values that many rows share. Each is stored once, with its row count, so that counting by facet reads
 //! no rows.
 
+use crate::domain::values::natural_order::natural_cmp;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -48,6 +50,14 @@ impl<F: Facet> Facets<F> {
     pub fn counts(&self) -> HashMap<u32, u64> {
         let counted = self.entries.iter().enumerate().filter(|(_, (_, rows))| *rows > 0);
         counted.map(|(number, (_, rows))| (to_u32(number), *rows as u64)).collect()
+    }
+
+    /// The place of each facet's text among all texts, by number. Equal texts have the same place.
+    pub fn ranks(&self, text: fn(&F) -> &'static str) -> Vec<usize> {
+        let mut texts: Vec<_> = self.entries.iter().map(|(facet, _)| text(facet)).collect();
+        texts.sort_by(|a, b| natural_cmp(a, b));
+        let rank = |facet: &F| texts.partition_point(|other| natural_cmp(other, text(facet)) == Ordering::Less);
+        self.entries.iter().map(|(facet, _)| rank(facet)).collect()
     }
 
     /// Whether each facet passes the filter, by number, and how many rows have a passing facet.

@@ -278,7 +278,7 @@ fn many_rows() -> SortedRows<AssetColumns> {
             columns,
             searched,
             exact: vec![serial],
-            coded: Vec::new(),
+            coded: vec![("location".to_owned(), Cell::Text(["Berlin", "Kiel"][(n / 6 % 2) as usize].into()))],
         });
     }
     rows
@@ -341,15 +341,24 @@ fn a_filter_by_facets_looks_at_them_and_not_at_rows() {
 }
 
 #[test]
-fn a_page_sorted_by_text_looks_at_few_segments() {
+fn a_sorted_page_looks_at_few_segments() {
     let rows = many_rows();
-    for (sort_by, descending, most) in [(SortBy::Searched(0), false, 8), (SortBy::Exact(0), true, 50)] {
+    let status = |facet: &AssetFacet| facet.status.map_or("", Status::as_str);
+    let location = || SortBy::Coded("location".to_owned());
+    for (sort_by, descending, most) in [
+        (SortBy::Searched(0), false, 8),
+        (SortBy::Exact(0), true, 50),
+        (SortBy::Facet(status), false, 2),
+        (SortBy::Facet(status), true, 2),
+        (location(), false, 2),
+        (location(), true, 2),
+    ] {
         let is_in_use = |facet: &AssetFacet| facet.status == Some(Status::InUse);
         let order = SortOrder { sort_by, descending };
         let query = RowQuery { facets: Some(Box::new(is_in_use)), order: Some(order), ..RowQuery::default() };
         let (total, page) = query.select(&rows, PageRequest { number: 2, limit: 20 });
 
-        let order = query.order.as_ref().expect("an order").of_rows(rows.coded());
+        let order = query.order.as_ref().expect("an order").of_rows(&rows);
         let order = &order;
         let (mut first, mut segments) = (FirstRows::new(&rows, order, 40), 0);
         for (at, segment) in rows.segments_by(order) {
@@ -361,8 +370,13 @@ fn a_page_sorted_by_text_looks_at_few_segments() {
         assert!(segments <= most, "{segments} of {} segments", rows.segments().len());
 
         let value = |row: &RowRef<'_, AssetColumns>| {
-            let row = row.to_row();
-            if descending { row.exact[0].clone() } else { row.searched[0].clone() }
+            let (facet, row) = (row.facet.clone(), row.to_row());
+            match &order.sort_by {
+                SortBy::Exact(_) => row.exact[0].clone(),
+                SortBy::Searched(_) => row.searched[0].clone(),
+                SortBy::Facet(_) => status(&facet).to_owned(),
+                _ => row.coded[0].1.text().into_owned(),
+            }
         };
         let mut plain: Vec<_> = rows.iter().filter(|row| is_in_use(row.facet)).collect();
         plain.sort_by_key(|row| row.sort_key.id());

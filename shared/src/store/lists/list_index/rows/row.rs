@@ -302,12 +302,11 @@ impl<C: Columns> RowQuery<'_, C> {
             None if known_total == Some(rows.len()) => (0, rows.slice(skip, limit)),
             None => self.first_in_order(rows, skip, limit, known_total.is_some()),
             Some(order) => {
-                let order = &order.of_rows(rows.coded());
+                let order = &order.of_rows(rows);
                 let mut first = FirstRows::new(rows, order, skip.saturating_add(limit));
                 let (mut total, selection) = (0, self.selection(rows));
                 // Counting matches requires all segments. Otherwise, the segments that come first in the order may be enough.
-                let all = || rows.segments().iter().enumerate().collect();
-                for (at, segment) in known_total.map_or_else(all, |_| rows.segments_by(order)) {
+                for (at, segment) in rows.segments_by(order) {
                     let mut is_wanted = known_total.map(|_| first.may_take_from(at));
                     if is_wanted == Some(false) {
                         continue;

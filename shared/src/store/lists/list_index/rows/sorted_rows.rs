@@ -187,18 +187,18 @@ impl<C: Columns> SortedRows<C> {
         })
     }
 
-    /// Segments with their positions. When sorting by text or coded values, segments with the first values come first, so that a
-    /// page needs few of them.
+    /// Segments with their positions. The ones with the first values come first, and of equal values the oldest, as in the page,
+    /// so that a page needs few segments.
     pub fn segments_by(&self, order: &RowOrder<'_, C>) -> Vec<(usize, &Segment<C>)> {
         let mut segments: Vec<_> = self.segments.iter().enumerate().map(|at| (self.first_value(at.0, order), at)).collect();
-        segments.sort_by(|(a, _), (b, _)| match (a, b) {
-            (Some(a), Some(b)) => order.compare_values(a, b),
+        segments.sort_by(|(a, (newer_a, _)), (b, (newer_b, _))| match (a, b) {
+            (Some(a), Some(b)) => order.compare_values(a, b).then(newer_b.cmp(newer_a)),
             _ => a.is_none().cmp(&b.is_none()),
         });
         segments.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// The value of the segment's first row when sorting by text or coded values, ignoring filters. `None` for other orders.
+    /// The value of the segment's first row when sorting by text, facet or coded values, ignoring filters. `None` for other orders.
     pub fn first_value(&self, segment: usize, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
         let values = self.segments.get(segment)?;
         let (least, greatest) = match order.sort_by {
@@ -211,7 +211,12 @@ impl<C: Columns> SortedRows<C> {
                 };
                 extremes
             }
-            SortBy::CreatedAt | SortBy::Time(_) | SortBy::Number(_) | SortBy::Facet(_) => return None,
+            SortBy::Facet(_) => {
+                let rank = |row: &u32| values.facets.get(*row as usize).and_then(|facet| order.ranks.get(*facet as usize));
+                let rows = 0..to_u32(values.len());
+                (rows.clone().min_by_key(rank)?, rows.max_by_key(rank)?)
+            }
+            SortBy::CreatedAt | SortBy::Time(_) | SortBy::Number(_) => return None,
         };
         let row = if order.descending { greatest } else { least };
         self.sort_value(RowPosition { segment: to_u32(segment), row }, order)
@@ -343,9 +348,17 @@ impl<'r, C: Columns> FirstRows<'r, C> {
 
     /// False only if no row of the segment sorts before the last candidate.
     pub fn may_take_from(&self, segment: usize) -> bool {
-        let last = self.last().filter(|_| self.is_selected);
-        let first = || self.rows.first_value(segment, self.order);
-        last.is_none_or(|(last, _)| first().is_none_or(|first| self.order.compare_values(&first, last) != Ordering::Greater))
+        let Some((last, position)) = self.last().filter(|_| self.is_selected) else { return true };
+        let Some(first) = self.rows.first_value(segment, self.order) else { return true };
+        match self.order.compare_values(&first, last) {
+            Ordering::Less => true,
+            // Of equal values, older rows come first.
+            Ordering::Equal => {
+                let oldest = self.rows.segments.get(segment).and_then(|segment| segment.keys.last());
+                oldest.map(|key| key.created_at()) <= self.rows.sort_key(*position).map(|key| key.created_at())
+            }
+            Ordering::Greater => false,
+        }
     }
 
     pub fn offer(&mut self, position: RowPosition) {
@@ -433,12 +446,15 @@ pub struct RowOrder<'q, C: Columns> {
     pub(super) descending: bool,
     /// The number of the coded column, if the rows have it.
     pub(super) column: Option<u32>,
+    /// When sorting by facet: by the number of a facet, its place in ascending order, shared by equal texts.
+    pub(super) ranks: Vec<usize>,
 }
 
 impl<C: Columns> SortOrder<C> {
-    pub fn of_rows(&self, coded: &CodedColumns) -> RowOrder<'_, C> {
-        let column = if let SortBy::Coded(name) = &self.sort_by { coded.column(name) } else { None };
-        RowOrder { sort_by: &self.sort_by, descending: self.descending, column }
+    pub fn of_rows(&self, rows: &SortedRows<C>) -> RowOrder<'_, C> {
+        let column = if let SortBy::Coded(name) = &self.sort_by { rows.coded.column(name) } else { None };
+        let ranks = if let SortBy::Facet(text) = self.sort_by { rows.facets.ranks(text) } else { Vec::new() };
+        RowOrder { sort_by: &self.sort_by, descending: self.descending, column, ranks }
     }
 }
 
