@@ -348,10 +348,10 @@ fn a_sorted_page_looks_at_few_segments() {
     for (sort_by, descending, most) in [
         (SortBy::Searched(0), false, 8),
         (SortBy::Exact(0), true, 50),
-        (SortBy::Facet(status), false, 2),
-        (SortBy::Facet(status), true, 2),
-        (location(), false, 2),
-        (location(), true, 2),
+        (SortBy::Facet(status), false, 4),
+        (SortBy::Facet(status), true, 4),
+        (location(), false, 4),
+        (location(), true, 4),
     ] {
         let is_in_use = |facet: &AssetFacet| facet.status == Some(Status::InUse);
         let order = SortOrder { sort_by, descending };
