@@ -352,6 +352,11 @@ async fn rows_that_could_become_the_wrong_asset_are_refused() {
     let ids = client.assets(1).await;
     let csv = format!("id,name\n{},a\n{},b\n", ids[0], ids[0].to_uppercase());
     assert_eq!(outcomes(&client.import("/assets", "?match=id", &csv).await), ["refused"; 2]);
+    let tags = "name,asset_tag\na,inv-1\nb,INV-1\nc,inv-2\n";
+    for dry_run in ["&dry_run=true", ""] {
+        let query = format!("?match=asset_tag&create_unmatched=true{dry_run}");
+        assert_eq!(outcomes(&client.import("/assets", &query, tags).await), ["refused", "refused", "created"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

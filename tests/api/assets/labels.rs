@@ -278,22 +278,6 @@ async fn bad_requests_for_labels_are_refused() {
     assert_eq!(details, [format!("number 1: there is no asset {UNKNOWN_ID}"), format!("number 3: there is no asset {foreign}")]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_template_of_addresses_is_a_setting_with_a_history() {
-    let (api, client) = Api::with_tenant().await;
-    assert_eq!(client.get("/settings").await.data()["label_url_template"], json!(null));
-    for wrong in ["", "example.com/{id}", "https://example.com/", "https://example.com/{name}", "javascript:{id}"] {
-        assert_eq!(client.patch("/settings", json!({"label_url_template": wrong})).await.field_errors(), ["/label_url_template"]);
-    }
-    let template = "https://example.com/{asset_tag}";
-    let settings = client.patch("/settings", json!({"label_url_template": template})).await.data();
-    assert_eq!(settings["label_url_template"], template);
-    api.advance_clock(11);
-    let events = client.get("/events?limit=100").await.data();
-    let changed = events.as_array().unwrap().iter().any(|event| event.to_string().contains(template));
-    assert!(changed, "{events}");
-}
-
 const DOTS_PER_MM: f64 = 300.0 / 25.4;
 
 /// Serves the API to a browser, which can't send a key. Returns its address.

@@ -129,10 +129,10 @@ async fn every_error_in_a_body_is_reported() {
     let body = json!({
         "name": " ", "status": "lost", "asset_type_id": "x", "serial_number": "s".repeat(256), "purchase_date": "2024-02-30",
         "purchase_price": "12,50", "warranty_until": "2326-01-01", "notes": "n".repeat(10_001), "custom_fields": [], "id": UNKNOWN_ID,
-        "asset_tag": "X 1", "assigned_to": "x", "colour": "red", "a/b~c": 1
+        "asset_tag": "X 1", "assigned_to": "x", "colour": "red", "a/b~c": 1, "location": "a//b"
     });
-    let expected = "/asset_tag /asset_type_id /assigned_to /a~1b~0c /colour /custom_fields /id /name /notes /purchase_date \
-        /purchase_price /serial_number /status /warranty_until";
+    let expected = "/asset_tag /asset_type_id /assigned_to /a~1b~0c /colour /custom_fields /id /location /name /notes \
+        /purchase_date /purchase_price /serial_number /status /warranty_until";
     assert_eq!(client.post("/assets", body).await.field_errors().join(" "), expected);
     assert_eq!(client.post("/assets", json!({})).await.field_errors(), ["/name"]);
     assert_eq!(client.post_text("/assets", r#"{"name":"a","name":"b"}"#).await.field_errors(), ["/name"]);

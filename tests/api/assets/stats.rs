@@ -60,18 +60,6 @@ async fn every_write_is_counted_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tenant_without_an_index_is_counted_in_the_table() {
-    let (api, client) = Api::with_tenant().await;
-    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
-    let model = client.model("Lenovo", "T14", &laptop).await;
-    client.asset(json!({"name": "a", "model_id": model, "purchase_price": 10.5})).await;
-    client.asset(json!({"name": "b", "manufacturer": "Dell"})).await;
-    let without_index = api.replica(0, 0).client(&client);
-    assert_eq!(stats(&without_index).await, stats(&client).await);
-    assert_eq!(stats(&client).await["assets"]["by_manufacturer"], json!({"Dell": 1, "Lenovo": 1}));
-}
-
-#[tokio::test(start_paused = true)]
 async fn statistics_are_of_one_tenant_and_need_a_scope() {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "a"})).await;

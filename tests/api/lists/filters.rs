@@ -169,20 +169,6 @@ async fn assets_are_found_by_when_they_were_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_is_exported_by_address() {
-    let client = over_http().await;
-    let ada = client.user("Ada").await;
-    client.user("Eve").await;
-    let export = client.export("/users/export?email=ADA@example.com").await;
-    assert_eq!(export.len(), 1);
-    assert_eq!(export[0].lines().count(), 2, "{export:?}");
-    assert!(export[0].contains(&ada));
-    let after = client.export(&format!("/users/export?email=ada@example.com&after={ada}")).await;
-    assert_eq!(after[0].lines().count(), 1, "{after:?}");
-    assert_eq!(client.export("/users/export?email=ada@example.com&role=admin").await[0].lines().count(), 1);
-}
-
-#[tokio::test(start_paused = true)]
 async fn values_that_nothing_can_have_are_refused_with_what_would_be_accepted() {
     let client = over_http().await;
     for (path, parameter, hint) in [

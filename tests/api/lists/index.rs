@@ -379,15 +379,6 @@ async fn an_index_that_lags_is_not_read_with_every_list() {
     assert!(index == 0 && table == 0, "the index has caught up");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_capital_sharp_s_is_found_by_every_spelling() {
-    let (_api, client) = Api::with_tenant().await;
-    client.asset(json!({"name": "GROẞE KISTE"})).await;
-    for word in ["gro%C3%9Fe", "GRO%E1%BA%9EE", "grosse", "GROSSE"] {
-        assert_eq!(client.total(&format!("/assets?q={word}")).await, 1, "{word}");
-    }
-}
-
 const ASSETS: usize = 60;
 
 /// A tenant whose index is read in many pages, and the number of pages.

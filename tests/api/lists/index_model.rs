@@ -3,12 +3,11 @@
 
 use crate::lists::index_races::{MAX_LAG_MILLIS, MAX_WRITE_MILLIS};
 use crate::support::prelude::*;
-use crate::support::{Replica, property, runtime};
+use crate::support::{Replica, property};
 use chrono::TimeDelta;
 use dev_server::faulty_table::FaultyObjects;
 use dev_server::faulty_table::planned::Held;
 use proptest::prelude::*;
-use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 /// The next action, and the replica that executes it.
@@ -85,6 +84,33 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     ];
     proptest::collection::vec(step, 4..40)
 }
+
+const LISTS: [&str; 24] = [
+    "/assets",
+    "/assets?limit=2&page=2",
+    "/assets?q=%C3%84+n",
+    "/assets?status=in_use&kind=logical",
+    "/assets?sort=name&limit=3",
+    "/assets?sort=-updated_at&page=2&limit=2",
+    "/assets?sort=created_at&warranty_before=2028-01-15",
+    "/assets?serial_number=a",
+    "/assets?location=%C3%A4&sort=-location",
+    "/assets?location=none&sort=custom_fields.x&limit=3",
+    "/assets?custom_fields.x=1,a9,none&sort=-custom_fields.y",
+    "/assets?custom_fields.y=0&purchase_date_from=2026-01-05&purchase_date_before=2026-01-20",
+    "/assets?last_seen_before=2027-01-01T00:00:00Z&purchase_price_min=300&sort=last_seen_at",
+    "/assets?asset_type_code=SFT&manufacturer=A&sort=purchase_price&q=n",
+    "/stats?group_by=location&depth=2",
+    "/stats?group_by=custom_fields.x&status=in_use,in_stock",
+    "/stats?group_by=manufacturer&location=a",
+    "/stats?location=a&custom_fields.x=1",
+    "/users?is_active=true",
+    "/users?q=b",
+    "/processes/instances",
+    "/processes/instances?status=cancelled",
+    "/processes/instances?status=in_progress",
+    "/stats",
+];
 
 /// Two replicas, and a third without a list index to compare them with.
 struct World {
@@ -251,65 +277,34 @@ impl World {
                 let until = self.api.now().plus(TimeDelta::minutes(10));
                 assert_eq!(self.replicas[on].store.write_snapshots(until).await.unwrap().failed, 0);
             }
-            Step::List(on) => {
-                for path in [
-                    "/assets",
-                    "/assets?limit=2&page=2",
-                    "/assets?q=%C3%84+n",
-                    "/assets?status=in_use&kind=logical",
-                    "/assets?sort=name&limit=3",
-                    "/assets?sort=-updated_at&page=2&limit=2",
-                    "/assets?sort=created_at&warranty_before=2028-01-15",
-                    "/assets?serial_number=a",
-                    "/assets?location=%C3%A4&sort=-location",
-                    "/assets?location=none&sort=custom_fields.x&limit=3",
-                    "/assets?custom_fields.x=1,a9,none&sort=-custom_fields.y",
-                    "/assets?custom_fields.y=0&purchase_date_from=2026-01-05&purchase_date_before=2026-01-20",
-                    "/assets?last_seen_before=2027-01-01T00:00:00Z&purchase_price_min=300&sort=last_seen_at",
-                    "/assets?asset_type_code=SFT&manufacturer=A&sort=purchase_price&q=n",
-                    "/stats?group_by=location&depth=2",
-                    "/stats?group_by=custom_fields.x&status=in_use,in_stock",
-                    "/stats?group_by=manufacturer&location=a",
-                    "/stats?location=a&custom_fields.x=1",
-                    "/users?is_active=true",
-                    "/users?q=b",
-                    "/processes/instances",
-                    "/processes/instances?status=cancelled",
-                    "/processes/instances?status=in_progress",
-                    "/stats",
-                ] {
-                    let (listed, expected) = (self.clients[on].get(path).await, self.without_index.get(path).await);
-                    assert_eq!(listed.status, 200, "{}", listed.text());
-                    assert_eq!(listed.json(), expected.json(), "{path} on replica {on}");
-                }
-            }
+            Step::List(on) => self.compare(on, &sample(LISTS, 8)).await,
+        }
+    }
+
+    /// Compares lists of the replica with those of the one without a list index.
+    async fn compare(&self, on: usize, lists: &[&str]) {
+        for path in lists {
+            let (listed, expected) = (self.clients[on].get(path).await, self.without_index.get(path).await);
+            assert_eq!(listed.status, 200, "{}", listed.text());
+            assert_eq!(listed.json(), expected.json(), "{path} on replica {on}");
         }
     }
 }
 
-/// After any mix of writes, the lists of both replicas equal those of the one without a list index, which `indexed_lists.rs`
-/// compares with a plain filter.
+/// After any mix of writes, the lists of both replicas equal those of the one without a list index, which `lists::pages` compares
+/// with a plain filter. The faulty table's indexes don't lag here: the steps freeze the index by the tests' clock.
 #[test]
-fn lists_of_two_replicas_equal_the_table() {
-    check_lists(&runtime(), Api::start);
-}
-
-/// The faulty table's indexes don't lag here: the steps freeze the index by the tests' clock.
-#[test]
-fn lists_of_two_replicas_equal_the_table_if_it_is_weak() {
+fn lists_of_two_replicas_equal_the_table_also_if_it_is_weak() {
     let weaknesses = || Weaknesses { list_index_lag_millis: 0, unprocessed_per_mille: 100, ..Weaknesses::ordinary() };
-    check_lists(&paused_runtime(), || Api::on_faulty_table(3, weaknesses()));
-}
-
-fn check_lists(runtime: &Runtime, start: impl AsyncFn() -> Api) {
-    property::check(runtime, 32, &(steps(), -2_000..=2_000i64), async |(steps, skew)| {
-        let mut world = World::new(start().await, skew).await;
+    property::check(&paused_runtime(), 32, &(steps(), -2_000..=2_000i64), async |(steps, skew)| {
+        let mut world = World::new(Api::on_faulty_table(3, weaknesses()).await, skew).await;
         for step in steps {
             world.execute(step).await;
         }
         world.release_late().await;
-        world.execute(Step::List(0)).await;
-        world.execute(Step::List(1)).await;
+        for on in [0, 1] {
+            world.compare(on, &LISTS).await;
+        }
         Ok(())
     });
 }

@@ -4,35 +4,11 @@
 use super::index_reads;
 use crate::support::prelude::*;
 use crate::support::table::{copy_record, delete_item, set_attribute};
-use crate::support::{case_count, full_tests};
 use shared::domain::values::id::AssetId;
 
 /// The longest time of a write on its way, and the longest lag of the index, in milliseconds: see docs/adr/0008.
 pub const MAX_WRITE_MILLIS: i64 = 8_000;
 pub const MAX_LAG_MILLIS: i64 = 60_000;
-
-/// Four writers at once: each reads its own writes from another replica.
-#[tokio::test(start_paused = true)]
-async fn a_list_right_after_a_write_shows_it_on_every_replica() {
-    let (api, client) = Api::with_tenant().await;
-    let replicas = [api.replica(-1_000, usize::MAX), api.replica(1_000, usize::MAX)];
-    let rounds = if full_tests() { 12 } else { 4 };
-    let write = async |n: usize| {
-        let (writer, reader) = (replicas[n % 2].client(&client), replicas[(n + 1) % 2].client(&client));
-        for round in 0..rounds {
-            let name = format!("w{n}r{round}");
-            let id = writer.asset(json!({"name": name})).await;
-            let found = reader.get(&format!("/assets?q={name}")).await.json();
-            assert_eq!((&found["meta"]["total"], &found["data"][0]["id"]), (&json!(1), &json!(id)));
-            writer.patch(&format!("/assets/{id}"), json!({"name": format!("z{name}"), "status": "in_use"})).await.data();
-            let found = reader.get(&format!("/assets?q=z{name}&status=in_use")).await.json();
-            assert_eq!(found["meta"]["total"], 1);
-            reader.delete(&format!("/assets/{id}")).await;
-            assert_eq!(writer.get(&format!("/assets?q={name}")).await.json()["meta"]["total"], 0);
-        }
-    };
-    join_all((0..4).map(write)).await;
-}
 
 /// Between counting and reading a page, an asset of the page is changed or deleted.
 #[tokio::test(start_paused = true)]
@@ -421,72 +397,4 @@ async fn a_contradiction_that_persists_is_first_loaded_again_and_then_refused() 
     assert_eq!(large_reads(&api), (1, 1), "the index is loaded in vain, and the table read");
     assert_eq!(listed(&reader).await, whole(&["c", "z"]));
     assert_eq!(large_reads(&api), (0, 1), "the index is refused");
-}
-
-/// Lists after random changes of which one read in twenty sees only a part. A list may then show the state before the
-/// change; the next one shows it.
-#[tokio::test(start_paused = true)]
-async fn lists_that_see_transactions_in_part_are_right_and_cheap() {
-    let (api, writer, reader, ids) = three_assets().await;
-    let mut assets: Vec<(String, u64)> = ids.into_iter().map(|id| (id, 1)).collect();
-    for n in 0..12 {
-        assets.push((writer.asset(json!({"name": format!("n{n}")})).await, 1));
-    }
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut random = |below: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) % below
-    };
-    let lists = case_count(600) as usize;
-    let mut before = listed(&writer).await;
-    listed(&reader).await;
-    large_reads(&api);
-    let (mut torn, mut round_trips) = (0, 0);
-    for list in 0..lists {
-        // Lists read the events of the last seconds again: without this, those of the whole test.
-        api.advance_clock_millis(500);
-        let place = random(assets.len() as u64) as usize;
-        let (id, version) = assets[place].clone();
-        let path = format!("/assets/{id}");
-        let (id, version, before_write) = match random(4) {
-            0 => {
-                let id = writer.asset(json!({"name": format!("l{list}")})).await;
-                assets.push((id.clone(), 1));
-                (id, 1, Some(None))
-            }
-            1 if assets.len() > 10 => {
-                writer.delete(&path).await.json();
-                assets.swap_remove(place);
-                (id, version + 1, None)
-            }
-            _ => {
-                let old = writer.get(&path).await.data();
-                writer.patch(&path, json!({"name": format!("l{list}")})).await.data();
-                assets[place].1 += 1;
-                (id, version + 1, Some(Some(json!({"version": {"N": version.to_string()}, "name": {"S": old["name"]}}))))
-            }
-        };
-        let after = listed(&writer).await;
-        if random(20) == 0 {
-            api.faults.hide_event(1, &id, version);
-            torn += 1;
-        }
-        if let Some(image) = before_write.filter(|_| random(20) == 0) {
-            api.faults.tear_record(1, &id, image);
-            torn += 1;
-        }
-        large_reads(&api);
-        api.meter.take();
-        let list = listed(&reader).await;
-        round_trips += api.meter.take().round_trips;
-        assert!(list == before || list == after, "list {list:?}, before {before:?}, after {after:?}");
-        api.faults.stop_tearing();
-        assert_eq!(listed(&reader).await, after);
-        assert_eq!(large_reads(&api), (0, 0), "a list read the whole index or the whole table");
-        before = after;
-    }
-    assert!(torn > lists / 20, "{torn} reads were torn");
-    assert!(round_trips <= lists * 21 / 10, "{round_trips} round trips for {lists} lists, of which {torn} were torn");
 }

@@ -94,7 +94,8 @@ async fn a_system_process_can_only_be_deactivated() {
     let (api, client) = Api::with_tenant().await;
     let path = format!("/processes/{}", system_process(&client, "prepare").await);
     let before = api.dump().await;
-    client.patch(&path, json!({"name": "x", "status": "inactive"})).await.problem(409, "CONFLICT");
+    let refused = client.patch(&path, json!({"name": "x", "status": "inactive"})).await.problem(409, "CONFLICT");
+    assert_eq!(refused["detail"], "Only the status of a system process can change.");
     client.delete(&path).await.problem(409, "CONFLICT");
     assert_eq!(api.dump().await, before);
     client.patch(&path, json!({"status": "inactive"})).await.data();

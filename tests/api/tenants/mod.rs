@@ -35,9 +35,10 @@ async fn new_settings_have_defaults_and_show_number_ranges() {
 async fn invalid_settings_are_refused_and_change_nothing() {
     let (api, client) = Api::with_tenant().await;
     let before = api.dump().await;
-    let body = json!({"name": "", "asset_tag_prefix": "A B", "asset_tag_template": "NN", "status_transitions": {"lost": []}, "number_ranges": [{}]});
-    let errors = ["/asset_tag_prefix", "/asset_tag_template", "/name", "/number_ranges", "/status_transitions"];
-    assert_eq!(client.patch("/settings", body).await.field_errors(), errors);
+    let body = json!({"name": "", "asset_tag_prefix": "A B", "asset_tag_template": "NN", "label_url_template": "javascript:{id}",
+        "status_transitions": {"lost": []}, "number_ranges": [{}]});
+    let errors = "/asset_tag_prefix /asset_tag_template /label_url_template /name /number_ranges /status_transitions";
+    assert_eq!(client.patch("/settings", body).await.field_errors().join(" "), errors);
     let twice = r#"{"status_transitions":{"in_use":[],"in_use":["scrapped"]}}"#;
     let twice = client.send("PATCH", "/settings", Some("application/json"), twice).await;
     assert_eq!(twice.field_errors(), ["/status_transitions"]);
