@@ -19,6 +19,7 @@ async fn a_history_lists_who_changed_what_newest_first() {
     let ada = client.with_key(made["api_key"].as_str().unwrap());
     let id = ada.asset(json!({"name": "x", "purchase_price": 2499.00})).await;
     client.patch(&format!("/assets/{id}"), json!({"name": "y", "notes": "n"})).await.data();
+    client.patch(&format!("/assets/{id}"), json!({"name": "y"})).await.data();
     let history = ada.get(&format!("/assets/{id}/history")).await.json();
     assert_eq!(history["meta"], json!({"total": 2, "page": 1, "limit": 20, "total_pages": 1}));
     let [newest, first] = [&history["data"][0], &history["data"][1]];
@@ -119,6 +120,8 @@ async fn a_deleted_resource_keeps_its_history_and_an_unknown_id_has_none() {
         let history = client.get(&format!("{path}?verify=true")).await.json();
         assert_eq!(versions(&history), [4, 3, 2, 1]);
         assert_eq!(history["data"][0]["type"], "asset.deleted");
+        assert_eq!(history["data"][0]["changes"]["name"], json!({"old": "c", "new": null}));
+        assert_eq!(history["data"][3]["changes"]["asset_tag"], json!({"old": null, "new": "AST-000001"}));
         assert_eq!(history["verification"], json!({"valid": true, "checked": 4, "broken": null}));
         let recent = AssetId::new(api.now(), [7; 10]);
         for unknown in [UNKNOWN_ID.to_owned(), recent.to_string(), "x".into()] {

@@ -107,29 +107,6 @@ async fn a_late_event_of_any_kind_is_never_a_verdict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_late_events_are_never_a_verdict() {
-    for lag in sample(LAGS, 1) {
-        for is_deleted in [false, true] {
-            let (api, client) = Api::with_tenant().await;
-            let mut frozen = vec![api.history_rows(client.tenant).await];
-            let id = client.asset(json!({"name": "a"})).await;
-            frozen.push(api.history_rows(client.tenant).await);
-            for name in ["b", "c", "d"] {
-                client.patch(&format!("/assets/{id}"), json!({"name": name})).await.data();
-            }
-            if is_deleted {
-                client.delete(&format!("/assets/{id}")).await.data();
-            }
-            api.advance_clock(lag);
-            for index in frozen {
-                api.faults.freeze_history(Some(index));
-                check_late(&client, &format!("/assets/{id}/history"), 4 + u64::from(is_deleted), "many").await;
-            }
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_receipt_is_right_or_unavailable_while_the_index_is_late() {
     for lag in sample(LAGS, 1) {
         let (api, client) = Api::with_tenant().await;

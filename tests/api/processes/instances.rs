@@ -132,14 +132,23 @@ async fn a_patch_with_the_id_of_an_instance_cancels_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_instance_keeps_the_steps_it_started_with() {
-    let client = over_http().await;
-    let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
+    let (api, client) = Api::with_tenant().await;
+    let steps = json!([step("text", "a")]);
+    let process = create_process(&client, steps.clone()).await;
     let asset = client.asset(json!({"name": "x"})).await;
     let instance = start(&client, &process, &asset).await;
     assert_eq!(client.delete(&format!("/processes/{process}")).await.problem(409, "IN_USE")["count"], 1);
     let change =
         json!({"steps": [{"type": "confirmation", "key": "z", "label": "Z"}], "target_status": "scrapped", "name": "New"});
     client.patch(&format!("/processes/{process}"), change).await.data();
+    // Another function instance has nothing in memory.
+    for client in [&client, &api.replica(0, usize::MAX).client(&client)] {
+        assert_eq!(client.get(&format!("/processes/instances/{instance}")).await.data()["steps"], steps);
+        assert_eq!(client.get("/processes/instances").await.data()[0]["steps"], steps);
+        assert_eq!(client.get(&format!("/processes/{process}")).await.data()["steps"][0]["key"], "z");
+    }
+    let again = client.patch(&format!("/processes/{process}"), json!({"steps": steps})).await.data();
+    assert_eq!(again["steps"], steps, "steps that were written before can be written again");
     let done = advance(&client, &instance, json!({"a": "1"})).await.data();
     assert_eq!((&done["status"], &done["process_name"]), (&json!("completed"), &json!("Own")));
     assert_eq!(client.get(&format!("/assets/{asset}")).await.data()["status"], "in_use");

@@ -14,79 +14,23 @@ async fn invalid_steps_are_refused_by_location() {
     );
 }
 
+/// The rules of each type are those of `shared/domain/src/processes/process/step.rs`.
 #[tokio::test(start_paused = true)]
-async fn a_choice_is_accepted_as_the_definition_was_sent() {
-    let client = over_http().await;
-    let entry = "u\u{308}";
-    let steps = json!([
-        {"type": "checklist", "key": "list", "label": "L", "items": [entry, "x"]},
-        {"type": "select", "key": "one", "label": "O", "options": [entry]}
-    ]);
-    let process = create_process(&client, steps).await;
-    let instance = start(&client, &process, &client.asset(json!({"name": "x"})).await).await;
-    for (key, wrong) in
-        [("list", json!([entry, "\u{fc}"])), ("list", json!(["u"])), ("one", json!("u")), ("one", json!(["\u{fc}"]))]
-    {
-        assert_eq!(advance(&client, &instance, json!({key: wrong})).await.field_errors(), [format!("/step_data/{key}")]);
-    }
-    let sent = json!({"list": [" x ", entry], "one": "u\u{308} "});
-    let stored = json!({"list": ["x", "\u{fc}"], "one": "\u{fc}"});
-    assert_eq!(advance(&client, &instance, sent.clone()).await.data()["step_data"], stored);
-    // Sent again, the earlier value is unchanged.
-    assert_eq!(advance(&client, &instance, sent).await.data()["status"], "completed");
-}
-
-#[tokio::test(start_paused = true)]
-async fn every_step_type_checks_its_value() {
+async fn the_type_of_a_step_decides_which_values_it_accepts() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
     let inactive = client.user("Inactive").await;
     client.patch(&format!("/users/{inactive}"), json!({"is_active": false})).await.data();
-    let list = json!({"type": "checklist", "key": "k", "label": "K", "items": ["a", "b"]});
-    let select = json!({"type": "select", "key": "k", "label": "K", "options": ["x", "y"]});
     let plain = |kind: &str| json!({"type": kind, "key": "k", "label": "K"});
-    let required = |mut step: Value| {
-        step["required"] = json!(true);
-        step
-    };
+    let list = json!({"type": "checklist", "key": "k", "label": "K", "required": true, "items": ["a", "b"]});
     let too_large = format!("data:image/png;base64,{}", "A".repeat(200_000));
     // A step, values that it accepts, and values that it refuses.
     let cases: Vec<(Value, Vec<Value>, Vec<Value>)> = vec![
         (plain("user_picker"), vec![json!(user), Value::Null], vec![json!(inactive), json!(UNKNOWN_ID), json!("x"), json!(1)]),
-        (required(plain("user_picker")), vec![json!(user)], vec![Value::Null]),
-        (
-            list.clone(),
-            vec![json!([]), json!(["b"]), json!(["b", "a"])],
-            vec![json!(["c"]), json!(["a", "a"]), json!("a"), json!([1]), json!({"a": true})],
-        ),
-        (required(list), vec![json!(["b", "a"])], vec![json!(["a"]), json!([]), Value::Null]),
-        (
-            plain("signature"),
-            vec![json!(SIGNATURE), Value::Null],
-            vec![json!("x"), json!(true), json!(too_large), json!("data:image/png;base64,AAAA"), json!({"sha256": "x"})],
-        ),
-        (plain("complete"), vec![json!(true), Value::Null], vec![json!(false), json!("true"), json!(1)]),
-        (
-            plain("text"),
-            vec![json!("ä".repeat(255)), json!("")],
-            vec![json!("ä".repeat(256)), json!("a\nb"), json!(1), json!(["a"])],
-        ),
-        (required(plain("text")), vec![json!("x")], vec![json!(" "), Value::Null]),
-        (
-            plain("textarea"),
-            vec![json!(" a\nb "), json!("")],
-            vec![json!("x".repeat(10_001)), json!("a\u{7}"), json!(1), json!([])],
-        ),
-        (required(plain("textarea")), vec![json!("x")], vec![json!(" "), Value::Null]),
-        (select.clone(), vec![json!("y"), Value::Null], vec![json!("z"), json!(["x"]), json!(0)]),
-        (required(select), vec![json!("x")], vec![Value::Null]),
-        (
-            plain("date"),
-            vec![json!("2028-02-29")],
-            vec![json!("2027-02-29"), json!("2028-02-29T00:00:00Z"), json!("today"), json!(20280229)],
-        ),
-        (plain("confirmation"), vec![json!(true)], vec![json!(false), Value::Null, json!("true"), json!(1)]),
-        (json!({"type": "confirmation", "key": "k", "label": "K", "required": false}), vec![json!(true), Value::Null], vec![]),
+        (list, vec![json!(["b", "a"])], vec![json!(["a"]), json!([]), Value::Null]),
+        (plain("signature"), vec![json!(SIGNATURE), Value::Null], vec![json!("x"), json!(too_large)]),
+        (plain("text"), vec![json!("ä".repeat(255)), json!("")], vec![json!("ä".repeat(256)), json!(1)]),
+        (plain("confirmation"), vec![json!(true)], vec![json!(false), Value::Null, json!(1)]),
     ];
     for (step, accepted, refused) in cases {
         let process = create_process(&client, json!([step])).await;

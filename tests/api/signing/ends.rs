@@ -196,7 +196,10 @@ async fn a_link_that_is_over_stays_over_for_the_same_reason() {
     cancel(&client, id_of(&path)).await.data();
     assert_eq!((status(&client, &used).await, status(&client, &revoked).await), ("used".to_owned(), "revoked".to_owned()));
     let session = used.signer(&client).session().await;
-    assert_eq!((&session["status"], &session["is_completed"]), (&json!("used"), &json!(false)));
+    let ended = (&session["status"], &session["is_completed"], &session["is_cancelled"]);
+    assert_eq!(ended, (&json!("used"), &json!(false), &json!(true)));
+    assert_eq!(session["assets"].as_array().unwrap().len(), 1);
+    used.signer(&client).get("/sign/receipt").await.problem(409, "CONFLICT");
     assert_eq!(refused(&revoked.signer(&client)).await, "revoked");
 }
 

@@ -3,7 +3,7 @@
 
 use crate::support::Disturbance;
 use crate::support::prelude::*;
-use crate::support::signing::{link_status, signer_named};
+use crate::support::signing::signer_named;
 use tokio::time::sleep;
 
 /// Calls `case` with a disturbance of its request, and with a tenant of its own, because events are found by reading all of a
@@ -24,31 +24,6 @@ async fn with_each_disturbance(api: &Api, least: usize, case: impl AsyncFn(&Clie
 /// Two steps, the second a signature. Returns the instance's path.
 async fn two_steps(client: &Client) -> String {
     started(client, json!([step("text", "note"), signature_step()])).await
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_creation_survives_any_disturbance() {
-    let api = Api::start().await;
-    with_each_disturbance(&api, 3, async |client, name, place, way| {
-        let path = two_steps(client).await;
-        let links = format!("{path}/links");
-        let body = json!({"signer": {"user_id": client.user("Ada").await}}).to_string();
-        let send = async || client.send_json("POST", &links, &body, ("idempotency-key", name)).await;
-        let (reply, is_disturbed) = way.at(&api, place, &send).await;
-        assert_eq!(reply.status, 201, "{name}: {}", reply.text());
-        assert_eq!(client.total(&links).await, 1, "{name}");
-        let again = send().await;
-        assert_eq!((again.id(), again.header("idempotent-replayed")), (reply.id(), "true"), "{name}");
-        assert_eq!(event_chain(&api, client, &reply.id()).await.len(), 1, "{name}");
-        // The URL is lost with the response that had it.
-        if let Some(url) = reply.data()["url"].as_str() {
-            client.with_key(url.split_once('#').unwrap().1).session().await;
-        } else {
-            assert_eq!(reply.header("idempotent-replayed"), "true", "{name}");
-        }
-        is_disturbed
-    })
-    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,21 +119,6 @@ async fn a_submission_without_a_key_is_never_done_twice() {
         let was_done = may_be_done && code == "UNAUTHORIZED" && reply.json()["link_status"] == "used";
         assert!(reply.status == 200 || was_done, "{name}: {}", reply.text());
         check_done(&api, client, &path, &link, name).await;
-        is_disturbed
-    })
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_revocation_survives_any_disturbance() {
-    let api = Api::start().await;
-    with_each_disturbance(&api, 2, async |client, name, place, way| {
-        let link = Link::for_guest(client, &two_steps(client).await).await;
-        let (revoked, is_disturbed) = way.at(&api, place, async || client.delete(&link.path).await).await;
-        assert_eq!(revoked.data()["status"], "revoked", "{name}");
-        assert_eq!(link.shown(client).await, revoked.data(), "{name}");
-        assert_eq!(event_chain(&api, client, &link.id).await.len(), 2, "{name}");
-        link.signer(client).get("/sign/session").await.problem(401, "UNAUTHORIZED");
         is_disturbed
     })
     .await;
@@ -288,36 +248,6 @@ async fn idempotency_keys_of_links_and_api_keys_do_not_meet() {
     assert_ne!(done[0], done[1]);
     let created = client.send_json("POST", "/assets", r#"{"name": "x"}"#, ("idempotency-key", "k")).await;
     assert_eq!(created.status, 201);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_submission_comes_before_its_links_revocation_or_is_refused() {
-    let (api, client) = Api::with_tenant().await;
-    for round in 0..10 {
-        let path = started(&client, json!([signature_step(), step("text", "after")])).await;
-        let link = Link::for_guest(&client, &path).await;
-        let signer = api.replica(0, 1 << 20).client(&link.signer(&client));
-        if round % 2 == 0 {
-            signer.session().await;
-        }
-        let (signed, revoked) = tokio::join!(signer.sign(json!({"step_data": {"sign": SIGNATURE}})), client.delete(&link.path));
-        let shown = link.shown(&client).await;
-        let step = client.get(&path).await.data()["current_step"].clone();
-        assert!(revoked.status == 200 || revoked.status == 409, "{}", revoked.text());
-        match signed.status.as_u16() {
-            200 => {
-                assert!(shown["used_at"].is_string() && step == 1, "{shown}");
-                let order = (shown["used_at"].as_str(), shown["revoked_at"].as_str());
-                assert!(order.1.is_none() || order.0 <= order.1, "{shown}");
-            }
-            401 => {
-                assert_eq!((link_status(&signed), revoked.status.as_u16()), ("revoked".to_owned(), 200));
-                assert!(shown["used_at"].is_null() && shown["revoked_at"].is_string() && step == 0, "{shown}");
-            }
-            other => panic!("{other}: {}", signed.text()),
-        }
-        event_chain(&api, &client, &link.id).await;
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -121,24 +121,6 @@ async fn a_link_ends_with_the_step_that_it_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_signature_finishes_a_handover() {
-    let client = over_http().await;
-    let user = client.user("Ada").await;
-    let process = system_process(&client, "employee-onboarding").await;
-    let asset = client.asset(json!({"name": "Laptop", "status": "preparing"})).await;
-    let path = format!("/processes/instances/{}", start(&client, &process, &asset).await);
-    let body = json!({"step_data": {"employee": user}, "through": "employee"});
-    client.post(&format!("{path}/advance"), body).await.data();
-    let link = Link::create(&client, &path, json!({"signer": {"user_id": user}})).await;
-    assert_eq!(link.shown(&client).await["until"], "complete");
-    let body = json!({"step_data": {"signature": SIGNATURE}, "through": "complete"});
-    let session = link.signer(&client).sign(body).await.data();
-    assert_eq!((&session["status"], &session["is_completed"]), (&json!("used"), &json!(true)));
-    let asset = client.get(&format!("/assets/{asset}")).await.data();
-    assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("in_use"), &json!(user)));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_return_ends_with_the_confirmation_of_whoever_receives_the_asset() {
     let client = over_http().await;
     let user = client.user("Ada").await;
@@ -280,34 +262,6 @@ async fn the_url_has_the_address_that_the_service_was_reached_at() {
     let request = lambda_http::request::from_str(&event.to_string()).unwrap().map(Body::new);
     let made = call(&Function::named("processes").router(api.store.clone()), request).await.data();
     assert!(made["url"].as_str().unwrap().starts_with("https://api.example.com/v1/sign#sgn_"), "{}", made["url"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn whatever_can_be_started_can_be_signed_with_a_link() {
-    let client = over_http().await;
-    let body = json!({"name": "Give back", "trigger_status": "in_use", "target_status": "returned", "steps": [signature_step()]});
-    let process = client.post("/processes", body).await.id();
-    let mut assets = Vec::new();
-    let mut largest = None;
-    for number in 0..20 {
-        let user = client.user(&format!("Holder {number}")).await;
-        let asset = client.assigned_asset("Laptop", &user).await;
-        client.patch(&format!("/assets/{asset}"), json!({"status": "in_use"})).await.data();
-        assets.push(asset);
-    }
-    // Of 20 assets with different holders, as many as can be started.
-    for held in (2..=20).rev() {
-        let started = client.post(&format!("/processes/{process}/start"), json!({"asset_ids": assets[..held]})).await;
-        if started.status == 201 {
-            largest = Some((held, started.id()));
-            break;
-        }
-    }
-    let (held, movement) = largest.unwrap();
-    assert!((15..20).contains(&held), "{held}");
-    let link = Link::for_guest(&client, &format!("/movements/{movement}")).await;
-    let signed = link.signer(&client).sign(json!({"step_data": {"sign": SIGNATURE}, "through": "sign"})).await.data();
-    assert_eq!((&signed["status"], &signed["is_completed"]), (&json!("used"), &json!(true)));
 }
 
 /// Returns the number of created links. The others were refused.

@@ -98,6 +98,41 @@ request: PATCH /assets/{asset} {"status": "scrapped"}
 end: 201, 409 PROCESS_RUNNING
 end: 409 WRONG_ASSET_STATUS, 200
 
+race: starts through different steps
+steps: a b
+rounds: 3
+request: POST /processes/{process}/start {"asset_id": "{asset}", "through": "a"}
+request: POST /processes/{process}/start {"asset_id": "{asset}", "through": "b"}
+end: one 201, others 409 PROCESS_RUNNING|WRONG_ASSET_STATUS
+
+race: a start and the deletion of the asset
+steps: a
+rounds: 8
+request: POST /processes/{process}/start {"asset_id": "{asset}"}
+request: DELETE /assets/{asset}
+end: 201, 409
+then: GET /processes/instances -> 200 meta/total=1
+end: 409|422, 200
+then: GET /processes/instances -> 200 meta/total=0
+
+race: a cancellation and a change of the asset
+steps: a
+rounds: 8
+request: POST {instance}/cancel {}
+request: PATCH /assets/{asset} {"status": "scrapped"}
+end: 200, 200
+then: GET /assets/{asset} -> 200 data/status=scrapped
+end: 200, 409
+then: GET /assets/{asset} -> 200 data/status=in_stock
+events: instance 2
+
+race: submissions through different steps
+steps: a b c
+rounds: 3
+request: POST {instance}/advance {"step_data": {}, "through": "b", "current_step": 0}
+2 requests: POST {instance}/advance {"step_data": {}, "through": "c", "current_step": 0}
+end: one 200, others 409 STEP_MOVED|INSTANCE_CLOSED
+
 race: submissions of a step
 steps: a b
 rounds: 5
@@ -123,6 +158,12 @@ then: GET /assets/{asset} -> 200 data/status=in_use
 end: 409, 200
 then: GET /assets/{asset} -> 200 data/status=in_stock
 events: asset 3
+
+race: submissions of a movement's step
+steps: a b
+rounds: 4
+3 requests: POST /movements/{movement}/advance {"step_data": {"a": "1"}, "current_step": 0}
+end: one 200, others 409 STEP_MOVED
 
 race: submissions of a movement's last step
 steps: a
@@ -210,6 +251,18 @@ end: 401 UNAUTHORIZED link_status=revoked, 200
 then: GET {link} -> 200 data={data} data/used_at=null
 then: GET {instance} -> 200 data/current_step=0
 events: instance 1
+
+race: a submission of a link's last step and the link's revocation at once
+steps: sign after
+rounds: 10
+request: POST /sign/advance {"step_data": {"sign": "{signature}"}}
+request: DELETE {link}
+end: 200, 200|409
+then: GET {link} -> 200 data/used_at=*
+then: GET {instance} -> 200 data/current_step=1
+end: 401 UNAUTHORIZED link_status=revoked, 200
+then: GET {link} -> 200 data/used_at=null data/revoked_at=*
+then: GET {instance} -> 200 data/current_step=0
 
 race: a session and the link's revocation
 steps: sign

@@ -44,8 +44,7 @@ impl Transaction {
     /// Commits the change that a POST with an idempotency key makes.
     async fn post(api: Api, client: Client, path: &str, body: Value) -> Self {
         Self::commit(api, client, async |client| {
-            let reply = client.send_json("POST", path, &body.to_string(), ("idempotency-key", "once")).await;
-            assert!(reply.status.is_success(), "{} {}", reply.status, reply.text());
+            client.post_once(path, &body, "once").await.data();
         })
         .await
     }
@@ -303,7 +302,7 @@ async fn each_item_of_other_changes() {
 }
 
 async fn put(client: &Client, name: &str) -> Reply {
-    client.send("PUT", "/assets/by-serial/s", Some("application/json"), json!({"name": name}).to_string()).await
+    client.put("/assets/by-serial/s", &json!({"name": name})).await
 }
 
 async fn change_otherwise(kind: &str) -> Transaction {
@@ -344,7 +343,7 @@ async fn change_otherwise(kind: &str) -> Transaction {
             let body = json!({"name": "Own", "trigger_status": "in_use", "target_status": "in_use", "steps": steps});
             let process = client.post("/processes", body).await.id();
             let asset = client.asset(json!({"name": "a", "status": "in_use"})).await;
-            let instance = crate::support::processes::start(&client, &process, &asset).await;
+            let instance = start(&client, &process, &asset).await;
             Transaction::post(api, client, &format!("/processes/instances/{instance}/advance"), json!({"step_data": {}})).await
         }
         other => panic!("no request for {other}"),
@@ -510,15 +509,6 @@ async fn stays_open(api: &Api, client: &Client, expected: &[&str]) {
     }
 }
 
-/// Starts a process of one step; returns its definition's id.
-async fn start_process(client: &Client, assets: Value) -> String {
-    let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
-    let process = json!({"name": "P", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
-    let process = client.post("/processes", process).await.id();
-    client.post(&format!("/processes/{process}/start"), assets).await.data();
-    process
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_lost_record_with_a_broken_history_stays_lost_with_what_belongs_to_it() {
     let (api, client) = Api::with_tenant().await;
@@ -537,21 +527,16 @@ async fn a_lost_record_with_a_broken_history_stays_lost_with_what_belongs_to_it(
 async fn a_response_stays_if_the_history_of_its_record_is_broken_further_back() {
     let (api, client) = Api::with_tenant().await;
     let asset = client.asset(json!({"name": "a"})).await;
-    let process = json!({
-        "name": "P", "trigger_status": "in_stock", "target_status": "in_use",
-        "steps": [{"type": "text", "key": "a", "label": "A"}, {"type": "text", "key": "b", "label": "B"}, {"type": "text", "key": "c", "label": "C"}]
-    });
-    let process = client.post("/processes", process).await.id();
-    let instance = client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await.id();
-    let path = format!("/processes/instances/{instance}/advance");
-    client.post(&path, json!({"step_data": {"a": "1"}})).await.data();
-    let body = json!({"step_data": {"b": "2"}}).to_string();
-    let first = client.send_json("POST", &path, &body, ("idempotency-key", "once")).await;
-    assert!(first.status.is_success(), "{}", first.text());
+    let process = create_process(&client, json!([step("text", "a"), step("text", "b"), step("text", "c")])).await;
+    let instance = start(&client, &process, &asset).await;
+    advance(&client, &instance, json!({"a": "1"})).await.data();
+    let (path, body) = (format!("/processes/instances/{instance}/advance"), json!({"step_data": {"b": "2"}}));
+    let first = client.post_once(&path, &body, "once").await;
+    first.data();
     remove(&api, |_, item| entry(item)["entity_id"] == json!(instance) && entry(item)["version"] == 2).await;
     let report = repair(&api, &client).await;
     assert!(problems(&report)[0].starts_with("its history is broken at version"), "{report:#?}");
-    let again = client.send_json("POST", &path, &body, ("idempotency-key", "once")).await;
+    let again = client.post_once(&path, &body, "once").await;
     assert_eq!((again.header("idempotent-replayed"), again.json()), ("true", first.json()));
 }
 
@@ -646,41 +631,18 @@ async fn what_a_newer_release_wrote_stays() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_movement_is_not_made_again_from_its_instances() {
     let (api, client) = Api::with_tenant().await;
-    let assets = client.assets(2).await;
-    start_process(&client, json!({"asset_ids": assets})).await;
+    let process = create_process(&client, json!([step("text", "a")])).await;
+    start_movement(&client, &process, &client.assets(2).await).await;
     remove(&api, |sort, _| sort.starts_with("MOVEMENT#") || sort.starts_with("UNIQ#movement.number#")).await;
     let lost = "its history ends without a deletion, but the record is missing";
     stays_open(&api, &client, &[lost, "its instances name it, but it does not exist or can't be read"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_entries_are_not_made_again_from_the_record() {
-    let (api, client) = Api::with_tenant().await;
-    let asset = client.asset(json!({"name": "a"})).await;
-    for name in ["b", "c"] {
-        client.patch(&format!("/assets/{asset}"), json!({"name": name})).await.data();
-    }
-    remove(&api, |_, item| entry(item)["entity_id"] == json!(asset) && entry(item)["version"] != 1).await;
-    stays_open(&api, &client, &["its history is broken at version 2: the entry is missing"]).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lost_definition_is_not_made_again_from_its_history() {
-    let (api, client) = Api::with_tenant().await;
-    let asset = client.asset(json!({"name": "a"})).await;
-    let process = start_process(&client, json!({"asset_id": asset})).await;
-    let name = Keys::of(client.tenant).record(Kind::Process, process.parse().unwrap());
-    remove(&api, |sort, _| sort == name.sort()).await;
-    stays_open(&api, &client, &["its history ends without a deletion, but the record is missing"]).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_creation_that_cannot_be_read_and_has_no_event_can_be_removed() {
     let (api, client) = Api::with_tenant().await;
     let before = items(&api).await;
-    let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
-    let process = json!({"name": "P", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
-    let process = client.post("/processes", process).await.id();
+    let process = create_process(&client, json!([step("text", "a")])).await;
     remove(&api, |sort, item| {
         let is_new = !before.keys().any(|(_, present)| present == sort);
         entry(item)["entity_id"] == json!(process) || (is_new && sort.starts_with("STEPS#"))

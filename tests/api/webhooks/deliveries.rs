@@ -233,17 +233,6 @@ async fn a_batch_ends_in_time() {
     assert_eq!(pipeline.deliver.handle_until(event, later).await.batch_item_failures, []);
 }
 
-/// Tasks of a runtime need futures that can change threads.
-#[tokio::test(start_paused = true)]
-async fn batches_can_be_handled_by_other_threads() {
-    fn is_send<T: Send>(value: T) -> T {
-        value
-    }
-    let (_, _, pipeline) = delivering().await;
-    is_send(pipeline.fanout.handle(stream_batch(&[]))).await;
-    is_send(pipeline.deliver.handle(Default::default())).await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_delivery_costs_little() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
@@ -267,6 +256,30 @@ async fn a_delivery_costs_little() {
     let ((), recovery) = api.cost(pipeline.run()).await;
     // The health, then the record and its row.
     assert_eq!((recovery.round_trips, recovery.read_units, recovery.write_units), (4, 5.0, 3.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_costs_its_tenants_partition_the_same_for_any_number_of_webhooks() {
+    let (api, client, mut pipeline) = delivering().await;
+    for n in 0..20 {
+        webhook(&api, client.tenant, &format!("https://example.com/{n}"), &["asset.created"]).await;
+    }
+    pipeline.stream.skip(&api.dynamo, &api.table).await;
+    client.assets(10).await;
+    pipeline.fan_out(&api).await;
+    api.faults.take_requests();
+    let ((), cost) = api.cost(pipeline.run()).await;
+    assert_eq!(pipeline.receivers.len(), 10 * 20);
+    // The webhooks, and for each event itself and its names; for each delivery its record, and for each webhook its health.
+    assert_eq!((cost.read_units, cost.write_units), (3.0 + 10.0 * 2.0 + 200.0 + 20.0, 200.0));
+    let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
+    let is_own = |request: &Value| {
+        let mut found = Vec::new();
+        partitions(request, &mut found);
+        found.contains(&own)
+    };
+    let of_tenant = api.faults.take_requests().into_iter().filter(|(_, request)| is_own(request));
+    assert_eq!(of_tenant.count(), 1 + 10 * 2, "the query of the webhooks, and two reads for each event");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,6 @@
 //! Webhooks and their deliveries.
 
 pub mod attempts;
-pub mod capacity;
 mod deliveries;
 pub mod deliveries_races;
 pub mod failing;

@@ -6,7 +6,6 @@ use crate::support::webhooks::{ObservedKeyEncryption, PUBLIC_URL, webhook_path};
 use crate::support::{all_items, log};
 use base64_simd::STANDARD;
 use shared::app::App;
-use shared::domain::keys::api_key::{Role, Scope};
 use shared::domain::webhooks::AddressPolicy;
 use shared::key_encryption::{KeyEncryption, Purpose};
 use std::fmt::Write;
@@ -147,27 +146,6 @@ async fn a_tenant_has_at_most_twenty_webhooks_however_many_are_created_at_once()
     let other = api.tenant().await;
     assert_eq!(other.total("/webhooks").await, 0);
     other.webhook(json!(["*"])).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn only_admins_have_the_scopes_of_webhooks() {
-    for role in Role::ALL {
-        let is_admin = *role == Role::Admin;
-        for scope in [Scope::WebhooksRead, Scope::WebhooksWrite] {
-            assert_eq!(role.allows(scope), is_admin, "{role} {scope}");
-        }
-    }
-    let client = over_http().await;
-    let user = client.user("Ada").await;
-    client.patch(&format!("/users/{user}"), json!({"role": "technician"})).await.data();
-    let key = json!({"name": "k", "scopes": ["webhooks:read", "webhooks:write"], "user_id": user});
-    let bound = client.with_key_of(&client.post("/keys", key).await.data());
-    assert_eq!(bound.get("/webhooks").await.problem(403, "FORBIDDEN")["scope"], "webhooks:read");
-    let body = json!({"url": PUBLIC_URL, "events": ["*"]});
-    assert_eq!(bound.post("/webhooks", body.clone()).await.problem(403, "FORBIDDEN")["scope"], "webhooks:write");
-    client.patch(&format!("/users/{user}"), json!({"role": "admin"})).await.data();
-    bound.post("/webhooks", body).await.data();
-    bound.get("/webhooks").await.data();
 }
 
 #[tokio::test(start_paused = true)]

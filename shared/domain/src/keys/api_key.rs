@@ -505,6 +505,7 @@ mod tests {
         assert_eq!(allowed(Role::Helpdesk).len(), 6);
         assert!(allowed(Role::Helpdesk).contains(&"processes:write"));
         assert_eq!(allowed(Role::Technician).len(), 8);
+        assert!(["assets:write", "catalog:write"].iter().all(|scope| allowed(Role::Technician).contains(scope)));
         assert_eq!(allowed(Role::Admin).len(), Scope::ALL.len());
     }
 
