@@ -319,12 +319,12 @@ fn rows(values: &[Value]) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_request_validates_until_its_budget_is_spent() {
     let client = over_http().await;
-    let (asset_type, values) = costly(&client, 60).await;
+    let (asset_type, values) = costly(&client, 30).await;
     let reply = client.import_once("/assets", &rows(&values), "k").await;
     let created = outcomes(&reply).iter().filter(|outcome| *outcome == "created").count();
     assert!((5..15).contains(&created), "{created}");
     let refused = reply.data().as_array().unwrap().iter().filter(|row| row["outcome"] == "refused").cloned().collect::<Vec<_>>();
-    assert_eq!(refused.len(), 60 - created);
+    assert_eq!(refused.len(), 30 - created);
     assert!(refused.iter().all(|row| row["errors"][0]["code"] == "SCHEMA_BUDGET_SPENT"), "{refused:?}");
     let again = outcomes(&client.import_once("/assets", &rows(&values), "k").await);
     assert!(again.iter().filter(|outcome| *outcome == "created").count() > created, "the rest has a budget again");

@@ -21,7 +21,7 @@ async fn without_a_valid_key_every_route_responds_with_the_same_401() {
     let token = Token::parse(&client.key).unwrap();
     let of_another_tenant = Token::new(other.tenant, token.id, token.secret).expose();
     let before = api.dump().await;
-    for operation in sample(operations.iter().filter(|operation| operation.needs_key), 20) {
+    for operation in sample(operations.iter().filter(|operation| operation.needs_key), 12) {
         for key in ["", "x", "apl_", &mistyped, &revoked.key, &of_another_tenant] {
             let reply = operation.send(&client.with_key(key), &samples).await;
             let problem = reply.problem(401, "UNAUTHORIZED");
@@ -36,7 +36,7 @@ async fn without_a_valid_key_every_route_responds_with_the_same_401() {
 async fn every_route_needs_the_scopes_in_its_description_and_no_others() {
     let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations();
-    for operation in sample(operations, 12) {
+    for operation in sample(operations, 8) {
         for scope in &operation.scopes {
             let others: Vec<&str> = Scope::ALL.iter().map(|s| s.as_str()).filter(|s| s != scope).collect();
             let lacking = client.scoped(&others).await;
@@ -46,7 +46,7 @@ async fn every_route_needs_the_scopes_in_its_description_and_no_others() {
             assert_eq!(api.dump().await, before, "{operation} changed the table");
         }
     }
-    for operation in sample(by_method(operations, &METHODS), 20) {
+    for operation in sample(by_method(operations, &METHODS), 12) {
         let scopes: Vec<&str> = operation.scopes.iter().map(String::as_str).collect();
         if scopes.is_empty() {
             continue;
@@ -325,7 +325,7 @@ async fn every_property_of_every_patch_is_stored_and_recorded() {
         tried.push((operation, property, schema, values));
     }
     assert!(unused.is_empty(), "values for properties that no PATCH has: {unused:?}");
-    for (operation, property, schema, values) in sample(tried, 12) {
+    for (operation, property, schema, values) in sample(tried, 8) {
         let (path, id) = create(&client, &references, &operation.path, n).await;
         let mut values = values;
         if client.get(&path).await.data()[property] == values[0] {

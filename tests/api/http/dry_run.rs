@@ -50,7 +50,7 @@ async fn every_write_can_be_tried_without_a_trace_and_says_what_it_would_do() {
     let (_, operations) = operations();
     let writes = writes(operations);
     assert!(writes.len() >= 27, "only {} writes", writes.len());
-    for operation in sample(writes, 15) {
+    for operation in sample(writes, 8) {
         let before = api.dump().await;
         let dry = operation.send_dry_run(&client, &samples).await;
         assert_eq!(dry.status, 200, "{operation}: {}", dry.text());
@@ -144,7 +144,7 @@ async fn a_dry_run_only_reads_and_takes_no_write_units() {
         assert_eq!(outcomes(&reply), ["created"; 100], "{query}");
         check_only_reads(&api, &format!("an import with {query}"));
     }
-    for operation in sample(writes(operations), 15) {
+    for operation in sample(writes(operations), 8) {
         api.faults.take_requests();
         api.meter.take();
         let dry = operation.send_dry_run(&client, &samples).await;

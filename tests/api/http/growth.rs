@@ -135,7 +135,7 @@ async fn what_a_stranger_sends_costs_at_most_twice_as_much_if_it_is_twice_as_lon
     }));
     // Paths without a route take the most effort to refuse.
     let nowhere = ("GET", "/v1/".to_owned(), "");
-    for (method, path, content_type) in sample(&targets, 4).into_iter().chain([&nowhere]) {
+    for (method, path, content_type) in sample(&targets, 2).into_iter().chain([&nowhere]) {
         for input in INPUTS {
             // Longer bodies are possible.
             let length = if matches!(input.place, Place::Body) { 10 * LENGTH } else { LENGTH };

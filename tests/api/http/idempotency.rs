@@ -6,7 +6,7 @@ use crate::support::prelude::*;
 use crate::support::samples::event_count;
 
 /// How many copies of a request are sent at once.
-const COPIES: usize = 16;
+const COPIES: usize = 8;
 /// Requests with parts that are executed one by one.
 const PARTS: [&str; 3] = ["/import", "/offboard", "/seen"];
 /// Requests whose copies are never refused.
@@ -66,7 +66,7 @@ async fn copies_and_repetitions_of_every_post_get_the_first_response() {
     assert!(posts.len() >= 12, "only {} endpoints", posts.len());
     let mut start = Snapshot::of(&api, client.tenant).await;
     api.queue.take();
-    for operation in sample(posts, 6) {
+    for operation in sample(posts, 4) {
         let (path, body) = samples.request("POST", &operation.path);
         let (key, content_type) = (format!("key of {path}"), content_type(&operation.path));
         let first = execute_once(&api, &client, &path, content_type, &body, &key).await;

@@ -246,7 +246,7 @@ async fn measure() {
     attacks.extend(images(&client).await);
     attacks.extend(validations(&client).await);
     let keys = [client.key.clone(), made_up_key(client.tenant)];
-    let attacks = sample(attacks, 20);
+    let attacks = sample(attacks, 10);
     for (attack, key) in attacks.iter().flat_map(|attack| keys.iter().map(move |key| (attack, key))) {
         let request = attack.request(key);
         // "5" resets the peak to what is resident now: https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html

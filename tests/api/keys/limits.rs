@@ -58,11 +58,6 @@ async fn an_instance_takes_several_requests_at_once_and_says_what_remains_as_far
     assert_eq!(remaining(&client).await, 96, "it does not know of the other instance yet");
 }
 
-/// Instances of a function, whose clocks are up to a second apart.
-fn instances(api: &Api, client: &Client) -> Vec<Client> {
-    (0..10).map(|n| api.replica(n * 100, 0).client(client)).collect()
-}
-
 /// Sends requests for two minutes and the beginning of a third, one each 240 ms. Returns how many were let through in each minute, and how many before the
 /// first was refused.
 async fn minutes<'c>(
@@ -87,42 +82,20 @@ async fn minutes<'c>(
     minutes.into_values().collect()
 }
 
-/// Loses the answer to a count now and then.
-fn losing(api: &Api) -> impl Fn(usize) {
-    move |n: usize| {
-        if n.is_multiple_of(20) {
-            api.faults.lose_response("UpdateItem");
-        }
-    }
-}
-
-/// The whole [`minutes`] of more than twice as many requests as the limit, to one instance more often than to another.
-async fn let_through(api: &Api, instances: &[Client], before_each: impl Fn(usize)) -> Vec<(usize, usize)> {
-    let minutes = minutes(api, |n| &instances[[0, 1, 0, 2, 0, 1, 3, n % 10][n % 8]], before_each).await;
-    assert!(minutes.len() >= 3, "{minutes:?}");
-    // Of the last minute, not all is seen.
-    minutes.into_iter().filter_map(|(count, at_first_refusal)| Some((count, at_first_refusal?))).collect()
-}
-
 #[tokio::test(start_paused = true)]
 async fn ten_instances_let_through_exactly_the_limit_and_at_most_a_tenth_too_late() {
     let api = Api::start().await;
     let client = api.limited_tenant(100).await;
-    let minutes = let_through(&api, &instances(&api, &client), |_| ()).await;
-    assert!(minutes.len() >= 2);
-    for (count, at_first_refusal) in minutes {
+    // Their clocks are up to a second apart.
+    let instances: Vec<Client> = (0..10).map(|n| api.replica(n * 100, 0).client(&client)).collect();
+    // More than twice as many requests as the limit, to one instance more often than to another.
+    let minutes = minutes(&api, |n| &instances[[0, 1, 0, 2, 0, 1, 3, n % 10][n % 8]], |_| ()).await;
+    // Of the last minute, not all is seen.
+    let whole: Vec<_> = minutes.iter().filter_map(|(count, at_first_refusal)| Some((*count, (*at_first_refusal)?))).collect();
+    assert!(minutes.len() >= 3 && whole.len() >= 2, "{minutes:?}");
+    for (count, at_first_refusal) in whole {
         assert!(count <= 100 && at_first_refusal >= 90, "{count} in all, {at_first_refusal} before the first refusal");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn lost_answers_let_no_more_through_than_the_limit() {
-    let api = Api::start().await;
-    let client = api.limited_tenant(100).await;
-    let minutes = let_through(&api, &instances(&api, &client), losing(&api)).await;
-    // The last ones are planned when all requests of the minute are taken.
-    assert!(minutes.len() >= 2 && api.faults.planned() < 13, "{} answers were not lost", api.faults.planned());
-    assert!(minutes.iter().all(|(count, _)| *count <= 100), "{minutes:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -298,27 +271,21 @@ async fn refused_requests_use_up_nothing_of_the_ceiling() {
     assert_eq!(statuses(&client, 3).await, [200, 200, 429]);
 }
 
-/// The [`minutes`] of three keys at ten instances, whose clocks are up to a second apart.
-async fn keys_let_through(api: &Api, client: &Client, before_each: impl Fn(usize)) -> Vec<(usize, Option<usize>)> {
-    let keys = [client.clone(), client.scoped(&["settings:read"]).await, client.scoped(&["settings:read"]).await];
-    set(api, client, Some(100)).await;
-    let instances: Vec<_> = (0..10).map(|n| api.replica(n * 100, 0)).collect();
-    let callers: Vec<Client> = (0..30).map(|n| instances[n % 10].client(&keys[n % 3])).collect();
-    minutes(api, |n| &callers[[0, 11, 0, 22, 10, 21, 3, n % 30][n % 8]], before_each).await
-}
-
-#[tokio::test(start_paused = true)]
-async fn ten_instances_and_three_keys_let_through_exactly_the_ceiling_and_at_most_a_tenth_too_late() {
-    let (api, client) = Api::with_tenant().await;
-    let minutes = keys_let_through(&api, &client, |_| ()).await;
-    assert!(minutes.iter().filter(|(_, refused)| refused.is_some()).count() >= 2, "{minutes:?}");
-    assert!(minutes.iter().all(|(count, refused)| *count <= 100 && refused.is_none_or(|early| early >= 90)), "{minutes:?}");
-}
-
+/// Requests of a key and of all keys of a tenant are counted by the same function.
 #[tokio::test(start_paused = true)]
 async fn lost_answers_let_no_more_through_than_the_ceiling() {
     let (api, client) = Api::with_tenant().await;
-    let minutes = keys_let_through(&api, &client, losing(&api)).await;
+    let keys = [client.clone(), client.scoped(&["settings:read"]).await, client.scoped(&["settings:read"]).await];
+    set(&api, &client, Some(100)).await;
+    let instances: Vec<_> = (0..10).map(|n| api.replica(n * 100, 0)).collect();
+    let callers: Vec<Client> = (0..30).map(|n| instances[n % 10].client(&keys[n % 3])).collect();
+    let lose_some = |n: usize| {
+        if n.is_multiple_of(20) {
+            api.faults.lose_response("UpdateItem");
+        }
+    };
+    let minutes = minutes(&api, |n| &callers[[0, 11, 0, 22, 10, 21, 3, n % 30][n % 8]], lose_some).await;
+    // The last ones are planned when all requests of the minute are taken.
     assert!(minutes.iter().filter(|(_, refused)| refused.is_some()).count() >= 2 && api.faults.planned() < 13, "{minutes:?}");
     assert!(minutes.iter().all(|(count, _)| *count <= 100), "{minutes:?}");
 }

@@ -56,7 +56,7 @@ async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() 
             let stranger = Client { router, ..client.with_key(&key) };
             // Reads of a key that was verified lately begin early, once.
             stranger.get("/users").await.problem(401, "UNAUTHORIZED");
-            for operation in sample(operations, 20) {
+            for operation in sample(operations, 10) {
                 let (reply, cost) = api.cost(operation.send(&stranger, &samples)).await;
                 assert_eq!(reply.status == 401, operation.needs_key, "{name}, {operation}");
                 let units = cost.read_units + cost.write_units;
@@ -211,7 +211,7 @@ async fn a_key_that_was_verified_lately_and_is_revoked_writes_nothing_on_any_rou
     let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations();
     let scopes: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
-    for operation in sample(operations.iter().filter(|operation| operation.is_write()), 20) {
+    for operation in sample(operations.iter().filter(|operation| operation.is_write()), 10) {
         let made = client.post("/keys", json!({"name": "k", "scopes": scopes})).await.data();
         let caller = client.with_key_of(&made);
         caller.use_key_once().await;

@@ -266,7 +266,7 @@ async fn a_deleted_asset_is_not_listed_wherever_reading_the_events_begins() {
     let loaded = (68_000..=70_100).step_by(350).chain([69_980, 70_000, 70_020]).map(|wait| (wait, false));
     let moments = loaded.chain((8_000..=10_100).step_by(350).map(|wait| (wait, true)));
     let cases = moments.flat_map(|(wait, is_followed)| [1_900, 700, 50].map(|skew| (skew, wait, is_followed)));
-    for (skew, wait, is_followed) in sample(cases, 8) {
+    for (skew, wait, is_followed) in sample(cases, 4) {
         let (api, reader) = tenant_with_deleted_asset(skew, is_followed).await;
         api.advance_clock_millis(wait);
         let what = if is_followed { "followed" } else { "loaded" };

@@ -169,7 +169,7 @@ async fn however_the_steps_are_divided_the_state_and_the_history_are_the_same() 
     assert_eq!(expected["instance"]["status"], "completed");
     assert_eq!(expected["instance's history"].as_array().unwrap().len(), 6);
     // A bit for each step: whether a call ends before it.
-    let divisions = sample(0..32u32, 8);
+    let divisions = sample(0..32u32, 4);
     for ends in &divisions {
         let mut counts = vec![0];
         for step in 0..KEYS.len() {
