@@ -110,6 +110,8 @@ fn expensive_validations_report_one_error() {
     assert_eq!(check(16_000)[0].located(None, true).location, ErrorLocation::Pointer("/custom_fields".into()));
     let greedy: Vec<Value> = (0..40).map(|n| serde_json::json!({"pattern": format!("x{{{}}}", 900 + n)})).collect();
     assert!(FieldsSchema::from_json(&serde_json::json!({ "allOf": greedy }).to_string()).is_err());
+    let the_same = vec![serde_json::json!({"pattern": r"^[\pL\pN ]+$"}); 250];
+    assert!(FieldsSchema::from_json(&serde_json::json!({ "allOf": the_same }).to_string()).is_ok(), "it is compiled once");
 }
 
 #[test]
