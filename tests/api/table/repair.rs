@@ -182,7 +182,7 @@ async fn check_damage(transaction: &Transaction, damages: &[Damage]) {
 /// Items of a transaction that are damaged every day.
 const SHORT: usize = 2;
 
-/// Damages each item of these kinds of transactions in turn, which `commit` commits; every day, items of a third of the kinds.
+/// Damages each item of these kinds of transactions in turn, which `commit` commits; every day, items of a fifth of the kinds.
 async fn check_each_item(kinds: &'static str, commit: impl AsyncFn(&'static str) -> Transaction) {
     for kind in sample(kinds.split_whitespace(), kinds.split_whitespace().count().div_ceil(5)) {
         eprintln!("{kind}");
