@@ -28,7 +28,7 @@ fn the_table_is_protected_and_backed_up() {
     assert_eq!(properties["TimeToLiveSpecification"]["Enabled"], true);
 }
 
-/// Otherwise none would ever be begun.
+/// Otherwise, no snapshot would ever be started.
 #[test]
 fn the_function_of_snapshots_has_time_for_one_and_for_others_before_it() {
     let seconds = resource("SnapshotsFunction")["Properties"]["Timeout"].as_u64().unwrap();
@@ -97,7 +97,7 @@ fn every_route_of_the_signing_page_has_a_throttle_of_its_own() {
     assert_eq!(limited, paths.iter().map(|path| format!("ANY {path}")).collect());
 }
 
-/// The address that a request came by would begin links otherwise.
+/// Otherwise, links would start with the address at which the request arrived.
 #[test]
 fn links_begin_with_the_public_url_or_else_with_the_custom_domain() {
     for function in FUNCTIONS {

@@ -188,9 +188,9 @@ async function move(scene) {
   const { page } = visit
   const boxes = page.locator('td.c-box input')
   await until(async () => (await boxes.count()) === made.length, 'the list lacks assets')
-  await page.getByRole('checkbox', { name: 'Choose all on this page' }).check()
+  await page.getByRole('checkbox', { name: 'Select all on this page' }).check()
   await boxes.first().uncheck()
-  const basket = page.getByRole('region', { name: 'Chosen' })
+  const basket = page.getByRole('region', { name: 'Selected' })
   await sees(basket.getByText('At most 20.', { exact: false }), 'nobody learns why 21 assets can’t be handed over')
   await basket.getByRole('button', { name: 'Move to' }).click()
   await basket.getByRole('combobox').fill(to)
@@ -206,7 +206,7 @@ async function move(scene) {
   await until(async () => (await boxes.count()) === made.length - 1, 'the moved assets are not there')
   await boxes.nth(1).click()
   await boxes.nth(5).click({ modifiers: ['Shift'] })
-  await sees(basket.getByText('5 chosen'), 'the shift key chooses something else')
+  await sees(basket.getByText('5 selected'), 'the shift key chooses something else')
   await visit.close()
 }
 

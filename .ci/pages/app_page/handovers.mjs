@@ -25,7 +25,7 @@ async function handOver(scene) {
   const { page } = visit
   for (const { asset_tag: tag } of made) await page.getByRole('checkbox', { name: new RegExp(tag) }).check()
   await visit.look('chosen')
-  await page.getByRole('region', { name: 'Chosen' }).getByRole('link', { name: 'Hand over' }).click()
+  await page.getByRole('region', { name: 'Selected' }).getByRole('link', { name: 'Hand over' }).click()
   await visit.label('Who gets the asset?').fill(user.display_name)
   await sees(page.locator('.suggestions [role=option]'), 'nobody is suggested')
   await page.keyboard.press('Enter')

@@ -164,7 +164,7 @@ pub enum Command {
         #[command(subcommand)]
         command: Webhooks,
     },
-    /// Let an assistant ask, plan and, if allowed, apply changes, by the Model Context Protocol
+    /// Let an assistant ask, plan and, if allowed, apply changes, over the Model Context Protocol
     #[command(after_help = examples("assetctl mcp\nassetctl mcp --allow-writes"))]
     Mcp(Mcp),
     /// Show statistics: assets by status, type and manufacturer, their value and warranty, process instances
@@ -173,7 +173,7 @@ pub enum Command {
     /// Show who owns the API key, and what it may do
     #[command(after_help = examples("assetctl me\nassetctl me --json | jq .key.scopes"))]
     Me,
-    /// Print the completions of a shell
+    /// Print shell completions
     #[command(after_help = examples("assetctl completions bash"))]
     Completions {
         /// The shell

@@ -47,7 +47,7 @@ impl CliError {
         matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("\n  Idempotency-Key: "))
     }
 
-    /// So many steps of so many assets are too many changes for one transaction.
+    /// The steps of these assets make too many changes for one transaction.
     pub fn is_too_many_steps(&self) -> bool {
         matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("/through: makes "))
     }

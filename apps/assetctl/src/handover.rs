@@ -71,7 +71,7 @@ pub struct Return {
 /// Options of both.
 #[derive(Debug, Default, Args)]
 pub struct RunOptions {
-    /// Tick an entry of the checklists, in upper or lower case, or `all`; otherwise, the signer ticks them
+    /// Tick a checklist entry (case-insensitive), or `all`; otherwise, the signer ticks them
     #[arg(long, value_name = "LABEL")]
     pub tick: Vec<String>,
     /// Wait until it is signed, and submit the steps that are left
@@ -243,7 +243,7 @@ impl<'a> Order<'a> {
         Err(CliError::Usage(format!("{tags}: assigned to {why}; name who gives it back and signs: --from USER")))
     }
 
-    /// A repeated request has the same idempotency key, even if other requests came before it the first time.
+    /// A retried request has the same idempotency key, even if other requests preceded it the first time.
     async fn post(&self, path: &str, body: &Value) -> Result<Running> {
         let mut hash = DefaultHasher::new();
         (path, body.to_string()).hash(&mut hash);
@@ -280,7 +280,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Starts the process or goes on with it. In a dry run, perhaps the preparation.
+    /// Starts or continues the process; in a dry run, possibly the preparation.
     pub async fn begin(&self) -> Result<Running> {
         for number in 1..=MAX_LOOKS {
             let begun = match self.look().await? {
@@ -409,7 +409,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// What helps with an asset in another status than the process begins with.
+    /// Advice for an asset whose status doesn't let the process start.
     async fn advice(&self, asset: &Value, processes: &[Value]) -> Result<String> {
         let startable = processes.iter().filter(|process| process["can_start"] == true);
         let slugs: Vec<&str> = startable.map(|process| text(&process["slug"])).collect();

@@ -1,4 +1,4 @@
-//! Requests to the service: sent once, repeated until it answers, or page after page.
+//! Requests to the service: sent once, retried until it answers, or page by page.
 
 use crate::config::Connection;
 use crate::error::{CliError, Result};
@@ -195,7 +195,7 @@ impl Client {
         Backoff::begin(Some(self.give_up_after), is_known, Instant::now())
     }
 
-    /// Repeats a request until the service answers with this type of body. With a `reassurance`, a note says that it waits.
+    /// Retries a request until the service answers with this type of body. With a `reassurance`, prints a note while it waits.
     async fn answered(
         &self,
         request: &Request,
@@ -240,7 +240,7 @@ impl Client {
         self.answered(&Request::get(url), content_type, self.backoff(false), None).await.map_err(wrong_parameter)
     }
 
-    /// As [`document`](Self::document), but never gives up, and prints notes while it waits. Only the first request gives up: the
+    /// Like [`document`](Self::document), but never gives up and prints notes while it waits, except on the first request: the
     /// address may be wrong.
     pub async fn document_endlessly(
         &self,
@@ -275,13 +275,13 @@ impl Client {
         self.data(path, query).await.and_then(object)
     }
 
-    /// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request is repeated while the
-    /// service is busy, and takes effect once. Without one, it is repeated only if it is a dry run, or surely had no effect.
+    /// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request is retried while the
+    /// service is busy, and takes effect once. Without one, it is retried only if it is a dry run, or certainly had no effect.
     pub async fn post(&self, path: &str, query: &[(&str, &str)], body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
         self.posted(path, query, body, idempotency_key, None).await
     }
 
-    /// As [`post`](Self::post), to a service that has answered before: waits for it to come back, with notes.
+    /// Like [`post`](Self::post), for a service that has answered before: waits until it is back, and prints notes.
     pub async fn post_patiently(&self, path: &str, body: &Value, idempotency_key: &str, reassurance: &str) -> Result<Value> {
         self.posted(path, &[], body, Some(idempotency_key), Some(reassurance)).await
     }
@@ -438,7 +438,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// The longest pause of a request that is never given up, however long the service asks to wait.
 const MAX_ENDLESS_PAUSE: Duration = Duration::from_secs(300);
 
-/// How often and how long a request is repeated.
+/// How often, and for how long, a request is retried.
 #[derive(Debug)]
 pub struct Backoff {
     /// For the time without progress; `None` never gives up.
@@ -460,7 +460,7 @@ impl Backoff {
         (self.since, self.attempts, self.is_known) = (now, 0, true);
     }
 
-    /// The pause before the request is repeated: exponential, with jitter, and as long as the service asks for.
+    /// The pause before the request is retried: exponential, with jitter, and as long as the service asks for.
     ///
     /// # Errors
     ///

@@ -71,10 +71,10 @@ pub struct Stats {
     /// Count groups of assets, and add up their prices: status, asset_type, manufacturer, model, location, assigned_to or custom_fields.NAME
     #[arg(long, value_name = "FIELD")]
     by: Option<String>,
-    /// Levels of places that make a group [default: 1]
+    /// Number of location levels to group by [default: 1]
     #[arg(long, value_name = "LEVELS", requires = "by", value_parser = clap::value_parser!(u64).range(1..=8))]
     depth: Option<u64>,
-    /// Of which assets
+    /// Which assets to count
     #[command(flatten)]
     filters: AssetFilters,
 }

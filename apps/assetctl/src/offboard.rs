@@ -267,7 +267,7 @@ impl Plan {
         groups.into_iter().map(command).collect()
     }
 
-    /// What helps with the assets on which the process can't start, by the reason.
+    /// Advice for assets on which the process can't start, by reason.
     fn next_steps(&self) -> Vec<String> {
         let mut tags: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for asset in self.list("not_started") {

@@ -97,7 +97,7 @@ pub fn temporary_beside(path: &Path) -> Result<NamedTempFile> {
     builder.prefix(".assetctl-").tempfile_in(folder).map_err(|error| CliError::file(path, &error))
 }
 
-/// Gives a file its name, once it is on the disk.
+/// Syncs a temporary file to disk, then renames it to `path`.
 pub fn persist(file: NamedTempFile, path: &Path) -> Result<()> {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| CliError::file(path, &error.error))?;

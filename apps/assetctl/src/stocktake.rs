@@ -80,7 +80,7 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
     let mut state = State::open(&path, options.again, now()?)?;
     if !state.answers.is_empty() {
         let known = count(state.answers.len() as u64, "code");
-        print_note(&format!("Continues the stock-taking of {}: {known} so far. --again begins anew.", shown(state.since)));
+        print_note(&format!("Continues the stock-taking of {}: {known} so far. --again starts over.", shown(state.since)));
     }
     if options.file.is_none() && std::io::stdin().is_terminal() {
         print_note("Scan or type codes, one a line. Ctrl-D ends.");

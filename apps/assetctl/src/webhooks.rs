@@ -56,16 +56,16 @@ pub struct Listen {
     /// Types of events, separated by commas: asset.created, or asset.* for all of a kind; otherwise, every type
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     pub events: Vec<String>,
-    /// Secret to sign with, the same for several sessions; otherwise, each session makes one
+    /// Signing secret to reuse across sessions [default: a new one for each session]
     #[arg(long, value_name = "SECRET", requires = "forward")]
     pub secret: Option<Secret>,
     /// How events are printed
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub print: Print,
-    /// End after this many events
+    /// Stop after this many events
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub count: Option<u64>,
-    /// End after this many seconds; with --count, fewer events are an error
+    /// Stop after this many seconds; with --count, it is an error if fewer events arrive
     #[arg(long = "for", value_name = "SECONDS")]
     pub seconds: Option<u64>,
 }
@@ -94,7 +94,7 @@ fn receiver_url(text: &str) -> Result<Url, String> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// Enough events came, or nobody reads the output any more.
+    /// Enough events arrived, or the output was closed.
     Complete,
     TimeOver,
     Interrupted,

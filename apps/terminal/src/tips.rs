@@ -4,7 +4,7 @@ use clap::Error;
 use clap::error::{ContextKind, ContextValue};
 use strsim::osa_distance;
 
-/// One of so many characters may differ in a similar word.
+/// In a similar word, at most one in this many characters differs.
 const DIFFERENCE: usize = 3;
 /// The characters that make a part of a name similar to it, as `date` is to `date-format`.
 const MIN_PART: usize = 3;

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 pub struct MeView {
     /// The API key.
     key: OwnKeyView,
-    /// The tenant.
+    /// Tenant that the key belongs to.
     tenant: OwnTenantView,
     /// The user that the key is bound to. Null for a tenant key.
     #[schema(required)]

@@ -243,7 +243,7 @@ pub struct WebhookView {
     /// Time of the last rotation of its secret.
     #[schema(required)]
     rotated_at: Option<Timestamp>,
-    /// End of the previous secret's grace period. Null without one.
+    /// End of the previous secret's grace period. Null if there is none.
     #[schema(required)]
     previous_secret_until: Option<Timestamp>,
 }

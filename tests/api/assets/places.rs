@@ -229,7 +229,7 @@ async fn wrong_parameters_are_named() {
     assert!(hint.contains("custom_fields.<name>"), "{hint}");
 }
 
-/// Who had it in March is known of what was imported in November.
+/// An asset imported in November can have a known owner in March.
 #[tokio::test(start_paused = true)]
 async fn an_import_can_claim_since_when_an_asset_is_assigned() {
     let (api, client) = Api::with_tenant().await;
@@ -251,7 +251,7 @@ async fn an_import_can_claim_since_when_an_asset_is_assigned() {
     let entry = client.get(&format!("/assets/{asset}/history?verify=true")).await;
     assert_eq!(entry.data()[0]["changes"]["assigned_since"]["new"], "2025-03-01");
 
-    // The claim ends with the assignment, and what the service knows itself counts more.
+    // The claim ends with the assignment, and recorded assignments take precedence over claims.
     api.advance_clock(60);
     let path = format!("/assets/{asset}");
     assert_eq!(client.patch(&path, json!({"assigned_to": eve})).await.data()["assigned_since"], Value::Null);
@@ -337,7 +337,7 @@ async fn a_scan_spoils_nothing_that_was_read_before() {
     let before = api.now();
     api.advance_clock(60);
     assert_eq!(scan(None).await, ["seen"]);
-    // As it was read, with If-Match, after another scan; a later value is refused.
+    // The asset can be sent back as it was read, even after another scan; a later value is refused.
     let patch = |asset: &Value, etag: &str| {
         let (client, path, body, etag) = (client.clone(), path.clone(), asset.to_string(), etag.to_owned());
         async move { client.send_json("PATCH", &path, &body, ("if-match", &etag)).await }

@@ -289,7 +289,7 @@ async fn an_upsert_that_sees_the_claim_of_another_before_its_asset_makes_no_seco
     let (api, client) = Api::with_tenant().await;
     let put = async || client.send("PUT", PATH, Some("application/json"), "{\"name\": \"x\"}").await;
     let id = put().await.id();
-    // As a read shows it that comes between the items of the transaction: neither the asset nor its event.
+    // A torn read in the middle of the transaction: it sees neither the asset nor its event.
     api.faults.tear_record(1, &id, None);
     let again = put().await;
     assert_eq!(client.total("/assets").await, 1, "{}", again.text());

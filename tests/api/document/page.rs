@@ -22,7 +22,7 @@ async fn send_with(router: &Router, method: &str, path: &str, headers: &[(&str, 
     call(router, request.body(Body::empty()).unwrap()).await
 }
 
-/// Those of the dev server, and those of the deployed function.
+/// The dev server's router, and the deployed function's.
 async fn routers() -> (Api, [Router; 2]) {
     let api = Api::start().await;
     let routers = [api.router.clone(), Function::named("meta").router(api.store.clone())];

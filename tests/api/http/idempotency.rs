@@ -1,4 +1,4 @@
-//! Idempotency keys, by which a repeated POST is executed once, and `ETag`, `If-Match` and `If-None-Match`.
+//! Idempotency keys, which make a retried POST take effect once, and `ETag`, `If-Match` and `If-None-Match`.
 
 use crate::support::Snapshot;
 use crate::support::operations::WRITE_METHODS;
@@ -263,7 +263,7 @@ async fn every_write_checks_if_match() {
         let has_parts = ["/batch", "/import", "/offboard", "/seen"].iter().any(|end| path.ends_with(end));
         for tag in ["\"999-0\"", "W/\"1-0\"", "\"nonsense\""] {
             match has_parts {
-                // The header can't say which of several records it speaks of.
+                // The header can't tell which of several records it applies to.
                 true => assert_eq!(send(tag).await.field_errors(), ["If-Match"], "{operation}"),
                 false => drop(send(tag).await.problem(412, "PRECONDITION_FAILED")),
             }

@@ -108,7 +108,7 @@ async fn only_admins_erase_and_a_dry_run_only_counts() {
     assert!(refusal["detail"].as_str().unwrap().contains("admin"), "{refusal}");
     let before = api.dump().await;
     let path = format!("/users/{}/erase", ada.id);
-    // A member that is ignored would be an erasure that nobody wanted.
+    // Ignoring `dry_run` in the body would cause an unwanted erasure.
     assert_eq!(client.post(&path, json!({"dry_run": true})).await.field_errors(), ["/dry_run"]);
     let counted = client.post(&format!("{path}?dry_run=true"), json!({})).await.data();
     assert_eq!(api.dump().await, before);

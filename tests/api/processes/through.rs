@@ -50,7 +50,7 @@ async fn a_start_without_through_keeps_values_and_submits_nothing() {
         client.get(&format!("/processes/instances/{instance}/history?verify=true")).await.json()["meta"]["verified"]["broken"],
         Value::Null
     );
-    // Also several at once.
+    // Values can be stored for several assets at once, too.
     let assets = client.assets(2).await;
     let movement = client.post(&path, json!({"asset_ids": assets, "step_data": values(&user)})).await.data();
     for instance in movement["instances"].as_array().unwrap() {

@@ -103,7 +103,7 @@ async fn a_submission_survives_any_disturbance() {
     }
 }
 
-/// Without an idempotency key, `current_step` keeps a repeated submission from being made twice.
+/// Without an idempotency key, `current_step` prevents a retried submission from taking effect twice.
 #[tokio::test(start_paused = true)]
 async fn a_submission_without_a_key_is_never_done_twice() {
     let api = Api::start().await;

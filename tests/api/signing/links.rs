@@ -275,7 +275,7 @@ async fn create_at_once(client: &Client, links: &str, count: usize) -> usize {
 /// Creates links until there are 100, at first 40 at the same time, and checks that there are not more.
 async fn fill(client: &Client, links: &str, mut count: usize) {
     count += create_at_once(client, links, 40).await;
-    // A request that lost too many races can be repeated.
+    // A request that lost too many races can be retried.
     for _ in count..100 {
         assert_eq!(create_at_once(client, links, 1).await, 1);
     }

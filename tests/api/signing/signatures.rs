@@ -203,7 +203,7 @@ async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
     assert_eq!(link.shown(&client).await["signer"]["name"], "Ada");
 }
 
-/// Otherwise a link of any process with such a step would find out existing addresses and others' steps.
+/// Otherwise, a link to any process with such a step could probe for existing addresses and others' steps.
 #[tokio::test(start_paused = true)]
 async fn steps_outside_the_link_are_not_found_out_by_trying() {
     let client = over_http().await;

@@ -234,7 +234,7 @@ pub fn replay(api: &Api, hook: &TestWebhook, since: Timestamp, until: Timestamp,
     }
 }
 
-/// As the API, when it repeats a delivery.
+/// Like the API when it retries a delivery.
 pub async fn send(pipeline: &Pipeline, message: impl Into<Message>) {
     pipeline.queue.send(vec![message.into().into()]).await.unwrap();
 }

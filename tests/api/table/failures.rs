@@ -196,7 +196,7 @@ struct Survival {
 }
 
 impl Cases {
-    /// Sends a request while its call number `place` fails, and repeats it until it succeeds.
+    /// Sends a request while its call number `place` fails, and retries it until it succeeds.
     async fn survives(&self, operation: &Operation, place: usize, failure: CallFailure) -> Survival {
         let name = format!("{operation}, call {place} {failure:?}");
         let (path, body) = self.samples.request(&operation.method, &operation.path);

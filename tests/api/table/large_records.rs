@@ -216,7 +216,7 @@ async fn steps_that_become_visible_after_their_record_are_waited_for() {
     assert_eq!(steps_read(&api).len(), 1);
 }
 
-/// The stored response names the steps, and the repeated one has them again.
+/// The stored response refers to the steps by hash, and its replay includes them again.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_start_or_advance_gets_the_same_response_with_its_steps() {
     let (api, client) = Api::with_tenant().await;

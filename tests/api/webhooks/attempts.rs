@@ -335,7 +335,7 @@ async fn a_webhook_has_one_replay_at_a_time() {
     client.post(&replay, json!({"since": SINCE})).await.data();
 }
 
-/// The lost one comes back later, from the queue of retries.
+/// The earlier replay's message arrives late, from the retry queue.
 #[tokio::test(start_paused = true)]
 async fn a_later_replay_ends_an_earlier_one() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;

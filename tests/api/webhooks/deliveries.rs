@@ -154,7 +154,7 @@ async fn an_inactive_webhook_gets_nothing_and_a_deleted_one_leaves_nothing() {
     let record = hook.delivery(&event).await.unwrap();
     assert_eq!((record.status, record.attempts[0].error), (DeliveryStatus::Failed, Some(AttemptFailure::WebhookDisabled)));
     assert_eq!((record.attempt_count, record.event_type.as_str()), (1, "asset.created"));
-    // One that is active again gets what comes from then on, and what was given up when it is asked for.
+    // A reactivated webhook gets new events; an event given up before is only sent on request.
     hook.activate(true).await;
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 0);
@@ -181,11 +181,11 @@ async fn messages_that_lead_nowhere_come_back_or_end() {
     let missing = missing.to_string();
     send(&pipeline, delivery(&hook, &missing, api.now())).await;
     pipeline.run().await;
-    // The others were handled all the same; these come back until the queue gives them up.
+    // The others were still handled; these are redelivered until the queue gives up on them.
     assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (1, 5));
     assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Delivered);
     assert_eq!(hook.delivery(&missing).await, None);
-    // One that is still missing when it comes back never will be there.
+    // If the event is still missing on redelivery, it will never appear, and the message is dropped.
     api.advance_clock(VISIBILITY.num_seconds());
     pipeline.run().await;
     assert_eq!((pipeline.queue.len(), pipeline.queue.most_receives()), (4, 2));
@@ -216,7 +216,7 @@ async fn messages_about_events_that_the_table_lost_are_dropped() {
     assert_eq!(pipeline.receivers.len(), 1);
 }
 
-/// Messages that are not finished in time come back; the others of the batch are done.
+/// Messages that are not finished in time are redelivered; the rest of the batch is done.
 #[tokio::test(start_paused = true)]
 async fn a_batch_ends_in_time() {
     let (api, client, mut pipeline, _) = with_webhook(&["asset.created"]).await;
@@ -296,7 +296,7 @@ async fn a_retry_begins_anew_and_replaces_what_is_pending() {
     let again = hook.delivery(&event).await.unwrap();
     assert_eq!((again.status, again.tries, again.attempt_count), (DeliveryStatus::Pending, 1, 11));
     assert_eq!((again.requested_at, again.attempts.len()), (first, 11));
-    // While that is pending, another one succeeds; the message of the first is dropped when it comes back.
+    // While that is pending, another retry succeeds; the first one's message is dropped on redelivery.
     pipeline.receivers.respond(|_| 200);
     api.advance_clock(1);
     let second = api.now();
@@ -460,7 +460,7 @@ fn of_number(new: &NewMessage) -> (u32, Duration) {
     (request.number, new.delay)
 }
 
-/// A message that comes back, since the one that waits in its place could not be sent, waits again.
+/// A message that is redelivered because its delayed successor could not be sent waits again.
 #[tokio::test(start_paused = true)]
 async fn an_attempt_is_not_made_before_it_is_due() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;

@@ -163,7 +163,7 @@ async fn of_two_attempts_at_the_same_time_a_success_counts() {
         let record = hook.delivery(&event).await.unwrap();
         assert_eq!(record.status, expected, "{slow} {fast}");
         let is_done = expected == DeliveryStatus::Delivered;
-        // Failed attempts go on as retries, so no message comes back.
+        // Failed attempts continue as retries, so no message is redelivered.
         assert!(slow_response.batch_item_failures.is_empty() && fast_response.batch_item_failures.is_empty());
         let retries = usize::from(fast == 500) + usize::from(slow == 500);
         assert_eq!(pipeline.queue.take_sent_retries().len(), retries, "{slow} {fast}");
@@ -240,7 +240,7 @@ async fn a_replay_survives_any_disturbance() {
     at_each_place(&CallFailure::ALL.map(Disturbance::Fails), 8, 3, &replayed).await;
 }
 
-/// The rest of a replay is sent when all before it was: else two messages would go on with the same replay.
+/// The rest of a replay is sent last: otherwise, two messages could continue the same replay.
 #[tokio::test(start_paused = true)]
 async fn a_replay_is_not_doubled_when_only_some_messages_are_sent() {
     let (api, _, mut pipeline) = delivering().await;

@@ -101,7 +101,7 @@ async fn tests_neither_count_nor_disable() {
     assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Pending);
     assert!(hook.read().await.value.is_active);
     assert_eq!(failing_since(&api, &hook).await, None);
-    // Nor does one that succeeds say that deliveries do.
+    // A successful test doesn't show that deliveries succeed, either.
     attempted(&api, &client, &mut pipeline).await;
     let since = failing_since(&api, &hook).await;
     assert!(since.is_some());
@@ -114,7 +114,7 @@ async fn tests_neither_count_nor_disable() {
 async fn what_has_changed_meanwhile_is_respected() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     pipeline.receivers.respond(|_| 410);
-    // Only the description changes: it is disabled all the same.
+    // Only the description changes: the webhook is still disabled.
     client.asset(json!({"name": "a"})).await;
     pipeline.fan_out(&api).await;
     let change = hook.change(|webhook| Webhook { description: "new".parse().unwrap(), ..webhook });

@@ -111,7 +111,7 @@ async fn other_records_of_the_stream_are_ignored_and_unreadable_events_skipped()
     assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&[])).await), [""; 0]);
 }
 
-/// Not even of its shard: the batch succeeds, and the function `deliver` sends the deliveries later.
+/// Not even one in the same shard: the batch succeeds, and `deliver` sends the deliveries later.
 #[tokio::test(start_paused = true)]
 async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other() {
     let (api, client, mut pipeline) = delivering().await;
@@ -131,7 +131,7 @@ async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other() {
     let [NewMessage { message: Message::Fanout(request), delay }] = aside.as_slice() else { panic!("{aside:?}") };
     assert_eq!((request.tenant_id, request.events.len()), (hooks[missing].tenant, 2));
     assert!((5..=10).contains(&delay.as_secs()), "{delay:?}");
-    // If that is not possible either, the stream repeats the batch.
+    // If that fails too, the stream retries the batch.
     api.faults.fail_call(0, CallFailure::Throttled);
     pipeline.queue.fail_call(1, false);
     assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&records)).await).len(), 1);
@@ -165,7 +165,7 @@ async fn events_of_before_a_webhook_are_not_sent_to_it() {
     assert_eq!(of(&first), [long_before.as_str(), &just_before, &creation, &after]);
     // By its clock alone, what was just before may also have been committed after it.
     assert_eq!(of(&second), [just_before, after]);
-    // Also when it is changed later.
+    // Changing the webhook later makes no difference.
     second.activate(true).await;
     pipeline.fanout.handle(stream_batch(&records)).await;
     assert_eq!(deliveries(&pipeline.queue.take_sent()).len(), 6);

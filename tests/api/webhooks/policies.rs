@@ -110,7 +110,7 @@ async fn the_role_of_deliver_allows_its_calls_and_no_others() {
     let deliver = Deliver::new(store, queue.clone(), Arc::clone(&api.key_encryption), sender);
     api.faults.take_requests();
     deliver.handle(batch(&messages[0])).await;
-    // One receiver fails again and again; its webhook is disabled in the end.
+    // One receiver keeps failing until its webhook is disabled.
     let [failing @ Message::Delivery(_)] = &queue.take()[..] else { panic!("a retry") };
     api.advance_clock(60);
     deliver.handle(retried(failing)).await;

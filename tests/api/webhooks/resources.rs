@@ -120,7 +120,7 @@ async fn a_tenant_has_at_most_twenty_webhooks_however_many_are_created_at_once()
     for refused in all.iter().filter(|reply| reply.status != 201) {
         refused.problem(409, "CONFLICT");
     }
-    // A request that lost too many races can be repeated.
+    // A request that lost too many races can be retried.
     let mut created = created;
     while created.len() < 20 {
         created.push(client.post("/webhooks", body.clone()).await.data());
@@ -159,7 +159,7 @@ async fn without_a_queue_or_an_encryption_key_there_are_no_webhooks() {
     }
     assert_eq!(api.dump().await, before);
     assert_eq!(api.queue.take(), []);
-    // What is there can be read, changed and deleted.
+    // Existing webhooks can be read, changed and deleted.
     without_queue.patch(&webhook_path(&webhook), json!({"is_active": false})).await.data();
     assert_eq!(without_key.get(&webhook_path(&webhook)).await.data()["is_active"], false);
     without_key.delete(&webhook_path(&webhook)).await.data();
@@ -306,7 +306,7 @@ async fn no_secret_is_stored_or_logged() {
             assert!(!everything.contains(trace), "a secret is written in form {number}");
         }
     }
-    // Nor is an address logged, whose path may have a secret.
+    // Addresses aren't logged, either: their paths may contain secrets.
     let own = log.lines().filter(|line| !line.contains("\"target\":\"aws")).filter(|line| line.contains("hooks.example.com"));
     assert_eq!(own.collect::<Vec<_>>(), [""; 0]);
 }
@@ -329,7 +329,7 @@ async fn nothing_is_encrypted_for_a_webhook_that_is_refused() {
         assert_eq!(counted.post(path, body.clone()).await.problem(409, "CONFLICT")["limit"], 20);
     }
     counted.post("/webhooks", json!({"url": "ftp://example.com", "events": ["*"]})).await.problem(422, "VALIDATION_ERROR");
-    // What was created before is still the response to the same request.
+    // The same request still gets the stored response.
     assert_eq!(counted.post_once("/webhooks", &body, "twentieth").await.status, 201);
     assert_eq!(observed.encryptions(), 1);
 }

@@ -122,7 +122,7 @@ async fn a_wait_survives_any_disturbance() {
     at_each_place(&ways, 3, 3, case).await;
 }
 
-/// A part of a wait that can't be sent again comes back, and goes on.
+/// If the message of a wait can't be sent again, it is redelivered, and the wait continues.
 #[tokio::test(start_paused = true)]
 async fn a_wait_survives_failures_of_the_queue() {
     for after in [false, true] {
@@ -153,7 +153,7 @@ async fn a_test_event_waits_as_well() {
     assert!(received.len() == 10 && received.iter().all(|sent| sent.body == received[0].body), "{}", received.len());
 }
 
-/// What `admin check --repair` and the dev server send again.
+/// `admin check --repair` and the dev server resend such deliveries.
 #[tokio::test(start_paused = true)]
 async fn a_delivery_whose_message_is_lost_goes_on_from_its_record() {
     let (api, client, mut pipeline) = delivering().await;

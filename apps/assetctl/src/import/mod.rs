@@ -43,7 +43,7 @@ pub async fn import(options: &Import, connection: &Connection, is_json: bool) ->
     run.import().await
 }
 
-/// An export has IDs. If rows are matched by something else, the IDs may come from another service.
+/// Ignores an export's ID columns unless rows are matched by ID: the IDs may be another service's.
 fn without_ids(options: &Import, source: &Source) -> Import {
     let mut options = options.clone();
     let Some(matched) = options.match_by.column().filter(|column| *column != "id") else { return options };

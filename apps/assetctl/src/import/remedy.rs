@@ -20,7 +20,7 @@ pub struct Remedies<'a> {
     pub targets: &'a [Target],
 }
 
-/// What helps against an error.
+/// Advice on how to fix an error.
 #[derive(Debug, Default)]
 pub struct Help {
     pub text: String,

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 /// The wait for requests under way after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(10);
-/// Chunks that are read and not in the report yet, of at most 1 MB each: while one is repeated, those behind it go ahead.
+/// Maximum number of chunks, of up to 1 MB, read but not reported yet: while one is retried, later ones are sent.
 const MAX_OPEN: usize = 16;
 
 /// Sends chunks and reports their results.

@@ -545,7 +545,7 @@ fn matching(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     if options.match_by == MatchBy::None {
         let found = candidates.iter().find(|matching| column_of(matching).is_some());
         options.match_by = found.copied().unwrap_or(MatchBy::None);
-        // Tags of new assets are unknown, too.
+        // New assets can have tags, which the service doesn't know yet.
         options.create_unmatched |= options.match_by == MatchBy::AssetTag;
     }
     let Some(column) = column_of(&options.match_by) else {

@@ -46,7 +46,7 @@ pub struct Mcp {
     /// Let the assistant plan and apply changes; otherwise, it can only read
     #[arg(long)]
     pub allow_writes: bool,
-    /// Seconds in which a plan can be applied
+    /// Seconds until a plan expires
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub plan_lifetime: u64,
 }

@@ -127,7 +127,7 @@ pub async fn apply(access: &Access, plans: &Plans, token: &str, mut plan: Plan) 
 /// Sends the real request.
 async fn carry_out(access: &Access, token: &str, plan: &mut Plan) -> Result<Answer> {
     let again = async |plan: &Plan| preview(access, &plan.tool, &plan.arguments).await;
-    // Once it was sent, its idempotency key and its versions keep it from taking effect twice.
+    // Once sent, its idempotency key and versions prevent it from taking effect twice.
     if !plan.is_sent {
         let now = again(plan).await?.seen;
         if now != plan.preview.seen {
@@ -285,7 +285,7 @@ async fn preview_handover(access: &Access, arguments: &Value) -> Result<Preview>
     let mut changes: Vec<Value> = if running.0["id"].is_null() {
         on.iter().map(|tag| start(tag, process)).collect()
     } else {
-        // A dry run of what has begun returns where it would be.
+        // For a running process, a dry run returns the state that it would reach.
         let before = Running::read(&access.client, &running.path()).await?.open_labels();
         let go_on = |tag: &&str| json!({"asset": tag, "field": "steps_left", "from": before, "to": left});
         on.iter().filter(|_| before != left).map(go_on).collect()

@@ -70,7 +70,7 @@ impl Open {
     }
 }
 
-/// Its reads can be cancelled at any await: what was read stays here.
+/// Reads are cancel-safe: a partly read line stays here.
 pub struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,

@@ -205,7 +205,7 @@ fn ctrl_c_ends_in_order_and_says_how_to_go_on() {
     assert!(run.stderr.contains(" run the same command again.\n"), "{}", run.stderr);
     assert_eq!(import(&server.url, &path, &[]).code, 0);
     assert_eq!(serials(&server), (8_000, 8_000));
-    // Each `--again` imports anew, unless it has the name of an interrupted one.
+    // Each `--again` starts over, unless it names an interrupted import.
     let run = interrupted(&["--again"]);
     let again = run.stderr.split_once(" run the command again with ").unwrap().1.split_once(".\n").unwrap().0;
     assert_eq!(import(&server.url, &path, &[again]).code, 0, "{again}");

@@ -135,7 +135,7 @@ fn add_webhooks(document: &mut Value) {
         "properties": {
             "type": {"type": "string", "description": "Type of the event. Ignore types that you don't know."},
             "timestamp": {"description": "Time of the event.", "$ref": "#/components/schemas/Timestamp"},
-            "data": {"description": "The change, in the same form as in the feed.", "$ref": "#/components/schemas/FeedEvent"}
+            "data": {"description": "The change, in the same format as in the feed.", "$ref": "#/components/schemas/FeedEvent"}
         }
     });
     add(&mut components["responses"], [(TAKEN, json!({"description": TAKEN_TEXT}))]);
@@ -153,7 +153,7 @@ fn webhook_request() -> Value {
     json!({
         "tags": ["webhooks"],
         "summary": "Receive an event",
-        "description": format!("The event has one of the webhook's types, or is a `{TEST_EVENT}`. All types have the same form."),
+        "description": format!("An event of one of the webhook's types, or a `{TEST_EVENT}`. All types have the same format."),
         "operationId": "receive_event",
         "security": [],
         "parameters": HEADERS.map(|name| reference("parameters", name)),

@@ -240,7 +240,7 @@ pub struct SessionStep {
     index: usize,
     /// The step.
     step: Step,
-    /// Value submitted or sent ahead. Null without one, and for a signature.
+    /// Value submitted or sent ahead. Null if there is none, and for a signature.
     #[schema(required, value_type = Option<Value>)]
     value: Value,
     /// Name of the picked user; null for a deleted one.
@@ -250,7 +250,7 @@ pub struct SessionStep {
     is_stored: bool,
     /// Whether the signature's image shows a typed name.
     is_typed: bool,
-    /// Who signed: the signer, or else the API key's user, or else the key. Null without a signature.
+    /// Who signed: the signer, or else the API key's user, or else the key. Null if there is no signature.
     #[schema(required)]
     signed_by: Option<String>,
     /// Time of the signature.

@@ -21,7 +21,7 @@ pub struct PersonReport {
     /// The user's current state. Null if deleted.
     #[schema(required)]
     pub user: Option<UserView>,
-    /// Time when the erasure was first requested. Null without one.
+    /// Time when the erasure was first requested. Null if there was none.
     #[schema(required)]
     pub erased_at: Option<Timestamp>,
     /// Keys bound to the user.

@@ -54,7 +54,7 @@ pub fn state_at(entries: &[HistoryEntry], at: Timestamp) -> Result<Option<PastSt
 }
 
 /// Returns the asset's state at `at`, if it was assigned to `user` then. If its history shows no assignment then, but an import
-/// later claimed one to this user for that day, returns the state after the claim.
+/// later claimed that `user` had it that day, returns the state after the claim.
 ///
 /// # Errors
 ///

@@ -213,7 +213,7 @@ proptest! {
             if used <= limit.into() {
                 *let_through.entry(lease.window).or_default() += 1;
             } else {
-                // Rejected too early: at most the held requests, and the current requests of writes without a response.
+                // Early rejections: at most the requests held elsewhere, in flight, or lost with a response.
                 let waiting = frozen.iter().filter(|(_, window, ..)| *window == lease.window).count() as u64;
                 let lost = lost.get(&lease.window).copied().unwrap_or_default();
                 let missing = u64::from(limit) - let_through.get(&lease.window).copied().unwrap_or_default();

@@ -455,7 +455,7 @@ async fn concurrent_requests(scenario: &Scenario) {
     scenario.problem(&same, 409, "REQUEST_IN_PROGRESS");
 }
 
-/// Calls to the table take no time.
+/// A tenant on a faulty table. The clock stands still, so calls to the table take no time.
 async fn contended(scenario: &Scenario, seed: u64) -> (Api, Client) {
     let api = Api::on_faulty_table(seed, Weaknesses::default()).await;
     api.stop_clock();

@@ -119,7 +119,7 @@ pub fn serve(routes: Router) -> (Runtime, String) {
     (runtime, url)
 }
 
-/// Reads what a command says up to a text. The rest stays in its stderr.
+/// Reads a command's stderr up to and including `text`, and leaves the rest unread.
 pub fn stderr_until(child: &mut Child, text: &str) -> String {
     let (mut said, stderr) = (Vec::new(), child.stderr.as_mut().unwrap());
     while !said.ends_with(text.as_bytes()) {

@@ -200,7 +200,7 @@ fn events_of<I: ListIndex>(items: Option<Vec<Item>>) -> Result<Vec<ChangeEvent>,
     Ok(events)
 }
 
-/// Returns the events of records that lack an earlier event, which may be on the next page. `removed` contains removed records:
+/// Applies a page. Returns the events of records whose earlier event may be on the next page. `removed` has removed records:
 /// because clocks differ, more of their events can follow.
 fn apply_page<I: ListIndex>(
     index: &mut I,
