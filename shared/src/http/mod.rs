@@ -12,5 +12,5 @@ pub mod requests;
 pub mod responses;
 mod unmatched;
 
-pub use endpoints::service;
 pub(crate) use endpoints::RequestContext;
+pub use endpoints::service;

@@ -3,7 +3,7 @@
 use crate::actor::Actor;
 use crate::assets::asset::Asset;
 use crate::catalog::{Manufacturer, Model};
-use crate::history::event::{pointers_of_changes, side_and_field, value_of, Commitments};
+use crate::history::event::{Commitments, pointers_of_changes, side_and_field, value_of};
 use crate::history::event::{Event, EventType};
 use crate::keys::api_key::ApiKey;
 use crate::processes::instance::Instance;

@@ -495,7 +495,7 @@ impl MovementReceipt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::event::{pointers_of_changes, Commitment, Commitments, SALT_BYTES};
+    use crate::history::event::{Commitment, Commitments, SALT_BYTES, pointers_of_changes};
     use crate::samples::chained;
     use crate::values::id::Id;
     use serde_json::json;

@@ -28,8 +28,8 @@ use crate::store::people::PartAbout;
 use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::read;
 use crate::store::table::times::max_secondary_index_delay;
-use crate::store::table::unit_of_work::RecordChange;
 use crate::store::table::unit_of_work::ChangeContext;
+use crate::store::table::unit_of_work::RecordChange;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
