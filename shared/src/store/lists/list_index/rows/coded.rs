@@ -320,6 +320,16 @@ impl CodedColumns {
         }
     }
 
+    /// How many of `rows` rows [`CodedColumns::select`] selects.
+    pub fn count_selected(&self, wanted: &Wanted, rows: usize) -> usize {
+        let Selected { column, are_selected } = self.select(wanted);
+        let values = column.and_then(|column| self.columns.get(column as usize)).map_or(&[][..], |column| &column.values);
+        let counts = || values.iter().map(|entry| entry.rows as usize);
+        let selected: usize =
+            counts().zip(are_selected.iter().skip(1)).filter(|(_, is_selected)| **is_selected).map(|it| it.0).sum();
+        selected + if wanted.none { rows - counts().sum::<usize>() } else { 0 }
+    }
+
     pub fn shrink_to_fit(&mut self) {
         for dictionary in &mut self.columns {
             dictionary.values.shrink_to_fit();
@@ -417,7 +427,10 @@ impl Selected {
     pub fn in_segment<'s, C: Columns>(&'s self, segment: &'s Segment<C>) -> Option<(&'s [u32], &'s [bool])> {
         let column = self.column.and_then(|column| segment.coded.iter().find(|it| it.column == column));
         match column {
-            Some(column) => Some((&column.numbers, &self.are_selected)),
+            Some(column) => {
+                let is_any = column.numbers.iter().any(|number| self.are_selected.get(*number as usize) == Some(&true));
+                is_any.then_some((&column.numbers, &self.are_selected))
+            }
             None if self.are_selected.first() == Some(&true) => Some((&[], &self.are_selected)),
             None => None,
         }
@@ -487,6 +500,8 @@ mod tests {
         for (place, numbers) in [("strasse", &[1, 2][..]), ("ÄRZTE", &[4]), ("Ärzte / 2", &[4]), ("a", &[])] {
             let wanted = Wanted { place: Some(place.to_owned()), none: true, ..wanted(&[]) };
             assert_eq!(selected(&coded, &wanted), [&[0], numbers].concat(), "{place}");
+            assert_eq!(coded.count_selected(&wanted, 10), numbers.len() + 6);
+            assert_eq!(coded.count_selected(&Wanted { none: false, ..wanted }, 10), numbers.len());
         }
     }
 

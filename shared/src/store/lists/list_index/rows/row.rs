@@ -243,8 +243,11 @@ impl<C: Columns> RowQuery<'_, C> {
 
     /// Whether a match depends only on the facet.
     fn is_of_facets(&self) -> bool {
-        let has_values = !self.exact.is_empty() || !self.coded.is_empty() || self.created != (None, None);
-        self.terms.is_empty() && self.columns.is_none() && !has_values
+        self.coded.is_empty() && self.is_of_facets_and_coded()
+    }
+
+    fn is_of_facets_and_coded(&self) -> bool {
+        self.terms.is_empty() && self.columns.is_none() && self.exact.is_empty() && self.created == (None, None)
     }
 
     /// Visits every matching row, in the default order, until `visit` breaks.
@@ -288,9 +291,12 @@ impl<C: Columns> RowQuery<'_, C> {
         })
     }
 
-    /// The number of matching rows, if counting them reads no rows.
+    /// The number of matching rows, if counting them reads no rows: facets and the values of a coded column have row counts.
     fn known_total(&self, rows: &SortedRows<C>) -> Option<usize> {
-        self.is_of_facets().then(|| self.facets.as_ref().map_or(rows.len(), |filter| rows.facets().select(filter).1))
+        match (&self.facets, self.coded.as_slice()) {
+            (None, [wanted]) if self.is_of_facets_and_coded() => Some(rows.coded().count_selected(wanted, rows.len())),
+            _ => self.is_of_facets().then(|| self.facets.as_ref().map_or(rows.len(), |filter| rows.facets().select(filter).1)),
+        }
     }
 
     /// The number of matching rows, and the rows of the page.
@@ -300,7 +306,7 @@ impl<C: Columns> RowQuery<'_, C> {
         let (total, positions) = match &self.order {
             _ if known_total.is_some_and(|total| total <= skip) => (0, Vec::new()),
             None if known_total == Some(rows.len()) => (0, rows.slice(skip, limit)),
-            None => self.first_in_order(rows, skip, limit, known_total.is_some()),
+            None => self.first_in_order(rows, skip, limit, known_total),
             Some(order) => {
                 let order = &order.of_rows(rows);
                 let mut first = FirstRows::new(rows, order, skip.saturating_add(limit));
@@ -327,15 +333,22 @@ impl<C: Columns> RowQuery<'_, C> {
     }
 
     /// `limit` matching rows after the first `skip`, and the total number of matches. If the caller knows the total, the scan
-    /// ends with the page.
-    fn first_in_order(&self, rows: &SortedRows<C>, skip: usize, limit: usize, is_total_known: bool) -> (usize, Vec<RowPosition>) {
+    /// ends with the page or the last match.
+    fn first_in_order(
+        &self,
+        rows: &SortedRows<C>,
+        skip: usize,
+        limit: usize,
+        known_total: Option<usize>,
+    ) -> (usize, Vec<RowPosition>) {
         let (mut total, mut positions) = (0, Vec::new());
         self.scan(rows, |position| {
             if total >= skip && positions.len() < limit {
                 positions.push(position);
             }
             total += 1;
-            if is_total_known && positions.len() == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            let is_last = known_total.is_some_and(|known| positions.len() == limit || total == known);
+            if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         (total, positions)
     }
