@@ -184,14 +184,11 @@ impl AssetRanges {
     fn contain(&self, columns: &AssetColumns) -> bool {
         let Self { purchase_date, warranty, created: _, updated, last_seen, min_price, max_price } = self;
         let has_price = |price: u64| min_price.is_none_or(|min| price >= min) && max_price.is_none_or(|max| price <= max);
-        let was_seen = match columns.last_seen_at() {
-            Some(at) => last_seen.contains(at),
-            None => last_seen.from.is_none(),
-        };
+        let was_seen = || columns.last_seen_at().map_or(last_seen.from.is_none(), |at| last_seen.contains(at));
         purchase_date.contains_some(columns.purchase_date)
             && warranty.contains_some(columns.warranty_until)
             && updated.contains(columns.updated_at)
-            && was_seen
+            && (!last_seen.is_set() || was_seen())
             && (min_price.is_none() && max_price.is_none() || columns.price().is_some_and(has_price))
     }
 }
