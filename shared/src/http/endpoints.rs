@@ -2,7 +2,7 @@
 //! each request an ID, a log line and a time limit, store responses, and render errors and panics.
 //!
 //! A request's credential is checked while the handler reads. The extractor of a credential begins the check. The handler waits
-//! for [`Check::passed`] before anything with an effect. The layer polls both, and sends the handler's response only if the check
+//! for `Check::passed` before anything with an effect. The layer polls both, and sends the handler's response only if the check
 //! passes. Otherwise it sends the error of the check, whatever the handler returns.
 
 use super::dry_run::{self, into_dry_run};
