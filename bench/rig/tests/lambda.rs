@@ -32,8 +32,12 @@ async fn each_function_returns_the_expected_status_for_the_sample_events() {
         let response = invocation.response;
         assert_eq!(response["statusCode"], sample.status, "{}: {response}", sample.name);
         assert_eq!(header(&response, "x-request-id"), invocation.request_id, "{}", sample.name);
-        // The signing page is the same for everyone.
-        let caching = if sample.name == "sign/page-200" { "public, max-age=300" } else { "no-store" };
+        // The pages are the same for everyone.
+        let caching = match &*sample.name {
+            "sign/page-200" => "public, max-age=300",
+            "meta/app-200" => "no-cache",
+            _ => "no-store",
+        };
         assert_eq!(header(&response, "cache-control"), caching, "{}", sample.name);
         // Graphics are sent to the gateway as binary data.
         let is_graphic = header(&response, "content-type").starts_with("image/");
