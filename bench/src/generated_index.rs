@@ -9,10 +9,12 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
+use dev_server::meter::cpu_time;
 use dev_server::table;
 use serde_json::{Map, Value, json};
 use shared::store::keys::{BUCKETS, Item, LIST_INDEX, LS, PK, SK, Section};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Rows of about 1 MB.
 const PAGE_ROWS: usize = 2_000;
@@ -29,6 +31,8 @@ pub trait Assets: Send + Sync {
 pub struct GeneratedIndex {
     inner: SharedHttpClient,
     generated: Arc<Mutex<Option<Generated>>>,
+    /// CPU time of responses since it was last taken.
+    cpu_time: Arc<Mutex<Duration>>,
 }
 
 struct Generated {
@@ -46,7 +50,7 @@ impl std::fmt::Debug for GeneratedIndex {
 
 impl GeneratedIndex {
     pub fn new(inner: SharedHttpClient) -> Self {
-        Self { inner, generated: Arc::default() }
+        Self { inner, generated: Arc::default(), cpu_time: Arc::default() }
     }
 
     /// Starts answering queries, with `count` assets.
@@ -59,6 +63,11 @@ impl GeneratedIndex {
         let generated = Generated { assets: Box::new(assets), count, attributes };
         *self.generated.lock().unwrap_or_else(PoisonError::into_inner) = Some(generated);
         Ok(())
+    }
+
+    /// CPU time that generating responses took since the previous call.
+    pub fn take_cpu_time(&self) -> Duration {
+        std::mem::take(&mut *self.cpu_time.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// `None` unless the request only reads generated assets.
@@ -156,7 +165,10 @@ struct Connector {
 
 impl HttpConnector for Connector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        match self.index.response(&request) {
+        let before = cpu_time();
+        let response = self.index.response(&request);
+        *self.index.cpu_time.lock().unwrap_or_else(PoisonError::into_inner) += cpu_time() - before;
+        match response {
             Some(response) => HttpConnectorFuture::ready(Ok(response)),
             None => self.inner.call(request),
         }

@@ -241,7 +241,7 @@ async fn measure_generated(report: &mut Report, size: usize, options: &Options) 
 struct Samples {
     /// In ascending order.
     durations: Vec<Duration>,
-    /// CPU times without the engine's, in ascending order.
+    /// CPU times without the engine's and the generator's, in ascending order.
     cpu_times: Vec<Duration>,
     /// Maximum round trips and read units of any sample.
     max_cost: Cost,
@@ -262,10 +262,11 @@ async fn sample_after(
     for _ in 0..count {
         prepare();
         service.meter.take();
+        service.generated_index.take_cpu_time();
         let (start, cpu_before) = (Instant::now(), cpu_time());
         action().await?;
         samples.durations.push(start.elapsed());
-        samples.cpu_times.push(cpu_time() - cpu_before);
+        samples.cpu_times.push((cpu_time() - cpu_before).saturating_sub(service.generated_index.take_cpu_time()));
         let cost = service.meter.take();
         samples.max_cost.round_trips = samples.max_cost.round_trips.max(cost.round_trips);
         samples.max_cost.read_units = samples.max_cost.read_units.max(cost.read_units);
@@ -307,7 +308,7 @@ struct Measurement {
     p99_ms: f64,
     /// Speed relative to the full index query.
     ratio: f64,
-    /// CPU time without the engine's.
+    /// CPU time without the engine's and the generator's.
     cpu_p50_ms: f64,
     cpu_max_ms: f64,
     /// Memory of the list index.
