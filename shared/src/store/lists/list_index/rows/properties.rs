@@ -65,7 +65,8 @@ fn build(steps: Vec<Step>, search_at: usize) -> (SortedRows<AssetColumns>, BTree
     let (mut rows, mut map) = (SortedRows::default(), BTreeMap::new());
     for (version, step) in steps.into_iter().enumerate() {
         if version == search_at {
-            // From now on, changes must update the trigrams and recompute the extremes.
+            // From now on, changes must update the trigrams, and recompute the extremes and the size.
+            assert!(rows.bytes() > 0);
             rows.segments()
                 .iter()
                 .for_each(|segment| assert!(segment.searched.extremes(0).and(segment.exact.extremes(0)).is_some()));
@@ -242,7 +243,7 @@ proptest! {
         search_at in 0..1500usize,
     ) {
         let (rows, map) = build(steps, search_at);
-        prop_assert_eq!(rows.len(), map.len());
+        prop_assert_eq!((rows.len(), rows.bytes()), (map.len(), rows.count_bytes()));
         prop_assert_eq!(found(rows.iter().collect()), map.values().map(text).collect::<Vec<_>>());
         for n in 0..700 {
             let row = rows.get(id(n));

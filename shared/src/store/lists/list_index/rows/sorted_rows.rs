@@ -11,6 +11,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::OnceLock;
 use uuid::Uuid;
 
 /// The position of a row, valid until the next change of the rows.
@@ -33,11 +34,14 @@ pub struct SortedRows<C: Columns> {
     facets: Facets<C::Facet>,
     coded: CodedColumns,
     len: usize,
+    /// The size, which takes a visit to each segment. Computed by the first list, and dropped at the next change.
+    bytes: OnceLock<usize>,
 }
 
 impl<C: Columns> Default for SortedRows<C> {
     fn default() -> Self {
-        Self { segments: Vec::new(), facets: Facets::default(), coded: CodedColumns::new(C::KEPT_COLUMNS), len: 0 }
+        let coded = CodedColumns::new(C::KEPT_COLUMNS);
+        Self { segments: Vec::new(), facets: Facets::default(), coded, len: 0, bytes: OnceLock::new() }
     }
 }
 
@@ -47,6 +51,10 @@ impl<C: Columns> SortedRows<C> {
     }
 
     pub fn bytes(&self) -> usize {
+        *self.bytes.get_or_init(|| self.count_bytes())
+    }
+
+    pub(super) fn count_bytes(&self) -> usize {
         // Includes extremes even before they are computed, so that a list doesn't exceed the budget.
         let extremes = (C::TEXT_COLUMNS.searched + C::TEXT_COLUMNS.exact) * size_of::<Extremes>();
         let segments = self.segments.capacity() * (size_of::<Segment<C>>() + extremes);
@@ -73,6 +81,7 @@ impl<C: Columns> SortedRows<C> {
         if self.coded.is_left_out() || self.optional_columns().is_empty() {
             return false;
         }
+        self.bytes.take();
         let kept = C::KEPT_COLUMNS.len();
         self.segments.iter_mut().for_each(|segment| segment.leave_out(kept));
         self.coded.leave_out(kept);
@@ -87,6 +96,7 @@ impl<C: Columns> SortedRows<C> {
 
     /// Frees unused reserved memory.
     pub fn shrink_to_fit(&mut self) {
+        self.bytes.take();
         self.segments.iter_mut().for_each(Segment::shrink_to_fit);
         self.segments.shrink_to_fit();
         self.facets.shrink_to_fit();
@@ -113,6 +123,7 @@ impl<C: Columns> SortedRows<C> {
 
     /// Adds a row, or replaces the row with the same id.
     pub fn upsert(&mut self, row: Row<C>) {
+        self.bytes.take();
         let sort_key = SortKey::of(row.id);
         let at = self.segment_of(sort_key);
         if self.segments.is_empty() {
@@ -233,6 +244,7 @@ impl<C: Columns> SortedRows<C> {
 
     pub fn remove(&mut self, id: Uuid) {
         let Some(position) = self.position(id) else { return };
+        self.bytes.take();
         let at = position.segment as usize;
         let Some(segment) = self.segments.get_mut(at) else { return };
         let (facet, coded) = segment.remove(position.row as usize);
@@ -312,7 +324,8 @@ impl<C: Columns> SortedRows<C> {
             len += segment.len();
             segments.push(segment);
         }
-        let mut rows = Self { segments, facets: facets.finish()?, coded: CodedColumns::default(), len };
+        let (facets, coded) = (facets.finish()?, CodedColumns::default());
+        let mut rows = Self { segments, facets, coded, len, bytes: OnceLock::new() };
         rows.decode_coded(decoder)?;
         let mut names = C::KEPT_COLUMNS.iter().enumerate();
         let are_kept = names.all(|(at, name)| rows.coded.name(to_u32(at)) == Some(*name));
