@@ -111,7 +111,7 @@ impl AssetSort {
         let sort_by = match field {
             SortField::CreatedAt if self.descending => return None,
             SortField::CreatedAt => SortBy::CreatedAt,
-            SortField::UpdatedAt => SortBy::Time(|columns: &AssetColumns| columns.updated_at),
+            SortField::UpdatedAt => SortBy::Number(|columns: &AssetColumns| Some(columns.updated_at.millis())),
             SortField::Name => SortBy::Searched(AssetColumns::NAME),
             SortField::AssetTag => SortBy::Exact(AssetColumns::compared("asset_tag")?),
             SortField::Status => SortBy::Facet(|facet: &AssetFacet| facet.status.map_or("", Status::as_str)),

@@ -2,7 +2,7 @@
 //! once, and a row has the number of its value.
 
 use super::row::Columns;
-use super::segment::Segment;
+use super::segment::{Extremes, Segment};
 use crate::domain::assets::listed::{Cell, number_text};
 use crate::domain::assets::seen::is_at_or_below;
 use crate::domain::values::text::fold;
@@ -391,9 +391,9 @@ impl CodedColumns {
 pub struct SegmentColumn {
     pub column: u32,
     pub numbers: Vec<u32>,
-    /// The rows with the least and the greatest value. Computed for the first list sorted by the column, and dropped at the next
+    /// The numbers of the least and the greatest value. Computed for the first list sorted by the column, and dropped at the next
     /// change.
-    extremes: OnceLock<Option<(u32, u32)>>,
+    extremes: OnceLock<Option<Extremes>>,
 }
 
 impl SegmentColumn {
@@ -406,13 +406,12 @@ impl SegmentColumn {
     }
 
     /// `None` if no row has a value.
-    pub fn extremes(&self, coded: &CodedColumns) -> Option<(u32, u32)> {
+    pub fn extremes(&self, coded: &CodedColumns) -> Option<Extremes> {
         *self.extremes.get_or_init(|| {
-            let cell = |row: u32| coded.cell(self.column, self.get(row as usize));
-            let rows = (0..to_u32(self.numbers.len())).filter_map(|row| Some((row, cell(row)?)));
-            let least = rows.clone().min_by(|(_, a), (_, b)| a.compare(b))?;
-            let greatest = rows.max_by(|(_, a), (_, b)| a.compare(b))?;
-            Some((least.0, greatest.0))
+            let values = self.numbers.iter().filter_map(|number| Some((*number, coded.cell(self.column, *number)?)));
+            let least = values.clone().min_by(|(_, a), (_, b)| a.compare(b))?;
+            let greatest = values.max_by(|(_, a), (_, b)| a.compare(b))?;
+            Some(Extremes { least: least.0, greatest: greatest.0 })
         })
     }
 

@@ -72,6 +72,8 @@ fn build(steps: Vec<Step>, search_at: usize) -> (SortedRows<AssetColumns>, BTree
                 .for_each(|segment| assert!(segment.searched.extremes(0).and(segment.exact.extremes(0)).is_some()));
             rows.segments().iter().for_each(|segment| assert!(segment.may_have(&SearchTerms::default())));
             let _ = rows.segments().iter().filter(|segment| segment.may_have(&SearchTerms::of(Some("aab")))).count();
+            let coded = rows.segments().iter().flat_map(|segment| &segment.coded);
+            let _ = coded.filter(|column| column.extremes(rows.coded()).is_some()).count();
         }
         match step {
             Step::Upsert(n, facet, columns, [name, tag], coded) => {
@@ -166,7 +168,7 @@ impl Query {
         let sort_by = match self.order {
             0 => None,
             1 => Some(SortBy::CreatedAt),
-            2 => Some(SortBy::Time(|columns: &AssetColumns| columns.updated_at)),
+            2 => Some(SortBy::Number(|columns: &AssetColumns| Some(columns.updated_at.millis()))),
             3 => Some(SortBy::Facet(|facet: &AssetFacet| facet.status.map_or("", Status::as_str))),
             4 => Some(SortBy::Searched(0)),
             5 => Some(SortBy::Exact(0)),
@@ -271,7 +273,8 @@ fn many_rows() -> SortedRows<AssetColumns> {
         let facet = AssetFacet { status: Some(Status::ALL[(n % 6) as usize]), ..AssetFacet::default() };
         let serial = fold(&format!("SN{:010X}", (n * 2_654_435_761) % 0xFF_FFFF_FFFF));
         let searched = vec![format!("thinkpad x1 of room {:04}", n % 7919), serial.clone()];
-        let columns = AssetColumns::default();
+        let mut columns = AssetColumns::default();
+        columns.set_price(Some((n % 5) as u64));
         rows.upsert(Row {
             id: Uuid::from_u128(n << 80),
             version: 1,
@@ -341,11 +344,46 @@ fn a_filter_by_facets_looks_at_them_and_not_at_rows() {
     assert_eq!(AssetFacet::default().text_bytes(), 0);
 }
 
+/// Every segment has the same few values.
+#[test]
+fn pages_of_equal_values_follow_each_other_in_both_directions() {
+    let (mut rows, mut map) = (SortedRows::default(), BTreeMap::new());
+    for n in 0..700_u16 {
+        let facet = AssetFacet { status: Some(Status::ALL[usize::from(n % 4)]), ..AssetFacet::default() };
+        let mut columns = AssetColumns { updated_at: Timestamp::from_millis(i64::from(n % 3)), ..AssetColumns::default() };
+        columns.set_price((n % 5 > 0).then_some(u64::from(n % 5)));
+        let (name, tag) = (format!("a{}", n % 3), format!("B{}", n % 4));
+        let cells = COLUMNS.iter().zip([n % 2, n % 3, n % 5]).filter(|(_, value)| *value > 0);
+        let coded = cells.map(|(name, value)| ((*name).to_owned(), Cell::Text(format!("a{value}").into()))).collect();
+        let row = Row { id: id(n), version: 1, facet, columns, searched: vec![name, fold(&tag)], exact: vec![tag], coded };
+        map.insert(SortKey::of(id(n)), row.clone());
+        rows.upsert(row);
+    }
+    assert!(rows.segments().len() >= 5);
+    let filters = [(None, None), (Some(Status::ALL[1]), None), (None, Some(1))];
+    let orders = (0..9).flat_map(|order| [(order, false), (order, true)]);
+    for ((order, descending), (status, updated_since)) in orders.flat_map(|order| filters.map(|filter| (order, filter))) {
+        let query = |number, limit| {
+            let (words, tag, wanted, created) = (None, None, None, (None, None));
+            let page = PageRequest { number, limit };
+            Query { words, status, updated_since, tag, wanted, created, order, descending, page }
+        };
+        let (total, plain) = query(1, u32::MAX).plain_page(&map);
+        let mut pages = Vec::new();
+        for number in (1..).take(total.div_ceil(50)) {
+            let query = query(number, 50);
+            pages.extend(found(query.row_query().select(&rows, query.page).1));
+        }
+        assert!(pages == plain, "order {order}, descending {descending}, {status:?}, updated since {updated_since:?}");
+    }
+}
+
 #[test]
 fn a_sorted_page_looks_at_few_segments() {
     let rows = many_rows();
     let status = |facet: &AssetFacet| facet.status.map_or("", Status::as_str);
     let location = || SortBy::Coded("location".to_owned());
+    let price = |columns: &AssetColumns| -> Option<i64> { columns.price()?.try_into().ok() };
     for (sort_by, descending, most) in [
         (SortBy::Searched(0), false, 8),
         (SortBy::Exact(0), true, 50),
@@ -353,6 +391,9 @@ fn a_sorted_page_looks_at_few_segments() {
         (SortBy::Facet(status), true, 4),
         (location(), false, 4),
         (location(), true, 4),
+        (SortBy::Number(price), false, 4),
+        (SortBy::Number(price), true, 4),
+        (SortBy::CreatedAt, false, 2),
     ] {
         let is_in_use = |facet: &AssetFacet| facet.status == Some(Status::InUse);
         let order = SortOrder { sort_by, descending };
@@ -361,9 +402,11 @@ fn a_sorted_page_looks_at_few_segments() {
 
         let order = query.order.as_ref().expect("an order").of_rows(&rows);
         let order = &order;
-        let (mut first, mut segments) = (FirstRows::new(&rows, order, 40), 0);
+        let (mut first, mut segments, mut is_complete) = (FirstRows::new(&rows, order, 40), 0, false);
         for (at, segment) in rows.segments_by(order) {
-            if first.may_take_from(at) {
+            assert!(!is_complete || !first.may_take_from(at), "a segment after one without rows of the page has some");
+            is_complete = !first.may_take_from(at);
+            if !is_complete {
                 segments += 1;
                 (0..segment.len()).for_each(|row| first.offer(RowPosition::new(at, row)));
             }
@@ -376,6 +419,8 @@ fn a_sorted_page_looks_at_few_segments() {
                 SortBy::Exact(_) => row.exact[0].clone(),
                 SortBy::Searched(_) => row.searched[0].clone(),
                 SortBy::Facet(_) => status(&facet).to_owned(),
+                SortBy::Number(_) => row.columns.price().unwrap_or_default().to_string(),
+                SortBy::CreatedAt => SortKey::of(row.id).created_at().millis().to_string(),
                 _ => row.coded[0].1.text().into_owned(),
             }
         };

@@ -310,16 +310,16 @@ impl<C: Columns> RowQuery<'_, C> {
             Some(order) => {
                 let order = &order.of_rows(rows);
                 let mut first = FirstRows::new(rows, order, skip.saturating_add(limit));
-                let (mut total, selection) = (0, self.selection(rows));
+                let (mut total, mut is_complete, selection) = (0, false, self.selection(rows));
                 // Counting matches requires all segments. Otherwise, the segments that come first in the order may be enough.
                 for (at, segment) in rows.segments_by(order) {
-                    let mut is_wanted = known_total.map(|_| first.may_take_from(at));
-                    if is_wanted == Some(false) {
-                        continue;
+                    is_complete = is_complete || !first.may_take_from(at);
+                    if is_complete && known_total.is_some() {
+                        break;
                     }
                     let _ = self.scan_segment((at, segment), &selection, |position| {
                         total += 1;
-                        if *is_wanted.get_or_insert_with(|| first.may_take_from(at)) {
+                        if !is_complete {
                             first.offer(position);
                         }
                         ControlFlow::Continue(())

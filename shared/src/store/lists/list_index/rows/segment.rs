@@ -280,17 +280,11 @@ pub struct Texts {
     extremes: OnceLock<Vec<Extremes>>,
 }
 
-/// The rows with the least and the greatest text of a column.
-#[derive(Debug, Clone, Copy, Default)]
+/// The least and the greatest value of a column: their rows for texts, their numbers for coded values.
+#[derive(Debug, Clone, Copy)]
 pub struct Extremes {
     pub least: u32,
     pub greatest: u32,
-}
-
-impl From<Extremes> for (u32, u32) {
-    fn from(Extremes { least, greatest }: Extremes) -> Self {
-        (least, greatest)
-    }
 }
 
 /// Adds a value to a column.

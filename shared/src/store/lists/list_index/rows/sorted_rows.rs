@@ -7,7 +7,6 @@ use super::row::{Columns, PackedRow, Row, RowRef, RowValues, SortKey, join_texts
 use super::segment::{Extremes, MAX_SEGMENT_ROWS, Segment};
 use crate::domain::assets::listed::Cell;
 use crate::domain::values::natural_order::natural_cmp;
-use crate::domain::values::time::Timestamp;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -184,8 +183,7 @@ impl<C: Columns> SortedRows<C> {
     pub fn sort_value(&self, position: RowPosition, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
         let (segment, row) = (self.segments.get(position.segment as usize)?, position.row as usize);
         Some(match order.sort_by {
-            SortBy::CreatedAt => SortValue::Time(segment.keys.get(row)?.created_at()),
-            SortBy::Time(time) => SortValue::Time(time(segment.columns.get(row)?)),
+            SortBy::CreatedAt => SortValue::Number(segment.keys.get(row)?.created_at().millis()),
             SortBy::Number(number) => number(segment.columns.get(row)?).map_or(SortValue::Missing, SortValue::Number),
             SortBy::Facet(text) => SortValue::Text(text(self.facets.get(*segment.facets.get(row)?)?)),
             SortBy::Searched(column) => SortValue::Text(nth_text(segment.searched.get(row), *column)),
@@ -199,37 +197,42 @@ impl<C: Columns> SortedRows<C> {
     }
 
     /// Segments with their positions. The ones with the first values come first, and of equal values the oldest, as in the page,
-    /// so that a page needs few segments.
+    /// so that a page needs few segments, and none after the first one that it doesn't need.
     pub fn segments_by(&self, order: &RowOrder<'_, C>) -> Vec<(usize, &Segment<C>)> {
         let mut segments: Vec<_> = self.segments.iter().enumerate().map(|at| (self.first_value(at.0, order), at)).collect();
         segments.sort_by(|(a, (newer_a, _)), (b, (newer_b, _))| match (a, b) {
             (Some(a), Some(b)) => order.compare_values(a, b).then(newer_b.cmp(newer_a)),
-            _ => a.is_none().cmp(&b.is_none()),
+            _ => b.is_none().cmp(&a.is_none()),
         });
         segments.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// The value of the segment's first row when sorting by text, facet or coded values, ignoring filters. `None` for other orders.
+    /// The value of the segment's first row, ignoring filters. `None` if rows have no such text.
     pub fn first_value(&self, segment: usize, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
         let values = self.segments.get(segment)?;
-        let (least, greatest) = match order.sort_by {
-            SortBy::Searched(column) => values.searched.extremes(*column)?.into(),
-            SortBy::Exact(column) => values.exact.extremes(*column)?.into(),
-            SortBy::Coded(_) => {
-                let column = values.coded.iter().find(|it| Some(it.column) == order.column);
-                let Some(extremes) = column.and_then(|column| column.extremes(&self.coded)) else {
-                    return Some(SortValue::Missing);
-                };
-                extremes
+        let first = |Extremes { least, greatest }: Extremes| if order.descending { greatest } else { least };
+        let row = match order.sort_by {
+            SortBy::CreatedAt => first(Extremes { least: to_u32(values.len()).checked_sub(1)?, greatest: 0 }),
+            SortBy::Number(number) => {
+                let numbers = values.columns.iter().filter_map(number);
+                let first = if order.descending { numbers.max() } else { numbers.min() };
+                return Some(first.map_or(SortValue::Missing, SortValue::Number));
             }
             SortBy::Facet(_) => {
                 let rank = |row: &u32| values.facets.get(*row as usize).and_then(|facet| order.ranks.get(*facet as usize));
                 let rows = 0..to_u32(values.len());
-                (rows.clone().min_by_key(rank)?, rows.max_by_key(rank)?)
+                let first = if order.descending { rows.max_by_key(rank) } else { rows.min_by_key(rank) };
+                first?
             }
-            SortBy::CreatedAt | SortBy::Time(_) | SortBy::Number(_) => return None,
+            SortBy::Searched(column) => first(values.searched.extremes(*column)?),
+            SortBy::Exact(column) => first(values.exact.extremes(*column)?),
+            SortBy::Coded(_) => {
+                let column = values.coded.iter().find(|it| Some(it.column) == order.column);
+                let number = column.and_then(|column| Some((column.column, first(column.extremes(&self.coded)?))));
+                let cell = number.and_then(|(column, number)| self.coded.cell(column, number));
+                return Some(cell.map_or(SortValue::Missing, SortValue::Cell));
+            }
         };
-        let row = if order.descending { greatest } else { least };
         self.sort_value(RowPosition { segment: to_u32(segment), row }, order)
     }
 
@@ -422,7 +425,6 @@ fn compare<C: Columns>(rows: &SortedRows<C>, order: &RowOrder<'_, C>, a: &Candid
 
 #[derive(Debug, Clone)]
 pub enum SortValue<'a> {
-    Time(Timestamp),
     Number(i64),
     /// Runs of digits compare as numbers.
     Text(&'a str),
@@ -434,7 +436,6 @@ pub enum SortValue<'a> {
 #[derive(Debug)]
 pub enum SortBy<C: Columns> {
     CreatedAt,
-    Time(fn(&C) -> Timestamp),
     Number(fn(&C) -> Option<i64>),
     Facet(fn(&C::Facet) -> &'static str),
     /// By one of the searched texts.
@@ -477,7 +478,6 @@ impl<C: Columns> RowOrder<'_, C> {
             (SortValue::Missing, SortValue::Missing) => return Ordering::Equal,
             (SortValue::Missing, _) => return Ordering::Greater,
             (_, SortValue::Missing) => return Ordering::Less,
-            (SortValue::Time(a), SortValue::Time(b)) => a.cmp(b),
             (SortValue::Number(a), SortValue::Number(b)) => a.cmp(b),
             (SortValue::Text(a), SortValue::Text(b)) => natural_cmp(a, b),
             (SortValue::Cell(a), SortValue::Cell(b)) => a.compare(b),
