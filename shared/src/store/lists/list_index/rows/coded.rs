@@ -26,6 +26,8 @@ struct Dictionary {
     by_hash: HashMap<u32, u32>,
     free: Vec<u32>,
     text_bytes: usize,
+    /// Rows with a value.
+    rows: u32,
     unfit_rows: u32,
 }
 
@@ -74,7 +76,8 @@ fn hash_of(folded: &str) -> u32 {
 
 impl Dictionary {
     fn new(name: &str) -> Self {
-        Self { name: name.into(), values: Vec::new(), by_hash: HashMap::new(), free: Vec::new(), text_bytes: 0, unfit_rows: 0 }
+        let (values, by_hash, free) = (Vec::new(), HashMap::new(), Vec::new());
+        Self { name: name.into(), values, by_hash, free, text_bytes: 0, rows: 0, unfit_rows: 0 }
     }
 
     fn chain(&self, hash: u32) -> impl Iterator<Item = (u32, &Entry)> {
@@ -86,6 +89,7 @@ impl Dictionary {
     /// Counts a row with this value. Returns the value's number.
     fn add(&mut self, cell: Cell) -> u32 {
         let hash = hash_of(&fold(&cell.text()));
+        self.rows += 1;
         self.unfit_rows += u32::from(cell == Cell::Unfit);
         let present = self.chain(hash).find(|(_, entry)| entry.cell.as_ref() == Some(&cell)).map(|(place, _)| place);
         let place = present.unwrap_or_else(|| self.insert(cell, hash));
@@ -110,6 +114,7 @@ impl Dictionary {
         let Some(place) = number.checked_sub(1) else { return };
         let Some(entry) = self.values.get_mut(place as usize) else { return };
         entry.rows = entry.rows.saturating_sub(1);
+        self.rows = self.rows.saturating_sub(1);
         self.unfit_rows -= u32::from(entry.cell == Some(Cell::Unfit));
         if entry.rows > 0 {
             return;
@@ -320,14 +325,14 @@ impl CodedColumns {
         }
     }
 
-    /// How many of `rows` rows [`CodedColumns::select`] selects.
-    pub fn count_selected(&self, wanted: &Wanted, rows: usize) -> usize {
-        let Selected { column, are_selected } = self.select(wanted);
-        let values = column.and_then(|column| self.columns.get(column as usize)).map_or(&[][..], |column| &column.values);
-        let counts = || values.iter().map(|entry| entry.rows as usize);
-        let selected: usize =
-            counts().zip(are_selected.iter().skip(1)).filter(|(_, is_selected)| **is_selected).map(|it| it.0).sum();
-        selected + if wanted.none { rows - counts().sum::<usize>() } else { 0 }
+    /// How many of `rows` rows are selected. Reads no counts of other values, of which a column can have one per row.
+    pub fn count_selected(&self, Selected { column, are_selected }: &Selected, rows: usize) -> usize {
+        let dictionary = column.and_then(|column| self.columns.get(column as usize));
+        let values = dictionary.map_or(&[][..], |dictionary| &dictionary.values);
+        let selected = are_selected.iter().skip(1).zip(values).filter(|(is_selected, _)| **is_selected);
+        let count: usize = selected.map(|(_, entry)| entry.rows as usize).sum();
+        let without_value = || rows - dictionary.map_or(0, |dictionary| dictionary.rows as usize);
+        count + if are_selected.first() == Some(&true) { without_value() } else { 0 }
     }
 
     pub fn shrink_to_fit(&mut self) {
@@ -372,6 +377,7 @@ impl CodedColumns {
         let dictionary = self.columns.get_mut(column as usize)?;
         for number in numbers.iter().filter(|number| **number != NO_VALUE) {
             dictionary.values.get_mut(*number as usize - 1)?.rows += 1;
+            dictionary.rows += 1;
         }
         Some(())
     }
@@ -499,8 +505,9 @@ mod tests {
         for (place, numbers) in [("strasse", &[1, 2][..]), ("ÄRZTE", &[4]), ("Ärzte / 2", &[4]), ("a", &[])] {
             let wanted = Wanted { place: Some(place.to_owned()), none: true, ..wanted(&[]) };
             assert_eq!(selected(&coded, &wanted), [&[0], numbers].concat(), "{place}");
-            assert_eq!(coded.count_selected(&wanted, 10), numbers.len() + 6);
-            assert_eq!(coded.count_selected(&Wanted { none: false, ..wanted }, 10), numbers.len());
+            assert_eq!(coded.count_selected(&coded.select(&wanted), 10), numbers.len() + 6);
+            let with_value = coded.select(&Wanted { none: false, ..wanted });
+            assert_eq!(coded.count_selected(&with_value, 10), numbers.len());
         }
     }
 

@@ -216,8 +216,8 @@ pub struct RowQuery<'q, C: Columns> {
 
 /// The conditions of a query, evaluated for the facets and coded values of specific rows.
 struct Selection {
-    /// Whether each facet passes, by number; `None` if all pass.
-    facets: Option<Vec<bool>>,
+    /// Whether each facet passes, by number, and the number of rows with a passing one; `None` if all pass.
+    facets: Option<(Vec<bool>, usize)>,
     coded: Vec<Selected>,
 }
 
@@ -238,28 +238,27 @@ impl<C: Columns> Default for RowQuery<'_, C> {
 impl<C: Columns> RowQuery<'_, C> {
     /// Whether every row matches.
     pub fn is_everything(&self) -> bool {
-        self.facets.is_none() && self.is_of_facets()
+        self.facets.is_none() && self.coded.is_empty() && self.is_of_facets_and_coded()
     }
 
-    /// Whether a match depends only on the facet.
-    fn is_of_facets(&self) -> bool {
-        self.coded.is_empty() && self.is_of_facets_and_coded()
-    }
-
+    /// Whether a match depends only on the facet and coded values.
     fn is_of_facets_and_coded(&self) -> bool {
         self.terms.is_empty() && self.columns.is_none() && self.exact.is_empty() && self.created == (None, None)
     }
 
     /// Visits every matching row, in the default order, until `visit` breaks.
-    pub fn scan(&self, rows: &SortedRows<C>, mut visit: impl FnMut(RowPosition) -> ControlFlow<()>) {
-        let selection = self.selection(rows);
+    pub fn scan(&self, rows: &SortedRows<C>, visit: impl FnMut(RowPosition) -> ControlFlow<()>) {
+        self.scan_segments(rows, &self.selection(rows), visit);
+    }
+
+    fn scan_segments(&self, rows: &SortedRows<C>, selection: &Selection, mut visit: impl FnMut(RowPosition) -> ControlFlow<()>) {
         let mut segments = rows.segments().iter().enumerate();
-        let _ = segments.try_for_each(|(at, segment)| self.scan_segment((at, segment), &selection, &mut visit));
+        let _ = segments.try_for_each(|(at, segment)| self.scan_segment((at, segment), selection, &mut visit));
     }
 
     fn selection(&self, rows: &SortedRows<C>) -> Selection {
         Selection {
-            facets: self.facets.as_ref().map(|filter| rows.facets().select(filter).0),
+            facets: self.facets.as_ref().map(|filter| rows.facets().select(filter)),
             coded: self.coded.iter().map(|wanted| rows.coded().select(wanted)).collect(),
         }
     }
@@ -272,7 +271,7 @@ impl<C: Columns> RowQuery<'_, C> {
     ) -> ControlFlow<()> {
         let columns: Option<Vec<_>> = coded.iter().map(|selected| selected.in_segment(segment)).collect();
         let Some(coded) = columns.filter(|_| segment.may_have(&self.terms)) else { return ControlFlow::Continue(()) };
-        let facets = facets.as_deref();
+        let facets = facets.as_ref().map(|(facets, _)| facets);
         let has_facet = |row: usize| {
             let facet = || segment.facets.get(row).map(|facet| *facet as usize);
             facets.is_none_or(|facets| facet().and_then(|facet| facets.get(facet)) == Some(&true))
@@ -292,25 +291,29 @@ impl<C: Columns> RowQuery<'_, C> {
     }
 
     /// The number of matching rows, if counting them reads no rows: facets and the values of a coded column have row counts.
-    fn known_total(&self, rows: &SortedRows<C>) -> Option<usize> {
-        match (&self.facets, self.coded.as_slice()) {
-            (None, [wanted]) if self.is_of_facets_and_coded() => Some(rows.coded().count_selected(wanted, rows.len())),
-            _ => self.is_of_facets().then(|| self.facets.as_ref().map_or(rows.len(), |filter| rows.facets().select(filter).1)),
+    fn known_total(&self, rows: &SortedRows<C>, selection: &Selection) -> Option<usize> {
+        match (&selection.facets, selection.coded.as_slice()) {
+            _ if !self.is_of_facets_and_coded() => None,
+            (None, []) => Some(rows.len()),
+            (Some((_, count)), []) => Some(*count),
+            (None, [selected]) => Some(rows.coded().count_selected(selected, rows.len())),
+            _ => None,
         }
     }
 
     /// The number of matching rows, and the rows of the page.
     pub fn select<'r>(&self, rows: &'r SortedRows<C>, page: PageRequest) -> (usize, Vec<RowRef<'r, C>>) {
         let (skip, limit) = (page.skip(), page.limit as usize);
-        let known_total = self.known_total(rows);
+        let selection = self.selection(rows);
+        let known_total = self.known_total(rows, &selection);
         let (total, positions) = match &self.order {
             _ if known_total.is_some_and(|total| total <= skip) => (0, Vec::new()),
             None if known_total == Some(rows.len()) => (0, rows.slice(skip, limit)),
-            None => self.first_in_order(rows, skip, limit, known_total),
+            None => self.first_in_order(rows, &selection, (skip, limit), known_total),
             Some(order) => {
                 let order = &order.of_rows(rows);
                 let mut first = FirstRows::new(rows, order, skip.saturating_add(limit));
-                let (mut total, mut is_complete, selection) = (0, false, self.selection(rows));
+                let (mut total, mut is_complete) = (0, false);
                 // Counting matches requires all segments. Otherwise, the segments that come first in the order may be enough.
                 for (at, segment) in rows.segments_by(order) {
                     is_complete = is_complete || !first.may_take_from(at);
@@ -337,12 +340,12 @@ impl<C: Columns> RowQuery<'_, C> {
     fn first_in_order(
         &self,
         rows: &SortedRows<C>,
-        skip: usize,
-        limit: usize,
+        selection: &Selection,
+        (skip, limit): (usize, usize),
         known_total: Option<usize>,
     ) -> (usize, Vec<RowPosition>) {
         let (mut total, mut positions) = (0, Vec::new());
-        self.scan(rows, |position| {
+        self.scan_segments(rows, selection, |position| {
             if total >= skip && positions.len() < limit {
                 positions.push(position);
             }
