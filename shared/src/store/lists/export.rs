@@ -87,8 +87,8 @@ impl TenantStore {
                 let mut rows = SortedRows::default();
                 rows.upsert(row);
                 let mut is_matching = false;
-                query.scan(&rows, |_| {
-                    is_matching = true;
+                query.scan(&rows, |_, _, matches| {
+                    is_matching = matches.contains(&true);
                     ControlFlow::Break(())
                 });
                 is_matching

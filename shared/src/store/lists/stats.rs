@@ -11,7 +11,9 @@ use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::Id;
 use crate::store::TenantStore;
 use crate::store::lists::filters::{AssetFilter, custom_column};
-use crate::store::lists::list_index::{AssetFacet, AssetIndex, Freshness, InstanceColumns, LOCATION, MODEL, SortedRows, summed};
+use crate::store::lists::list_index::{
+    AssetFacet, AssetIndex, Freshness, InstanceColumns, LOCATION, MODEL, SortedRows, rows_of, summed,
+};
 use crate::store::table::error::StoreError;
 use futures_util::try_join;
 use std::collections::HashMap;
@@ -97,12 +99,14 @@ impl TenantStore {
                 (index.sums().clone(), rows.facets().counts())
             } else {
                 let (mut sums, mut counts) = (AssetSums::default(), HashMap::new());
-                query.scan(rows, |position| {
-                    if let Some((number, columns, _)) = rows.values(position, None)
-                        && let Some(facet) = rows.facets().get(number)
-                    {
-                        *counts.entry(number).or_default() += 1;
-                        summed(facet, columns).iter().for_each(|asset| sums.add(asset));
+                query.scan(rows, |_, segment, matches| {
+                    for row in rows_of(matches) {
+                        if let (Some(number), Some(columns)) = (segment.facets.get(row), segment.columns.get(row))
+                            && let Some(facet) = rows.facets().get(*number)
+                        {
+                            *counts.entry(*number).or_default() += 1;
+                            summed(facet, columns).iter().for_each(|asset| sums.add(asset));
+                        }
                     }
                     ControlFlow::Continue(())
                 });
@@ -177,11 +181,13 @@ fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: 
         GroupBy::AssignedTo => (false, false, true),
     };
     let (mut alike, mut place) = (HashMap::<(u32, u32, Option<Uuid>), Alike>::new(), 0);
-    query.scan(rows, |position| {
-        if let Some((facet, columns, number)) = rows.values(position, column) {
+    query.scan(rows, |_, segment, matches| {
+        let numbers = segment.numbers(column);
+        for row in rows_of(matches) {
+            let (Some(facet), Some(columns)) = (segment.facets.get(row), segment.columns.get(row)) else { continue };
             let key = (
-                if by_facet { facet } else { 0 },
-                if by_value { number } else { 0 },
+                if by_facet { *facet } else { 0 },
+                if by_value { numbers.get(row).copied().unwrap_or_default() } else { 0 },
                 if by_user { columns.assigned_to } else { None },
             );
             let assets = alike.entry(key).or_insert(Alike { count: 0, price: 0, last: place });

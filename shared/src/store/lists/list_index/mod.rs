@@ -44,7 +44,7 @@ pub(in crate::store) use columns::{
 pub(in crate::store) use load::OpenInstances;
 pub(in crate::store) use refresh::{Freshness, ListIndexCache};
 pub use rows::Wanted;
-pub(in crate::store) use rows::{Columns, Filter, RowQuery, SearchTerms, SortBy, SortOrder, SortedRows};
+pub(in crate::store) use rows::{Columns, Filter, RowQuery, SearchTerms, SortBy, SortOrder, SortedRows, rows_of};
 pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub(in crate::store) use snapshots::load::Pace;
 use uuid::Uuid;

@@ -428,7 +428,8 @@ impl SegmentColumn {
 }
 
 impl Selected {
-    /// The numbers of a segment's rows in the column, and whether each number is selected. `None` if no row of the segment matches.
+    /// The numbers of a segment's rows in the column, and whether each number is selected. Without numbers, all rows match; `None`
+    /// if none does.
     pub fn in_segment<'s, C: Columns>(&'s self, segment: &'s Segment<C>) -> Option<(&'s [u32], &'s [bool])> {
         let column = self.column.and_then(|column| segment.coded.iter().find(|it| it.column == column));
         match column {
@@ -440,12 +441,6 @@ impl Selected {
             None => None,
         }
     }
-}
-
-/// Whether the row's value is among the selected ones.
-pub fn is_selected((numbers, are_selected): (&[u32], &[bool]), row: usize) -> bool {
-    let number = numbers.get(row).copied().unwrap_or(NO_VALUE);
-    are_selected.get(number as usize) == Some(&true)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod sorted_rows;
 
 pub use coded::Wanted;
 pub(super) use facets::Facet;
-pub use row::{Columns, Filter, Row, RowQuery};
+pub use row::{Columns, Filter, Row, RowQuery, rows_of};
 pub(super) use row::{TextColumns, exact, set_cell};
 pub use segment::SearchTerms;
 pub use sorted_rows::{SortBy, SortOrder, SortedRows};

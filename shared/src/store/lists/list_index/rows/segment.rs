@@ -5,10 +5,11 @@ use super::coded::{CodedColumns, NO_VALUE, SegmentColumn};
 use super::row::{Columns, PackedRow, RowValues, SortKey, TEXT_END};
 use crate::domain::values::natural_order::natural_cmp;
 use crate::domain::values::text::fold;
+use crate::domain::values::time::Timestamp;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
 use memchr::memmem::Finder;
 use std::cmp::Ordering;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// A segment with more rows is split in two.
@@ -187,19 +188,31 @@ impl<C> Segment<C> {
         terms.is_empty() || terms.may_occur_in(self.trigrams.get_or_init(|| TrigramSet::of(self.searched.joined())))
     }
 
-    /// Visits, in order, every row whose searched texts contain all of the words.
-    pub fn search(&self, terms: &SearchTerms, mut visit: impl FnMut(usize) -> ControlFlow<()>) -> ControlFlow<()> {
-        let Some(finder) = terms.finder() else { return (0..self.len()).try_for_each(visit) };
+    /// Leaves out matches whose searched texts lack one of the words.
+    pub fn search(&self, terms: &SearchTerms, matches: &mut [bool]) {
+        let Some(finder) = terms.finder() else { return };
+        let mut have_words = vec![false; self.len()];
         let (mut row, mut from) = (0, 0);
         while let Some(hit) = self.searched.joined().as_bytes().get(from..).and_then(|rest| finder.find(rest)) {
             let Some((found, end)) = self.searched.row_at(row, from + hit) else { break };
-            if terms.others_occur_in(self.searched.get(found)) {
-                visit(found)?;
+            if let Some(has_words) = have_words.get_mut(found) {
+                *has_words = terms.others_occur_in(self.searched.get(found));
             }
             // One hit in a row is enough: continue with the texts of the next row.
             (row, from) = (found + 1, end);
         }
-        ControlFlow::Continue(())
+        narrow(matches, &have_words, |has_words| *has_words);
+    }
+
+    /// The rows that were created in a period: newer rows come first.
+    pub fn created_in(&self, (from, before): (Option<Timestamp>, Option<Timestamp>)) -> Range<usize> {
+        let count_since = |time: Timestamp| self.keys.partition_point(|key| key.created_at() >= time);
+        before.map_or(0, count_since)..from.map_or(self.len(), count_since)
+    }
+
+    /// The numbers of the rows' values in a coded column, 0 for none. Empty if no row has a value.
+    pub fn numbers(&self, column: Option<u32>) -> &[u32] {
+        self.coded.iter().find(|it| Some(it.column) == column).map_or(&[][..], |column| &column.numbers)
     }
 }
 
@@ -285,6 +298,11 @@ pub struct Texts {
 pub struct Extremes {
     pub least: u32,
     pub greatest: u32,
+}
+
+/// Leaves out matches whose value in the column doesn't match.
+pub fn narrow<T>(matches: &mut [bool], column: &[T], is_match: impl Fn(&T) -> bool) {
+    matches.iter_mut().zip(column).for_each(|(is_left, value)| *is_left &= is_match(value));
 }
 
 /// Adds a value to a column.

@@ -1,7 +1,7 @@
 //! All rows of one kind, in segments, newest first. Other sort orders compare most rows just once and drop them, because a page
 //! needs few of a million rows.
 
-use super::coded::{CodedColumns, NO_VALUE};
+use super::coded::CodedColumns;
 use super::facets::Facets;
 use super::row::{Columns, PackedRow, Row, RowRef, RowValues, SortKey, join_texts, nth_exact, nth_text};
 use super::segment::{Extremes, MAX_SEGMENT_ROWS, Segment};
@@ -172,13 +172,6 @@ impl<C: Columns> SortedRows<C> {
         self.segments.get(position.segment as usize)?.keys.get(position.row as usize).copied()
     }
 
-    /// The number of the row's facet, its columns, and the number of its value in a coded column.
-    pub fn values(&self, position: RowPosition, column: Option<u32>) -> Option<(u32, &C, u32)> {
-        let (segment, row) = (self.segments.get(position.segment as usize)?, position.row as usize);
-        let number = segment.coded.iter().find(|it| Some(it.column) == column).map_or(NO_VALUE, |column| column.get(row));
-        Some((*segment.facets.get(row)?, segment.columns.get(row)?, number))
-    }
-
     /// Reads only the column to sort by.
     pub fn sort_value(&self, position: RowPosition, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
         let (segment, row) = (self.segments.get(position.segment as usize)?, position.row as usize);
@@ -189,8 +182,8 @@ impl<C: Columns> SortedRows<C> {
             SortBy::Searched(column) => SortValue::Text(nth_text(segment.searched.get(row), *column)),
             SortBy::Exact(column) => SortValue::Text(nth_exact(segment.exact.get(row), *column).unwrap_or_default()),
             SortBy::Coded(_) => {
-                let column = segment.coded.iter().find(|it| Some(it.column) == order.column);
-                let cell = column.and_then(|column| self.coded.cell(column.column, column.get(row)));
+                let number = segment.numbers(order.column).get(row);
+                let cell = number.and_then(|number| self.coded.cell(order.column?, *number));
                 cell.map_or(SortValue::Missing, SortValue::Cell)
             }
         })
