@@ -76,13 +76,16 @@ impl GroupBy {
     }
 }
 
-/// Assets with the same facet, coded value and user, as far as the grouping uses these.
-#[derive(Debug, Clone, Copy)]
+/// Assets with the same facet, coded value or user, whichever the grouping uses.
+#[derive(Debug, Clone, Copy, Default)]
 struct Alike {
     count: u64,
     price: u128,
-    /// Position of the oldest asset in the default list order.
+    /// Position of the oldest asset in the default list order, and its values.
     last: usize,
+    facet: u32,
+    number: u32,
+    user: Option<Uuid>,
 }
 
 impl TenantStore {
@@ -174,35 +177,42 @@ fn count_assets(tally: &mut AssetTally, facet: &AssetFacet, count: u64, names: C
 fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: usize) -> Groups {
     let (rows, query) = (&index.assets, filter.row_query(index.catalog(filter)));
     let column = group_by.column().and_then(|name| rows.coded().column(name));
-    let (by_facet, by_value, by_user) = match group_by {
-        GroupBy::Status | GroupBy::AssetType | GroupBy::Manufacturer => (true, false, false),
-        GroupBy::Model => (true, true, false),
-        GroupBy::Location | GroupBy::CustomField(_) => (false, true, false),
-        GroupBy::AssignedTo => (false, false, true),
-    };
-    let (mut alike, mut place) = (HashMap::<(u32, u32, Option<Uuid>), Alike>::new(), 0);
+    let (have_model, _) = rows.facets().select(|facet| facet.model.is_some());
+    // By the number of the facet, the value or the user: hashing a million keys would take longer than everything else.
+    let (mut alike, mut users, mut place) = (Vec::<Alike>::new(), HashMap::<Uuid, usize>::new(), 0);
     query.scan(rows, |_, segment, matches| {
         let numbers = segment.numbers(column);
         for row in rows_of(matches) {
-            let (Some(facet), Some(columns)) = (segment.facets.get(row), segment.columns.get(row)) else { continue };
-            let key = (
-                if by_facet { *facet } else { 0 },
-                if by_value { numbers.get(row).copied().unwrap_or_default() } else { 0 },
-                if by_user { columns.assigned_to } else { None },
-            );
-            let assets = alike.entry(key).or_insert(Alike { count: 0, price: 0, last: place });
-            (assets.count, assets.last) = (assets.count + 1, place);
-            assets.price += u128::from(columns.price().unwrap_or_default());
+            let (Some(facet), Some(columns)) = (segment.facets.get(row).copied(), segment.columns.get(row)) else { continue };
+            let (number, user) = (numbers.get(row).copied().unwrap_or_default(), columns.assigned_to);
+            let at = match group_by {
+                GroupBy::Status | GroupBy::AssetType | GroupBy::Manufacturer => facet as usize,
+                // The model's text counts only without a catalog model.
+                GroupBy::Model if have_model.get(facet as usize) == Some(&true) => facet as usize,
+                GroupBy::Model => have_model.len() + number as usize,
+                GroupBy::Location | GroupBy::CustomField(_) => number as usize,
+                GroupBy::AssignedTo => user.map_or(0, |user| {
+                    let next = users.len() + 1;
+                    *users.entry(user).or_insert(next)
+                }),
+            };
+            if at >= alike.len() {
+                alike.resize(at + 1, Alike::default());
+            }
+            let Some(assets) = alike.get_mut(at) else { continue };
+            let (count, price) = (assets.count + 1, assets.price + u128::from(columns.price().unwrap_or_default()));
+            *assets = Alike { count, price, last: place, facet, number, user };
             place += 1;
         }
         ControlFlow::Continue(())
     });
-    let default = AssetFacet::default();
     let named: Vec<(Option<String>, Option<Uuid>, Alike)> = alike
         .into_iter()
-        .map(|((facet, number, user), assets)| {
-            let facet = if by_facet { rows.facets().get(facet).unwrap_or(&default) } else { &default };
-            let cell = column.and_then(|column| rows.coded().cell(column, number)).map(|cell: &Cell| cell.text().into_owned());
+        .filter(|assets| assets.count > 0)
+        .filter_map(|assets| {
+            let facet = rows.facets().get(assets.facet)?;
+            let cell = column.and_then(|column| rows.coded().cell(column, assets.number));
+            let cell = cell.map(|cell: &Cell| cell.text().into_owned());
             let names = || index.catalog_names(facet);
             let text = |name: Option<_>| name.map(String::from);
             let (value, id) = match group_by {
@@ -213,13 +223,13 @@ fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: 
                 }
                 GroupBy::Model => (text(names().model).or(cell), facet.model),
                 GroupBy::Location => (cell.map(|place| upper_levels(&place, depth).to_owned()), None),
-                GroupBy::AssignedTo => (user.map(|id| id.to_string()), user),
+                GroupBy::AssignedTo => (assets.user.map(|id| id.to_string()), assets.user),
                 GroupBy::CustomField(_) => (cell, None),
             };
-            (value, id, assets)
+            Some((value, id, assets))
         })
         .collect();
-    Groups::of(named.iter().map(|(value, id, Alike { count, price, last })| GroupedAssets {
+    Groups::of(named.iter().map(|(value, id, Alike { count, price, last, .. })| GroupedAssets {
         value: value.as_deref(),
         id: group_by.has_ids().then_some(*id),
         count: *count,
