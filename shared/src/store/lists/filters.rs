@@ -15,10 +15,11 @@ use crate::domain::values::string_enum::string_enum;
 use crate::domain::values::text::{Name, composed, fold};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::lists::list_index::{
-    AssetColumns, AssetFacet, Filter, InstanceColumns, InstanceFacet, LOCATION, RowQuery, SearchTerms, SortBy, SortOrder,
-    UserColumns, UserFacet, Wanted,
+    AssetColumns, AssetFacet, AssetVectors, ColumnFilter, InstanceColumns, InstanceFacet, LOCATION, RowQuery, SearchTerms,
+    SortBy, SortOrder, UserColumns, UserFacet, Wanted, narrow,
 };
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroI64;
 use std::str::FromStr;
 use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
@@ -108,24 +109,26 @@ impl AssetSort {
             }
             SortKey::Field(field) => field,
         };
-        let sort_by = match field {
+        let sort_by: SortBy<AssetColumns> = match field {
             SortField::CreatedAt if self.descending => return None,
             SortField::CreatedAt => SortBy::CreatedAt,
-            SortField::UpdatedAt => SortBy::Number(|columns: &AssetColumns| Some(columns.updated_at.millis())),
+            SortField::UpdatedAt => {
+                SortBy::Number(|columns: &AssetVectors, row: usize| columns.updated_at.get(row).map(|at| at.millis()))
+            }
             SortField::Name => SortBy::Searched(AssetColumns::NAME),
             SortField::AssetTag => SortBy::Exact(AssetColumns::compared("asset_tag")?),
             SortField::Status => SortBy::Facet(|facet: &AssetFacet| facet.status.map_or("", Status::as_str)),
             SortField::Location => SortBy::Coded(LOCATION.to_owned()),
-            SortField::PurchaseDate => {
-                SortBy::Number(|columns: &AssetColumns| columns.purchase_date.map(|date| date.days().into()))
+            SortField::PurchaseDate => SortBy::Number(|columns: &AssetVectors, row: usize| {
+                columns.purchase_date.get(row).copied()?.map(|date| i64::from(date.days()))
+            }),
+            SortField::WarrantyUntil => SortBy::Number(|columns: &AssetVectors, row: usize| {
+                columns.warranty_until.get(row).copied()?.map(|date| i64::from(date.days()))
+            }),
+            SortField::PurchasePrice => SortBy::Number(|columns: &AssetVectors, row: usize| columns.price(row)?.try_into().ok()),
+            SortField::LastSeenAt => {
+                SortBy::Number(|columns: &AssetVectors, row: usize| columns.last_seen_at.get(row).copied()?.map(NonZeroI64::get))
             }
-            SortField::WarrantyUntil => {
-                SortBy::Number(|columns: &AssetColumns| columns.warranty_until.map(|date| date.days().into()))
-            }
-            SortField::PurchasePrice => {
-                SortBy::Number(|columns: &AssetColumns| columns.price().and_then(|price| price.try_into().ok()))
-            }
-            SortField::LastSeenAt => SortBy::Number(|columns: &AssetColumns| columns.last_seen_at().map(Timestamp::millis)),
         };
         Some(SortOrder { sort_by, descending: self.descending })
     }
@@ -154,10 +157,6 @@ impl<T: PartialOrd + Copy> Range<T> {
     fn contains(&self, value: T) -> bool {
         self.from.is_none_or(|from| value >= from) && self.before.is_none_or(|before| value < before)
     }
-
-    fn contains_some(&self, value: Option<T>) -> bool {
-        !self.is_set() || value.is_some_and(|value| self.contains(value))
-    }
 }
 
 /// Ranges of several fields.
@@ -181,15 +180,25 @@ impl AssetRanges {
         purchase_date.is_set() || warranty.is_set() || has_times || min_price.is_some() || max_price.is_some()
     }
 
-    fn contain(&self, columns: &AssetColumns) -> bool {
+    /// Leaves out matches outside of a range. Skips ranges that are not set, so that their fields are not read.
+    fn narrow(&self, columns: &AssetVectors, matches: &mut [bool]) {
         let Self { purchase_date, warranty, created: _, updated, last_seen, min_price, max_price } = self;
-        let has_price = |price: u64| min_price.is_none_or(|min| price >= min) && max_price.is_none_or(|max| price <= max);
-        let was_seen = || columns.last_seen_at().map_or(last_seen.from.is_none(), |at| last_seen.contains(at));
-        purchase_date.contains_some(columns.purchase_date)
-            && warranty.contains_some(columns.warranty_until)
-            && updated.contains(columns.updated_at)
-            && (!last_seen.is_set() || was_seen())
-            && (min_price.is_none() && max_price.is_none() || columns.price().is_some_and(has_price))
+        for (range, dates) in [(purchase_date, &columns.purchase_date), (warranty, &columns.warranty_until)] {
+            if range.is_set() {
+                narrow(matches, dates, |date| date.is_some_and(|date| range.contains(date)));
+            }
+        }
+        if updated.is_set() {
+            narrow(matches, &columns.updated_at, |at| updated.contains(*at));
+        }
+        if last_seen.is_set() {
+            let was_seen = |at: NonZeroI64| last_seen.contains(Timestamp::from_millis(at.get()));
+            narrow(matches, &columns.last_seen_at, |at| at.map_or(last_seen.from.is_none(), was_seen));
+        }
+        if min_price.is_some() || max_price.is_some() {
+            let prices = min_price.unwrap_or(0)..=max_price.unwrap_or(u64::MAX);
+            narrow(matches, &columns.price, |price| price.is_some_and(|price| prices.contains(&(price.get() - 1))));
+        }
     }
 }
 
@@ -276,8 +285,11 @@ impl AssetFilter {
                 && has_code(facet)
                 && has_manufacturer(facet)
         };
-        let columns = move |columns: &AssetColumns| {
-            assigned_to.is_none_or(|user| columns.assigned_to == user) && self.ranges.contain(columns)
+        let columns = move |columns: &AssetVectors, matches: &mut [bool]| {
+            if let Some(wanted) = assigned_to {
+                narrow(matches, &columns.assigned_to, |user| *user == wanted);
+            }
+            self.ranges.narrow(columns, matches);
         };
         let has_ids = self.status.is_some() || asset_type.is_some() || model.is_some();
         let has_facets = has_ids || self.needs_catalog();
@@ -361,8 +373,12 @@ impl InstanceFilter {
                 status.map_or(facet.status != Some(InstanceStatus::Cancelled), |status| facet.status == Some(status));
             has_status && process.is_none_or(|id| facet.process == Some(id))
         };
-        let columns = asset.map(|id| Box::new(move |columns: &InstanceColumns| columns.asset == Some(id)) as Filter<'_, _>);
-        RowQuery { facets: Some(Box::new(facets)), columns, ..RowQuery::default() }
+        let is_of = |id: Uuid| -> ColumnFilter<'static, InstanceColumns> {
+            Box::new(move |columns: &Vec<InstanceColumns>, matches: &mut [bool]| {
+                narrow(matches, columns, |row| row.asset == Some(id));
+            })
+        };
+        RowQuery { facets: Some(Box::new(facets)), columns: asset.map(is_of), ..RowQuery::default() }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::domain::values::id::Id;
 use crate::store::TenantStore;
 use crate::store::lists::filters::{AssetFilter, custom_column};
 use crate::store::lists::list_index::{
-    AssetFacet, AssetIndex, Freshness, InstanceColumns, LOCATION, MODEL, SortedRows, rows_of, summed,
+    AssetFacet, AssetIndex, ColumnVectors, Freshness, InstanceColumns, LOCATION, MODEL, SortedRows, rows_of, summed,
 };
 use crate::store::table::error::StoreError;
 use futures_util::try_join;
@@ -104,11 +104,11 @@ impl TenantStore {
                 let (mut sums, mut counts) = (AssetSums::default(), HashMap::new());
                 query.scan(rows, |_, segment, matches| {
                     for row in rows_of(matches) {
-                        if let (Some(number), Some(columns)) = (segment.facets.get(row), segment.columns.get(row))
+                        if let (Some(number), Some(columns)) = (segment.facets.get(row), segment.columns.row(row))
                             && let Some(facet) = rows.facets().get(*number)
                         {
                             *counts.entry(*number).or_default() += 1;
-                            summed(facet, columns).iter().for_each(|asset| sums.add(asset));
+                            summed(facet, &columns).iter().for_each(|asset| sums.add(asset));
                         }
                     }
                     ControlFlow::Continue(())
@@ -177,14 +177,16 @@ fn count_assets(tally: &mut AssetTally, facet: &AssetFacet, count: u64, names: C
 fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: usize) -> Groups {
     let (rows, query) = (&index.assets, filter.row_query(index.catalog(filter)));
     let column = group_by.column().and_then(|name| rows.coded().column(name));
+    let by_user = *group_by == GroupBy::AssignedTo;
     let (have_model, _) = rows.facets().select(|facet| facet.model.is_some());
     // By the number of the facet, the value or the user: hashing a million keys would take longer than everything else.
     let (mut alike, mut users, mut place) = (Vec::<Alike>::new(), HashMap::<Uuid, usize>::new(), 0);
     query.scan(rows, |_, segment, matches| {
         let numbers = segment.numbers(column);
         for row in rows_of(matches) {
-            let (Some(facet), Some(columns)) = (segment.facets.get(row).copied(), segment.columns.get(row)) else { continue };
-            let (number, user) = (numbers.get(row).copied().unwrap_or_default(), columns.assigned_to);
+            let Some(facet) = segment.facets.get(row).copied() else { continue };
+            let number = numbers.get(row).copied().unwrap_or_default();
+            let user = if by_user { segment.columns.assigned_to.get(row).copied().flatten() } else { None };
             let at = match group_by {
                 GroupBy::Status | GroupBy::AssetType | GroupBy::Manufacturer => facet as usize,
                 // The model's text counts only without a catalog model.
@@ -200,7 +202,7 @@ fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: 
                 alike.resize(at + 1, Alike::default());
             }
             let Some(assets) = alike.get_mut(at) else { continue };
-            let (count, price) = (assets.count + 1, assets.price + u128::from(columns.price().unwrap_or_default()));
+            let (count, price) = (assets.count + 1, assets.price + u128::from(segment.columns.price(row).unwrap_or_default()));
             *assets = Alike { count, price, last: place, facet, number, user };
             place += 1;
         }

@@ -4,7 +4,7 @@
 use super::ListIndex;
 use super::blocks::{Decoder, Encoder};
 use super::change_event::{ChangeEvent, Inconsistent};
-use super::rows::{Columns, Facet, Row, SortedRows, TextColumns, exact, set_cell};
+use super::rows::{ColumnVectors, Columns, Facet, Row, SortedRows, TextColumns, exact, replace, set_cell};
 use crate::domain::assets::asset::{Asset, CatalogNames, Status};
 use crate::domain::assets::listed::{CUSTOM_FIELD, Cell, ListedCustomFields, ListedFields};
 use crate::domain::assets::stats::{AssetSums, SummedAsset};
@@ -27,6 +27,7 @@ use fields::{ASSET_FILTERS, serial_number};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::num::{NonZeroI64, NonZeroU64};
+use std::ops::Range;
 use std::sync::OnceLock;
 use uuid::Uuid;
 
@@ -153,10 +154,6 @@ impl AssetColumns {
         self.price = price.and_then(|price| NonZeroU64::new(price.saturating_add(1)));
     }
 
-    pub fn last_seen_at(&self) -> Option<Timestamp> {
-        self.last_seen_at.map(|at| Timestamp::from_millis(at.get()))
-    }
-
     pub fn set_last_seen_at(&mut self, at: Option<Timestamp>) {
         self.last_seen_at = at.and_then(|at| NonZeroI64::new(at.millis()));
     }
@@ -177,9 +174,92 @@ impl AssetColumns {
     }
 }
 
+/// [`AssetColumns`] of a segment.
+#[derive(Debug, Default)]
+pub struct AssetVectors {
+    pub updated_at: Vec<Timestamp>,
+    pub assigned_to: Vec<Option<Uuid>>,
+    pub purchase_date: Vec<Option<Date>>,
+    pub warranty_until: Vec<Option<Date>>,
+    pub price: Vec<Option<NonZeroU64>>,
+    pub last_seen_at: Vec<Option<NonZeroI64>>,
+}
+
+impl AssetVectors {
+    /// The purchase price, in ten-thousandths.
+    pub fn price(&self, row: usize) -> Option<u64> {
+        self.price.get(row).copied()?.map(|price| price.get() - 1)
+    }
+}
+
+impl From<Vec<AssetColumns>> for AssetVectors {
+    fn from(rows: Vec<AssetColumns>) -> Self {
+        Self {
+            updated_at: rows.iter().map(|row| row.updated_at).collect(),
+            assigned_to: rows.iter().map(|row| row.assigned_to).collect(),
+            purchase_date: rows.iter().map(|row| row.purchase_date).collect(),
+            warranty_until: rows.iter().map(|row| row.warranty_until).collect(),
+            price: rows.iter().map(|row| row.price).collect(),
+            last_seen_at: rows.iter().map(|row| row.last_seen_at).collect(),
+        }
+    }
+}
+
+impl ColumnVectors<AssetColumns> for AssetVectors {
+    const ROW_BYTES: usize = size_of::<Timestamp>()
+        + size_of::<Option<Uuid>>()
+        + 2 * size_of::<Option<Date>>()
+        + size_of::<Option<NonZeroU64>>()
+        + size_of::<Option<NonZeroI64>>();
+
+    fn row(&self, row: usize) -> Option<AssetColumns> {
+        Some(AssetColumns {
+            updated_at: *self.updated_at.get(row)?,
+            assigned_to: *self.assigned_to.get(row)?,
+            purchase_date: *self.purchase_date.get(row)?,
+            warranty_until: *self.warranty_until.get(row)?,
+            price: *self.price.get(row)?,
+            last_seen_at: *self.last_seen_at.get(row)?,
+        })
+    }
+
+    fn replace_rows(&mut self, rows: Range<usize>, new: Option<AssetColumns>) {
+        let Self { updated_at, assigned_to, purchase_date, warranty_until, price, last_seen_at } = self;
+        let new = new.as_ref();
+        replace(updated_at, rows.clone(), new.map(|new| new.updated_at));
+        replace(assigned_to, rows.clone(), new.map(|new| new.assigned_to));
+        replace(purchase_date, rows.clone(), new.map(|new| new.purchase_date));
+        replace(warranty_until, rows.clone(), new.map(|new| new.warranty_until));
+        replace(price, rows.clone(), new.map(|new| new.price));
+        replace(last_seen_at, rows, new.map(|new| new.last_seen_at));
+    }
+
+    fn split_off_rows(&mut self, first: usize) -> Self {
+        Self {
+            updated_at: self.updated_at.split_off(first),
+            assigned_to: self.assigned_to.split_off(first),
+            purchase_date: self.purchase_date.split_off(first),
+            warranty_until: self.warranty_until.split_off(first),
+            price: self.price.split_off(first),
+            last_seen_at: self.last_seen_at.split_off(first),
+        }
+    }
+
+    fn free_unused(&mut self) {
+        let Self { updated_at, assigned_to, purchase_date, warranty_until, price, last_seen_at } = self;
+        updated_at.shrink_to_fit();
+        assigned_to.shrink_to_fit();
+        purchase_date.shrink_to_fit();
+        warranty_until.shrink_to_fit();
+        price.shrink_to_fit();
+        last_seen_at.shrink_to_fit();
+    }
+}
+
 impl Columns for AssetColumns {
     type Record = Asset;
     type Facet = AssetFacet;
+    type Vectors = AssetVectors;
     const SECTIONS: &'static [Section] = &[Section::Assets];
     const TEXT_COLUMNS: TextColumns = TextColumns { searched: 3, exact: ASSET_FILTERS.len() };
     const KEPT_COLUMNS: &'static [&'static str] = &[LOCATION, MODEL];
@@ -282,6 +362,7 @@ pub struct UserColumns;
 impl Columns for UserColumns {
     type Record = User;
     type Facet = UserFacet;
+    type Vectors = Vec<Self>;
     const SECTIONS: &'static [Section] = &[Section::Users];
     const TEXT_COLUMNS: TextColumns = TextColumns { searched: 2, exact: 0 };
 
@@ -330,6 +411,7 @@ pub struct InstanceColumns {
 impl Columns for InstanceColumns {
     type Record = Instance;
     type Facet = InstanceFacet;
+    type Vectors = Vec<Self>;
     const SECTIONS: &'static [Section] = &[Section::OpenInstances, Section::EndedInstances];
     const TEXT_COLUMNS: TextColumns = TextColumns { searched: 0, exact: 0 };
 
@@ -367,6 +449,7 @@ impl Facet for () {
 impl Columns for MovementColumns {
     type Record = Movement;
     type Facet = ();
+    type Vectors = Vec<Self>;
     const SECTIONS: &'static [Section] = &[Section::Movements];
     const TEXT_COLUMNS: TextColumns = TextColumns { searched: 0, exact: 0 };
 
@@ -424,13 +507,13 @@ impl AssetIndex {
     pub fn sums(&self) -> &AssetSums {
         self.sums.get_or_init(|| {
             let mut sums = AssetSums::default();
-            self.assets.iter().filter_map(|row| summed(row.facet, row.columns)).for_each(|asset| sums.add(&asset));
+            self.assets.iter().filter_map(|row| summed(row.facet, &row.columns)).for_each(|asset| sums.add(&asset));
             sums
         })
     }
 
     fn summed(&self, id: Uuid) -> Option<SummedAsset> {
-        self.assets.find(id).and_then(|row| summed(row.facet, row.columns))
+        self.assets.find(id).and_then(|row| summed(row.facet, &row.columns))
     }
 
     /// Changes an asset, and updates the sums if they are computed.

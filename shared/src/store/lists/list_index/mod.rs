@@ -38,13 +38,15 @@ pub(in crate::store) use change_event::ChangeEvent;
 use change_event::Inconsistent;
 use columns::empty_row;
 pub(in crate::store) use columns::{
-    AssetColumns, AssetFacet, AssetIndex, InstanceColumns, InstanceFacet, LOCATION, MODEL, MovementColumns, UserColumns,
+    AssetColumns, AssetFacet, AssetIndex, AssetVectors, InstanceColumns, InstanceFacet, LOCATION, MODEL, MovementColumns, UserColumns,
     UserFacet, row_from_item, summed,
 };
 pub(in crate::store) use load::OpenInstances;
 pub(in crate::store) use refresh::{Freshness, ListIndexCache};
 pub use rows::Wanted;
-pub(in crate::store) use rows::{Columns, Filter, RowQuery, SearchTerms, SortBy, SortOrder, SortedRows, rows_of};
+pub(in crate::store) use rows::{
+    ColumnFilter, ColumnVectors, Columns, RowQuery, SearchTerms, SortBy, SortOrder, SortedRows, narrow, rows_of,
+};
 pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
 pub(in crate::store) use snapshots::load::Pace;
 use uuid::Uuid;

@@ -10,7 +10,8 @@ mod sorted_rows;
 
 pub use coded::Wanted;
 pub(super) use facets::Facet;
-pub use row::{Columns, Filter, Row, RowQuery, rows_of};
+pub use row::{ColumnFilter, Columns, Row, RowQuery, rows_of};
 pub(super) use row::{TextColumns, exact, set_cell};
-pub use segment::SearchTerms;
+pub(super) use segment::replace;
+pub use segment::{ColumnVectors, SearchTerms, narrow};
 pub use sorted_rows::{SortBy, SortOrder, SortedRows};

@@ -2,8 +2,8 @@
 
 use super::coded::Wanted;
 use super::facets::Facet;
-use super::row::{Filter, Row, RowQuery, RowRef, SortKey};
-use super::segment::SearchTerms;
+use super::row::{ColumnFilter, Filter, Row, RowQuery, RowRef, SortKey};
+use super::segment::{SearchTerms, narrow};
 use super::sorted_rows::{FirstRows, RowPosition, SortBy, SortOrder, SortedRows};
 use crate::domain::assets::asset::Status;
 use crate::domain::assets::listed::Cell;
@@ -11,7 +11,7 @@ use crate::domain::values::natural_order::natural_cmp;
 use crate::domain::values::text::fold;
 use crate::domain::values::time::Timestamp;
 use crate::store::lists::indexed_lists::PageRequest;
-use crate::store::lists::list_index::{AssetColumns, AssetFacet};
+use crate::store::lists::list_index::{AssetColumns, AssetFacet, AssetVectors};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -165,24 +165,26 @@ fn has_zero(text: &str) -> bool {
 
 impl Query {
     fn row_query(&self) -> RowQuery<'_, AssetColumns> {
-        let sort_by = match self.order {
+        let sort_by: Option<SortBy<AssetColumns>> = match self.order {
             0 => None,
             1 => Some(SortBy::CreatedAt),
-            2 => Some(SortBy::Number(|columns: &AssetColumns| Some(columns.updated_at.millis()))),
+            2 => Some(SortBy::Number(|columns: &AssetVectors, row: usize| columns.updated_at.get(row).map(|at| at.millis()))),
             3 => Some(SortBy::Facet(|facet: &AssetFacet| facet.status.map_or("", Status::as_str))),
             4 => Some(SortBy::Searched(0)),
             5 => Some(SortBy::Exact(0)),
-            6 => Some(SortBy::Number(|columns: &AssetColumns| columns.price().and_then(|price| price.try_into().ok()))),
+            6 => Some(SortBy::Number(|columns: &AssetVectors, row: usize| columns.price(row)?.try_into().ok())),
             order => Some(SortBy::Coded(COLUMNS[order - 7].to_owned())),
         };
         let facets = self.status.map(|status| Box::new(move |facet: &AssetFacet| facet.status == Some(status)) as Filter<'_, _>);
-        let columns = self
-            .updated_since
-            .map(|since| Box::new(move |columns: &AssetColumns| columns.updated_at.millis() >= since) as Filter<'_, _>);
+        let is_updated = |since: i64| -> ColumnFilter<'static, AssetColumns> {
+            Box::new(move |columns: &AssetVectors, matches: &mut [bool]| {
+                narrow(matches, &columns.updated_at, |at| at.millis() >= since);
+            })
+        };
         RowQuery {
             terms: SearchTerms::of(self.words.as_deref()),
             facets,
-            columns,
+            columns: self.updated_since.map(is_updated),
             exact: self.tag.iter().map(|tag| (0, tag.clone())).collect(),
             coded: self.wanted.clone().into_iter().collect(),
             created: (self.created.0.map(Timestamp::from_millis), self.created.1.map(Timestamp::from_millis)),
@@ -383,8 +385,8 @@ fn a_sorted_page_looks_at_few_segments() {
     let rows = many_rows();
     let status = |facet: &AssetFacet| facet.status.map_or("", Status::as_str);
     let location = || SortBy::Coded("location".to_owned());
-    let price = |columns: &AssetColumns| -> Option<i64> { columns.price()?.try_into().ok() };
-    for (sort_by, descending, most) in [
+    let price = |columns: &AssetVectors, row: usize| -> Option<i64> { columns.price(row)?.try_into().ok() };
+    let orders: [(SortBy<AssetColumns>, bool, usize); 9] = [
         (SortBy::Searched(0), false, 8),
         (SortBy::Exact(0), true, 50),
         (SortBy::Facet(status), false, 4),
@@ -394,7 +396,8 @@ fn a_sorted_page_looks_at_few_segments() {
         (SortBy::Number(price), false, 4),
         (SortBy::Number(price), true, 4),
         (SortBy::CreatedAt, false, 2),
-    ] {
+    ];
+    for (sort_by, descending, most) in orders {
         let is_in_use = |facet: &AssetFacet| facet.status == Some(Status::InUse);
         let order = SortOrder { sort_by, descending };
         let query = RowQuery { facets: Some(Box::new(is_in_use)), order: Some(order), ..RowQuery::default() };

@@ -2,7 +2,7 @@
 
 use super::coded::{CodedColumns, SegmentColumn, Selected, Wanted};
 use super::facets::Facet;
-use super::segment::{SearchTerms, Segment, narrow};
+use super::segment::{ColumnVectors, SearchTerms, Segment, narrow};
 use super::sorted_rows::{FirstRows, RowPosition, SortOrder, SortedRows};
 use crate::domain::assets::listed::Cell;
 use crate::domain::record::Record;
@@ -61,6 +61,8 @@ pub trait Columns: Debug + Clone + Default + Send + 'static {
     type Record: Record;
     /// Values that many rows share.
     type Facet: Facet;
+    /// The values of fixed size of a segment's rows.
+    type Vectors: ColumnVectors<Self>;
     /// The sections of the secondary index with these rows.
     const SECTIONS: &'static [Section];
     const TEXT_COLUMNS: TextColumns;
@@ -121,7 +123,7 @@ pub struct RowValues<'a, C> {
     pub(super) sort_key: SortKey,
     pub(super) version: u64,
     pub(super) facet: u32,
-    pub(super) columns: &'a C,
+    pub(super) columns: C,
     pub(super) searched: &'a str,
     pub(super) exact: &'a str,
     /// The segment's columns, and the row's position in them.
@@ -133,7 +135,7 @@ pub struct RowRef<'a, C: Columns> {
     pub sort_key: SortKey,
     pub version: u64,
     pub facet: &'a C::Facet,
-    pub columns: &'a C,
+    pub columns: C,
     pub(super) searched: &'a str,
     pub(super) exact: &'a str,
     pub(super) coded: (&'a [SegmentColumn], usize, &'a CodedColumns),
@@ -196,6 +198,9 @@ pub(super) fn join_texts(texts: &[String]) -> String {
 
 pub type Filter<'q, T> = Box<dyn Fn(&T) -> bool + Send + Sync + 'q>;
 
+/// Leaves out matches whose values of fixed size don't match.
+pub type ColumnFilter<'q, C> = Box<dyn Fn(&<C as Columns>::Vectors, &mut [bool]) + Send + Sync + 'q>;
+
 /// The conditions and the order of a list. A row matches if all conditions hold.
 pub struct RowQuery<'q, C: Columns> {
     /// Words that the searched texts must contain.
@@ -203,7 +208,7 @@ pub struct RowQuery<'q, C: Columns> {
     /// `None` if every facet passes.
     pub facets: Option<Filter<'q, C::Facet>>,
     /// `None` if every row passes.
-    pub columns: Option<Filter<'q, C>>,
+    pub columns: Option<ColumnFilter<'q, C>>,
     /// Required exact texts, by column.
     pub exact: Vec<(usize, String)>,
     /// Required values in coded columns.
@@ -286,7 +291,7 @@ impl<C: Columns> RowQuery<'_, C> {
             narrow(&mut matches, numbers, |number| are_selected.get(*number as usize) == Some(&true));
         }
         if let Some(filter) = &self.columns {
-            narrow(&mut matches, &segment.columns, filter);
+            filter(&segment.columns, &mut matches);
         }
         for (column, text) in &self.exact {
             let has_text = |row| nth_exact(segment.exact.get(row), *column) == Some(text);

@@ -9,6 +9,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
 use memchr::memmem::Finder;
 use std::cmp::Ordering;
+use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -16,12 +17,12 @@ use std::sync::OnceLock;
 pub const MAX_SEGMENT_ROWS: usize = 256;
 /// Rows, sorted by their keys in ascending order.
 #[derive(Debug)]
-pub struct Segment<C> {
+pub struct Segment<C: Columns> {
     pub keys: Vec<SortKey>,
     versions: Vec<u64>,
     /// The numbers of the rows' facets.
     pub facets: Vec<u32>,
-    pub columns: Vec<C>,
+    pub columns: C::Vectors,
     pub searched: Texts,
     pub exact: Texts,
     /// Sorted by column. A column without values may be missing.
@@ -30,13 +31,48 @@ pub struct Segment<C> {
     trigrams: OnceLock<TrigramSet>,
 }
 
-impl<C> Default for Segment<C> {
+/// The values of fixed size of a segment's rows. With one vector per field, a scan reads only the fields that it needs.
+pub trait ColumnVectors<C>: Debug + Default + From<Vec<C>> + Send + 'static {
+    /// Size of the values of a row.
+    const ROW_BYTES: usize;
+
+    fn row(&self, row: usize) -> Option<C>;
+
+    /// Replaces the rows by `new`, or removes them.
+    fn replace_rows(&mut self, rows: Range<usize>, new: Option<C>);
+
+    fn split_off_rows(&mut self, first: usize) -> Self;
+
+    fn free_unused(&mut self);
+}
+
+impl<C: Debug + Clone + Send + 'static> ColumnVectors<C> for Vec<C> {
+    const ROW_BYTES: usize = size_of::<C>();
+
+    fn row(&self, row: usize) -> Option<C> {
+        self.get(row).cloned()
+    }
+
+    fn replace_rows(&mut self, rows: Range<usize>, new: Option<C>) {
+        replace(self, rows, new);
+    }
+
+    fn split_off_rows(&mut self, first: usize) -> Self {
+        self.split_off(first)
+    }
+
+    fn free_unused(&mut self) {
+        self.shrink_to_fit();
+    }
+}
+
+impl<C: Columns> Default for Segment<C> {
     fn default() -> Self {
         Self {
             keys: Vec::new(),
             versions: Vec::new(),
             facets: Vec::new(),
-            columns: Vec::new(),
+            columns: C::Vectors::default(),
             searched: Texts::default(),
             exact: Texts::default(),
             coded: Vec::new(),
@@ -45,7 +81,7 @@ impl<C> Default for Segment<C> {
     }
 }
 
-impl<C> Segment<C> {
+impl<C: Columns> Segment<C> {
     pub fn len(&self) -> usize {
         self.keys.len()
     }
@@ -61,7 +97,7 @@ impl<C> Segment<C> {
             sort_key: *self.keys.get(row)?,
             version: *self.versions.get(row)?,
             facet: *self.facets.get(row)?,
-            columns: self.columns.get(row)?,
+            columns: self.columns.row(row)?,
             searched: self.searched.get(row),
             exact: self.exact.get(row),
             coded: (&self.coded, row),
@@ -100,7 +136,7 @@ impl<C> Segment<C> {
                 self.searched.replace(at, &searched);
                 self.exact.replace(at, &exact);
                 self.versions.splice(at..=at, [version]);
-                self.columns.splice(at..=at, [columns]);
+                self.columns.replace_rows(at..at + 1, Some(columns));
                 let replaced = self.coded_of(at);
                 self.set_coded(at, &coded);
                 self.facets.splice(at..=at, [facet]).next().map(|facet| (facet, replaced))
@@ -111,7 +147,7 @@ impl<C> Segment<C> {
                 insert(&mut self.keys, at, sort_key);
                 insert(&mut self.versions, at, version);
                 insert(&mut self.facets, at, facet);
-                insert(&mut self.columns, at, columns);
+                self.columns.replace_rows(at..at, Some(columns));
                 self.coded.iter_mut().for_each(|column| insert(column.changed(), at, NO_VALUE));
                 self.set_coded(at, &coded);
                 None
@@ -126,7 +162,7 @@ impl<C> Segment<C> {
         self.exact.remove(row);
         self.keys.remove(row);
         self.versions.remove(row);
-        self.columns.remove(row);
+        self.columns.replace_rows(row..row + 1, None);
         for column in &mut self.coded {
             column.changed().remove(row);
         }
@@ -139,7 +175,7 @@ impl<C> Segment<C> {
             keys: self.keys.split_off(half),
             versions: self.versions.split_off(half),
             facets: self.facets.split_off(half),
-            columns: self.columns.split_off(half),
+            columns: self.columns.split_off_rows(half),
             searched: self.searched.split_off(half),
             exact: self.exact.split_off(half),
             coded: self.coded.iter_mut().map(|it| SegmentColumn::new(it.column, it.changed().split_off(half))).collect(),
@@ -154,7 +190,7 @@ impl<C> Segment<C> {
         self.keys.shrink_to_fit();
         self.versions.shrink_to_fit();
         self.facets.shrink_to_fit();
-        self.columns.shrink_to_fit();
+        self.columns.free_unused();
         self.searched.shrink_to_fit();
         self.exact.shrink_to_fit();
         self.coded.retain(|column| column.numbers.iter().any(|number| *number != NO_VALUE));
@@ -177,7 +213,8 @@ impl<C> Segment<C> {
     /// Size without the coded columns. Includes trigrams even before they are collected, so that a search doesn't exceed the
     /// budget.
     pub fn bytes(&self) -> usize {
-        let row = size_of::<SortKey>() + size_of::<u64>() + size_of::<u32>() + size_of::<C>();
+        let columns = <C::Vectors as ColumnVectors<C>>::ROW_BYTES;
+        let row = size_of::<SortKey>() + size_of::<u64>() + size_of::<u32>() + columns;
         let trigrams = if self.searched.joined().is_empty() { 0 } else { TrigramSet::BYTES };
         // All columns grow at the same rate.
         self.keys.capacity() * row + self.searched.bytes() + self.exact.bytes() + trigrams
@@ -214,9 +251,7 @@ impl<C> Segment<C> {
     pub fn numbers(&self, column: Option<u32>) -> &[u32] {
         self.coded.iter().find(|it| Some(it.column) == column).map_or(&[][..], |column| &column.numbers)
     }
-}
 
-impl<C: Columns> Segment<C> {
     /// Writes the coded columns in this range to a snapshot.
     pub fn encode_coded(&self, columns: &Range<usize>, encoder: &mut Encoder) {
         let has_values = |column: &&SegmentColumn| {
@@ -249,7 +284,7 @@ impl<C: Columns> Segment<C> {
         self.keys.iter().for_each(|key| encoder.bytes(&key.0));
         self.versions.iter().for_each(|version| encoder.number(*version));
         self.facets.iter().for_each(|facet| encoder.number(u64::from(*facet)));
-        self.columns.iter().for_each(|columns| columns.encode(encoder));
+        (0..self.len()).filter_map(|row| self.columns.row(row)).for_each(|columns| columns.encode(encoder));
         self.searched.encode(encoder);
         self.exact.encode(encoder);
         if !self.searched.joined().is_empty() {
@@ -265,7 +300,7 @@ impl<C: Columns> Segment<C> {
         keys.is_sorted_by(|a, b| a < b).then_some(())?;
         let versions = decoder.many(count, Decoder::number)?;
         let facets = decoder.many(count, |decoder| u32::try_from(decoder.number()?).ok())?;
-        let columns = decoder.many(count, C::decode)?;
+        let columns = C::Vectors::from(decoder.many(count, C::decode)?);
         let (searched, exact) = (Texts::decode(decoder, count)?, Texts::decode(decoder, count)?);
         let trigrams = OnceLock::new();
         if !searched.joined().is_empty() {
@@ -311,6 +346,14 @@ pub fn insert<T>(column: &mut Vec<T>, at: usize, value: T) {
         column.reserve_exact(ROW_GROWTH);
     }
     column.insert(at, value);
+}
+
+/// Replaces the rows of a column by `new`, or removes them.
+pub fn replace<T>(column: &mut Vec<T>, rows: Range<usize>, new: Option<T>) {
+    if rows.is_empty() && column.len() == column.capacity() {
+        column.reserve_exact(ROW_GROWTH);
+    }
+    column.splice(rows, new);
 }
 
 impl Texts {

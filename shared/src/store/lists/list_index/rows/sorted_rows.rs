@@ -177,7 +177,7 @@ impl<C: Columns> SortedRows<C> {
         let (segment, row) = (self.segments.get(position.segment as usize)?, position.row as usize);
         Some(match order.sort_by {
             SortBy::CreatedAt => SortValue::Number(segment.keys.get(row)?.created_at().millis()),
-            SortBy::Number(number) => number(segment.columns.get(row)?).map_or(SortValue::Missing, SortValue::Number),
+            SortBy::Number(number) => number(&segment.columns, row).map_or(SortValue::Missing, SortValue::Number),
             SortBy::Facet(text) => SortValue::Text(text(self.facets.get(*segment.facets.get(row)?)?)),
             SortBy::Searched(column) => SortValue::Text(nth_text(segment.searched.get(row), *column)),
             SortBy::Exact(column) => SortValue::Text(nth_exact(segment.exact.get(row), *column).unwrap_or_default()),
@@ -207,7 +207,7 @@ impl<C: Columns> SortedRows<C> {
         let row = match order.sort_by {
             SortBy::CreatedAt => first(Extremes { least: to_u32(values.len()).checked_sub(1)?, greatest: 0 }),
             SortBy::Number(number) => {
-                let numbers = values.columns.iter().filter_map(number);
+                let numbers = (0..values.len()).filter_map(|row| number(&values.columns, row));
                 let first = if order.descending { numbers.max() } else { numbers.min() };
                 return Some(first.map_or(SortValue::Missing, SortValue::Number));
             }
@@ -429,7 +429,8 @@ pub enum SortValue<'a> {
 #[derive(Debug)]
 pub enum SortBy<C: Columns> {
     CreatedAt,
-    Number(fn(&C) -> Option<i64>),
+    /// By a number of the row at this position in its segment.
+    Number(fn(&C::Vectors, usize) -> Option<i64>),
     Facet(fn(&C::Facet) -> &'static str),
     /// By one of the searched texts.
     Searched(usize),
