@@ -281,7 +281,8 @@ impl<C: Columns> RowQuery<'_, C> {
     /// branches, this is fast however many rows match.
     fn matches(&self, segment: &Segment<C>, Selection { facets, coded }: &Selection) -> Option<Vec<bool>> {
         let coded: Vec<_> = coded.iter().map(|selected| selected.in_segment(segment)).collect::<Option<_>>()?;
-        segment.may_have(&self.terms).then_some(())?;
+        let may_have_texts = segment.may_have(&self.terms) && self.exact.iter().all(|(_, text)| segment.exact.contain(text));
+        may_have_texts.then_some(())?;
         let mut matches = vec![false; segment.len()];
         matches.get_mut(segment.created_in(self.created))?.fill(true);
         if let Some((facets, _)) = facets {

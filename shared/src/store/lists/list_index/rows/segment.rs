@@ -7,7 +7,7 @@ use crate::domain::values::natural_order::natural_cmp;
 use crate::domain::values::text::fold;
 use crate::domain::values::time::Timestamp;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::ops::Range;
@@ -371,6 +371,11 @@ impl Texts {
 
     pub fn get(&self, row: usize) -> &str {
         self.joined.get(self.start(row)..self.end(row)).unwrap_or_default()
+    }
+
+    /// Whether the texts of some row contain this one.
+    pub fn contain(&self, text: &str) -> bool {
+        memmem::find(self.joined.as_bytes(), text.as_bytes()).is_some()
     }
 
     /// The row, from `first` on, whose text contains this byte of the string, and the end of its text.
