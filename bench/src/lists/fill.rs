@@ -64,7 +64,7 @@ impl Generator {
             ("id", id.to_string()),
             ("name", format!("{} of room {:04}", ["ThinkPad X1", "Latitude 7450", "UltraSharp 27"][n % 3], n % 7919)),
             ("asset_tag", format!("AST-{n:07}")),
-            ("serial_number", format!("SN{:010X}", n.wrapping_mul(2_654_435_761) % 0xFF_FFFF_FFFF)),
+            ("serial_number", serial_number(n)),
             ("status", STATUSES[n % STATUSES.len()].to_owned()),
             ("model_id", self.models[n % MODEL_COUNT].short()),
             ("custom_fields", Value::Object(fields).to_string()),
@@ -104,6 +104,11 @@ fn custom_fields(n: usize) -> Map<String, Value> {
         ("weight_g", json!(900 + n * 7_919 % 2_000)),
     ];
     fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
+}
+
+/// Different for each asset.
+pub fn serial_number(n: usize) -> String {
+    format!("SN{:010X}", n.wrapping_mul(2_654_435_761) % 0xFF_FFFF_FFFF)
 }
 
 pub fn hostname(n: usize) -> String {

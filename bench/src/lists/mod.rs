@@ -116,6 +116,7 @@ fn scenarios(size: usize) -> Vec<Scenario> {
     let filter = |name, query: &str, totals| Scenario::new(name, format!("/assets?{query}"), totals).within(5.0);
     let sort = |name, query: &str, totals, goal_ms| Scenario::new(name, format!("/assets?{query}"), totals).within(goal_ms);
     let of_one = format!("custom_fields.hostname={}", fill::hostname(size / 2));
+    let serial = format!("serial_number={}", fill::serial_number(size / 2));
     vec![
         Scenario::first_page(size),
         Scenario::new(last_name, format!("/assets?page={}", last_page.min(5000)), all),
@@ -127,8 +128,12 @@ fn scenarios(size: usize) -> Vec<Scenario> {
         filter("filter by a custom field with few values", "custom_fields.os=macOS%2015", some).growing(),
         filter("filter by a custom field without a value", "custom_fields.os=none", some).growing(),
         filter("filter by a unique custom field", &of_one, (1, 1)).growing(),
+        filter("filter by a serial number", &serial, (1, 1)).growing(),
         sort("a third of all, sorted by name", "q=latitude%20room&sort=name", some, 20.0).growing(),
         sort("a status, sorted by name", "status=in_use&sort=name", some, 20.0),
+        sort("oldest first", "sort=created_at", all, 25.0).growing(),
+        sort("sort by status", "sort=status", all, 25.0).growing(),
+        sort("sort by date of purchase, latest first", "sort=-purchase_date", all, 25.0).growing(),
         sort("sort by a custom field with few values", "sort=custom_fields.os", all, 25.0).growing(),
         sort("sort by a custom field with dates", "sort=custom_fields.leased_until", all, 25.0).growing(),
         sort("sort by a custom field with numbers", "sort=custom_fields.weight_g", all, 25.0).growing(),
