@@ -277,8 +277,8 @@ impl<C: Columns> RowQuery<'_, C> {
         }
     }
 
-    /// Whether each row of the segment matches; `None` if none can. Checks one condition after the other, each for all rows: without
-    /// branches, this is fast however many rows match.
+    /// Whether each row of the segment matches; `None` if none can. Checks one condition after the other, each for all rows
+    /// without branches, which is fast however many rows match.
     fn matches(&self, segment: &Segment<C>, Selection { facets, coded }: &Selection) -> Option<Vec<bool>> {
         let coded: Vec<_> = coded.iter().map(|selected| selected.in_segment(segment)).collect::<Option<_>>()?;
         let may_have_texts = segment.may_have(&self.terms) && self.exact.iter().all(|(_, text)| segment.exact.contain(text));
