@@ -38,8 +38,8 @@ pub(in crate::store) use change_event::ChangeEvent;
 use change_event::Inconsistent;
 use columns::empty_row;
 pub(in crate::store) use columns::{
-    AssetColumns, AssetFacet, AssetIndex, AssetVectors, InstanceColumns, InstanceFacet, LOCATION, MODEL, MovementColumns, UserColumns,
-    UserFacet, row_from_item, summed,
+    AssetColumns, AssetFacet, AssetIndex, AssetVectors, InstanceColumns, InstanceFacet, LOCATION, MODEL, MovementColumns,
+    UserColumns, UserFacet, row_from_item, summed,
 };
 pub(in crate::store) use load::OpenInstances;
 pub(in crate::store) use refresh::{Freshness, ListIndexCache};
