@@ -192,7 +192,7 @@ fn merged(
     fields
 }
 
-/// Decides the fields of a new asset. Its tag is empty unless the request gives one.
+/// Decides the fields of a new asset. Its tag is empty unless the request sets one.
 ///
 /// # Errors
 ///
@@ -291,7 +291,7 @@ impl AssetOperation {
         Self { if_match, ..self }
     }
 
-    /// Prevents any operation of one request from getting a generated tag that another one gives.
+    /// Prevents operations from getting a generated tag that another operation of the same request sets.
     pub(crate) fn note_brought_tags(operations: &mut [Self]) {
         let tags = Arc::new(operations.iter().filter_map(|operation| Some(operation.unique_value()?.1)).collect());
         operations.iter_mut().for_each(|operation| operation.brought_tags = Arc::clone(&tags));
@@ -305,7 +305,7 @@ impl AssetOperation {
         self.brought_tags.contains(&Asset::unique_tag(tag).value)
     }
 
-    /// Decides a new asset except for its tag. Also returns the tag's range, unless the request gives the tag.
+    /// Decides a new asset except for its tag. Also returns the tag's range, unless the request sets the tag.
     fn draft(&self, principal: &Principal, records: &AssetRecords) -> Result<Option<(Asset, Option<TagRange>)>, ApiError> {
         if let Action::Refuse(errors) = &self.action {
             return Err(ApiError::Invalid(errors.clone()));
@@ -467,7 +467,7 @@ async fn reserved_numbers(principal: &Principal, ranges: &[&TagRange]) -> Result
     Ok(first)
 }
 
-/// Finds the next tag that no asset has or had, and no other operation of the request gives.
+/// Finds the next tag that no asset has or had, and no other operation of the request sets.
 async fn free_tag(
     principal: &Principal,
     range: &TagRange,

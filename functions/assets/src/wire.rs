@@ -166,7 +166,7 @@ pub struct AssetView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AssignedUser>, required = false)]
     pub(crate) assigned_user: Option<Option<AssignedUser>>,
-    /// First day of the assignment, if an import gave it.
+    /// First day of the assignment, if an import set it.
     #[schema(required)]
     pub(crate) assigned_since: Option<Date>,
     /// Internal notes.

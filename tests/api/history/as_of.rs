@@ -1,4 +1,4 @@
-//! Assets, and assets of users, at earlier times: the history gives the same as a GET gave then.
+//! Assets, and assets of users, at earlier times: a GET with `as_of` returns what a GET returned then.
 
 use crate::support::prelude::*;
 use crate::support::table::put_all;

@@ -100,7 +100,7 @@ impl Transaction {
 /// Prefixes of the sort keys of items that follow from the records; the last is the registry's.
 const DERIVED: [&str; 4] = ["UNIQ#", "REFERENCES#", "NUMBER#", "T#"];
 /// No other item shows their loss: a request's idempotency key is only in its response, and an upsert of an asset only in its
-/// claim. Once lists show the asset, the claim is of no use. A creation passes tags that a counter gives once more.
+/// claim. Once lists show the asset, the claim is of no use. A creation skips taken tags that a counter generates again.
 const INVISIBLE: [&str; 3] = ["IDEMPOTENCY#", "SERIAL#", "SEQUENCE#"];
 
 /// An item that is not as the transaction left it.
