@@ -1,5 +1,5 @@
-//! Texts with limits on length and characters, in Unicode's composed form (NFC). Lengths count characters, not bytes. Lines must
-//! not contain invisible characters, which could disguise them.
+//! Texts with limits on length and characters, in Unicode normalization form C (NFC). Lengths count characters, not bytes. Lines
+//! must not contain invisible characters, which could disguise them.
 
 use crate::values::field_error::ValueError;
 pub use fields::compared::fold;
@@ -94,7 +94,7 @@ impl Default for Notes {
     }
 }
 
-/// Converts a text to Unicode's composed form (NFC), in which each character has only one spelling.
+/// Converts a text to Unicode normalization form C (NFC), in which each character has only one encoding.
 #[must_use]
 pub fn composed(text: &str) -> Cow<'_, str> {
     const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();

@@ -269,7 +269,7 @@ fn the_texts_of_a_schema_are_composed() {
 
 #[test]
 fn fields_that_are_too_large_when_they_are_composed_are_refused() {
-    // The composed form of this character has two characters and twice the bytes.
+    // In NFC, this character is two characters with twice the bytes.
     let fields = |count: usize| format!(r#"{{"a":"{}"}}"#, "\u{958}".repeat(count));
     assert!(CustomFields::from_body(&fields(5_000)).is_ok() && CustomFields::from_json(&fields(6_000)).is_ok());
     for errors in [CustomFields::from_body(&fields(6_000)).err(), CustomFieldsPatch::from_json(&fields(6_000)).err()] {
