@@ -165,7 +165,7 @@ async fn content_that_a_dry_run_would_write_is_not_taken_for_written() {
             client.post(&dry_run(path), body.clone()).await.data();
         }
         let made = client.post(path, body).await.id();
-        // Another function instance has nothing in memory.
+        // Another function instance has empty caches.
         let cold = api.replica(0, usize::MAX).client(&client);
         let shown = cold.get(&format!("{path}/{made}")).await.data();
         assert!(shown["steps"][0]["key"] == "a" || shown["custom_fields_schema"]["maxProperties"] == 3, "{shown}");

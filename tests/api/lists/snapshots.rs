@@ -18,7 +18,7 @@ use shared::domain::values::id::AssetId;
 use shared::store::SnapshotReport;
 use std::sync::Arc;
 
-/// The service with snapshots: one copy of the functions writes them, another reads them.
+/// The service with snapshots: one replica writes them, another reads them.
 pub struct Snapshots {
     pub api: Api,
     pub client: Client,

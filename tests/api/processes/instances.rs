@@ -141,7 +141,7 @@ async fn an_instance_keeps_the_steps_it_started_with() {
     let change =
         json!({"steps": [{"type": "confirmation", "key": "z", "label": "Z"}], "target_status": "scrapped", "name": "New"});
     client.patch(&format!("/processes/{process}"), change).await.data();
-    // Another function instance has nothing in memory.
+    // Another function instance has empty caches.
     for client in [&client, &api.replica(0, usize::MAX).client(&client)] {
         assert_eq!(client.get(&format!("/processes/instances/{instance}")).await.data()["steps"], steps);
         assert_eq!(client.get("/processes/instances").await.data()[0]["steps"], steps);

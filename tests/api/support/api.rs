@@ -182,13 +182,13 @@ impl Api {
         Client { router: self.router.clone(), key, tenant, table: None, clock: Arc::clone(&self.clock) }
     }
 
-    /// Another copy of every function on the same table, whose clock differs by `skew` milliseconds and whose list indexes may
-    /// take `list_index_bytes`.
+    /// A second instance of every function on the same table, with a clock skew in milliseconds and `list_index_bytes` for list
+    /// indexes.
     pub fn replica(&self, skew: i64, list_index_bytes: usize) -> Replica {
         self.replica_with(skew, list_index_bytes, None)
     }
 
-    /// [`Api::replica`] with a place for snapshots of list indexes.
+    /// [`Api::replica`] with a store for snapshots of list indexes.
     pub fn replica_with(&self, skew: i64, list_index_bytes: usize, snapshots: Option<Arc<dyn ObjectStore>>) -> Replica {
         let clock = ticking(&self.clock, &self.tick, skew);
         let store = Store::new(self.dynamo.clone(), &self.table, clock).with_random(Arc::clone(&self.random));
@@ -259,7 +259,7 @@ impl Drop for Api {
     }
 }
 
-/// Another copy of every function on the same table, with its own list indexes.
+/// A second instance of every function on the same table, with its own caches.
 #[derive(Clone)]
 pub struct Replica {
     pub router: Router,

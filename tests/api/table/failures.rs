@@ -180,7 +180,7 @@ async fn survives_each_failure(failure: CallFailure) {
     }
     // A sample of all calls, so they are counted first.
     for operation in sample(by_method(operations, &WRITE_METHODS), 2) {
-        // The first request reads what the function keeps in memory for the others.
+        // The first request fills the function's caches.
         cases.survives(operation, usize::MAX, failure).await;
         let calls = cases.survives(operation, usize::MAX, failure).await.calls;
         for place in sample(0..calls, 1) {

@@ -12,7 +12,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// The request must take at most `max_writes` write units. Returns the answer.
+    /// The request must take at most `max_writes` write units. Returns the response.
     async fn send(&mut self, name: &str, method: &str, path: &str, body: Value, max_writes: f64) -> Value {
         self.send_with(name, method, path, body, "", max_writes).await
     }
@@ -147,7 +147,7 @@ fn steps_read(api: &Api) -> Vec<String> {
     read
 }
 
-/// A client of another copy of the functions, without steps in memory.
+/// A client of a new replica, without cached steps.
 fn cold(api: &Api, client: &Client) -> Client {
     api.replica(0, usize::MAX).client(client)
 }
