@@ -8,7 +8,7 @@ pub enum CliError {
     Usage(String),
     #[error("{0}")]
     Failed(String),
-    /// The service didn't answer a request in time, which may have taken effect.
+    /// The service didn't respond in time. The request may have taken effect.
     #[error("{0}")]
     Unanswered(String),
     /// The service refused a request, with this status and the code of its problem document.

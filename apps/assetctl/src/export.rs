@@ -125,7 +125,7 @@ async fn fetch(options: &Export, client: &Client, kind: &str, format: Format, ou
         match format {
             Format::Csv => {
                 let added = exported.add(&part.body);
-                added.map_err(|error| CliError::Failed(format!("can't read the service's answer: {error}")))?;
+                added.map_err(|error| CliError::Failed(format!("can't read the service's response: {error}")))?;
             }
             Format::Ndjson => exported.rows += part.body.iter().filter(|byte| **byte == b'\n').count() as u64,
         }

@@ -24,7 +24,7 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
 pub const MAX_AT_ONCE: usize = 4;
 /// Rows of a page: the service's maximum.
 pub const MAX_PAGE: u64 = 100;
-/// The API answers with 6 MB at most.
+/// The API's responses have at most 6 MB.
 const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
 /// The header with the ids of records that an export lacks.
 const UNREADABLE: HeaderName = HeaderName::from_static("x-unreadable");
@@ -275,8 +275,9 @@ impl Client {
         self.data(path, query).await.and_then(object)
     }
 
-    /// Sends a JSON document and returns the member `data` of the answer. With an idempotency key, the request is retried while the
-    /// service is busy, and takes effect once. Without one, it is retried only if it is a dry run, or certainly had no effect.
+    /// Sends a JSON document and returns the member `data` of the response. With an idempotency key, the request is retried while
+    /// the service is busy, and takes effect once. Without one, it is retried only if it is a dry run, or certainly had no
+    /// effect.
     pub async fn post(&self, path: &str, query: &[(&str, &str)], body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
         self.posted(path, query, body, idempotency_key, None).await
     }
@@ -410,7 +411,7 @@ pub fn new_run_id() -> Result<String> {
     Ok(hex(&random::<16>()?))
 }
 
-/// A member of an answer; null if the answer isn't an object, or lacks it.
+/// A member of a response body; null if the body isn't an object, or lacks it.
 pub fn take(answer: &mut Value, member: &str) -> Value {
     answer.get_mut(member).map(Value::take).unwrap_or_default()
 }
@@ -427,10 +428,10 @@ fn data(document: Value) -> Result<Value> {
 }
 
 pub fn unreadable() -> CliError {
-    CliError::Failed("can't read the service's answer; check --base-url".into())
+    CliError::Failed("can't read the service's response; check --base-url".into())
 }
 
-/// Attempts at a request that fails in the service, or gets no answer.
+/// Attempts at a request that gets a server error, or no response.
 const MAX_FAULTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause that the service didn't ask for.
@@ -443,7 +444,7 @@ const MAX_ENDLESS_PAUSE: Duration = Duration::from_secs(300);
 pub struct Backoff {
     /// For the time without progress; `None` never gives up.
     limit: Option<Duration>,
-    /// The service answered before, so it may come back.
+    /// The service has responded before, so it may come back.
     is_known: bool,
     since: Instant,
     /// Failed attempts since the last progress.
@@ -508,7 +509,7 @@ pub struct Busy {
     pub retry_after: Option<Duration>,
     /// The service failed, and may fail again.
     pub is_fault: bool,
-    /// Nobody answered. The address may be wrong.
+    /// No response. The address may be wrong.
     pub is_away: bool,
     /// The request may have taken effect nevertheless.
     pub may_have_effect: bool,

@@ -120,8 +120,8 @@ fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
     }
 }
 
-/// Sends requests until the service has no more assets of the user, and adds the answers to `done`. `run`: the prefix of their
-/// idempotency keys.
+/// Sends requests until the service has no more assets of the user, and adds the responses to `done`. `run`: the prefix of the
+/// requests' idempotency keys.
 pub async fn send(client: &Client, path: &str, body: &Value, run: &str, done: &mut Plan) -> Result<()> {
     for number in 1.. {
         let answer = client.post(path, &[], body, Some(&format!("{run}-{number}"))).await;
@@ -146,16 +146,16 @@ fn exit_code(plan: &Plan) -> u8 {
     if plan.refused() == 0 { EXIT_SUCCESS } else { EXIT_REFUSED }
 }
 
-/// Lists of the service's answer, in the order of the table.
+/// Lists in the response, in the order of the table.
 const LISTS: [&str; 3] = ["instances", "in_progress", "not_started"];
 
-/// One or several answers of the service, together.
+/// One or more responses, merged.
 #[derive(Debug, Default)]
 pub struct Plan {
     user: Value,
     pub process: Value,
     movements: Vec<Value>,
-    /// The assets of each list, by their id: an answer can repeat an asset of an earlier one.
+    /// The assets of each list, by id, because a response can repeat an asset from an earlier one.
     assets: BTreeMap<&'static str, BTreeMap<String, Value>>,
     /// Ids of assets that the service can't read.
     pub unreadable: BTreeSet<String>,
@@ -164,7 +164,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns whether the answer started anything.
+    /// Adds a response. Returns whether its request started anything.
     pub fn add(&mut self, mut data: Value) -> bool {
         let movements = items(&data["movements"]).to_vec();
         let has_started = !movements.is_empty() || !items(&data["instances"]).is_empty();

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use strsim::osa_distance;
 use terminal::print_note;
 
-/// The most groups of an answer.
+/// Maximum number of groups in a response.
 const MAX_GROUPS: usize = 1_000;
 /// The names in an error.
 const MAX_NAMED: usize = 5;

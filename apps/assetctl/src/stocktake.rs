@@ -1,6 +1,6 @@
 //! `assetctl stocktake`: scanned assets are seen at a place, and assets that belong there and were not scanned are missing.
 //!
-//! Answers are kept in a file in the user's folder for state, so that an interrupted stock-taking continues. An asset that is
+//! Results are kept in a file in the user's state folder, so that an interrupted stock-taking can continue. An asset that is
 //! scanned twice counts once.
 
 use crate::config::Connection;
@@ -282,7 +282,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// An answer for each code. A code that is unknown as one kind is tried as the other.
+    /// Returns a result for each code. A code that is unknown as one kind is tried as the other.
     async fn send(&mut self, codes: &[String], kind: &mut Kind) -> Result<Vec<Answer>> {
         let mut answers = self.send_as(codes, *kind).await?;
         let unknown: Vec<usize> = (0..answers.len()).filter(|place| answers[*place].outcome == UNKNOWN).collect();
@@ -409,13 +409,13 @@ fn say(answer: &Answer, owner: &str) {
     }
 }
 
-/// The answers so far.
+/// The results so far.
 #[derive(Debug)]
 struct State {
     path: PathBuf,
     /// The start: assets that were last seen before are missing.
     since: Timestamp,
-    /// By the id of the asset, or by the code of something unknown. The last answer counts.
+    /// By asset id, or by code if the asset is unknown. The last result counts.
     answers: BTreeMap<String, Answer>,
 }
 
@@ -428,7 +428,7 @@ impl State {
         }
         let failed = |error| CliError::file(path, &error);
         fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
-        // The first line of the file. The others are answers.
+        // The first line of the file. The others are results.
         fs::write(path, format!("{}\n", json!({"since": format!("{now:.3}")}))).map_err(failed)?;
         Ok(Self { path: path.to_owned(), since: now, answers: BTreeMap::new() })
     }

@@ -89,7 +89,7 @@ async fn an_import_of_an_export_changes_nothing_under_a_schema_that_is_newer() {
     assert_eq!(outcomes(&client.import("/assets", "?match=id", &text).await), ["unchanged"]);
 }
 
-/// An answer that depends on the address would tell a key that may not list users who is one.
+/// If responses depended on the address, they would tell a key that may not list users who is one.
 #[tokio::test(start_paused = true)]
 async fn addresses_are_for_keys_that_may_list_users() {
     let client = over_http().await;

@@ -48,7 +48,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 3..20)
 }
 
-/// The answers of GETs at a moment: path, status and data.
+/// The responses to GETs at a moment: path, status and data.
 struct Moment {
     at: String,
     answers: Vec<(String, u16, Value)>,

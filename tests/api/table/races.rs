@@ -9,13 +9,13 @@
 //! - `request`, `3 requests`: a request that is sent at once with the others, to function instances whose clocks differ.
 //!   `late`, `early`: the second request is answered while the first one's transaction is on its way, or the last read of a dry
 //!   run.
-//! - `end`: the right answers, one for each request; or `one` for any of them and another for all `others`; or one for `all`.
-//! - `then`: a request after this end, and its answer.
+//! - `end`: the right responses, one for each request; or `one` for any of them and another for all `others`; or one for `all`.
+//! - `then`: a request after this end, and its response.
 //! - `events`: how many events a record has. The chains of all records are checked.
 //!
 //! A request is `METHOD path body`; paths that begin with `/sign` take a signing link. `{asset}` stands for the ID of an asset
-//! that is created for the race, and so on, but `{instance}` and `{link}` for paths. An answer is a status, perhaps the code of
-//! an error, and members: `409 PROCESS_RUNNING instance_id={won}`. `a|b` stands for either, `*` for any text, `{won}` and
+//! that is created for the race, and so on, but `{instance}` and `{link}` for paths. A response is a status, an error code if
+//! there is one, and members: `409 PROCESS_RUNNING instance_id={won}`. `a|b` stands for either, `*` for any text, `{won}` and
 //! `{data}` for the ID and the data of a request that succeeded.
 
 use crate::support::full_tests;
@@ -298,7 +298,7 @@ struct Race {
     rounds: usize,
     requests: Vec<&'static str>,
     is_overtaken: bool,
-    /// The answers of each end, and the requests after it.
+    /// The responses of each end, and the requests after it.
     ends: Vec<(&'static str, Vec<&'static str>)>,
     events: Vec<(&'static str, usize)>,
 }

@@ -36,7 +36,7 @@ const MAX_REASONS: usize = 1_000;
 const MANY: u64 = 3;
 /// The options of a reason.
 const MAX_OPTIONS: usize = 20;
-/// Errors that the next attempt may not have: the service is busy, or another run of the command is sending the row.
+/// Errors worth a retry: the service is busy, or another run of the command is sending the row.
 const TEMPORARY: [&str; 2] = ["UNAVAILABLE", "REQUEST_IN_PROGRESS"];
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub enum Outcome {
     Skipped,
 }
 
-/// The service's answer to an import.
+/// The service's response to an import.
 #[derive(Debug, Deserialize)]
 struct ImportResponse {
     data: Vec<RowResult>,
@@ -109,7 +109,7 @@ pub enum Results {
     Unavailable(usize),
 }
 
-/// Reads the answer to a request with `sent` rows.
+/// Reads the response to a request with `sent` rows.
 ///
 /// # Errors
 ///

@@ -55,8 +55,8 @@ struct Open {
 impl Sender<'_> {
     /// # Errors
     ///
-    /// Returns [`CliError::Answered`] when the service refuses the first request, [`CliError::Usage`] when an earlier run sent
-    /// it with other rows, and [`CliError::Failed`] when it refuses another one, or doesn't answer for too long.
+    /// Returns [`CliError::Answered`] when the service refuses the first request, [`CliError::Usage`] when an earlier run sent it
+    /// with other rows, and [`CliError::Failed`] when it refuses another one, or doesn't respond for too long.
     pub async fn run<R: Read>(&self, chunks: &mut Chunks<R>, report: &mut Report<'_>, progress: &mut Progress) -> Result<Ending> {
         let (mut open, mut under_way, waits) = (VecDeque::<Open>::new(), JoinSet::new(), Arc::new(Notify::new()));
         let (mut next, mut is_at_end, mut is_stopping, mut has_answered, mut rows) = (None, false, false, false, 0);
@@ -125,7 +125,7 @@ impl Sender<'_> {
     }
 
     /// Sends a chunk until all of its rows are settled. Ends without results if it is interrupted while the service is busy.
-    /// `is_known`: the service has answered before.
+    /// `is_known`: the service has responded before.
     pub fn send(
         &self,
         chunk: &Chunk,

@@ -25,7 +25,7 @@ const MAX_OPERATIONS: usize = 20;
 /// The oldest one gives way.
 const MAX_PLANS: usize = 100;
 
-/// The answer of a dry run.
+/// The response of a dry run.
 pub struct Preview {
     /// The things that the plan depends on, with versions: objects by name.
     pub seen: Value,
@@ -113,7 +113,7 @@ fn shortened(change: &Value) -> Value {
     change
 }
 
-/// Applies a plan that was taken out of the store, and puts it back if no answer comes.
+/// Applies a plan that was taken out of the store, and puts it back if there is no response.
 pub async fn apply(access: &Access, plans: &Plans, token: &str, mut plan: Plan) -> Result<Answer> {
     match carry_out(access, token, &mut plan).await {
         Err(CliError::Unanswered(detail)) => {

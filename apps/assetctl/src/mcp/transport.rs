@@ -15,11 +15,11 @@ use tokio::task::JoinHandle;
 
 /// Bytes of a line. Calls are far smaller.
 const MAX_LINE: usize = 1 << 20;
-/// Requests that are read and not answered yet; questions to the person don't count.
+/// Requests without a response yet; elicitations don't count.
 const MAX_UNANSWERED: usize = 64;
 /// Lines that wait to be written.
 const MAX_WAITING: usize = 16;
-/// Time for the last answers after the end of the input.
+/// Time for the last responses after the end of the input.
 const END: Duration = Duration::from_secs(5);
 
 /// JSON-RPC 2.0, section 5.1.

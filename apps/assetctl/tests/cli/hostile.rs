@@ -1,5 +1,5 @@
-//! Texts that a terminal would obey reach programs unchanged, and never a terminal. A command gives up on answers without an end,
-//! and on a service that asks to wait for hours.
+//! Texts that a terminal would obey reach programs unchanged, and never a terminal. A command gives up on endless responses, and
+//! on a service that asks it to wait for hours.
 
 use crate::mcp::odd_answers;
 use crate::support::inventory_files::plain_laptops;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// An answer that takes longer doesn't come.
+/// A test fails if a response takes longer.
 const LIMIT: Duration = Duration::from_secs(120);
 const ID: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
@@ -428,7 +428,7 @@ impl McpSession {
         writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    /// The answer to an invalid message.
+    /// The response to an invalid message.
     fn answer_to(&mut self, line: &str) -> Value {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
         self.next()
@@ -438,7 +438,7 @@ impl McpSession {
         serde_json::from_str(&self.lines.recv_timeout(LIMIT).unwrap()).unwrap()
     }
 
-    /// The next line must be the answer.
+    /// The next line must be the response.
     fn ask(&mut self, method: &str, parameters: &Value) -> Value {
         self.number += 1;
         self.send(&json!({"jsonrpc": "2.0", "id": self.number, "method": method, "params": parameters}));

@@ -12,7 +12,7 @@ fn asset(number: u32) -> Value {
     json!({"asset_id": format!("a{number}"), "asset_tag": format!("AST-{number}"), "asset_name": "Laptop", "instance_id": null})
 }
 
-/// The answer for `assets`: the first ones make a movement, and the last can't start if `is_refused`.
+/// The response for `assets`: the first ones make a movement, and the last can't start if `is_refused`.
 pub fn offboarding(assets: std::ops::Range<u32>, is_refused: bool, has_more: bool) -> Value {
     let mut assets: Vec<Value> = assets.map(asset).collect();
     let refused = is_refused.then(|| {

@@ -215,7 +215,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// `script` has the answer for each delivery's number, from 0.
+    /// `script` returns the response to each delivery; deliveries are numbered from 0.
     fn start(script: impl Fn(usize) -> (u16, &'static str) + Send + Sync + 'static) -> Self {
         let deliveries = Arc::new(Deliveries { script: Box::new(script), seen: Mutex::default() });
         let routes = Router::new().route("/hook", post(receive)).with_state(Arc::clone(&deliveries));

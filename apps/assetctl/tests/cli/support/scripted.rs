@@ -1,4 +1,4 @@
-//! A service with scripted answers, and one whose answers don't end.
+//! A service with scripted responses, and one with endless responses.
 
 use super::{KEY, serve};
 use axum::Router;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 
-/// Bytes after which an answer ends nevertheless, before a client that reads everything fills the memory.
+/// Bytes after which an endless response ends after all, before a client that reads everything fills the memory.
 const END: u64 = 64 << 20;
 
 #[derive(Debug, Clone)]
@@ -84,7 +84,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// `script` answers each request, with its number from 0.
+    /// `script` returns the response to each request; requests are numbered from 0.
     pub fn start(script: impl Fn(&Request, usize) -> Answer + Send + Sync + 'static) -> Self {
         let service = Arc::new(Service { script: Box::new(script), requests: Mutex::default() });
         let (runtime, url) = serve(Router::new().fallback(answer).with_state(Arc::clone(&service)));
@@ -126,14 +126,14 @@ async fn answer(State(service): State<Arc<Service>>, method: Method, uri: Uri, h
     response
 }
 
-/// A service whose answers don't end.
+/// A service with endless responses.
 pub struct Endless {
     sent: Arc<AtomicU64>,
     pub url: String,
 }
 
 impl Endless {
-    /// All answers have a body of this type, with its length in a header if `is_announced`.
+    /// All responses have a body of this type, and a Content-Length if `is_announced`.
     pub fn start(content_type: &'static str, is_announced: bool) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! An import in memory that answers as the real one, and misbehaves on request.
+//! A fake import endpoint in memory, with faults on request.
 
 use super::{KEY, serve};
 use axum::Router;
