@@ -65,7 +65,7 @@ fn lines_of(help: &str) -> Vec<String> {
     lines.map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// Splits a command as a shell does, at blanks outside double quotes.
+/// Splits a command as a shell does, at spaces outside double quotes.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
     for character in line.chars() {

@@ -116,7 +116,7 @@ pub fn record<'a>(members: impl IntoIterator<Item = (&'a str, String)>, terminal
     let room = terminal.map_or(usize::MAX, |terminal| terminal.saturating_sub(titles));
     let mut lines = Vec::new();
     for (title, text) in members {
-        // A value without blanks, such as an id or a key, is copied and so stays on its line.
+        // A value without spaces, such as an id or a key, stays on one line, so that it can be copied.
         let parts = if text.contains(' ') && room >= MIN_WIDTH { wrap(&text, room) } else { vec![text] };
         for (number, part) in parts.into_iter().enumerate() {
             let title = if number == 0 { title.as_str() } else { "" };

@@ -68,7 +68,7 @@ pub fn width(text: &str) -> usize {
     measure_text_width(text)
 }
 
-/// Adds blanks up to a width.
+/// Pads with spaces to a width.
 #[must_use]
 pub fn pad(text: &str, columns: usize, is_right: bool) -> String {
     let blanks = " ".repeat(columns.saturating_sub(width(text)));

@@ -9,7 +9,8 @@ const DIFFERENCE: usize = 3;
 /// The characters that make a part of a name similar to it, as `date` is to `date-format`.
 const MIN_PART: usize = 3;
 
-/// Leaves out names that aren't like the typed one, and how to pass an option as a value: no value begins with a hyphen.
+/// Removes suggested names that aren't similar to the typed one, and the tip to pass an option as a value: no value begins with a
+/// hyphen.
 #[must_use]
 pub fn without_wrong_tips(mut error: Error) -> Error {
     // An invalid value comes with the name of its option.

@@ -107,7 +107,7 @@ fn cargo_lambda_watch_routes_each_path_to_its_function() {
             let collection = format!("\"{}\"", parts[..3].join("/"));
             let below = format!("\"{}/{{*rest}}\"", parts[..3].join("/"));
             let nearest = if parts.len() == 3 { collection } else { below };
-            // As cargo-lambda's router: a specific path comes before all paths below another.
+            // Like cargo-lambda's router: an exact path takes precedence over a wildcard.
             let candidates = [format!("\"{path}\""), nearest.clone(), "\"/{*rest}\"".to_owned()];
             let find = |wanted: &String| router.iter().find(|(known, _)| known == wanted);
             let found = candidates.iter().find_map(find).unwrap().1;

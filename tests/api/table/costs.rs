@@ -137,7 +137,8 @@ async fn links_cost_no_more_round_trips_and_units_than_planned() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
     let mut costs = Costs::new(&api);
-    // A link's first request, its fifth and so on take a share of its 60 requests a minute, in a round trip and a write.
+    // A link may send 60 requests a minute. Every fourth request, starting with the first, leases the next four: another round
+    // trip and write.
     let user = client.user("Ada").await;
     let path = started(&client, json!([step("text", "note"), signature_step()])).await;
     let body = json!({"signer": {"user_id": user}});

@@ -108,7 +108,7 @@ fn state_after(entries: &[HistoryEntry], events: &[Event], count: usize) -> Opti
     })
 }
 
-/// The fields after these events, which are the start of a history.
+/// Replays the first events of a history. Returns the resulting fields.
 #[must_use]
 pub fn replay<'a>(events: impl IntoIterator<Item = &'a Event>) -> HistoryFields {
     let changes = events.into_iter().flat_map(|event| &event.changes);

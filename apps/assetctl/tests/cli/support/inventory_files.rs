@@ -16,12 +16,12 @@ pub enum Mess {
     BadDate,
     /// The price is a word.
     BadPrice,
-    /// The row ends early.
+    /// The row has too few cells.
     TooFewCells,
 }
 
-/// Rows count from 1. 1 in 100 serials is doubled, 1 in 250 manufacturers unknown, and 1 in 1,000 rows each has a bad date, a bad
-/// price and too few cells.
+/// Rows count from 1. 1 in 100 serials is a duplicate, 1 in 250 manufacturers is unknown, and of 1,000 rows, one has a bad date,
+/// one a bad price and one too few cells.
 pub fn mess(row: u64) -> Mess {
     match row % 1_000 {
         333 => Mess::BadDate,
