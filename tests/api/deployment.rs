@@ -218,7 +218,7 @@ pub fn texts(value: &Value) -> Vec<String> {
 /// `function` is the name in the template. Includes the statements of policies that roles share.
 pub fn statements(function: &str) -> Vec<Value> {
     let role = resource(&format!("{function}Role"))["Properties"].clone();
-    // A policy of AWS would have another name than those of the template, which `resource` would not find.
+    // `resource` panics for a managed policy of AWS, which isn't in the template.
     let shared = role
         .get("ManagedPolicyArns")
         .map(texts)

@@ -113,7 +113,7 @@ async fn a_receipt_lists_who_did_what_and_when() {
     "#);
 }
 
-/// Needs only responses: the signature, the hashes of the images and those of the history.
+/// Needs only responses. Checks the signature, the image hashes and the history's hashes.
 #[tokio::test(start_paused = true)]
 async fn anybody_can_verify_a_receipt() {
     let client = over_http().await;

@@ -51,7 +51,7 @@ async function pressure(scene) {
   assert.ok(sizes[1] > sizes[0] * 1.25, `a pen's pressure makes no difference: ${sizes}`)
 }
 
-/** Two people sign, each on a pad of their own. */
+/** Two people sign, each on a separate pad. */
 async function twoPeople(scene) {
   const recipient = { ...step, key: 'recipient', label: 'Signature of the recipient' }
   const desk = { ...step, key: 'desk', label: 'Signature of the service desk' }

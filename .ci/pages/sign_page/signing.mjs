@@ -83,7 +83,7 @@ async function everyType(scene, name, options) {
   assert.ok([undefined, true].includes(last), 'the last step has a value')
 }
 
-/** What can be left out, can be left out, after a warning of lists without a tick. */
+/** Optional steps can be left out, after a warning about checklists without a tick. */
 async function optional(scene) {
   const steps = [witness, checklist, text, textarea, select, date, signature].map((step) => ({ ...step, required: false }))
   const { handover, visit, page } = await open(scene, { steps })
@@ -120,7 +120,7 @@ async function filledAhead(scene) {
   assert.notEqual(stored.signature, DOT, 'the signature of before is kept')
 }
 
-/** Who leaves out a signature that can be left out has not signed, whatever was stored. */
+/** A signer who leaves out an optional signature has not signed, whatever was stored. */
 async function storedSignature(scene) {
   const handover = await Handover.make(scene.api, { steps: [{ ...text, key: 'first' }, { ...signature, required: false }] })
   await handover.advance({ first: 'By the desk', signature: DOT })

@@ -45,7 +45,7 @@ async fn a_full_range_goes_on_with_one_more_digit_and_skips_tags_of_another_temp
     let tag = async || client.post("/assets", json!({"name": "x"})).await.data()["asset_tag"].as_str().unwrap().to_owned();
     assert_eq!((tag().await, tag().await), ("A-1001".into(), "A-1002".into()));
     client.patch("/settings", json!({"asset_tag_template": "A-NNN"})).await.data();
-    // Moves the counter of A-NNN to where its tags meet those of A-1NNN.
+    // Moves the counter of A-NNN to where its tags collide with tags of A-1NNN.
     let range = "A-NNN".parse::<shared::domain::assets::tag::TagTemplate>().unwrap();
     let range = range.range(&"AST".parse().unwrap(), None, api.now());
     let store = api.store.tenant(client.tenant);

@@ -210,7 +210,7 @@ async fn every_header_of_a_response_is_described() {
         }
         let (found, reply) = send(&client.key, &[("idempotency-key", &name)]).await;
         assert!(reply.status.is_success(), "{name}: {}", reply.text());
-        // A success has every header that is described, except those of an export with another part or with damaged records.
+        // A success has every documented header, except the headers of an export with another part or with damaged records.
         let promised = operation.description["responses"][reply.status.as_str()]["headers"].as_object();
         let is_rare = |header: &&String| ["Link", "X-Unreadable"].contains(&header.as_str());
         for header in promised.into_iter().flat_map(Map::keys).filter(|header| !is_rare(header)) {

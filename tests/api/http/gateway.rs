@@ -1,4 +1,4 @@
-//! Requests as the gateway routes them: each function gets those of its endpoint group, and the function `meta` all others.
+//! The gateway's routes: each function gets the requests of its endpoint group, and the function `meta` all others.
 
 use crate::support::functions::{self, FUNCTIONS, Function};
 use crate::support::prelude::*;

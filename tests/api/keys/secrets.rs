@@ -209,7 +209,7 @@ fn location(trace: &str, items: &[(String, String)], log: &str) -> String {
     item.or_else(line).unwrap_or_default()
 }
 
-/// Lines of this service at every level, and those of other crates that a function would write.
+/// This service's lines at every level, and other crates' lines that a function would write.
 fn own_lines(log: &str) -> impl Iterator<Item = Value> {
     log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).filter(|line| {
         let level: LevelFilter = line["level"].as_str().unwrap().parse().unwrap();

@@ -281,7 +281,7 @@ impl World {
         }
     }
 
-    /// Compares lists of the replica with those of the one without a list index.
+    /// Compares the replica's lists with the lists of the replica without a list index.
     async fn compare(&self, on: usize, lists: &[&str]) {
         for path in lists {
             let (listed, expected) = (self.clients[on].get(path).await, self.without_index.get(path).await);
@@ -291,8 +291,8 @@ impl World {
     }
 }
 
-/// After any mix of writes, the lists of both replicas equal those of the one without a list index, which `lists::pages` compares
-/// with a plain filter. The faulty table's indexes don't lag here: the steps freeze the index by the tests' clock.
+/// After any mix of writes, the lists of both replicas equal the lists of the replica without a list index, which `lists::pages`
+/// compares with a plain filter. The faulty table's indexes don't lag here: the steps freeze the index by the tests' clock.
 #[test]
 fn lists_of_two_replicas_equal_the_table_also_if_it_is_weak() {
     let weaknesses = || Weaknesses { list_index_lag_millis: 0, unprocessed_per_mille: 100, ..Weaknesses::ordinary() };

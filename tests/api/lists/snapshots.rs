@@ -35,7 +35,7 @@ impl Snapshots {
         let model = client.model("Dell", "XPS", &client.asset_type("Laptop", "LAP", "physical").await).await;
         client.asset(json!({"name": "a", "model_id": model, "warranty_until": "2028-02-29"})).await;
         client.asset(json!({"name": "b"})).await;
-        // Lists read the events of the last seconds anyway; those of the creation must not count.
+        // Lists always read the events of the last seconds. The creations must be older.
         api.advance_clock(120);
         let snapshots = Self { api, client, objects, replica };
         assert_eq!(snapshots.write().await, SnapshotReport { written: 4, ..SnapshotReport::default() });
@@ -354,7 +354,8 @@ async fn a_tenant_that_ends_the_writer_does_not_keep_others_waiting() {
     assert_eq!(before, 3 * 4, "{order:?}");
 }
 
-/// Of the events since a snapshot, or of the last hour after a load, only those of the last minute are read consistently.
+/// Lists read the events since a snapshot or, after a load, of the last hour. Only events of the last minute are read
+/// consistently.
 #[tokio::test(start_paused = true)]
 async fn old_events_are_read_at_half_the_price() {
     let snapshots = Snapshots::start().await;

@@ -6,8 +6,8 @@ use crate::support::prelude::*;
 use crate::support::signing::signer_named;
 use tokio::time::sleep;
 
-/// Calls `case` with a disturbance of its request, and with a tenant of its own, because events are found by reading all of a
-/// tenant's. The request makes at least `least` calls. The case returns whether the request was disturbed.
+/// Calls `case` with each disturbance of its request, each time for a new tenant, because events are found by reading all events
+/// of a tenant. The request makes at least `least` calls. The case returns whether the request was disturbed.
 async fn with_each_disturbance(api: &Api, least: usize, case: impl AsyncFn(&Client, &str, usize, Disturbance) -> bool) {
     let case = async |place, way| {
         let client = api.tenant().await;

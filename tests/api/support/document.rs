@@ -76,7 +76,7 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
                 .zip(&parts)
                 .all(|(template, part)| template == part || template.starts_with('{') && !part.is_empty())
     };
-    // The other methods of a path are those of the template that is matched first.
+    // The first matching template decides, whatever its methods.
     let template = &OPERATIONS.iter().find(|operation| matches(&operation.path))?.path;
     let found = OPERATIONS.iter().find(|operation| operation.method == method && operation.path == *template)?;
     Some(&found.operation)

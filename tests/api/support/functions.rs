@@ -190,7 +190,7 @@ fn the_most_specific_route_is_selected() {
     }
 }
 
-/// The URL of a deployed API, without `/v1`. Its table and its account are those of a function's environment.
+/// The URL of a deployed API, without `/v1`. The table and the account come from the same environment variables as a function's.
 const DEPLOYED_API: &str = "TEST_DEPLOYED_API";
 
 /// A client of a new tenant, whose key has every scope.

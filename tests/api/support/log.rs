@@ -9,7 +9,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 
 thread_local! {
     static LINES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    /// For lines of this service, and for those of other crates.
+    /// For this service's lines, and for other crates' lines.
     static LEVELS: Cell<(LevelFilter, LevelFilter)> = const { Cell::new((LevelFilter::OFF, LevelFilter::OFF)) };
 }
 

@@ -20,7 +20,7 @@ pub fn paused_runtime() -> Runtime {
 /// Checks a property for random inputs, for so many in the full run. Prints the smallest input that fails.
 #[track_caller]
 pub fn check<S: Strategy>(runtime: &Runtime, cases: u32, inputs: &S, case: impl AsyncFn(S::Value) -> TestCaseResult) {
-    // A case sends many requests, and takes longer than those of other tests.
+    // A case sends many requests, and takes longer than a case of other tests.
     let cases = if full_tests() { cases } else { case_count(cases).div_ceil(2) };
     let max_shrink_iters = MAX_SHRINK_STEPS;
     let config = Config { cases, max_shrink_iters, failure_persistence: None, ..Config::default() };

@@ -74,7 +74,7 @@ pub fn signature_step() -> Value {
     json!({"type": "signature", "key": "sign", "label": "Sign here", "required": true})
 }
 
-/// As the service has a signature step: with its statement.
+/// The signature step as the service returns it: with its statement.
 pub fn stated(step: &Value) -> Value {
     let mut step = step.clone();
     step["statement"] = json!("I confirm what is stated above.");

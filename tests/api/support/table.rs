@@ -88,7 +88,7 @@ fn is_request_counter(item: &Item) -> bool {
 }
 
 /// Appends a text that is the same for equal values. `last_used_at` is left out, because even a refused request may write it.
-/// Without the machinery of formatting, which is slow in a debug build.
+/// Doesn't use `format!`, which is slow in a debug build.
 fn render(value: &AttributeValue, text: &mut String) {
     match value {
         AttributeValue::S(value) => {

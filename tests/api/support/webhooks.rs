@@ -170,7 +170,7 @@ impl Pipeline {
 
     /// Delivers until the queue is empty: moves the clock to the time when the next message is visible.
     pub async fn run_to_end(&self, api: &Api) {
-        // A delivery that waits for 24 hours is a message that is sent 96 times.
+        // A delivery that waits for 24 hours is requeued 96 times.
         for _ in 0..10_000 {
             self.run().await;
             let Some(next) = self.queue.next_visible() else { return };

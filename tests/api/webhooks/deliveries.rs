@@ -80,7 +80,7 @@ async fn doubles_of_records_and_messages_are_not_sent_again() {
     let record = hook.delivery(&event).await.unwrap();
     assert_eq!((record.status, record.tries), (DeliveryStatus::Delivered, 1));
     assert_eq!(pipeline.queue.len(), 0);
-    // Later ones never are.
+    // Later duplicates are never sent.
     pipeline.fanout.handle(batch()).await;
     pipeline.run().await;
     assert_eq!((pipeline.receivers.take().len(), pipeline.queue.len()), (0, 0));
@@ -240,7 +240,7 @@ async fn a_delivery_costs_little() {
     let ((), success) = api.cost(pipeline.run()).await;
     // Webhooks, event, record and health of the webhook; the name of the asset; the record.
     assert_eq!((success.round_trips, success.calls, success.read_units, success.write_units), (3, 6, 5.0, 1.0));
-    // A double: the same reads, and no more.
+    // A duplicate: the same reads, but no writes.
     send(&pipeline, delivery(&hook, &first, first.parse::<EventId>().unwrap().timestamp())).await;
     let ((), double) = api.cost(pipeline.run()).await;
     assert_eq!((double.round_trips, double.calls, double.read_units, double.write_units), (1, 4, 4.0, 0.0));
@@ -349,7 +349,7 @@ async fn a_replay_sends_all_events_of_a_time_again() {
     assert_eq!((got.len(), &got), (102, &expected));
     assert!(got.iter().all(|id| events.contains(id) && !after.contains(id)));
     assert_eq!(hook.delivery(&got[0]).await.unwrap().requested_at, request.requested_at);
-    // A double of the replay's message sends nothing again.
+    // A duplicate of the replay's message sends nothing again.
     send(&pipeline, Message::Replay(request.clone())).await;
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 0);

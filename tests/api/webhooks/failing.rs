@@ -282,7 +282,7 @@ async fn an_attempt_whose_record_can_not_be_written_is_recorded_later_and_not_ma
         let again = usize::from(expected == DeliveryStatus::Pending);
         assert_eq!((record.status, record.attempts[0].at), (expected, attempted.attempt.at));
         assert_eq!((record.attempts.len(), pipeline.receivers.len()), (1 + again, again));
-        // A double of the message changes nothing.
+        // A duplicate of the message changes nothing.
         pipeline.queue.send_retry(sent).await.unwrap();
         pipeline.receivers.respond(|_| 204);
         pipeline.run_to_end(&api).await;

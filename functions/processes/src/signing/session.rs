@@ -127,7 +127,7 @@ impl Session {
             Some(statement) => step.with_statement(statement),
             None => step,
         };
-        // Images are left out.
+        // Without images.
         let value = stored.filter(|_| !step.is_signature()).cloned().unwrap_or_default();
         let user = value.as_str().filter(|_| step.kind == StepKind::UserPicker).and_then(|id| id.parse::<UserId>().ok());
         let user_name = user.and_then(|id| self.user_names.get(&id)).cloned();

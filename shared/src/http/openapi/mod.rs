@@ -25,7 +25,7 @@ pub const SIGNING_LINK: &str = "signing_link";
 /// The extension with a response's name among the components. It is removed from the final document.
 pub const RESPONSE_NAME: &str = "x-name";
 
-/// The status of all errors without a response of their own.
+/// The status of all errors without a separate response.
 pub(super) const ANY_STATUS: &str = "default";
 /// The name of the response if `If-Match` doesn't match.
 const CHANGED: &str = "PreconditionFailed";

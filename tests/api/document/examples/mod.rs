@@ -80,7 +80,7 @@ async fn the_examples_in_docs_are_what_the_service_responds() {
     );
 }
 
-/// The example that viewers show of a schema: its own, or one that is made of those of its parts.
+/// The example that viewers show for a schema: its own, or one built from its parts' examples.
 fn shown(document: &Value, schema: &Value) -> Option<Value> {
     let schema = at(document, schema);
     let choice = ["anyOf", "oneOf"].iter().find_map(|choices| schema[choices].get(0));

@@ -192,7 +192,7 @@ fn operation_id(document: &Value, method: &str, path: &str) -> String {
     item[&method]["operationId"].as_str().unwrap().to_owned()
 }
 
-/// The prefix of the secrets of webhooks. Standard base64 follows, which is more than one word.
+/// The prefix of webhook secrets. The standard base64 after it isn't a single word.
 const WEBHOOK_SECRET: &str = "whsec_";
 
 /// What stands before the random end of a pseudonym.
