@@ -1,5 +1,5 @@
 //! Prepares the files that the function serves: the OpenAPI document without whitespace, the script of the documentation page,
-//! and the files of the inventory's page. The script is the viewer, which comes from a crate and isn't in the repository, with
+//! and the files of the inventory page. The script is the viewer, which comes from a crate and isn't in the repository, with
 //! our own lines before and after it.
 
 #[path = "../sign/comments.rs"]
@@ -19,7 +19,7 @@ use std::{env, fs};
 const FOLDER: &str = "viewer";
 /// The document in its readable form, with line breaks.
 const DOCUMENT: &str = "../../docs/openapi.json";
-/// The inventory's page.
+/// The inventory page.
 const APP: &str = "app";
 const APP_PAGE: &str = "index.html";
 

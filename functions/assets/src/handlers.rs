@@ -53,8 +53,8 @@ pub async fn get_asset(
 
 /// Get the asset with a tag
 ///
-/// Looks up an asset by its label. Tags are case-insensitive. A browser without a key is redirected to the inventory's page.
-#[utoipa::path(get, path = "/assets/by-tag/{tag}", tag = "assets", responses(ResourceErrors, (status = 302, description = "For `Accept: text/html` without a key: `Location` is the asset on the inventory's page.")))]
+/// Looks up an asset by its label. Tags are case-insensitive. A browser without a key is redirected to the inventory page.
+#[utoipa::path(get, path = "/assets/by-tag/{tag}", tag = "assets", responses(ResourceErrors, (status = 302, description = "For `Accept: text/html` without a key: `Location` is the asset on the inventory page.")))]
 pub async fn get_asset_by_tag(
     caller: Caller<AssetsRead>,
     Query(query): Query<OneAssetQuery>,

@@ -1,4 +1,4 @@
-//! The inventory's page: a client of the API, with its files in `app`.
+//! The inventory page: a client of the API, with its files in `app`.
 
 use crate::packed;
 use axum::extract::{Path, RawQuery, State};
@@ -42,7 +42,7 @@ impl Describe for AppPage {
     }
 }
 
-/// Get the inventory's page
+/// Get the inventory page
 ///
 /// A page to look at the inventory, hand assets over, take them back and take stock. It calls this API with the reader's key. Its
 /// state is in the fragment of its address, which browsers don't send. Needs a browser.

@@ -1,4 +1,5 @@
-//! The documentation, the inventory's page, `/v1/health`, `/v1/openapi.json` and the public keys of receipts, which need no API key.
+//! The documentation page, the inventory page, `/v1/health`, `/v1/openapi.json` and the public keys of receipts, which need no
+//! API key.
 
 mod app;
 mod docs;
