@@ -38,8 +38,8 @@ use uuid::Uuid;
 /// The sender of a request with an API key that has the scopes `S`: the first argument of a handler.
 ///
 /// If this instance hasn't verified the key recently, it is verified before the handler runs. Otherwise the check runs while the
-/// handler reads, and the layer around all routes discloses nothing until it passes. [`Caller::verified`] waits for the check and
-/// returns what a change needs. Only code review keeps a handler from writing through `store` earlier.
+/// handler reads, and the middleware sends no response until it passes. [`Caller::verified`] waits for the check and returns what
+/// a change needs. Only code review keeps a handler from writing through `store` earlier.
 pub struct Caller<S> {
     /// For reads. The first reads of single items join the batch that reads the key.
     pub store: TenantStore,
@@ -249,8 +249,8 @@ impl<C: Credential> UnverifiedRequest<C> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of the headers, or [`WriteError::AlreadyAnswered`] if there is a stored response, which the layer
-    /// around all routes then sends.
+    /// Returns the errors of the headers, or [`WriteError::AlreadyAnswered`] if there is a stored response, which the middleware
+    /// then sends.
     pub(super) fn context_with_headers(
         &self,
         principal: &Principal,
@@ -270,7 +270,7 @@ impl<C: Credential> UnverifiedRequest<C> {
             let is_repeated = previous.is_some();
             self.notes.note_idempotent_request(principal.store.clone(), request.clone(), previous);
             if is_repeated {
-                // The layer around all routes sends the stored response.
+                // The middleware sends the stored response.
                 return Err(WriteError::AlreadyAnswered.into());
             }
             context.idempotency = Some(request);

@@ -49,8 +49,8 @@ impl VerifiedCaller {
     ///
     /// - [`ApiError::PreconditionFailed`] for a request with `If-Match`: the message changes no resource.
     /// - [`ApiError::Unavailable`] if the queue or the table doesn't respond.
-    /// - [`ApiError::Conflict`] if the message was already sent. The layer around all routes then sends the stored response, or
-    ///   this error if there is none yet.
+    /// - [`ApiError::Conflict`] if the message was already sent. The middleware then sends the stored response, or this error if
+    ///   there is none yet.
     pub async fn idempotent_enqueue(&self, queue: &dyn Queue, message: Message, response: &impl Success) -> Result<(), ApiError> {
         if self.context.precondition.is_some() {
             return Err(ApiError::PreconditionFailed);

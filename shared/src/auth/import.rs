@@ -273,7 +273,7 @@ impl VerifiedCaller {
             Err(WriteError::AlreadyAnswered) => {}
             Err(error) => return Err(error.into()),
         }
-        // The layer around all routes sends any other stored response.
+        // The middleware sends any other stored response.
         if self.has_begun_elsewhere().await? { Ok(true) } else { Err(WriteError::AlreadyAnswered.into()) }
     }
 }

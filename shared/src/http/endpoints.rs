@@ -1,9 +1,9 @@
-//! A function's endpoints: routes and OpenAPI document are generated from one list. Also the layers around the routes, which give
-//! each request an ID, a log line and a time limit, store responses, and render errors and panics.
+//! A function's endpoints: routes and OpenAPI document are generated from one list. Also the middleware, which gives each request
+//! an ID, a log line and a time limit, stores responses, and renders errors and panics.
 //!
 //! A request's credential is checked while the handler reads. The extractor of a credential begins the check. The handler waits
-//! for `Check::passed` before anything with an effect. The layer polls both, and sends the handler's response only if the check
-//! passes. Otherwise it sends the error of the check, whatever the handler returns.
+//! for `Check::passed` before anything with an effect. The middleware polls both, and sends the handler's response only if the
+//! check passes. Otherwise it sends the error of the check, whatever the handler returns.
 
 use super::dry_run::{self, into_dry_run};
 use super::error::{ApiError, ConflictCode};
@@ -242,7 +242,7 @@ pub(super) async fn end_in_time(State(app): State<App>, request: Request, next: 
     }
 }
 
-/// Notes about one request, written by the key check and read by the layer around all routes. Each is written once.
+/// Notes about one request, written by the key check and read by the middleware. Each is written once.
 #[derive(Clone, Default)]
 pub(crate) struct RequestContext(Arc<Notes>);
 

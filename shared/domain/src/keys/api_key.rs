@@ -81,8 +81,8 @@ pub struct ApiKey {
     pub created_by: Option<ApiKeyId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_at: Option<Timestamp>,
-    /// In the minute of its creation, the key's requests also count against these limits, so creating keys is no way around a
-    /// limit.
+    /// In the key's first minute, its requests also count against these limits, so that nobody gets around a limit by creating
+    /// keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_minute: Vec<SharedLimit>,
 }

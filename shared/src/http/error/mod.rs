@@ -287,7 +287,7 @@ impl ApiError {
         )
     }
 
-    /// Returns a response that carries the error. The layer around all routes renders it, because it knows the request ID.
+    /// Returns a response that carries the error. The middleware renders it, because it knows the request ID.
     pub(in crate::http) fn response(error: Arc<Self>) -> Response {
         let (status, ..) = error.status_code_title();
         let mut response = status.into_response();
@@ -562,7 +562,7 @@ impl From<WriteError> for ApiError {
                 "The change exceeds what one transaction can hold. Change fewer resources at once.",
                 Value::Null,
             ),
-            // The layer around all routes looks for the stored response before it sends this.
+            // The middleware looks for the stored response before it sends this.
             WriteError::AlreadyAnswered | WriteError::InProgress => Self::conflict(
                 ConflictCode::RequestInProgress,
                 "The same request is in progress. Send it again in a moment to get its response.",
