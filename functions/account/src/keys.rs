@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 
 /// List API keys
 ///
-/// Newest first, without their secrets.
+/// Newest first, without secrets.
 #[utoipa::path(get, path = "/keys", tag = "keys", responses(InputErrors))]
 pub async fn list_keys(caller: Caller<KeysRead>, Query(query): Query<KeyQuery>) -> Result<Page<KeyView>, ApiError> {
     Ok(caller.store.list_keys(params::page(query.page, query.limit)).await?.map(KeyView::from))

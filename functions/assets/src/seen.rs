@@ -36,9 +36,9 @@ const ONE_OF: &str = "must have one of tag, serial_number and id";
 shared::body! {
     /// Assets that were seen.
     pub struct SeenAssets {
-        /// Where they were seen.
+        /// Where the assets were seen.
         nullable location: Location,
-        /// When they were seen: not later than now, and at most 7 days ago. Default: now.
+        /// When the assets were seen: not later than now, and at most 7 days ago. Default: now.
         nullable at: Timestamp,
         /// Whether assets that are neither at `location` nor below it get it as their location. Default false.
         nullable r#move: bool,

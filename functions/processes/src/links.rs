@@ -77,7 +77,7 @@ async fn create(
 
 /// List the signing links of a process instance
 ///
-/// Newest first, without their secrets.
+/// Newest first, without secrets.
 #[utoipa::path(get, path = "/processes/instances/{id}/links", tag = "signing", responses(ResourceErrors))]
 pub async fn list_instance_links(
     caller: Caller<ProcessesRead>,
@@ -89,7 +89,7 @@ pub async fn list_instance_links(
 
 /// List the signing links of a movement
 ///
-/// Newest first, without their secrets.
+/// Newest first, without secrets.
 #[utoipa::path(get, path = "/movements/{id}/links", tag = "signing", responses(ResourceErrors))]
 pub async fn list_movement_links(
     caller: Caller<ProcessesRead>,

@@ -27,7 +27,7 @@ use utoipa::ToSchema;
 
 /// List webhooks
 ///
-/// Newest first, without their secrets.
+/// Newest first, without secrets.
 #[utoipa::path(get, path = "/webhooks", tag = "webhooks", responses(InputErrors))]
 pub async fn list_webhooks(
     caller: Caller<WebhooksRead>,

@@ -242,7 +242,7 @@ pub struct ReportedEntry {
     pub entity_id: Uuid,
     /// Whether the person did it.
     pub is_actor: bool,
-    /// Values about the person. Null if they are too many for the response: read them in the history.
+    /// Values about the person. Null if they would make the response too long: read them in the history.
     #[schema(required)]
     pub values: Option<Vec<ReportedValue>>,
 }

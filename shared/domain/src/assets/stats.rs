@@ -239,7 +239,7 @@ pub struct Group {
     pub id: Option<Option<Uuid>>,
     /// Number of assets.
     pub count: u64,
-    /// Sum of their purchase prices, as exact decimal text.
+    /// Sum of the assets' purchase prices, as exact decimal text.
     #[schema(value_type = AmountText)]
     pub purchase_price: Amount,
 }
@@ -251,7 +251,7 @@ pub struct OtherGroups {
     pub groups: u64,
     /// Number of assets.
     pub count: u64,
-    /// Sum of their purchase prices, as exact decimal text.
+    /// Sum of the assets' purchase prices, as exact decimal text.
     #[schema(value_type = AmountText)]
     pub purchase_price: Amount,
 }

@@ -52,7 +52,7 @@ pub struct Receipt {
     pub steps: Vec<ReceiptStep>,
     /// All events of the process instance, oldest first. The history has the same hashes.
     pub events: Vec<ReceiptEvent>,
-    /// People erased since then: pseudonyms replace their names and texts about them. Absent if there are none.
+    /// Erased people: pseudonyms replace their names and texts about them. Absent if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[schema(value_type = Vec<UserId>, required = false)]
     pub erased_people: BTreeSet<UserId>,
@@ -330,7 +330,7 @@ pub struct MovementReceipt {
     pub instances: Vec<ReceiptInstance>,
     /// All events of the movement itself, oldest first.
     pub events: Vec<ReceiptEvent>,
-    /// People erased since then: pseudonyms replace their names and texts about them. Absent if there are none.
+    /// Erased people: pseudonyms replace their names and texts about them. Absent if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[schema(value_type = Vec<UserId>, required = false)]
     pub erased_people: BTreeSet<UserId>,
