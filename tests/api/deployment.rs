@@ -97,7 +97,7 @@ fn every_route_of_the_signing_page_has_a_throttle_of_its_own() {
     assert_eq!(limited, paths.iter().map(|path| format!("ANY {path}")).collect());
 }
 
-/// Otherwise, links would start with the address at which the request arrived.
+/// Otherwise, links would start with the host of the request.
 #[test]
 fn links_begin_with_the_public_url_or_else_with_the_custom_domain() {
     for function in FUNCTIONS {

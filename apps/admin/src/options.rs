@@ -103,7 +103,7 @@ pub enum Command {
         /// Print what --repair would do, and write nothing, like a check without --repair.
         #[arg(long)]
         dry_run: bool,
-        /// Retry queue, to which --repair resends the messages of overdue deliveries: the stack's output RetryQueueUrl.
+        /// Retry queue, where --repair puts the lost messages of overdue deliveries: the stack's output RetryQueueUrl.
         #[arg(long, env = "RETRY_QUEUE_URL", value_name = "URL")]
         retry_queue: Option<String>,
     },

@@ -53,7 +53,7 @@ pub struct Stocktake {
     /// Move assets that belong elsewhere to this place
     #[arg(long = "move")]
     moves: bool,
-    /// Take stock of a place at which no asset is recorded yet
+    /// Take stock of a place where no asset is recorded yet
     #[arg(long, requires = "moves")]
     new_place: bool,
     /// Start over, instead of continuing the stock-taking of the last seven days
@@ -153,7 +153,7 @@ fn are_serials(codes: &[String], assets: &[Value]) -> bool {
     has("serial_number") && !has("asset_tag")
 }
 
-/// The holder of an asset that is elsewhere, or empty; the id if the service doesn't say more.
+/// The name of the user who has an asset found elsewhere, or the id if the key can't read names. Empty for other results.
 async fn holder(client: &Client, people: &mut BTreeMap<String, String>, answer: &Answer) -> String {
     let Some(id) = answer.assigned_to.as_deref().filter(|_| answer.outcome == "elsewhere") else { return String::new() };
     if !people.contains_key(id) {

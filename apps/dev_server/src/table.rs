@@ -183,7 +183,7 @@ pub async fn enable_stream(client: &aws_sdk_dynamodb::Client, name: &str) -> Res
     let view = StreamViewType::from(declared()?.stream_specification.stream_view_type.as_str());
     let described = client.describe_table().table_name(name).send().await.context("can't describe the table")?;
     let described = described.table().context("the engine returned no description of the table")?;
-    // Enabling it again would give the stream another ARN, and lose the position up to which it was read.
+    // Enabling it again would give the stream another ARN, and lose the read position.
     if described.stream_specification().and_then(StreamSpecification::stream_view_type) == Some(&view)
         && let Some(arn) = described.latest_stream_arn()
     {

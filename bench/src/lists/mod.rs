@@ -32,8 +32,8 @@ pub struct Options {
     /// Numbers of assets to measure, in one tenant each. Default without --generated: 1000 and 100000.
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     sizes: Vec<usize>,
-    /// Measure tenants with this many assets, of which only the newest are in the table. The others are generated when read: a
-    /// million takes minutes instead of hours, and about 4 GB of memory.
+    /// Measure tenants with this many assets. Only the newest are in the table; the others are generated when read: a million
+    /// takes minutes instead of hours, and about 4 GB of memory.
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     generated: Vec<usize>,
     /// Bucket for the snapshots, with S3's API, such as .ci/aws/snapshots starts. Default: a folder.

@@ -19,7 +19,7 @@ enum Step {
     /// A change that is sent now and takes effect later.
     ChangeLate(usize, usize, Value),
     ReleaseLate,
-    /// With a place, to which the asset is moved.
+    /// With the location, if the scan moves the asset.
     Scan(usize, usize, Option<String>),
     NewUser(usize, String),
     ChangeUser(usize, usize, bool),

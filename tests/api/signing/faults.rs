@@ -124,7 +124,7 @@ async fn a_submission_without_a_key_is_never_done_twice() {
     .await;
 }
 
-/// The tenant's first receipt, for which its keys are made.
+/// The tenant's first receipt, which creates the tenant's receipt keys.
 #[tokio::test(start_paused = true)]
 async fn a_receipt_survives_any_disturbance() {
     let api = Api::start().await;

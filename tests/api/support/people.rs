@@ -64,7 +64,7 @@ pub async fn person(client: &Client) -> Person {
     Person { id, histories: histories.into_iter().chain(instances).collect(), instance: path, asset }
 }
 
-/// A return for which this user has signed through a link, and which IT has yet to confirm. Somebody else had the asset. Returns the
+/// A return that this user has signed through a link, and that IT has yet to confirm. Somebody else had the asset. Returns the
 /// path of the instance.
 pub async fn signed_return(client: &Client, user: &str) -> String {
     let holder = client.user("Somebody Else").await;

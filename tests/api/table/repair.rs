@@ -1,6 +1,6 @@
-//! Transactions of which a restore has only a part: each item of each kind of transaction in turn is removed or put back to its
-//! earlier state. The check must find it; a repair makes again what follows from the records, and touches nothing else: no record,
-//! no event, no item of an unknown record, and nothing that is being changed.
+//! Transactions that a restore contains only in part: each item of each kind of transaction in turn is removed, or reverted to
+//! its earlier state. The check must find it. A repair rebuilds derived items, and touches nothing else: no record, no event, no
+//! item of an unknown record, and nothing that is being changed.
 
 use crate::support::all_items;
 use crate::support::prelude::*;

@@ -178,7 +178,7 @@ async fn of_two_attempts_at_the_same_time_a_success_counts() {
     }
 }
 
-/// A webhook to which events were delivered, the last of them so late that the feed still holds it back.
+/// A webhook with delivered events, the last one so recent that the feed still holds it back.
 struct Replayed {
     hook: TestWebhook,
     since: Timestamp,

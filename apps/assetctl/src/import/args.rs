@@ -178,7 +178,7 @@ pub mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser;
 
-    /// As after `assetctl import`.
+    /// Parses the arguments after `assetctl import`.
     pub fn parsed(words: &[&str]) -> Box<Import> {
         let command = Cli::try_parse_from([&["assetctl", "import"], words].concat()).unwrap().command;
         let Command::Import(options) = command else { panic!("not an import") };

@@ -58,7 +58,7 @@ impl Keys {
         hex(&hash.chain_update(chunk.number.to_be_bytes()).chain_update(attempts.to_be_bytes()).finalize())
     }
 
-    /// Remembers requests of which all rows were refused.
+    /// Remembers requests whose rows were all refused.
     pub fn note_refused(&self, chunks: &[u64]) {
         let Some((path, folder)) = self.state.as_ref().and_then(|path| Some((path, path.parent()?))) else { return };
         if chunks.is_empty() {

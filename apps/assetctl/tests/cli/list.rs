@@ -159,7 +159,7 @@ fn filters_and_groups_of_the_real_service() {
     assert_eq!(stats["assets"]["total"], 2);
 }
 
-/// An export in parts, in the midst of which the service is busy once.
+/// An export in parts. The service is busy once in the middle.
 fn exporting(parts: &'static [&'static str]) -> Scripted {
     Scripted::start(move |request, number| match number {
         1 => Answer::busy("0"),

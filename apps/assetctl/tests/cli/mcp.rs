@@ -24,7 +24,7 @@ fn me(scopes: &[&str]) -> Answer {
     Answer::data(&json!({"key": {"scopes": scopes}, "tenant": {"time_zone": "Europe/Berlin"}}))
 }
 
-/// A service on which the asset becomes `returned`.
+/// A service for a change of the asset to `returned`. `real` is the response to the request that makes the change.
 fn answer(request: &Request, real: Answer) -> Answer {
     let is_dry_run = request.parameter("dry_run") == "true";
     match request.route.as_str() {

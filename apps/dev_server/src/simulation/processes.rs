@@ -15,8 +15,7 @@ fn step_data(step: u64) -> Value {
     }
 }
 
-/// Starts a process on an asset, or a movement of several. Sometimes sends two such requests at once, of which exactly one must
-/// win.
+/// Starts a process on an asset, or a movement of several. Sometimes sends two such requests at once; exactly one must win.
 pub async fn start(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let count = if random.below(3) == 0 { 2 + random.below(2) } else { 1 };
     let is_startable =

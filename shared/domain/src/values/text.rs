@@ -131,8 +131,7 @@ fn hidden_character(line: &str) -> Option<(usize, char)> {
     chars.iter().enumerate().find(|(index, c)| is_hidden((*index, *c))).map(|(index, c)| (index, *c))
 }
 
-/// Whether a tag belongs to a flag: a black flag, followed by tags of which the last ends the flag (Unicode Technical Standard
-/// 51).
+/// Whether a tag belongs to a flag: a black flag, followed by tags up to the cancel tag (Unicode Technical Standard 51).
 fn is_in_flag(chars: &[char], index: usize) -> bool {
     let is_tag = |c: &&char| matches!(c, '\u{e0020}'..='\u{e007f}');
     let before = chars.get(..index).unwrap_or_default().iter().rev().take_while(is_tag).count();

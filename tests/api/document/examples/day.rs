@@ -167,7 +167,7 @@ pub async fn add_people(scenario: &Scenario) -> People {
     People { ada, grace }
 }
 
-/// Creates keys, of which the technician's continues the scenario.
+/// Creates keys. The scenario continues with the technician's.
 pub async fn give_key(scenario: &Scenario, people: &People) -> Scenario {
     scenario.at("12:00");
     let key = json!({
@@ -203,7 +203,7 @@ pub async fn leave_company(scenario: &Scenario, catalog: &Catalog) {
     scenario.post(&format!("/users/{katherine}/offboard"), json!({"deactivate": true})).await;
 }
 
-/// Creates assets, of which Ada's laptop is the first.
+/// Creates assets, first Ada's laptop.
 pub async fn buy_assets(scenario: &Scenario, people: &People, catalog: &Catalog) -> String {
     scenario.at("11:00");
     // Without IDs, so that the example can be sent to any tenant.

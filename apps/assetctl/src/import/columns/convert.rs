@@ -87,8 +87,8 @@ fn to_strftime(given: &str) -> String {
     format
 }
 
-/// The date of a number with which spreadsheets count days from 1899-12-30: 44606 is 2022-02-14. Only of years from 1990 to 2099,
-/// with five digits and perhaps the time as a fraction.
+/// Converts a spreadsheet's date number, in days since 1899-12-30: 44606 is 2022-02-14. Only for five digits, optionally with the
+/// time as a fraction, and for the years 1990 to 2099.
 pub fn date_of_day_number(text: &str) -> Option<String> {
     let (days, time) = text.split_once(['.', ',']).unwrap_or((text, "0"));
     let days = Some(days).filter(|days| days.len() == 5 && is_number(days) && is_number(time))?.parse::<u64>().ok()?;

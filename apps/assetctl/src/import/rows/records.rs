@@ -11,7 +11,7 @@ pub struct Records<R> {
     reader: Reader<SharedText<R>>,
     delimiter: u8,
     base: u64,
-    /// The line on which the next record begins.
+    /// The line where the next record begins.
     line: u64,
     /// The end of a line: a carriage return in files of old Macs.
     line_break: Option<u8>,
