@@ -22,7 +22,7 @@ const CONCURRENT_ROWS: usize = 5;
 
 /// An operation that is committed separately from the others of its request, such as a row of an import.
 pub trait ImportRow: Operation {
-    /// Names of everything that the row touches and other rows might touch, too.
+    /// Names of the values and records that other rows might change, too. Rows that share a name are executed last, one by one.
     fn subjects(&self, _: &Self::Inputs) -> BTreeSet<String> {
         BTreeSet::new()
     }

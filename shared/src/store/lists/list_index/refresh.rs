@@ -186,8 +186,8 @@ impl TenantStore {
         if bytes > budget { Err(RefreshError::TooLarge) } else { Ok((loaded, bytes)) }
     }
 
-    /// Loads the index from its snapshot, and applies the events since then. If reading these costs more than a load, the
-    /// snapshot is useless. Other indexes are evicted before the snapshot is decoded.
+    /// Loads the index from its snapshot, and applies the events after it. If reading these costs more than a load, the snapshot
+    /// isn't used. Other indexes are evicted before the snapshot is decoded.
     async fn refresh_snapshot<I: ListIndex>(
         &self,
         slot: &mut CacheSlot<I>,

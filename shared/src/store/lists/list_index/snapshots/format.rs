@@ -56,10 +56,10 @@ pub enum SnapshotError {
     /// The table doesn't have an event that it had when the snapshot was written.
     #[error("of another state of the table")]
     State,
-    /// The events since then don't continue from it.
+    /// The events after the snapshot don't continue from its state.
     #[error("inconsistent with the events since then")]
     Inconsistent,
-    /// Reading the events since then costs more than a load.
+    /// Reading the events after the snapshot costs more than a load.
     #[error("too many events since then")]
     TooManyEvents,
 }
