@@ -270,7 +270,7 @@ impl Client {
         data(self.document(path, query).await?.0)
     }
 
-    /// As [`data`](Self::data), which must be an object.
+    /// Like [`data`](Self::data), which must be an object.
     pub async fn object(&self, path: &str, query: &[(&str, &str)]) -> Result<Value> {
         self.data(path, query).await.and_then(object)
     }

@@ -26,7 +26,7 @@ pub fn no_asset(name: &str) -> CliError {
     CliError::Failed(format!("no asset has {id}the tag or the serial number {name}"))
 }
 
-/// As [`asset`], or `None`.
+/// Like [`asset`], but `None` if there is none.
 pub async fn find_asset(client: &Client, name: &str) -> Result<Option<Value>> {
     // A tag and a serial number can have the form of an id.
     let by_id = is_id(name).then(|| format!("assets/{name}"));

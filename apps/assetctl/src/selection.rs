@@ -213,7 +213,7 @@ pub struct Asset {
 ///
 /// # Errors
 ///
-/// As [`lookup::asset`].
+/// Same as [`lookup::asset`].
 pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
     let bar = ProgressBar::new_spinner().with_message("finding assets");
     let mut assets: Vec<Asset> = Vec::new();

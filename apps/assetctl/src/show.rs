@@ -223,7 +223,7 @@ pub async fn asset_on(client: &Client, name: &str, day: Option<Date>, zone: &Val
     Ok((asset, time, shown))
 }
 
-/// As [`end_of`], or now.
+/// Like [`end_of`], but now if there is no day.
 pub fn time_on(day: Option<Date>, zone: &Value) -> Result<(Option<String>, String)> {
     day.map_or_else(|| Ok((None, "now".to_owned())), |day| end_of(day, zone, now()?))
 }

@@ -30,7 +30,7 @@ fn write(mut command: Command, folder: PathBuf) -> io::Result<()> {
     clap_mangen::generate_to(command.disable_help_subcommand(true), folder)
 }
 
-/// As [`Parser::parse`], but the errors have no control characters, since clap echoes arguments, and no misleading tips.
+/// Like [`Parser::parse`], but the errors have no control characters, since clap echoes arguments, and no misleading tips.
 #[must_use]
 pub fn parse_arguments<T: Parser>() -> T {
     if let Some(folder) = folder(env::args_os().skip(1)) {

@@ -13,7 +13,7 @@ pub fn print(text: &str) -> io::Result<()> {
     print_line(io::stdout().lock(), &clean_lines(text)).map(drop)
 }
 
-/// As [`print()`], but keeps styles. Values in the text must be clean already. Returns whether anybody still reads the output.
+/// Like [`print()`], but keeps styles. Values in the text must be clean already. Returns whether anybody still reads the output.
 ///
 /// # Errors
 ///

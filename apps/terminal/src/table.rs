@@ -21,7 +21,7 @@ impl Column {
         Self { title: Cow::Borrowed(title), is_right: false, is_text: false }
     }
 
-    /// As [`text`](Self::text), with a title that others chose.
+    /// Like [`text`](Self::text), with a title that others chose.
     #[must_use]
     pub fn named(title: &str) -> Self {
         Self { title: Cow::Owned(clean(title)), is_right: false, is_text: true }

@@ -20,13 +20,13 @@ pub fn clean(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// As [`clean`], but keeps line breaks.
+/// Like [`clean`], but keeps line breaks.
 #[must_use]
 pub fn clean_lines(text: &str) -> String {
     text.split('\n').map(|line| clean(line.strip_suffix('\r').unwrap_or(line))).collect::<Vec<_>>().join("\n")
 }
 
-/// As [`clean_lines`], and removes characters that a program reads but nobody sees.
+/// Like [`clean_lines`], and removes characters that a program reads but nobody sees.
 #[must_use]
 pub fn clean_hidden(text: &str) -> String {
     let is_hidden = |character: char| {
@@ -40,7 +40,7 @@ pub fn unstyled(text: &str) -> String {
     STYLES.iter().fold(text.to_owned(), |text, style| text.replace(&format!("\u{1b}{style}"), ""))
 }
 
-/// As [`clean_lines`], but keeps the styles. Values in the text must be clean already.
+/// Like [`clean_lines`], but keeps the styles. Values in the text must be clean already.
 pub fn clean_styled(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let mut cleaned = clean_lines(parts.next().unwrap_or_default());

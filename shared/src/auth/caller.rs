@@ -91,7 +91,7 @@ impl<S> Caller<S> {
     ///
     /// # Errors
     ///
-    /// As [`Command::read`], [`Caller::verified`] and [`Principal::execute`].
+    /// Same as [`Command::read`], [`Caller::verified`] and [`Principal::execute`].
     pub async fn execute<C: Command>(&self, command: &C) -> Result<C::Outcome, ApiError> {
         let inputs = command.read(&self.store).await?;
         self.verified().await?.execute(command, inputs).await
@@ -500,7 +500,7 @@ impl KeyCheck<'_> {
     ///
     /// # Errors
     ///
-    /// As [`KeyCheck::credentials`], then as [`KeyCheck::verify`].
+    /// Same as [`KeyCheck::credentials`] and [`KeyCheck::verify`], in this order.
     pub(super) async fn begin_alone(&self) -> Result<CheckedKey, ApiError> {
         let credentials = Box::new(self.credentials().await?);
         if self.known().is_some() {

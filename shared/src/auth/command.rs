@@ -128,7 +128,7 @@ impl Principal {
     ///
     /// # Errors
     ///
-    /// As [`Principal::change`].
+    /// Same as [`Principal::change`].
     pub async fn update<T: Record>(
         &self,
         old: Stored<T>,
@@ -162,7 +162,7 @@ impl Principal {
     ///
     /// # Errors
     ///
-    /// As [`Principal::change`], and [`ApiError::Conflict`] with the number of records that refer to it.
+    /// Same as [`Principal::change`], and [`ApiError::Conflict`] with the number of records that refer to it.
     pub async fn delete<T: Record>(
         &self,
         old: Stored<T>,
@@ -275,7 +275,7 @@ impl<S> Caller<S> {
 
     /// # Errors
     ///
-    /// As [`Principal::delete`], and [`ApiError::NotFound`].
+    /// Same as [`Principal::delete`], and [`ApiError::NotFound`].
     pub async fn delete<T: Record, V: From<Stored<T>>>(
         &self,
         id: T::Id,
@@ -316,11 +316,11 @@ pub trait Operation: Sync + Sized {
         is_retry: bool,
     ) -> impl Future<Output = Result<Vec<Result<Self::Inputs, ApiError>>, ApiError>> + Send;
 
-    /// As [`Command::decide`].
+    /// Like [`Command::decide`].
     ///
     /// # Errors
     ///
-    /// As [`Command::decide`].
+    /// Same as [`Command::decide`].
     fn decide(
         &self,
         principal: &Principal,
@@ -328,7 +328,7 @@ pub trait Operation: Sync + Sized {
         inputs: &Self::Inputs,
     ) -> Result<Self::Outcome, CommitFailure<ApiError>>;
 
-    /// As [`Command::classify_failure`].
+    /// Like [`Command::classify_failure`].
     fn classify_failure(&self, error: WriteError) -> CommitFailure<ApiError> {
         error.into()
     }
@@ -398,7 +398,7 @@ impl VerifiedCaller {
     ///
     /// # Errors
     ///
-    /// As [`Principal::execute`].
+    /// Same as [`Principal::execute`].
     pub async fn execute_operation<O: Operation>(&self, operation: &O, inputs: O::Inputs) -> Result<O::Outcome, ApiError> {
         self.execute(&Alone { principal: self, operation, respond: O::response }, inputs).await
     }
@@ -407,7 +407,7 @@ impl VerifiedCaller {
     ///
     /// # Errors
     ///
-    /// As [`Principal::execute`].
+    /// Same as [`Principal::execute`].
     pub async fn read_and_execute<O: Operation>(&self, operation: &O) -> Result<O::Outcome, ApiError> {
         let alone = Alone { principal: self, operation, respond: O::response };
         self.execute(&alone, alone.inputs(false).await?).await

@@ -44,7 +44,7 @@ const SMALLEST_SNAPSHOT: usize = 5_000;
 ///
 /// # Errors
 ///
-/// As [`function_environment`] and [`endpoint`].
+/// Same as [`function_environment`] and [`endpoint`].
 pub fn function_store(clock: Clock) -> Result<Store, EnvironmentError> {
     let table = required_variable("TABLE_NAME")?;
     let environment = function_environment()?;

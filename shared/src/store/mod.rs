@@ -214,7 +214,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::new_id`].
+    /// Same as [`TenantStore::new_id`].
     pub fn new_ids<I: crate::domain::values::id::Id + Ord>(&self, at: Timestamp, count: usize) -> Result<Vec<I>, StoreError> {
         let mut ids = (0..count).map(|_| self.new_id(at)).collect::<Result<Vec<I>, _>>()?;
         ids.sort_unstable();

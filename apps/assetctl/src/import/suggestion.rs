@@ -195,7 +195,7 @@ const KINDS: [(&str, &str, usize); 3] = [
 const LICENCES: &str = "licences";
 /// One of these is enough: the rows are assets.
 const TAGS: &str = "assettag inventarnummer";
-/// As [`TAGS`], but licences have serial numbers, too.
+/// Like [`TAGS`], but licences have serial numbers, too.
 const SERIALS: &str = "serialnumber serialno serial seriennummer";
 
 /// Headings of lists of people. A list of assets has some of them, too.

@@ -101,7 +101,7 @@ pub fn texts(argument: &Value) -> Vec<String> {
     items(argument).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// As [`person_with`]; null for nobody.
+/// Like [`person_with`]; null for nobody.
 pub async fn name_of(access: &Access, id: &Value) -> Result<Value> {
     let Some(id) = id.as_str() else { return Ok(Value::Null) };
     Ok(person_with(&access.client, id).await?.into())

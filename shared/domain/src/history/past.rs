@@ -58,7 +58,7 @@ pub fn state_at(entries: &[HistoryEntry], at: Timestamp) -> Result<Option<PastSt
 ///
 /// # Errors
 ///
-/// As [`state_at`].
+/// Same as [`state_at`].
 pub fn held_state_at(entries: &[HistoryEntry], at: Timestamp, user: UserId) -> Result<Option<PastState>, PastError> {
     let events = events_of(entries)?;
     let count = count_at(&events, at);

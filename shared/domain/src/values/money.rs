@@ -72,7 +72,7 @@ impl Price {
     ///
     /// # Errors
     ///
-    /// As [`Price::from_json_number`].
+    /// Same as [`Price::from_json_number`].
     pub fn from_decimal_text(text: &str) -> Result<Self, ValueError> {
         let (integer, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

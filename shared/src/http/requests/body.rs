@@ -207,7 +207,7 @@ pub trait FromBody: Sized {
     ///
     /// # Errors
     ///
-    /// As [`Fields::parse`].
+    /// Same as [`Fields::parse`].
     fn read(body: &[u8]) -> Result<(Option<Self>, Vec<FieldError>), ApiError>;
 }
 

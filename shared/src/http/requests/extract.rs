@@ -55,7 +55,7 @@ impl<B: FromBody> JsonBody<B> {
     ///
     /// # Errors
     ///
-    /// As [`JsonBody::parse_with_errors`], and [`ApiError::Invalid`] with all invalid fields.
+    /// Same as [`JsonBody::parse_with_errors`], and [`ApiError::Invalid`] with all invalid fields.
     pub fn parse(&self, _: &impl VerifiedSender) -> Result<B, ApiError> {
         without_errors(read(&self.received)?)
     }
@@ -76,7 +76,7 @@ impl<B: FromBody> JsonBody<B> {
     ///
     /// # Errors
     ///
-    /// As [`JsonBody::parse_with_errors`].
+    /// Same as [`JsonBody::parse_with_errors`].
     pub fn parse_as<C: FromBody>(&self, _: &impl VerifiedSender) -> Result<(C, Vec<FieldError>), ApiError> {
         read(&self.received)
     }
@@ -87,7 +87,7 @@ impl<B: FromBody> OptionalJsonBody<B> {
     ///
     /// # Errors
     ///
-    /// As [`JsonBody::parse`].
+    /// Same as [`JsonBody::parse`].
     pub fn parse(&self, _: &impl VerifiedSender) -> Result<Option<B>, ApiError> {
         match &self.received.body {
             ReceivedBody::Whole(bytes) if bytes.is_empty() => Ok(None),
@@ -429,7 +429,7 @@ pub fn utf8(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok().filter(|text| !text.contains(char::REPLACEMENT_CHARACTER))
 }
 
-/// As [`utf8`], for JSON. Also rejects an escaped U+FFFD, from a client that decoded the text earlier.
+/// Like [`utf8`], for JSON. Also rejects an escaped U+FFFD, from a client that decoded the text earlier.
 pub fn utf8_json(bytes: &[u8]) -> Option<&str> {
     utf8(bytes).filter(|text| !has_escaped_replacement(text))
 }

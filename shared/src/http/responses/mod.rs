@@ -93,7 +93,7 @@ impl<T> Upserted<T> {
     ///
     /// # Errors
     ///
-    /// As [`ApiResponse::from_stored`].
+    /// Same as [`ApiResponse::from_stored`].
     pub fn from_stored(stored: StoredResponse) -> Result<Self, ApiError> {
         Ok(Self(ApiResponse::from_stored(stored)?, PhantomData))
     }

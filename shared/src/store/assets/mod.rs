@@ -67,7 +67,7 @@ struct Claim {
 impl TenantStore {
     /// # Errors
     ///
-    /// As [`TenantStore::asset_as_of`].
+    /// Same as [`TenantStore::asset_as_of`].
     pub async fn assets_of_user_as_of(
         &self,
         user: UserId,

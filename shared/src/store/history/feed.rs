@@ -81,7 +81,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::matching_events`].
+    /// Same as [`TenantStore::matching_events`].
     pub async fn events(&self, after: Option<EventId>, limit: u32) -> Result<Feed, StoreError> {
         self.matching_events(after, limit, &EventFilter::default()).await
     }

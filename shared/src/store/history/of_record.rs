@@ -454,7 +454,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::history`].
+    /// Same as [`TenantStore::history`].
     pub async fn whole_history<T: Record>(&self, id: T::Id) -> Result<Option<Vec<HistoryEntry>>, StoreError> {
         let Some(mut state) = self.history_state::<T>(id, None).await? else { return Ok(None) };
         let versions = 1..=state.total();
@@ -465,7 +465,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::history`], and [`StoreError::Unsettled`] instead of a broken chain if an entry may just be late.
+    /// Same as [`TenantStore::history`], and [`StoreError::Unsettled`] instead of a broken chain if an entry may just be late.
     pub async fn verify_history<T: Record>(&self, id: T::Id) -> Result<Option<Verification>, StoreError> {
         let Some(mut state) = self.history_state::<T>(id, None).await? else { return Ok(None) };
         let mut chain = Chain::new(state.head.as_ref().map(|head| head.chain.clone()));

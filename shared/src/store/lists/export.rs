@@ -41,7 +41,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::asset_export`], and [`StoreError::UnfitField`] if one of these assets has a value that can't be
+    /// Same as [`TenantStore::asset_export`], and [`StoreError::UnfitField`] if one of these assets has a value that can't be
     /// filtered.
     pub async fn assets_after(
         &self,
@@ -55,7 +55,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::asset_export`].
+    /// Same as [`TenantStore::asset_export`].
     pub async fn users_after(&self, filter: &UserFilter, after: Option<<User as Record>::Id>) -> Result<Chunk<User>, StoreError> {
         let Some(email) = &filter.email else { return self.chunk_after(&filter.row_query(), after).await };
         let Page { mut items, unreadable, .. } = self.user_with_email(email, filter, PageRequest { number: 1, limit: 1 }).await?;

@@ -59,7 +59,7 @@ impl TenantStore {
 
     /// # Errors
     ///
-    /// As [`TenantStore::list_assets`].
+    /// Same as [`TenantStore::list_assets`].
     pub async fn list_users(&self, filter: &UserFilter, request: PageRequest) -> Result<Page<Stored<User>>, StoreError> {
         match &filter.email {
             Some(email) => self.user_with_email(email, filter, request).await,
@@ -69,7 +69,7 @@ impl TenantStore {
 
     /// # Errors
     ///
-    /// As [`TenantStore::list_assets`].
+    /// Same as [`TenantStore::list_assets`].
     pub async fn list_instances(
         &self,
         filter: InstanceFilter,
@@ -85,7 +85,7 @@ impl TenantStore {
 
     /// # Errors
     ///
-    /// As [`TenantStore::list_assets`].
+    /// Same as [`TenantStore::list_assets`].
     pub async fn list_movements(&self, request: PageRequest) -> Result<Page<Stored<Movement>>, StoreError> {
         self.list_rows(request, &RowQuery::default(), |rows: &SortedRows<MovementColumns>| rows).await
     }
@@ -141,7 +141,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::list_assets`].
+    /// Same as [`TenantStore::list_assets`].
     pub async fn assets_of_user(&self, user: UserId) -> Result<(Vec<Stored<Asset>>, Vec<Uuid>), StoreError> {
         let filter = AssetFilter { assigned_to: Some(Assignee::User(user)), ..AssetFilter::default() };
         let (mut assets, mut unreadable, mut seen) = (Vec::new(), Vec::new(), HashSet::new());

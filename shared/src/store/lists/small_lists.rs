@@ -44,7 +44,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::list_asset_types`].
+    /// Same as [`TenantStore::list_asset_types`].
     pub async fn list_manufacturers(
         &self,
         filter: &ManufacturerFilter,
@@ -59,7 +59,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::list_asset_types`].
+    /// Same as [`TenantStore::list_asset_types`].
     pub async fn list_models(&self, filter: &ModelFilter, request: PageRequest) -> Result<Page<Stored<Model>>, StoreError> {
         let terms = SearchTerms::of(filter.q.as_deref());
         let name = filter.name.as_ref().map(|name| fold(name));
@@ -74,7 +74,7 @@ impl TenantStore {
 
     /// # Errors
     ///
-    /// As [`TenantStore::list_asset_types`].
+    /// Same as [`TenantStore::list_asset_types`].
     pub async fn list_processes(
         &self,
         filter: &ProcessFilter,
@@ -86,7 +86,7 @@ impl TenantStore {
 
     /// # Errors
     ///
-    /// As [`TenantStore::list_asset_types`].
+    /// Same as [`TenantStore::list_asset_types`].
     pub async fn list_keys(&self, request: PageRequest) -> Result<Page<Stored<ApiKey>>, StoreError> {
         self.list_all(request, |_: &ApiKey| true).await
     }

@@ -93,7 +93,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::list_assets`].
+    /// Same as [`TenantStore::list_assets`].
     pub async fn asset_stats(&self, filter: &AssetFilter) -> Result<AssetTally, StoreError> {
         let from_index = |index: &AssetIndex| {
             index.check_columns(filter.columns())?;
@@ -130,7 +130,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::list_assets`].
+    /// Same as [`TenantStore::list_assets`].
     pub async fn asset_groups(&self, filter: &AssetFilter, group_by: &GroupBy, depth: usize) -> Result<Groups, StoreError> {
         let from_index = |index: &AssetIndex| {
             index.check_columns(filter.columns().chain(group_by.column().map(|column| ("group_by", column))))?;
@@ -143,7 +143,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::list_assets`].
+    /// Same as [`TenantStore::list_assets`].
     pub async fn instance_stats(&self) -> Result<InstanceStats, StoreError> {
         let from_index = |rows: &SortedRows<InstanceColumns>| {
             let mut counts = InstanceCounts::new();

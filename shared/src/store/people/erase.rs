@@ -104,7 +104,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`UnitOfWork::update_unreferenced`] and [`UnitOfWork::commit`].
+    /// Same as [`UnitOfWork::update_unreferenced`] and [`UnitOfWork::commit`].
     pub async fn erase_user(&self, old: &Stored<User>, context: &ChangeContext, forced: bool) -> Result<(), WriteError> {
         let context = ChangeContext { is_erasure: true, ..context.clone() };
         let (mut unit, next) = (UnitOfWork::new(self, &context), old.value.erased(context.at));
@@ -168,7 +168,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::erase_part`].
+    /// Same as [`TenantStore::erase_part`].
     async fn erase_found(&self, person: UserId, part: &PartAbout, context: &ChangeContext) -> Result<Removed, WriteError> {
         let context = ChangeContext { idempotency: None, precondition: None, is_erasure: true, ..context.clone() };
         let (mut removed, mut images) = (Removed::default(), BTreeSet::new());
@@ -255,7 +255,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::erasures`].
+    /// Same as [`TenantStore::erasures`].
     pub async fn erasure(&self, person: UserId) -> Result<Option<Erasure>, StoreError> {
         state_of(self.item(&self.keys.erasure(person)).await?.as_ref())
     }
@@ -298,7 +298,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::erase_part`]. Can be repeated to do the rest.
+    /// Same as [`TenantStore::erase_part`]. Can be repeated to do the rest.
     pub async fn erase_whole(&self, person: UserId) -> Result<Removed, WriteError> {
         let now = self.store.now();
         let begun = |present: Option<Erasure>| present.map_or_else(|| Erasure::begun(person, now), |it| it.restarted(now));
@@ -318,7 +318,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::erase_part`].
+    /// Same as [`TenantStore::erase_part`].
     pub async fn remains(&self, person: UserId, max_parts: usize) -> Result<(bool, Removed), WriteError> {
         let (until, mut found) = (self.store.now(), PartAbout::new(person));
         for _ in 0..max_parts {
@@ -337,7 +337,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::erase_part`].
+    /// Same as [`TenantStore::erase_part`].
     pub async fn remains_in(&self, person: UserId, found: &PartAbout) -> Result<Removed, WriteError> {
         let store = if self.is_dry_run() { self.clone() } else { self.clone().in_dry_run(DryRun::default()) };
         let mut removed = store.erase_found(person, found, &ChangeContext::operator(self.store.now())).await?;

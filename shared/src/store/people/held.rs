@@ -117,7 +117,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::erase_user`].
+    /// Same as [`TenantStore::erase_user`].
     pub async fn erase_unhindered(
         &self,
         id: UserId,
@@ -147,7 +147,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::assets_of_user`].
+    /// Same as [`TenantStore::assets_of_user`].
     pub async fn references_to_user(&self, user: UserId) -> Result<Option<Obstacle>, StoreError> {
         let item = self.item(&self.keys.references(Kind::User, user.uuid())).await?;
         let count = item.and_then(|item| item.get(USES)?.as_n().ok()?.parse().ok()).unwrap_or(0);

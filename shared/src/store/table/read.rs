@@ -67,11 +67,11 @@ impl BatchResult {
         item.cloned().map(read).transpose()
     }
 
-    /// As [`BatchResult::get`], but returns `None` for an unreadable record. For records that are only shown with others.
+    /// Like [`BatchResult::get`], but returns `None` for an unreadable record. For records that are only shown with others.
     ///
     /// # Errors
     ///
-    /// As [`BatchResult::get`] otherwise.
+    /// Same as [`BatchResult::get`] otherwise.
     pub fn get_readable<T: Record>(&self, id: Option<T::Id>) -> Result<Option<Stored<T>>, StoreError> {
         StoreError::tolerate_unreadable(self.get(id))
     }
@@ -189,7 +189,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::batch_get`].
+    /// Same as [`TenantStore::batch_get`].
     pub async fn batch_get_without_blobs(&self, batch: BatchGet) -> Result<BatchResult, StoreError> {
         let items = self.batch_items(batch).await?;
         Ok(BatchResult { items: items.map(|(key, item)| (key, without_blob(item))).collect() })
@@ -272,7 +272,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::all`].
+    /// Same as [`TenantStore::all`].
     pub async fn all_without_blobs<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
         let items = self.every(self.of_kind(T::KIND)).await?;
         let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(read(without_blob(item)).map(Some)));
@@ -331,7 +331,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::batch_get`].
+    /// Same as [`TenantStore::batch_get`].
     pub(crate) async fn read_key_batch(&self, batch: &KeyBatch, records: BatchGet) -> Result<BatchResult, StoreError> {
         let records = self.keys_of(records);
         let mut keys = batch.close();

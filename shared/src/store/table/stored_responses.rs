@@ -61,7 +61,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::previous_request`].
+    /// Same as [`TenantStore::previous_request`].
     pub(crate) async fn previous_parts(
         &self,
         request: &IdempotentRequest,

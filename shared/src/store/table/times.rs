@@ -93,7 +93,7 @@ pub fn max_secondary_index_delay() -> TimeDelta {
     SECONDARY_INDEX_LAG + max_event_delay()
 }
 
-/// As [`max_secondary_index_delay`], for a secondary index from which a snapshot is written.
+/// Like [`max_secondary_index_delay`], for a secondary index from which a snapshot is written.
 pub fn max_secondary_index_delay_of_snapshots() -> TimeDelta {
     SECONDARY_INDEX_LAG_OF_SNAPSHOTS + max_event_delay()
 }

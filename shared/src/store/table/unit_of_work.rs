@@ -197,7 +197,7 @@ impl<'a> UnitOfWork<'a> {
     ///
     /// # Errors
     ///
-    /// As [`UnitOfWork::commit`], and:
+    /// Same as [`UnitOfWork::commit`], and:
     ///
     /// - [`WriteError::AlreadyAnswered`] when a response is stored under the idempotency key.
     /// - [`WriteError::InProgress`] when the same request is in progress.
@@ -244,7 +244,7 @@ impl UnitOfWork<'_> {
     ///
     /// # Errors
     ///
-    /// As [`UnitOfWork::create`].
+    /// Same as [`UnitOfWork::create`].
     pub fn create_in_steps<T: Record>(&mut self, value: T, later: Vec<T>) -> Result<Stored<T>, StoreError> {
         let at = self.context.at;
         if Section::of(T::KIND, value.is_ended()).is_some() && value.id().timestamp() != at {
@@ -293,16 +293,16 @@ impl UnitOfWork<'_> {
     ///
     /// # Errors
     ///
-    /// As [`UnitOfWork::update`].
+    /// Same as [`UnitOfWork::update`].
     pub fn update_in_steps<T: Record>(&mut self, old: &Stored<T>, versions: Vec<T>) -> Result<Stored<T>, WriteError> {
         self.replace(old, versions, Verb::Updated, false)
     }
 
-    /// As [`UnitOfWork::update`], with a "seen" event.
+    /// Like [`UnitOfWork::update`], with a "seen" event.
     ///
     /// # Errors
     ///
-    /// As [`UnitOfWork::update`].
+    /// Same as [`UnitOfWork::update`].
     pub fn update_seen<T: Record>(&mut self, old: &Stored<T>, next: T) -> Result<Stored<T>, WriteError> {
         self.replace(old, vec![next], Verb::Seen, false)
     }
@@ -318,7 +318,7 @@ impl UnitOfWork<'_> {
     ///
     /// # Errors
     ///
-    /// As [`UnitOfWork::update`]. If the record is referenced, [`UnitOfWork::commit`] returns [`WriteError::InUse`].
+    /// Same as [`UnitOfWork::update`]. If the record is referenced, [`UnitOfWork::commit`] returns [`WriteError::InUse`].
     pub fn update_unreferenced<T: Record>(&mut self, old: &Stored<T>, next: T) -> Result<Stored<T>, WriteError> {
         self.replace(old, vec![next], Verb::Updated, true)
     }
@@ -419,7 +419,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// As [`UnitOfWork::delete`] and [`UnitOfWork::commit`].
+    /// Same as [`UnitOfWork::delete`] and [`UnitOfWork::commit`].
     pub async fn delete<T: Record>(&self, old: &Stored<T>, context: &ChangeContext) -> Result<(), WriteError> {
         let mut unit = UnitOfWork::new(self, context);
         unit.delete(old)?;

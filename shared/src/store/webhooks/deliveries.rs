@@ -266,7 +266,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`TenantStore::pending_deliveries`].
+    /// Same as [`TenantStore::pending_deliveries`].
     pub async fn pending_requests(&self) -> Result<Vec<DeliveryRequest>, StoreError> {
         let mut requests = Vec::new();
         for tenant in self.tenant_ids().await? {

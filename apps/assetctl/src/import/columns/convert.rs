@@ -45,7 +45,7 @@ impl DateFormat {
         }
     }
 
-    /// As [`DateFormat::date`]; YYYY-MM-DD is understood beside any other format.
+    /// Like [`DateFormat::date`]; YYYY-MM-DD is understood beside any other format.
     pub fn date_or_iso(&self, text: &str) -> Result<String, String> {
         let iso = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|date| date.to_string());
         let is_iso = || !self.reads_iso && iso().as_deref() == Some(text);
