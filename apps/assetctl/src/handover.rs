@@ -16,7 +16,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 use terminal::{clean, print_note, print_styled, style, time};
 
-/// Looks at the assets: again after a preparation, and after somebody else was faster.
+/// Maximum number of times that the assets are read: again after a preparation, and after a concurrent change.
 const MAX_LOOKS: u32 = 4;
 /// The process that prepares assets in stock.
 const PREPARE: &str = "prepare";

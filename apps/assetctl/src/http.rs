@@ -20,9 +20,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Without an option.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
-/// Concurrent requests. Others wait.
+/// Maximum number of concurrent requests. Others wait.
 pub const MAX_AT_ONCE: usize = 4;
-/// Rows of a page: the service's maximum.
+/// The service's maximum page size.
 pub const MAX_PAGE: u64 = 100;
 /// The API's responses have at most 6 MB.
 const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
@@ -431,7 +431,7 @@ pub fn unreadable() -> CliError {
     CliError::Failed("can't read the service's response; check --base-url".into())
 }
 
-/// Attempts at a request that gets a server error, or no response.
+/// Maximum number of attempts at a request that gets a server error, or no response.
 const MAX_FAULTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause that the service didn't ask for.

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 /// A tag can have any visible character.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
-/// The characters of the longest name.
+/// Maximum length of a name, in characters.
 const MAX_CHARS: usize = 200;
-/// The candidates in an error.
+/// Maximum number of candidates in an error.
 const MAX_CANDIDATES: usize = 5;
 
 /// `name` is an id, a tag or, if there is neither, a serial number that only one asset has.

@@ -13,7 +13,7 @@ use terminal::print_note;
 
 /// Maximum number of groups in a response.
 const MAX_GROUPS: usize = 1_000;
-/// The names in an error.
+/// Maximum number of names in an error.
 const MAX_NAMED: usize = 5;
 /// The value of a filter by user for assets without one.
 pub const NOBODY: &str = "none";

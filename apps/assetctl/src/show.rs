@@ -14,7 +14,8 @@ use terminal::{Column, Table, record, time};
 
 /// Shown changes.
 const CHANGES: &str = "5";
-/// Fields of one change, these before others, and characters of a value, so that all fits a screen.
+/// Maximum number of fields shown of a change, the fields shown first, and the maximum length of a value: a change fits on a
+/// line.
 const MAX_FIELDS: usize = 3;
 const FIRST_FIELDS: [&str; 3] = ["status", "assigned_to", "running_instance_id"];
 const MAX_CHARS: usize = 24;

@@ -35,7 +35,7 @@ const AT_ONCE: usize = 100;
 const TOGETHER: Duration = Duration::from_millis(300);
 /// An older stock-taking does not continue. In hours.
 const CONTINUES_FOR: i64 = 7 * 24;
-/// The most characters of a tag and of a serial number.
+/// Maximum length of a tag and of a serial number, in characters.
 const MAX_TAG: usize = 64;
 const MAX_SERIAL: usize = 255;
 /// The columns of missing assets.

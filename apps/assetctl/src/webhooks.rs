@@ -30,7 +30,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_BODY_BYTES: usize = 256;
 /// The width of an event's type, so that most names are in one column.
 const TYPE_COLUMNS: usize = 18;
-/// Characters of a failure's response that people see.
+/// Maximum length of the shown part of an error response, in characters.
 const MAX_SHOWN_CHARS: usize = 100;
 
 const LISTEN: &str = "\

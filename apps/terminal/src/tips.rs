@@ -6,7 +6,7 @@ use strsim::osa_distance;
 
 /// In a similar word, at most one in this many characters differs.
 const DIFFERENCE: usize = 3;
-/// The characters that make a part of a name similar to it, as `date` is to `date-format`.
+/// Minimum length of a part of a name that is similar to it, as `date` is to `date-format`.
 const MIN_PART: usize = 3;
 
 /// Removes suggested names that aren't similar to the typed one, and the tip to pass an option as a value: no value begins with a

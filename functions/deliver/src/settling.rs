@@ -10,7 +10,7 @@ use shared::log::error_chain;
 use shared::queue::{NewMessage, QueueError, SOON};
 use shared::store::{TenantStore, WriteError};
 
-/// Attempts to write a record in spite of concurrent changes.
+/// Maximum number of attempts to write a record despite concurrent changes.
 const MAX_ROUNDS: u32 = 5;
 
 /// Read before the attempt.

@@ -658,7 +658,7 @@ impl RequestCount<'_> {
 
 /// How long after a key's last verification reads can start early.
 const EARLY_READS_FOR: TimeDelta = TimeDelta::minutes(15);
-/// Cached keys. Each takes less than a kilobyte.
+/// Maximum number of cached keys. Each takes less than a kilobyte.
 const MAX_KEYS: usize = 1_000;
 
 type VerifiedKey = (TenantId, ApiKeyId, SecretHash);

@@ -13,7 +13,7 @@ use crate::http::responses::{Created, Data, Success, Versioned, or_not_found};
 use crate::store::{CommitFailure, DryRun, StoreError, TenantStore, UnitOfWork, WriteError, has_time_for_operation, pause};
 use serde::Serialize;
 
-/// Attempts before the request fails.
+/// Maximum number of attempts before the request fails.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// A change of one or several records, decided from its inputs.

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::{Client, Config};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// SDK attempts for a call that is throttled, times out or gets a server error.
+/// Maximum number of SDK attempts for a call that is throttled, times out or gets a server error.
 const MAX_ATTEMPTS: u32 = 3;
 /// Maximum backoff before the second attempt, doubled before the third, with jitter. The SDK's default of a second suits services
 /// that take seconds to respond.

@@ -11,9 +11,9 @@ use png::{BitDepth, ColorType, Filter};
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// The most processor time that a request may take in a debug build: beyond it, people wait and invoices grow.
+/// Maximum CPU time of a request in a debug build: beyond that, people wait and invoices grow.
 const MAX_CPU_TIME: Duration = Duration::from_secs(2);
-/// The most memory that a request may take. The smallest functions have 256 MB.
+/// Maximum memory of a request, in KiB. The smallest functions have 256 MB.
 const MAX_KILOBYTES: u64 = 128 * 1024;
 /// The largest body that the API accepts, in bytes.
 const MAX_BODY_BYTES: usize = 1024 * 1024;

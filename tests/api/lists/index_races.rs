@@ -6,7 +6,7 @@ use crate::support::prelude::*;
 use crate::support::table::{copy_record, delete_item, set_attribute};
 use shared::domain::values::id::AssetId;
 
-/// The longest time of a write on its way, and the longest lag of the index, in milliseconds: see docs/adr/0008.
+/// Maximum duration of a write, and maximum lag of the index, in milliseconds: see docs/adr/0008.
 pub const MAX_WRITE_MILLIS: i64 = 8_000;
 pub const MAX_LAG_MILLIS: i64 = 60_000;
 

@@ -5,7 +5,7 @@ use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestCaseResult, TestRunner};
 use tokio::runtime::{Builder, Runtime};
 
-/// The most steps that make an input that fails smaller.
+/// Maximum number of steps to shrink a failing input.
 const MAX_SHRINK_STEPS: u32 = 200;
 
 pub fn runtime() -> Runtime {

@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
 use std::rc::Rc;
 
-/// Rows of a request.
+/// Maximum number of rows in a request.
 pub const MAX_ROWS: usize = 200;
-/// The service accepts 1 MiB.
+/// In bytes. The service accepts 1 MiB.
 const MAX_BODY: usize = 1_000_000;
 
 pub enum Rows<R> {

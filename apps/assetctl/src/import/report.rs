@@ -24,17 +24,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use terminal::{clean, print_note};
 
-/// Reasons on a terminal.
+/// Maximum number of reasons shown on a terminal.
 const MAX_LINES: usize = 20;
-/// Refused rows in the JSON summary.
+/// Maximum number of refused rows in the JSON summary.
 const MAX_TOLD: usize = 100;
-/// The fields that are summed up: a file can name a new custom field in each row.
+/// Maximum number of fields counted: a file can name a new custom field in each row.
 const MAX_FIELDS: usize = 1_000;
-/// The different reasons that are counted.
+/// Maximum number of different reasons counted.
 const MAX_REASONS: usize = 1_000;
-/// Fewer rows than these can be wrong one by one.
+/// Minimum number of rows with the same error for advice about the whole file.
 const MANY: u64 = 3;
-/// The options of a reason.
+/// Maximum number of options kept per reason.
 const MAX_OPTIONS: usize = 20;
 /// Errors worth a retry: the service is busy, or another run of the command is sending the row.
 const TEMPORARY: [&str; 2] = ["UNAVAILABLE", "REQUEST_IN_PROGRESS"];
@@ -526,7 +526,8 @@ impl Reasons {
         }
     }
 
-    /// If most of the rows have the same error, something else helps. `rows` is the number of all rows.
+    /// If most rows have the same error, replaces its advice about single rows by advice about the whole file. `rows` is the
+    /// number of all rows.
     fn compare(&mut self, rows: u64) {
         for reason in self.found.iter_mut().filter(|reason| reason.rows >= MANY && reason.rows * 2 > rows) {
             if let Some(help) = reason.if_most.take() {

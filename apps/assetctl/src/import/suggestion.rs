@@ -21,7 +21,7 @@ use std::sync::LazyLock;
 use strsim::osa_distance;
 use terminal::{clean, print_note};
 
-/// The different values of a column that are kept.
+/// Maximum number of different values kept per column.
 const MAX_VALUES: usize = 50;
 const OWNERS: [&str; 2] = [OWNER_NAME, "assigned_to_email"];
 /// Serial numbers come first, because other files know the same devices by them; only an export has the ID.

@@ -5,11 +5,11 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 use terminal::clean_hidden;
 
-/// Of the structured content as JSON and the line.
+/// Maximum size of the structured content, as JSON, and the line together.
 const MAX_BYTES: usize = 8 * 1024;
 /// Room beside the rows of a list: for other members and the line.
 const RESERVE: usize = 2600;
-/// Characters of a text in the line.
+/// Maximum length of a text in the line, in characters.
 const MAX_QUOTED: usize = 60;
 
 pub struct Answer {

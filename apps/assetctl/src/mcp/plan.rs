@@ -18,11 +18,11 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// Characters of a long text in the list of changes.
+/// Maximum length of a text in the list of changes, in characters.
 const MAX_VALUE: usize = 300;
-/// The operations of an atomic batch.
+/// Maximum number of operations in an atomic batch.
 const MAX_OPERATIONS: usize = 20;
-/// The oldest one gives way.
+/// With more plans, the oldest one is dropped.
 const MAX_PLANS: usize = 100;
 
 /// The response of a dry run.

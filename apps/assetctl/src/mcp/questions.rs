@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Bytes of a text: texts become parts of URLs.
+/// Maximum size of a text, in bytes: texts become parts of URLs.
 const MAX_TEXT: usize = 2000;
 /// Rows that one request reads.
 const PAGE: u64 = 20;

@@ -13,11 +13,11 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-/// Bytes of a line. Calls are far smaller.
+/// Maximum size of a line, in bytes. Calls are far smaller.
 const MAX_LINE: usize = 1 << 20;
-/// Requests without a response yet; elicitations don't count.
+/// Maximum number of requests without a response yet; elicitations don't count.
 const MAX_UNANSWERED: usize = 64;
-/// Lines that wait to be written.
+/// Maximum number of lines that wait to be written.
 const MAX_WAITING: usize = 16;
 /// Time for the last responses after the end of the input.
 const END: Duration = Duration::from_secs(5);

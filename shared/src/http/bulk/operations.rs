@@ -14,7 +14,7 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-/// Operations of a batch, which is one transaction of at most 100 items.
+/// Maximum number of operations in a batch, which is one transaction of at most 100 items.
 const MAX_OPERATIONS: usize = 20;
 
 const BATCH_OPERATION: &str = "BatchOperation";

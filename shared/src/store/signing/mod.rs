@@ -23,7 +23,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use uuid::Uuid;
 
-/// Attempts to create or replace the key if others do so at the same time.
+/// Maximum number of attempts to create or replace the key despite concurrent changes.
 const MAX_TRIES: u32 = 5;
 const IMAGE: &str = "image";
 

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 
 /// Can be appended to the text: a reader that gets it inside a cell knows that the cell was never closed.
 pub const END_OF_TEXT: &str = "\u{1}end of text\u{1}";
-/// As much as a request.
+/// Maximum size of a row: the size of a request.
 pub const MAX_ROW: usize = 1 << 20;
 const BLOCK: usize = 16 << 10;
 
