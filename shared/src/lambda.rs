@@ -2,6 +2,7 @@
 
 mod batches;
 
+pub use aws_lambda_events::{dynamodb, sqs, streams};
 pub use batches::{BatchHandler, run_batches};
 
 use crate::app::{App, system_clock};

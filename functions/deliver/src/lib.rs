@@ -8,13 +8,13 @@ mod settling;
 
 pub use sender::{Sender, SignedDelivery, Transport};
 
-use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::TimeDelta;
 use delivery::{Age, EventOfMessage, Place, RecentWebhooks, Secrets};
 use futures_util::future::join_all;
 use shared::domain::webhooks::{DeliveryRequest, FanoutRequest, Message, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
 use shared::lambda::BatchHandler;
+use shared::lambda::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use shared::log::error_chain;
 use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError};
 use shared::store::{Store, max_event_delay};

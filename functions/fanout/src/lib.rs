@@ -1,7 +1,5 @@
 //! Turns events from the table's stream into messages, one for each event that a webhook wants.
 
-use aws_lambda_events::event::dynamodb::{Event, EventRecord};
-use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use futures_util::future::join;
 use futures_util::stream::{self, StreamExt};
 use serde_dynamo::{AttributeValue, Item};
@@ -9,6 +7,8 @@ use shared::domain::history::event;
 use shared::domain::values::id::{EventId, TenantId};
 use shared::domain::webhooks::{FanoutRequest, Message, NewEvent, Webhook};
 use shared::lambda::BatchHandler;
+use shared::lambda::dynamodb::{Event, EventRecord};
+use shared::lambda::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use shared::log::error_chain;
 use shared::queue::{NewMessage, Queue, QueueError, SOON};
 use shared::store::keys::{ENTRY, EVENTS, PK, SK, event_of};

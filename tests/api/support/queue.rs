@@ -1,13 +1,13 @@
 //! Queues in memory with the clock of the tests. They keep SQS's promises, and no more: each message is received at least once,
 //! and comes back until it is deleted.
 
-use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use chrono::TimeDelta;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use shared::domain::values::id::{EventId, Id, TenantId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT};
+use shared::lambda::sqs::{SqsBatchResponse, SqsEvent};
 use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError, is_arn_of};
 use shared::store::Store;
 use std::sync::Mutex;

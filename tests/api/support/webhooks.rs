@@ -3,7 +3,6 @@
 
 use super::queue::{self, TestQueue, VISIBILITY};
 use super::{Api, Client, Disturbance, dropped_after};
-use aws_lambda_events::event::dynamodb::Event;
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_sdk_dynamodb::types::AttributeValue;
 use base64_simd::STANDARD;
@@ -20,6 +19,7 @@ use shared::domain::webhooks::{
     WebhookSecret,
 };
 use shared::key_encryption::{KeyBytes, KeyEncryption, KeyEncryptionError, Purpose};
+use shared::lambda::dynamodb::Event;
 use shared::queue::Queue;
 use shared::store::keys::Item;
 use shared::store::{ChangeContext, Store, StoreError, UnitOfWork};

@@ -5,8 +5,6 @@ use crate::support::functions::{resource, resources, variables_of_all};
 use crate::support::prelude::*;
 use crate::support::queue::TestQueue;
 use crate::support::webhooks::{stream_batch, stream_record};
-use aws_lambda_events::event::dynamodb::Event;
-use aws_lambda_events::event::sqs::SqsEvent;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
@@ -14,6 +12,8 @@ use deliver::{Deliver, Sender};
 use fanout::Fanout;
 use shared::app::App;
 use shared::domain::webhooks::{AddressPolicy, DeliveryRequest, Message};
+use shared::lambda::dynamodb::Event;
+use shared::lambda::sqs::SqsEvent;
 use shared::store::Store;
 use std::sync::Arc;
 
