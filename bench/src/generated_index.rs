@@ -23,7 +23,8 @@ const PAGE_ROWS: usize = 2_000;
 pub trait Assets: Send + Sync {
     fn item(&self, number: usize) -> Item;
 
-    fn number(&self, sort_key: &str) -> Option<usize>;
+    /// The asset with this sort key, also if it was created otherwise; `None` if it's none of these.
+    fn find(&self, sort_key: &str) -> Option<Item>;
 }
 
 /// An HTTP client that answers queries for generated assets, if there are any, and passes on every other request.
@@ -116,16 +117,13 @@ impl Generated {
         json_item(&item).map(Value::Object)
     }
 
-    /// Complete items, at one read unit each; `None` if one of them is not generated.
+    /// Complete items, at one read unit each; `None` if one of them is no such asset.
     fn records(&self, tables: &Map<String, Value>) -> Option<Value> {
         let mut responses = Map::new();
         let mut capacity = Vec::new();
         for (table, read) in tables {
             let keys = read["Keys"].as_array()?;
-            let item = |key: &Value| {
-                let number = self.assets.number(key["SK"]["S"].as_str()?).filter(|number| *number < self.count)?;
-                json_item(&self.assets.item(number)).map(Value::Object)
-            };
+            let item = |key: &Value| json_item(&self.assets.find(key["SK"]["S"].as_str()?)?).map(Value::Object);
             let items = keys.iter().map(item).collect::<Option<Vec<_>>>()?;
             capacity.push(json!({"TableName": table, "CapacityUnits": items.len()}));
             responses.insert(table.clone(), items.into());

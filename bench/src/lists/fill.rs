@@ -12,7 +12,7 @@ use shared::domain::assets::listed::{ListedCustomFields, ListedFields};
 use shared::domain::record::Kind;
 use shared::domain::values::id::{AssetId, Id, ModelId};
 use shared::domain::values::time::Timestamp;
-use shared::store::keys::{Item, Keys, LS, record_id_of_sort_key};
+use shared::store::keys::{Item, Keys, LS, SK, record_id_of_sort_key};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -121,11 +121,14 @@ impl Assets for Generator {
         self.asset(number)
     }
 
-    fn number(&self, sort_key: &str) -> Option<usize> {
+    fn find(&self, sort_key: &str) -> Option<Item> {
+        // The sample was created through the API. Values that no other asset has put it on pages with generated assets.
+        if self.sample.get(SK).and_then(|key| key.as_s().ok()).is_some_and(|key| key == sort_key) {
+            return Some(self.sample.clone());
+        }
         let id = AssetId::from_uuid(record_id_of_sort_key(Kind::Asset, sort_key)?);
         let number = usize::try_from((id.timestamp().millis() - self.first.millis()) / 1000).ok()?;
-        // Not the sample, which was created through the API.
-        (self.asset_id(number) == id).then_some(number)
+        (self.asset_id(number) == id).then(|| self.asset(number))
     }
 }
 
