@@ -81,10 +81,18 @@ fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Removes what browsers don't need: comments and indentation. The scripts contain no multi-line strings.
+/// Blanks of a style sheet, and what they become. None of them is in one of its strings.
+const BLANKS: [(&str, &str); 5] = [(" {", "{"), ("{ ", "{"), ("; }", "}"), (": ", ":"), (", ", ",")];
+
+/// Removes what browsers don't need: comments, indentation, and blanks of the style sheet. The scripts contain no multi-line
+/// strings.
 fn small(name: &str, content: &str) -> Result<String, Box<dyn Error>> {
     let content = match name.rsplit_once('.') {
-        Some((_, "js" | "css")) => comments::without_comments(content)?,
+        Some((_, "js")) => comments::without_comments(content)?,
+        Some((_, "css")) => {
+            let css = comments::without_comments(content)?;
+            BLANKS.iter().fold(css, |css, (blank, short)| css.replace(blank, short))
+        }
         _ => content.to_owned(),
     };
     Ok(content.lines().map(str::trim_start).filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect())
