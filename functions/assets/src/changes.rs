@@ -13,7 +13,7 @@ use shared::domain::assets::tag::TagRange;
 use shared::domain::catalog::custom_fields::{BudgetSpent, CustomFields, FieldsSchema, Validations, composed_value};
 use shared::domain::record::{Patch, Record, Stored};
 use shared::domain::request::{ExpectedVersions, StoredResponse};
-use shared::domain::values::field_error::FieldError;
+use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{AssetId, Id, InstanceId};
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
@@ -143,7 +143,7 @@ impl AssetWrite {
         let fields = Value::Object(merged(present, &self.custom_fields, schema, &mut change.errors));
         match CustomFields::from_json(&fields.to_string()) {
             Ok(fields) => change.custom_fields = Patch::Value(fields),
-            Err(error) => change.errors.push(FieldError::field("custom_fields", error.to_string())),
+            Err(error) => change.errors.push(FieldError::field("custom_fields", error)),
         }
         change
     }
@@ -206,7 +206,7 @@ fn new_asset(
     let mut change = write.with_custom_fields(None, references);
     write.unchanged.refuse_in_creation(&mut change.errors);
     if change.name.is_none() && !change.errors.iter().any(|error| error.is_about("name")) {
-        change.errors.push(FieldError::field("name", "is required"));
+        change.errors.push(FieldError::field("name", ValueError::required()));
     }
     // A missing name is an error already. This placeholder lets the other errors be found.
     let name = change.name.clone().unwrap_or_else(|| Name::from_stored(String::new()));
@@ -436,9 +436,9 @@ impl ImportRow for AssetOperation {
         let named_columns = if let Action::Write(write) = &self.action { write.named_columns.as_slice() } else { &[] };
         let locate = |error: FieldError| {
             let error = error.in_column();
-            let named = named_columns.iter().find(|(field, _)| error == FieldError::column(field, error.detail.clone()));
+            let named = named_columns.iter().find(|(field, _)| error.location == FieldError::column(field, "").location);
             match named {
-                Some((_, column)) => FieldError::column(column, error.detail.replacen("is the id of", "belongs to", 1)),
+                Some((_, column)) => FieldError::column(column, error.reason.text.replacen("is the id of", "belongs to", 1)),
                 None => error,
             }
         };

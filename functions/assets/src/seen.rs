@@ -9,7 +9,7 @@ use shared::domain::assets::seen::{Location, SeenOutcome};
 use shared::domain::assets::tag::RowTag;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
-use shared::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
+use shared::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError};
 use shared::domain::values::id::{AssetId, UserId};
 use shared::domain::values::text::{Line, Name};
 use shared::domain::values::time::Timestamp;
@@ -27,7 +27,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 const MAX_ITEMS: usize = 100;
 /// Maximum age of a scan, for devices that store scans and send them later.
-const MAX_AGE_SECONDS: u32 = 7 * 24 * 60 * 60;
+const MAX_AGE_DAYS: u32 = 7;
 /// Maximum number of assets listed for an ambiguous serial number.
 const MAX_CANDIDATES: usize = 20;
 const SEEN_ITEM: &str = "SeenItem";
@@ -73,7 +73,7 @@ impl SeenItem {
         match (given.next(), given.next()) {
             (Some(item), None) if errors.is_empty() => return Ok(item),
             _ if !errors.is_empty() => {}
-            _ => errors.push(FieldError { location: ErrorLocation::Pointer(String::new()), detail: ONE_OF.to_owned() }),
+            _ => errors.push(FieldError { location: ErrorLocation::Pointer(String::new()), reason: ONE_OF.into() }),
         }
         Err(errors)
     }
@@ -84,8 +84,8 @@ impl FromJson for SeenItems {
         Self::from_json_with_locations(text).map_err(|_| ValueError::new("must be a list of items"))
     }
 
-    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
-        let bounds = || vec![(String::new(), format!("must be a list of 1 to {MAX_ITEMS} items"))];
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
+        let bounds = || vec![(String::new(), format!("must be a list of 1 to {MAX_ITEMS} items").into())];
         let entries: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| bounds())?;
         if !(1..=MAX_ITEMS).contains(&entries.len()) {
             return Err(bounds());
@@ -95,7 +95,7 @@ impl FromJson for SeenItems {
             match SeenItem::parse(entry.get()) {
                 Ok(item) => items.push(item),
                 Err(more) => errors.extend(more.into_iter().filter_map(|error| match error.location {
-                    ErrorLocation::Pointer(pointer) => Some((format!("/{index}{pointer}"), error.detail)),
+                    ErrorLocation::Pointer(pointer) => Some((format!("/{index}{pointer}"), error.reason)),
                     _ => None,
                 })),
             }
@@ -309,12 +309,13 @@ pub async fn see_assets(caller: Caller<AssetsWrite>, body: JsonBody<SeenAssets>)
     if let Some(at) = at {
         if at > now {
             errors.push(FieldError::field("at", format!("must not be in the future; server time: {now}")));
-        } else if at.plus_seconds(MAX_AGE_SECONDS) < now {
-            errors.push(FieldError::field("at", "must not be more than 7 days ago"));
+        } else if at.plus_seconds(MAX_AGE_DAYS * 24 * 60 * 60) < now {
+            let text = format!("must not be more than {MAX_AGE_DAYS} days ago");
+            errors.push(FieldError::field("at", ValueError::limited(ErrorCode::TooOld, MAX_AGE_DAYS, text)));
         }
     }
     if moves && location.is_none() {
-        errors.push(FieldError::field("location", "is required with move"));
+        errors.push(FieldError::field("location", ValueError::coded(ErrorCode::Required, "is required with move")));
     }
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));

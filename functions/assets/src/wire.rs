@@ -289,15 +289,15 @@ impl FromQuery for TextFilters {
         let exact = ASSET_FILTERS.iter().filter_map(text).collect();
         let mut columns: Vec<(String, Vec<String>)> = Vec::new();
         for (name, values) in params.take_prefixed(CUSTOM_FIELD, "custom_fields.<name>") {
-            let mut refuse = |detail| params.refuse(&format!("{CUSTOM_FIELD}{name}"), detail);
+            let mut refuse = |reason| params.refuse(&format!("{CUSTOM_FIELD}{name}"), reason);
             match custom_column(&name) {
-                Err(error) => refuse(error.to_string()),
+                Err(error) => refuse(error),
                 Ok(column) => {
                     let is_full = columns.len() == MAX_CUSTOM_FIELDS;
                     match columns.iter_mut().find(|(known, _)| *known == column) {
                         // The same name in another spelling.
                         Some((_, others)) => others.extend(values),
-                        None if is_full => refuse(format!("must be one of at most {MAX_CUSTOM_FIELDS} custom fields")),
+                        None if is_full => refuse(format!("must be one of at most {MAX_CUSTOM_FIELDS} custom fields").into()),
                         None => columns.push((column, values)),
                     }
                 }

@@ -3,7 +3,7 @@
 use axum::extract::{RawQuery, State};
 use shared::app::App;
 use shared::domain::receipts::key::Jwks;
-use shared::domain::values::field_error::FieldError;
+use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::TenantId;
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
@@ -26,7 +26,7 @@ shared::query! {
     params(("tenant" = TenantId, Query, description = "Tenant ID, as in the receipt")), responses(InputErrors))]
 pub async fn get_receipt_keys(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Json<Jwks>, ApiError> {
     let query = KeysQuery::from_params(Params::parse(query.as_deref().unwrap_or_default())?)?;
-    let tenant = query.tenant.ok_or_else(|| ApiError::Invalid(vec![FieldError::parameter("tenant", "is required")]))?;
+    let tenant = query.tenant.ok_or_else(|| ApiError::Invalid(vec![FieldError::parameter("tenant", ValueError::required())]))?;
     let keys = app.store().tenant(tenant).receipt_keys().await?;
     Ok(Json(keys.map(|keys| Jwks::from(&keys.value)).unwrap_or_default()))
 }

@@ -6,7 +6,7 @@ use crate::subject::{Submission, advance, cancel};
 use shared::auth::caller::{ProcessesRead, ProcessesWrite};
 use shared::auth::{Caller, Command};
 use shared::domain::processes::instance::{Instance, InstanceStatus};
-use shared::domain::values::field_error::FieldError;
+use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError};
 use shared::domain::values::id::{AssetId, InstanceId, ProcessId};
 use shared::http::error::ApiError;
 use shared::http::openapi::{CancellationConflict, ChangeErrors, InputErrors, ResourceErrors, StartConflict, SubmissionConflict};
@@ -37,7 +37,7 @@ pub async fn start_process(
             // If one of the two is invalid, its own error is enough.
             let is_sent = |error: &FieldError| error.is_at("asset_id") || error.is_at("asset_ids");
             if !errors.iter().any(is_sent) {
-                errors.push(FieldError::field("asset_id", "is required, or asset_ids"));
+                errors.push(FieldError::field("asset_id", ValueError::coded(ErrorCode::Required, "is required, or asset_ids")));
             }
             return Err(ApiError::Invalid(errors));
         }

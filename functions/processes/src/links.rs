@@ -13,7 +13,7 @@ use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::signing::{DEFAULT_SECONDS, Link, LinkStatus, LinkSteps, MAX_LINKS, MAX_SECONDS, MIN_SECONDS, Signer};
 use shared::domain::user::{Email, User};
-use shared::domain::values::field_error::{FieldError, ValueError};
+use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError};
 use shared::domain::values::id::{ApiKeyId, InstanceId, LinkId, MovementId, UserId};
 use shared::domain::values::slots::choose;
 use shared::domain::values::text::Name;
@@ -199,18 +199,20 @@ impl FromJson for SignerBody {
         Self::from_json_with_locations(text).map_err(|_| ValueError::new("must have a user_id, or a name"))
     }
 
-    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
         let signer: Self = read_nested(text)?;
         if let Some(Err(error)) = signer.email.as_ref().map(Email::check_free) {
-            return Err(vec![("/email".to_owned(), error.to_string())]);
+            return Err(vec![("/email".to_owned(), error)]);
         }
         let error = match &signer {
             Self { user_id: Some(_), name: Some(_), .. } => ("/name", "must not be sent together with user_id"),
             Self { user_id: Some(_), email: Some(_), .. } => ("/email", "must not be sent together with user_id"),
-            Self { user_id: None, name: None, .. } => ("/user_id", "is required, or name"),
+            Self { user_id: None, name: None, .. } => {
+                return Err(vec![("/user_id".to_owned(), ValueError::coded(ErrorCode::Required, "is required, or name"))]);
+            }
             _ => return Ok(signer),
         };
-        Err(vec![(error.0.to_owned(), error.1.to_owned())])
+        Err(vec![(error.0.to_owned(), error.1.into())])
     }
 }
 
@@ -384,7 +386,8 @@ fn too_many() -> ApiError {
 }
 
 fn unknown_user() -> FieldError {
-    FieldError::within("signer", "/user_id", "does not exist in this tenant")
+    let text = "does not exist in this tenant";
+    FieldError::within("signer", "/user_id", ValueError::coded(ErrorCode::UnknownReference, text))
 }
 
 /// Returns the steps from `first` to the one with the key `until`. The default is the next signature, including a `complete` step

@@ -4,7 +4,7 @@ use crate::subject::start::StartProcess;
 use crate::subject::{Subject, Submission, process_error};
 use serde::Serialize;
 use shared::auth::caller::{AssetsRead, ProcessesWrite, UsersWrite};
-use shared::auth::{Caller, Command, VerifiedCaller};
+use shared::auth::{Caller, Command, VerifiedCaller, unknown_reference};
 use shared::domain::assets::asset::{Asset, Status};
 use shared::domain::processes::instance::{Instance, ProcessError, check_startable};
 use shared::domain::processes::movement::Movement;
@@ -67,7 +67,10 @@ pub async fn offboard_user(
 async fn process(caller: &VerifiedCaller, id: Option<ProcessId>) -> Result<Stored<Process>, ApiError> {
     let missing = |detail: &str| ApiError::Invalid(vec![FieldError::field("process_id", detail)]);
     let process = match id {
-        Some(id) => caller.store.get::<Process>(id).await?.ok_or_else(|| missing("does not exist in this tenant"))?,
+        Some(id) => {
+            let process = caller.store.get::<Process>(id).await?;
+            process.ok_or_else(|| ApiError::Invalid(vec![unknown_reference("process_id")]))?
+        }
         None => {
             let slug = Some(DEFAULT_PROCESS.parse().map_err(StoreError::broken)?);
             let filter = ProcessFilter { slug, ..ProcessFilter::default() };

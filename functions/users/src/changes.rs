@@ -9,7 +9,7 @@ use shared::domain::keys::api_key::Role;
 use shared::domain::record::{Kind, Record, Stored};
 use shared::domain::request::{ExpectedVersions, StoredResponse};
 use shared::domain::user::{Email, User, UserChange};
-use shared::domain::values::field_error::FieldError;
+use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{Id, UserId};
 use shared::http::bulk::import::{RowChanges, RowError, RowResult, row_response};
 use shared::http::error::{ApiError, ConflictCode};
@@ -138,7 +138,7 @@ fn new_user(id: UserId, write: &UserWrite) -> Result<User, ApiError> {
     let UserChange { email, display_name, role, is_active } = write.change.clone();
     let missing = [("email", email.is_none()), ("display_name", display_name.is_none())];
     let missing = missing.into_iter().filter(|(field, is_missing)| *is_missing && !has_error(field));
-    errors.extend(missing.map(|(field, _)| FieldError::field(field, "is required")));
+    errors.extend(missing.map(|(field, _)| FieldError::field(field, ValueError::required())));
     errors.extend(email.as_ref().and_then(reserved));
     match (email, display_name) {
         (Some(email), Some(display_name)) if errors.is_empty() => Ok(User {

@@ -5,7 +5,7 @@
 use super::{Caller, Principal, VerifiedCaller};
 use crate::domain::record::{Record, Stored};
 use crate::domain::request::StoredResponse;
-use crate::domain::values::field_error::{ErrorLocation, FieldError};
+use crate::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError};
 use crate::http::error::ApiError;
 use crate::http::requests::body::PatchBody;
 use crate::http::requests::extract::JsonBody;
@@ -243,7 +243,7 @@ fn error_of_one_record(error: WriteError) -> ApiError {
 
 #[must_use]
 pub fn unknown_reference(field: &str) -> FieldError {
-    FieldError::field(field, "does not exist in this tenant")
+    FieldError::field(field, ValueError::coded(ErrorCode::UnknownReference, "does not exist in this tenant"))
 }
 
 impl<S> Caller<S> {
@@ -422,8 +422,8 @@ impl VerifiedCaller {
         if self.context.precondition.is_none() {
             return Ok(());
         }
-        let detail = "can't be sent with several changes; the operations of a batch can have if_match".to_owned();
-        Err(ApiError::Invalid(vec![FieldError { location: ErrorLocation::Header("If-Match"), detail }]))
+        let reason = "can't be sent with several changes; the operations of a batch can have if_match".into();
+        Err(ApiError::Invalid(vec![FieldError { location: ErrorLocation::Header("If-Match"), reason }]))
     }
 
     /// The same caller in a dry run, whether or not the request is one.

@@ -1,17 +1,114 @@
-//! Errors name the accepted values: names, values, bounds and paths. Characters that can't be seen are refused.
+//! Errors name the accepted values: names, values, bounds and paths. Codes of errors in fields. Characters that can't be seen are
+//! refused.
 
 use crate::support::document::at;
 use crate::support::prelude::*;
 use crate::support::samples_over_http;
 use axum::body::Body;
 use axum::http::Request;
+use shared::domain::values::field_error::ErrorCode;
 
 #[track_caller]
-fn error_at(reply: &Reply, location: &str) -> String {
+fn entry_at(reply: &Reply, location: &str) -> Value {
     let problem = reply.problem(422, "VALIDATION_ERROR");
     let errors = problem["errors"].as_array().unwrap();
     let found = errors.iter().find(|error| error["pointer"] == location || error["parameter"] == location);
-    found.unwrap_or_else(|| panic!("no error at {location}: {problem}"))["detail"].as_str().unwrap().to_owned()
+    found.unwrap_or_else(|| panic!("no error at {location}: {problem}")).clone()
+}
+
+#[track_caller]
+fn error_at(reply: &Reply, location: &str) -> String {
+    entry_at(reply, location)["detail"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_in_fields_have_a_code_and_the_exceeded_limit() {
+    let client = over_http().await;
+    let (ram, pin) = (json!({"type": "integer", "minimum": 1, "maximum": 64}), json!({"minLength": 4, "maxLength": 6}));
+    let properties = json!({"os": {"enum": ["a", "b"]}, "pin": pin, "ram": ram, "port": {"exclusiveMinimum": 0}});
+    let schema = json!({"required": ["os"], "properties": properties, "additionalProperties": false});
+    let asset_type = client.type_with_schema("Laptop", "LAP", schema).await;
+    let other_type = client.asset_type("Phone", "PHO", "physical").await;
+    let model = client.model("Acme", "F1", &asset_type).await;
+    let inactive = client.user("Ada").await;
+    client.patch(&format!("/users/{inactive}"), json!({"is_active": false})).await.data();
+    let plain = client.asset(json!({"name": "a", "custom_fields": {"long": "x".repeat(201)}})).await;
+    let with_model = client.asset(json!({"name": "b", "model_id": model, "custom_fields": {"os": "a"}})).await;
+    let mut replies = Vec::new();
+    for (field, value, code, limit) in [
+        ("name", json!(" "), "required", None),
+        ("name", json!("x".repeat(256)), "too_long", Some(255)),
+        ("name", json!("a\u{7}b"), "invalid_character", None),
+        ("name", json!("a\u{200b}b"), "invalid_character", None),
+        ("name", json!(1), "invalid_format", None),
+        ("status", json!("lost"), "unknown_value", None),
+        ("asset_type_id", json!(UNKNOWN_ID), "unknown_reference", None),
+        ("assigned_to", json!("Ada"), "unknown_reference", None),
+        ("assigned_to", json!(UNKNOWN_ID), "unknown_reference", None),
+        ("assigned_to", json!(inactive), "unknown_reference", None),
+        ("location", json!("a//b"), "invalid_location", Some(8)),
+        ("location", json!("1/2/3/4/5/6/7/8/9"), "invalid_location", Some(8)),
+        ("location", json!(format!("{}/{}", "a".repeat(126), "b".repeat(127))), "too_long", Some(255)),
+        ("purchase_date", json!("31.12.2026"), "invalid_date", None),
+        ("purchase_date", json!("0026-12-31"), "invalid_date", None),
+        ("purchase_price", json!("12x"), "invalid_decimal", None),
+        ("purchase_price", json!("1.23456"), "invalid_decimal", None),
+        ("purchase_price", json!("-1"), "too_small", Some(0)),
+        ("purchase_price", json!(1_000_000_000_000_u64), "too_large", Some(1_000_000_000_000)),
+        ("notes", json!("x".repeat(10_001)), "too_long", Some(10_000)),
+        ("custom_fields_patch", json!({"x": "x".repeat(33_000)}), "too_much", None),
+        ("colour", json!("red"), "unknown_field", None),
+    ] {
+        let reply = client.patch(&format!("/assets/{plain}"), json!({field: value})).await;
+        replies.push((reply, format!("/{field}"), code, limit));
+    }
+    for (field, value, code, limit) in [
+        ("os", json!(null), "required", None),
+        ("os", json!("c"), "unknown_value", None),
+        ("pin", json!("1"), "too_short", Some(4)),
+        ("pin", json!("1234567"), "too_long", Some(6)),
+        ("ram", json!("16 GB"), "invalid_format", None),
+        ("ram", json!(0), "too_small", Some(1)),
+        ("ram", json!(65), "too_large", Some(64)),
+        ("port", json!(0), "unknown_value", None),
+        ("cpu", json!("x"), "unknown_field", None),
+    ] {
+        let reply = client.patch(&format!("/assets/{with_model}"), json!({"custom_fields_patch": {field: value}})).await;
+        replies.push((reply, format!("/custom_fields_patch/{field}"), code, limit));
+    }
+    for (field, value) in [("asset_type_id", &other_type), ("manufacturer", &"x".to_owned())] {
+        let reply = client.patch(&format!("/assets/{with_model}"), json!({field: value})).await;
+        replies.push((reply, format!("/{field}"), "fixed_by_model", None));
+    }
+    for (parameter, value, code, limit) in [
+        ("q", "x".repeat(256), "too_long", Some(255)),
+        ("status", "in_use,lost".to_owned(), "unknown_value", None),
+        ("location", "a//b".to_owned(), "invalid_location", Some(8)),
+        ("assigned_to", "Ada".to_owned(), "unknown_reference", None),
+        ("updated_since", "yesterday".to_owned(), "invalid_date", None),
+        ("custom_fields.long", "x".to_owned(), "not_filterable", None),
+        ("colour", "red".to_owned(), "unknown_field", None),
+    ] {
+        let reply = client.get(&format!("/assets?{parameter}={value}")).await;
+        replies.push((reply, parameter.to_owned(), code, limit));
+    }
+    let seen = client.post("/assets/seen", json!({"items": [{"tag": "T"}], "at": "2020-01-01T00:00:00Z"})).await;
+    replies.push((seen, "/at".to_owned(), "too_old", Some(7)));
+    let operations = json!([{"op": "update", "id": plain, "body": {"location": "/"}}]);
+    let moved = client.post("/assets/batch", json!({"operations": operations})).await;
+    replies.push((moved, "/operations/0/body/location".to_owned(), "invalid_location", Some(8)));
+    for (reply, location, code, limit) in &replies {
+        let error = entry_at(reply, location);
+        let expected = limit.map(|limit: u64| json!(limit));
+        assert_eq!((&error["code"], error.get("limit")), (&json!(code), expected.as_ref()), "{error}");
+    }
+    let tried: BTreeSet<&str> = replies.iter().map(|(_, _, code, _)| *code).collect();
+    let known: BTreeSet<&str> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(tried, known);
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/problems.md")).unwrap();
+    assert!(tried.iter().all(|code| page.contains(&format!("`{code}`"))), "docs/problems.md lacks a code");
+    let without_code = client.patch(&format!("/assets/{plain}"), json!({"asset_tag": "X"})).await;
+    assert_eq!(entry_at(&without_code, "/asset_tag").get("code"), None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,21 +24,34 @@ async fn the_type_of_a_step_decides_which_values_it_accepts() {
     let plain = |kind: &str| json!({"type": kind, "key": "k", "label": "K"});
     let list = json!({"type": "checklist", "key": "k", "label": "K", "required": true, "items": ["a", "b"]});
     let too_large = format!("data:image/png;base64,{}", "A".repeat(200_000));
-    // A step, values that it accepts, and values that it refuses.
-    let cases: Vec<(Value, Vec<Value>, Vec<Value>)> = vec![
-        (plain("user_picker"), vec![json!(user), Value::Null], vec![json!(inactive), json!(UNKNOWN_ID), json!("x"), json!(1)]),
-        (list, vec![json!(["b", "a"])], vec![json!(["a"]), json!([]), Value::Null]),
-        (plain("signature"), vec![json!(SIGNATURE), Value::Null], vec![json!("x"), json!(too_large)]),
-        (plain("text"), vec![json!("ä".repeat(255)), json!("")], vec![json!("ä".repeat(256)), json!(1)]),
-        (plain("confirmation"), vec![json!(true)], vec![json!(false), Value::Null, json!(1)]),
+    let unknown = |value: Value| (value, "unknown_reference");
+    let missing = |value: Value| (value, "required");
+    let no_text = (json!(1), "invalid_format");
+    // A step, values that it accepts, and values that it refuses, each with the code of its error.
+    let cases: Vec<(Value, Vec<Value>, Vec<(Value, &str)>)> = vec![
+        (
+            plain("user_picker"),
+            vec![json!(user), Value::Null],
+            vec![unknown(json!(inactive)), unknown(json!(UNKNOWN_ID)), unknown(json!("x")), no_text.clone()],
+        ),
+        (
+            list,
+            vec![json!(["b", "a"])],
+            vec![missing(json!(["a"])), missing(json!([])), missing(Value::Null), (json!(["c"]), "unknown_value")],
+        ),
+        (plain("signature"), vec![json!(SIGNATURE), Value::Null], vec![(json!("x"), ""), (json!(too_large), "")]),
+        (plain("text"), vec![json!("ä".repeat(255)), json!("")], vec![(json!("ä".repeat(256)), "too_long"), no_text]),
+        (plain("confirmation"), vec![json!(true)], vec![missing(json!(false)), missing(Value::Null), missing(json!(1))]),
     ];
     for (step, accepted, refused) in cases {
         let process = create_process(&client, json!([step])).await;
         let asset = client.asset(json!({"name": "x"})).await;
         let instance = start(&client, &process, &asset).await;
         let before = api.dump().await;
-        for value in refused {
-            assert_eq!(advance(&client, &instance, json!({"k": value})).await.field_errors(), ["/step_data/k"], "{step} {value}");
+        for (value, code) in refused {
+            let reply = advance(&client, &instance, json!({"k": value})).await;
+            assert_eq!(reply.field_errors(), ["/step_data/k"], "{step} {value}");
+            assert_eq!(reply.json()["errors"][0]["code"].as_str().unwrap_or_default(), code, "{step} {value}");
         }
         assert_eq!(api.dump().await, before);
         cancel(&client, &instance).await.data();

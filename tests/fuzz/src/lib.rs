@@ -259,7 +259,7 @@ fn body(bytes: &[u8]) {
 
 fn assert_points_into_body(field_error: &FieldError) {
     assert!(matches!(&field_error.location, ErrorLocation::Pointer(pointer) if pointer.starts_with('/')), "{field_error:?}");
-    assert!(!field_error.detail.is_empty(), "{field_error:?}");
+    assert!(!field_error.reason.text.is_empty(), "{field_error:?}");
 }
 
 shared::query! {
@@ -372,7 +372,7 @@ fn schema(bytes: &[u8]) {
         let field_error = fault.located(None, true);
         let is_within_fields =
             matches!(&field_error.location, ErrorLocation::Pointer(pointer) if pointer.starts_with("/custom_fields"));
-        assert!(is_within_fields && field_error.detail.chars().count() <= 301, "{field_error:?}");
+        assert!(is_within_fields && field_error.reason.text.chars().count() <= 301, "{field_error:?}");
     }
 }
 

@@ -15,7 +15,7 @@ use shared::domain::assets::asset::Asset;
 use shared::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
 use shared::domain::record::Stored;
 use shared::domain::tenants::tenant::Tenant;
-use shared::domain::values::field_error::FieldError;
+use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
 use shared::http::openapi::{Describe, InputErrors, ResourceErrors, Schemas, add_headers, add_response};
@@ -75,8 +75,8 @@ async fn read(store: &TenantStore, ids: &[AssetId]) -> Result<(Tenant, BatchResu
     Ok((tenant.value, records))
 }
 
-fn invalid(parameter: &str, detail: String) -> ApiError {
-    ApiError::Invalid(vec![FieldError::parameter(parameter, detail)])
+fn invalid(parameter: &str, reason: impl Into<ValueError>) -> ApiError {
+    ApiError::Invalid(vec![FieldError::parameter(parameter, reason)])
 }
 
 fn too_small(parameter: &str, tag: &str, error: TooSmall) -> ApiError {
@@ -101,7 +101,7 @@ pub async fn get_asset_label(
     let (format, size) = (query.format.unwrap_or(LabelFormat::Svg), query.size.unwrap_or_default());
     let blank = match (format, query.dpi) {
         (LabelFormat::Zpl, dpi) => Blank::printer(size, dpi.unwrap_or(Resolution::Dpi203)),
-        (_, Some(_)) => return Err(invalid("dpi", "can only be sent with format=zpl".to_owned())),
+        (_, Some(_)) => return Err(invalid("dpi", "can only be sent with format=zpl")),
         (_, None) => Blank::image(size),
     };
     let label = Label::new(&asset, tenant.label_url_template.as_ref(), blank);
@@ -129,7 +129,7 @@ pub async fn get_label_page(
     language: AcceptedLanguage,
 ) -> Result<HtmlPage, ApiError> {
     let LabelsQuery { ids, layout, skip } = query;
-    let ids = ids.ok_or_else(|| invalid("ids", "is required".to_owned()))?;
+    let ids = ids.ok_or_else(|| invalid("ids", ValueError::required()))?;
     let layout = layout.unwrap_or(SheetLayout::A4x24);
     let sheet = Sheet::new(layout);
     let (skip, labels) = (skip.unwrap_or_default().get(), sheet.labels());

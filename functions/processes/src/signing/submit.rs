@@ -12,7 +12,7 @@ use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::signing::{Link, LinkStatus, LinkSteps};
 use shared::domain::user::{Email, User};
-use shared::domain::values::field_error::FieldError;
+use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError};
 use shared::domain::values::id::{LinkId, UserId};
 use shared::domain::values::signature_image::DATA_URL_PREFIX;
 use shared::http::error::ApiError;
@@ -117,7 +117,10 @@ async fn with_users(
                 session.learn(&user.value);
                 data.insert(key, json!(user.value.id));
             }
-            None => errors.push(value_error(&key, "must be the e-mail address or the ID of an active user of this organization")),
+            None => {
+                let text = "must be the e-mail address or the ID of an active user of this organization";
+                errors.push(value_error(&key, ValueError::coded(ErrorCode::UnknownReference, text)));
+            }
         }
     }
     Ok(data)

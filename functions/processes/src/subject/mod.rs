@@ -21,7 +21,7 @@ use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::tenants::tenant::Language;
 use shared::domain::user::User;
-use shared::domain::values::field_error::{FieldError, ValueError, pointer_token};
+use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError, pointer_token};
 use shared::domain::values::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId, UserId};
 use shared::domain::values::json;
 use shared::domain::values::signature_image::{DecodedImages, SignatureImage, data_url};
@@ -441,38 +441,39 @@ impl Submission {
 
     /// Decides whether to retry after a failed commit, or which error to return. `subject` is the uncommitted result.
     pub(crate) fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {
-        let too_large = |field, detail: &str| invalid(field, detail.to_owned()).into();
         match error {
             WriteError::MissingReference("assigned_to") => {
                 let completed = subject.instances.iter().find(|it| it.value.status() == InstanceStatus::Completed);
                 recipient_inactive(completed.and_then(|instance| instance.value.recipient())).into()
             }
             WriteError::TooLarge if self.through.is_some() => {
-                too_large("through", "makes the changes too large for one transaction; submit fewer steps at once")
+                too_much("through", "makes the changes too large for one transaction; submit fewer steps at once").into()
             }
-            WriteError::TooLarge if subject.movement.is_some() => too_large(
+            WriteError::TooLarge if subject.movement.is_some() => too_much(
                 "step_data",
                 "makes all instances together too large for one transaction; send less with this step, or cancel some instances",
-            ),
-            WriteError::TooLarge => too_large("step_data", "is too large for one transaction; send less at once"),
+            )
+            .into(),
+            WriteError::TooLarge => too_much("step_data", "is too large for one transaction; send less at once").into(),
             error => error.into(),
         }
     }
 }
 
-pub(crate) fn invalid(field: &str, detail: String) -> ApiError {
-    ApiError::Invalid(vec![FieldError::field(field, detail)])
+/// The error for more than one transaction can hold.
+pub(crate) fn too_much(field: &str, text: impl Into<String>) -> ApiError {
+    ApiError::Invalid(vec![FieldError::field(field, ValueError::coded(ErrorCode::TooMuch, text))])
 }
 
-pub(crate) fn value_error(key: &str, detail: impl Into<String>) -> FieldError {
-    FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
+pub(crate) fn value_error(key: &str, reason: impl Into<ValueError>) -> FieldError {
+    FieldError::within("step_data", &format!("/{}", pointer_token(key)), reason)
 }
 
 /// The error if `steps` don't fit into one transaction. `fits` tells whether the steps up to a key fit.
 pub(crate) fn too_many_steps(steps: &[Step], fits: impl Fn(&str) -> bool) -> ApiError {
     if steps.is_empty() {
         let detail = "has too many users and signatures for one transaction; send less at once";
-        return invalid("step_data", detail.to_owned());
+        return too_much("step_data", detail);
     }
     let most = steps.partition_point(|step| fits(&step.key));
     let fitting = match most.checked_sub(1).and_then(|last| steps.get(last)) {
@@ -481,7 +482,7 @@ pub(crate) fn too_many_steps(steps: &[Step], fits: impl Fn(&str) -> bool) -> Api
         None => "not even one fits, so submit them later".to_owned(),
     };
     let count = if steps.len() == 1 { "1 step, which is".to_owned() } else { format!("{} steps, which are", steps.len()) };
-    invalid("through", format!("makes {count} too many changes for one transaction; {fitting}"))
+    too_much("through", format!("makes {count} too many changes for one transaction; {fitting}"))
 }
 
 /// Changes the asset of an instance to each of `versions`, and then to its state after completion. The recipient must be active,

@@ -1,6 +1,6 @@
 //! Starts a process on one asset, or on several at once: all instances start, or none.
 
-use super::{InstanceOrMovement, Subject, Submission, change_asset, invalid, process_error, put_images, too_many_steps};
+use super::{InstanceOrMovement, Subject, Submission, change_asset, process_error, put_images, too_many_steps, too_much};
 use serde_json::{Map, Value, json};
 use shared::auth::{Command, Principal};
 use shared::domain::assets::asset::Asset;
@@ -10,7 +10,7 @@ use shared::domain::processes::movement::{Movement, NUMBER_TEMPLATE};
 use shared::domain::processes::process::Process;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
-use shared::domain::values::field_error::FieldError;
+use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError};
 use shared::domain::values::id::{AssetId, MovementId, ProcessId, UserId};
 use shared::http::error::ApiError;
 use shared::http::responses::{Created, or_not_found};
@@ -114,7 +114,7 @@ impl StartProcess {
             "are too many for one transaction, which also includes the users that they are assigned to and the users that the \
              process picks; start at most the first {most} together"
         );
-        Err(invalid("asset_ids", detail))
+        Err(too_much("asset_ids", detail))
     }
 
     fn too_many_steps(&self, principal: &Principal, inputs: &StartInputs, instance: &Instance) -> ApiError {
@@ -131,8 +131,9 @@ impl StartProcess {
             return error;
         }
         let with_count = |error: &FieldError| {
-            let detail = format!("{}; with all steps, the first {most} of the assets fit", error.detail);
-            FieldError { detail, ..error.clone() }
+            let FieldError { location, reason } = error.clone();
+            let text = format!("{reason}; with all steps, the first {most} of the assets fit");
+            FieldError { location, reason: ValueError { text, ..reason } }
         };
         ApiError::Invalid(errors.iter().map(with_count).collect())
     }
@@ -155,12 +156,12 @@ impl Command for StartProcess {
         let process = or_not_found(batch.get::<Process>(Some(self.process))?)?;
         let active = self.submission.active_users(&batch)?;
         let (mut assets, mut errors) = (Vec::new(), self.submission.errors.clone());
-        let missing = "does not exist in this tenant";
+        let missing = || ValueError::coded(ErrorCode::UnknownReference, "does not exist in this tenant");
         for (place, id) in self.assets.iter().enumerate() {
             match batch.get::<Asset>(Some(*id))? {
                 Some(asset) => assets.push(asset),
-                None if self.is_movement() => errors.push(FieldError::within("asset_ids", &format!("/{place}"), missing)),
-                None => errors.push(FieldError::field("asset_id", missing)),
+                None if self.is_movement() => errors.push(FieldError::within("asset_ids", &format!("/{place}"), missing())),
+                None => errors.push(FieldError::field("asset_id", missing())),
             }
         }
         if errors.is_empty() { Ok(StartInputs { process, assets, active }) } else { Err(ApiError::Invalid(errors)) }
@@ -188,7 +189,7 @@ impl Command for StartProcess {
         if matches!(error, WriteError::TooLarge) && self.submission.through.is_none() && self.is_movement() {
             let detail =
                 "are too large for one transaction, with their notes, custom fields and values; start fewer of them together";
-            return invalid("asset_ids", detail.to_owned()).into();
+            return too_much("asset_ids", detail).into();
         }
         self.submission.classify_failure(error, subject)
     }

@@ -244,7 +244,7 @@ mod tests {
         }
         assert!(error(&format!("{0},{1},{0}", ids[0], ids[1])).contains("number 3"));
         let unknown = parsed.unknown(|id| id.to_string() == ids[0]);
-        assert!(unknown.len() == 1 && unknown[0].detail.contains("number 2") && unknown[0].detail.contains(&ids[1]));
+        assert!(unknown.len() == 1 && unknown[0].reason.text.contains("number 2") && unknown[0].reason.text.contains(&ids[1]));
     }
 
     fn url(template: &str, tag: &str) -> String {

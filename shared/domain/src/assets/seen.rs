@@ -1,7 +1,7 @@
 //! Scans of assets, and places with levels such as site, floor and room.
 
 use crate::assets::asset::Asset;
-use crate::values::field_error::{ValueError, text_form};
+use crate::values::field_error::{ErrorCode, ValueError, text_form};
 use crate::values::string_enum::string_enum;
 use crate::values::text::{Line, fold};
 use crate::values::time::Timestamp;
@@ -106,19 +106,20 @@ impl std::str::FromStr for Location {
         let line: Line = text.parse()?;
         let levels: Vec<&str> = line.split('/').map(str::trim).collect();
         if line.is_empty() {
-            return Err(ValueError::new("must not be empty"));
+            return Err(ValueError::coded(ErrorCode::Required, "must not be empty"));
         }
+        let invalid = |text: String| Err(ValueError::limited(ErrorCode::InvalidLocation, MAX_LEVELS, text));
         if levels.iter().any(|level| level.is_empty()) {
-            return Err(ValueError::new("must not have an empty level, such as between two slashes"));
+            return invalid("must not have an empty level, such as between two slashes".to_owned());
         }
         if levels.len() > MAX_LEVELS {
-            return Err(ValueError::new(format!("must have at most {MAX_LEVELS} levels; this has {}", levels.len())));
+            return invalid(format!("must have at most {MAX_LEVELS} levels; this has {}", levels.len()));
         }
         let text = levels.join(SEPARATOR);
         let length = text.chars().count();
         if length > MAX_CHARS {
             let detail = format!("must have at most {MAX_CHARS} characters, with ' / ' between levels; this has {length}");
-            return Err(ValueError::new(detail));
+            return Err(ValueError::limited(ErrorCode::TooLong, MAX_CHARS, detail));
         }
         Ok(Self(text))
     }

@@ -1,6 +1,6 @@
 //! Asset tags: generated from templates such as `{PREFIX}-{YYYY}-NNNN`, which gives `AST-2026-0001`, or chosen by clients.
 
-use crate::values::field_error::{ValueError, text_form};
+use crate::values::field_error::{ErrorCode, ValueError, text_form};
 use crate::values::text::{check_visible, composed};
 use crate::values::time::Timestamp;
 use chrono::Datelike;
@@ -249,9 +249,12 @@ impl AssetTag {
     pub fn check_new(&self) -> Result<(), ValueError> {
         let fits = (1..=MAX_CHARS).contains(&self.0.len()) && self.0.bytes().all(|byte| byte.is_ascii_graphic());
         match self.0.as_str() {
-            "." | ".." => Err(ValueError::new("must not be . or .., which URLs can't contain as a path segment")),
+            "." | ".." => {
+                let text = "must not be . or .., which URLs can't contain as a path segment";
+                Err(ValueError::coded(ErrorCode::InvalidFormat, text))
+            }
             _ if fits => Ok(()),
-            _ => Err(ValueError::new(FORM)),
+            _ => Err(ValueError::coded(ErrorCode::InvalidFormat, FORM)),
         }
     }
 }
@@ -277,7 +280,7 @@ impl FromStr for RowTag {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         match composed(text.trim()).into_owned() {
             text if (1..=MAX_MADE_CHARS).contains(&text.chars().count()) => Ok(Self(AssetTag(text))),
-            _ => Err(ValueError::new(FORM)),
+            _ => Err(ValueError::coded(ErrorCode::InvalidFormat, FORM)),
         }
     }
 }

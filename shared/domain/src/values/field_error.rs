@@ -1,19 +1,93 @@
 //! Errors in a value or a field of a request, as shown to clients.
 
+use crate::values::string_enum::string_enum;
+use serde_json::Number;
+
+string_enum! {
+    /// Kind of an error in a field.
+    #[schema(as = FieldErrorCode)]
+    ErrorCode {
+        /// Missing or empty.
+        Required = "required",
+        /// Fewer characters than the limit.
+        TooShort = "too_short",
+        /// More characters than the limit.
+        TooLong = "too_long",
+        /// A number below the limit.
+        TooSmall = "too_small",
+        /// A number above the limit.
+        TooLarge = "too_large",
+        /// A time more days ago than the limit.
+        TooOld = "too_old",
+        /// More than fits into the record, or into one transaction.
+        TooMuch = "too_much",
+        /// Contains a control character or an invisible character.
+        InvalidCharacter = "invalid_character",
+        /// Not a date or time between 1900 and 2199.
+        InvalidDate = "invalid_date",
+        /// Not a decimal number, or with too many digits after the point.
+        InvalidDecimal = "invalid_decimal",
+        /// An empty level, or more levels than the limit.
+        InvalidLocation = "invalid_location",
+        /// Another type or another form than the field takes.
+        InvalidFormat = "invalid_format",
+        /// Not one of the field's values.
+        UnknownValue = "unknown_value",
+        /// No such field or parameter.
+        UnknownField = "unknown_field",
+        /// Not the ID of a record that the field can refer to.
+        UnknownReference = "unknown_reference",
+        /// Set by the asset's model.
+        FixedByModel = "fixed_by_model",
+        /// A custom field that lists can't filter or sort by.
+        NotFilterable = "not_filterable",
+    }
+}
+
 /// Describes valid values, and never discloses internals.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ValueError(String);
+#[error("{text}")]
+pub struct ValueError {
+    /// Continues a sentence that starts with the field's name: "must be …".
+    pub text: String,
+    pub code: Option<ErrorCode>,
+    /// The exceeded bound, if the code's description names a limit.
+    pub limit: Option<Number>,
+}
 
 impl ValueError {
-    /// `reason` continues a sentence that starts with the field's name: "must be …".
-    pub fn new(reason: impl Into<String>) -> Self {
-        Self(reason.into())
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: None, limit: None }
+    }
+
+    pub fn coded(code: ErrorCode, text: impl Into<String>) -> Self {
+        Self { code: Some(code), ..Self::new(text) }
+    }
+
+    pub fn limited(code: ErrorCode, limit: impl Into<Number>, text: impl Into<String>) -> Self {
+        Self { limit: Some(limit.into()), ..Self::coded(code, text) }
+    }
+
+    #[must_use]
+    pub fn required() -> Self {
+        Self::coded(ErrorCode::Required, "is required")
     }
 
     #[must_use]
     pub fn not_one_of<const N: usize>(values: [&str; N]) -> Self {
-        Self(format!("must be one of {}", values.join(", ")))
+        Self::coded(ErrorCode::UnknownValue, format!("must be one of {}", values.join(", ")))
+    }
+}
+
+impl From<&str> for ValueError {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for ValueError {
+    fn from(text: String) -> Self {
+        Self::new(text)
     }
 }
 
@@ -54,12 +128,12 @@ pub enum ErrorLocation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
     pub location: ErrorLocation,
-    pub detail: String,
+    pub reason: ValueError,
 }
 
 impl FieldError {
-    pub fn field(field: &str, detail: impl Into<String>) -> Self {
-        Self::within(field, "", detail)
+    pub fn field(field: &str, reason: impl Into<ValueError>) -> Self {
+        Self::within(field, "", reason)
     }
 
     /// Whether the error is in the body's top-level member `field`.
@@ -76,9 +150,9 @@ impl FieldError {
     }
 
     /// An error inside the body's top-level member `field`. `pointer` is the JSON Pointer within that member, such as `/2/key`.
-    pub fn within(field: &str, pointer: &str, detail: impl Into<String>) -> Self {
+    pub fn within(field: &str, pointer: &str, reason: impl Into<ValueError>) -> Self {
         let pointer = format!("/{}{pointer}", pointer_token(field));
-        Self { location: ErrorLocation::Pointer(pointer), detail: detail.into() }
+        Self { location: ErrorLocation::Pointer(pointer), reason: reason.into() }
     }
 
     /// Whether the error is about the body's top-level member `field` as a whole.
@@ -87,13 +161,13 @@ impl FieldError {
         self.location == Self::field(field, "").location
     }
 
-    pub fn column(column: &str, detail: impl Into<String>) -> Self {
-        Self { location: ErrorLocation::Column(column.to_owned()), detail: detail.into() }
+    pub fn column(column: &str, reason: impl Into<ValueError>) -> Self {
+        Self { location: ErrorLocation::Column(column.to_owned()), reason: reason.into() }
     }
 
     /// An error about the body, or the row of an import, as a whole.
-    pub fn whole(detail: impl Into<String>) -> Self {
-        Self { location: ErrorLocation::Whole, detail: detail.into() }
+    pub fn whole(reason: impl Into<ValueError>) -> Self {
+        Self { location: ErrorLocation::Whole, reason: reason.into() }
     }
 
     /// Replaces the pointer with the column, for a body built from a row.
@@ -119,8 +193,8 @@ impl FieldError {
         Self { location: ErrorLocation::Pointer(pointer), ..self }
     }
 
-    pub fn parameter(name: &str, detail: impl Into<String>) -> Self {
-        Self { location: ErrorLocation::Parameter(name.to_owned()), detail: detail.into() }
+    pub fn parameter(name: &str, reason: impl Into<ValueError>) -> Self {
+        Self { location: ErrorLocation::Parameter(name.to_owned()), reason: reason.into() }
     }
 }
 

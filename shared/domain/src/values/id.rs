@@ -1,7 +1,7 @@
 //! Identifiers: UUIDv7 (RFC 9562). In lower case with hyphens in the API, as 22 base62 characters in keys of the table.
 
 use crate::values::base62;
-use crate::values::field_error::ValueError;
+use crate::values::field_error::{ErrorCode, ValueError};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::{Debug, Display};
@@ -42,7 +42,7 @@ fn parse(text: &str) -> Result<Uuid, ValueError> {
     Uuid::try_parse(text)
         .ok()
         .filter(|uuid| uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()) == text)
-        .ok_or_else(|| ValueError::new("must be a UUID, lower case with hyphens"))
+        .ok_or_else(|| ValueError::coded(ErrorCode::UnknownReference, "must be a UUID, lower case with hyphens"))
 }
 
 macro_rules! typed_ids {

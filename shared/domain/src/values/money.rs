@@ -1,14 +1,14 @@
 //! Amounts of money: decimal numbers that keep every digit.
 
-use crate::values::field_error::ValueError;
+use crate::values::field_error::{ErrorCode, ValueError};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
-const NEGATIVE: &str = "must not be negative: it must be from 0 to below 1000000000000";
-pub const FORM: &str = "must be a number from 0 to below 1000000000000, or its decimal text such as \"1249.00\"";
+/// Prices are below this.
+const BOUND: i64 = 1_000_000_000_000;
 
 /// A purchase price: 0 ≤ p < 10^12 with at most 4 fractional digits. `2499.00` stays `2499.00`.
 ///
@@ -49,13 +49,13 @@ impl Price {
         let read = Decimal::from_str_exact(digits).or_else(|_| Decimal::from_scientific(digits).map(|read| read.normalize()));
         let Ok(amount) = read else { return outside_decimal(digits) };
         if amount.is_sign_negative() && !amount.is_zero() {
-            return Err(ValueError::new(NEGATIVE));
+            return Err(negative());
         }
-        if amount >= Decimal::from(1_000_000_000_000_i64) {
-            return Err(ValueError::new("must be below 1000000000000"));
+        if amount >= Decimal::from(BOUND) {
+            return Err(too_large());
         }
         if amount.scale() > 4 {
-            return Err(ValueError::new("must have at most 4 fractional digits"));
+            return Err(too_precise());
         }
         Ok(Self(amount.abs()))
     }
@@ -79,7 +79,7 @@ impl Price {
         if is_number(integer.strip_prefix('-').unwrap_or(integer)) && is_number(fraction) {
             Self::from_json_number(text)
         } else {
-            Err(ValueError::new(FORM))
+            Err(no_price())
         }
     }
 
@@ -94,6 +94,25 @@ impl Price {
     }
 }
 
+/// The error for anything but a number or a decimal text.
+#[must_use]
+pub fn no_price() -> ValueError {
+    let text = "must be a number from 0 to below 1000000000000, or its decimal text such as \"1249.00\"";
+    ValueError::coded(ErrorCode::InvalidDecimal, text)
+}
+
+fn negative() -> ValueError {
+    ValueError::limited(ErrorCode::TooSmall, 0, "must not be negative: it must be from 0 to below 1000000000000")
+}
+
+fn too_large() -> ValueError {
+    ValueError::limited(ErrorCode::TooLarge, BOUND, "must be below 1000000000000")
+}
+
+fn too_precise() -> ValueError {
+    ValueError::coded(ErrorCode::InvalidDecimal, "must have at most 4 fractional digits")
+}
+
 /// Handles a number that `Decimal` can't represent, such as `1e400` or `0e400`: it is zero, or exceeds a bound.
 fn outside_decimal(digits: &str) -> Result<Price, ValueError> {
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
@@ -101,20 +120,20 @@ fn outside_decimal(digits: &str) -> Result<Price, ValueError> {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let power = exponent.trim_start_matches(['+', '-']);
     if integer.is_empty() || !is_number(integer) || !is_number(fraction) || power.is_empty() || !is_number(power) {
-        return Err(ValueError::new("must be a decimal number from 0 to below 1000000000000"));
+        return Err(no_price());
     }
     let Some(first) = integer.bytes().chain(fraction.bytes()).position(|digit| digit != b'0') else {
         return Ok(Price(Decimal::ZERO));
     };
     let power: i64 = power.parse().unwrap_or(i64::MAX / 2);
     let power = if exponent.starts_with('-') { -power } else { power };
-    Err(ValueError::new(if mantissa.starts_with('-') {
-        NEGATIVE
+    Err(if mantissa.starts_with('-') {
+        negative()
     } else if i64::try_from(integer.len()).unwrap_or(i64::MAX / 4) - i64::try_from(first).unwrap_or_default() + power > 12 {
-        "must be below 1000000000000"
+        too_large()
     } else {
-        "must have at most 4 fractional digits"
-    }))
+        too_precise()
+    })
 }
 
 impl std::fmt::Display for Price {
@@ -186,7 +205,7 @@ mod tests {
         }
         for wrong in ["", "1,249.00", "1.249,00", "1e3", "+1", ".5", "5.", " 5", "5 EUR", "0x10", "1_000", "-", "NaN", "\u{0661}"]
         {
-            assert_eq!(Price::from_decimal_text(wrong), Err(ValueError::new(FORM)), "{wrong}");
+            assert_eq!(Price::from_decimal_text(wrong), Err(no_price()), "{wrong}");
         }
         for (wrong, why) in [("-1.00", "negative"), ("1000000000000", "below"), ("0.00001", "fractional")] {
             assert!(Price::from_decimal_text(wrong).expect_err(wrong).to_string().contains(why), "{wrong}");

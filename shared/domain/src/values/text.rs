@@ -1,7 +1,7 @@
 //! Texts with limits on length and characters, in Unicode normalization form C (NFC). Lengths count characters, not bytes. Lines
 //! must not contain invisible characters, which could disguise them.
 
-use crate::values::field_error::ValueError;
+use crate::values::field_error::{ErrorCode, ValueError};
 pub use fields::compared::fold;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use std::borrow::Cow;
@@ -32,17 +32,18 @@ fn check(text: &str, lengths: std::ops::RangeInclusive<usize>, lines: Lines) -> 
     let has_lines = matches!(lines, Lines::Many | Lines::Shown);
     let text = composed(if lines == Lines::Many { text } else { text.trim() });
     if text.chars().any(|c| c.is_control() && !(has_lines && matches!(c, '\n' | '\r' | '\t'))) {
-        return Err(ValueError::new("must not contain control characters"));
+        return Err(ValueError::coded(ErrorCode::InvalidCharacter, "must not contain control characters"));
     }
     if matches!(lines, Lines::One | Lines::Shown) {
         check_visible(&text)?;
     }
     let length = text.chars().count();
     if length < *lengths.start() {
-        return Err(ValueError::new("must not be empty"));
+        return Err(ValueError::coded(ErrorCode::Required, "must not be empty"));
     }
     if length > *lengths.end() {
-        return Err(ValueError::new(format!("must have at most {} characters; this has {length}", lengths.end())));
+        let text = format!("must have at most {} characters; this has {length}", lengths.end());
+        return Err(ValueError::limited(ErrorCode::TooLong, *lengths.end(), text));
     }
     Ok(text.into_owned())
 }
@@ -109,7 +110,8 @@ pub fn composed(text: &str) -> Cow<'_, str> {
 /// Returns an error with the first invisible character and its position.
 pub fn check_visible(line: &str) -> Result<(), ValueError> {
     let Some((place, c)) = hidden_character(line) else { return Ok(()) };
-    Err(ValueError::new(format!("must not contain the invisible character U+{:04X}, at position {}", u32::from(c), place + 1)))
+    let text = format!("must not contain the invisible character U+{:04X}, at position {}", u32::from(c), place + 1);
+    Err(ValueError::coded(ErrorCode::InvalidCharacter, text))
 }
 
 fn hidden_character(line: &str) -> Option<(usize, char)> {

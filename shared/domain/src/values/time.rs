@@ -1,6 +1,6 @@
 //! Times and dates in the API's format.
 
-use crate::values::field_error::{ValueError, text_form};
+use crate::values::field_error::{ErrorCode, ValueError, text_form};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
@@ -82,7 +82,10 @@ impl FromStr for Timestamp {
         Self::parse(text)
             // Checks the converted time: a leap second at the end of a year is in the next one.
             .filter(|time| YEARS.contains(&time.to_chrono().year()))
-            .ok_or_else(|| ValueError::new("must be an RFC 3339 time between 1900 and 2199, such as 2026-11-21T08:30:00.000Z"))
+            .ok_or_else(|| {
+                let text = "must be an RFC 3339 time between 1900 and 2199, such as 2026-11-21T08:30:00.000Z";
+                ValueError::coded(ErrorCode::InvalidDate, text)
+            })
     }
 }
 
@@ -136,9 +139,9 @@ impl FromStr for Date {
             .map(Self)
             .ok()
             .filter(|date| date.to_string() == text)
-            .ok_or_else(|| ValueError::new("must be a date, YYYY-MM-DD"))?;
+            .ok_or_else(|| ValueError::coded(ErrorCode::InvalidDate, "must be a date, YYYY-MM-DD"))?;
         if !YEARS.contains(&date.0.year()) {
-            return Err(ValueError::new("must be a date between 1900-01-01 and 2199-12-31"));
+            return Err(ValueError::coded(ErrorCode::InvalidDate, "must be a date between 1900-01-01 and 2199-12-31"));
         }
         Ok(date)
     }

@@ -391,12 +391,13 @@ impl RowOutcome {
             extra: extra.clone(),
         };
         let all = problem["errors"].as_array().map_or(std::slice::from_ref(&problem), Vec::as_slice);
+        let mut errors: Vec<RowError> = all.iter().map(error).collect();
         // The value that a row is matched by is also a field, so it can have the same error twice.
         let mut seen = HashSet::new();
-        let all: Vec<&Value> = all.iter().filter(|error| seen.insert(error.to_string())).collect();
-        let mut errors: Vec<RowError> = all.iter().copied().take(MAX_ROW_ERRORS).map(error).collect();
-        if all.len() > MAX_ROW_ERRORS {
-            let detail = format!("There are {} more errors.", all.len() - MAX_ROW_ERRORS);
+        errors.retain(|error| seen.insert((error.column.clone(), error.detail.clone())));
+        if errors.len() > MAX_ROW_ERRORS {
+            let detail = format!("There are {} more errors.", errors.len() - MAX_ROW_ERRORS);
+            errors.truncate(MAX_ROW_ERRORS);
             errors.push(RowError { column: None, detail, code, extra: Map::new() });
         }
         Ok(Self { errors, ..empty })

@@ -93,19 +93,19 @@ impl RawOperation {
         let body = fields.take("body");
         let mut errors = fields.finish(&[]);
         let has_bad_id = errors.iter().any(|error| error.is_about("id"));
-        let mut error = |name: &str, detail: &str| errors.push(FieldError::field(name, detail));
+        let mut error = |name: &str, reason: ValueError| errors.push(FieldError::field(name, reason));
         match (kind, id.is_some()) {
-            (Some(OperationKind::Create), true) => error("id", "must not be sent with create: the service assigns it"),
-            (Some(OperationKind::Update | OperationKind::Delete), false) if !has_bad_id => error("id", "is required"),
+            (Some(OperationKind::Create), true) => error("id", "must not be sent with create: the service assigns it".into()),
+            (Some(OperationKind::Update | OperationKind::Delete), false) if !has_bad_id => error("id", ValueError::required()),
             _ => {}
         }
         match (kind, body.is_some()) {
-            (Some(OperationKind::Create | OperationKind::Update), false) => error("body", "is required"),
-            (Some(OperationKind::Delete), true) => error("body", "must not be sent with delete"),
+            (Some(OperationKind::Create | OperationKind::Update), false) => error("body", ValueError::required()),
+            (Some(OperationKind::Delete), true) => error("body", "must not be sent with delete".into()),
             _ => {}
         }
         if kind == Some(OperationKind::Create) && if_match.is_some() {
-            error("if_match", "must not be sent with create");
+            error("if_match", "must not be sent with create".into());
         }
         match kind.filter(|_| errors.is_empty()) {
             Some(kind) => {
@@ -128,8 +128,8 @@ impl FromJson for Operations {
         Self::from_json_with_locations(text).map_err(|_| ValueError::new("must be a list of operations"))
     }
 
-    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
-        let bounds = || vec![(String::new(), format!("must be a list of 1 to {MAX_OPERATIONS} operations"))];
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
+        let bounds = || vec![(String::new(), format!("must be a list of 1 to {MAX_OPERATIONS} operations").into())];
         let entries: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| bounds())?;
         if !(1..=MAX_OPERATIONS).contains(&entries.len()) {
             return Err(bounds());
@@ -139,7 +139,7 @@ impl FromJson for Operations {
             match RawOperation::parse(entry.get()) {
                 Ok(operation) => operations.push(operation),
                 Err(more) => errors.extend(more.into_iter().filter_map(|error| match error.location {
-                    ErrorLocation::Pointer(pointer) => Some((format!("/{index}{pointer}"), error.detail)),
+                    ErrorLocation::Pointer(pointer) => Some((format!("/{index}{pointer}"), error.reason)),
                     _ => None,
                 })),
             }

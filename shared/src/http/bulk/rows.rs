@@ -61,7 +61,7 @@ impl Row {
         }
         let cleared = |error: &FieldError| self.members.iter().any(|(name, json)| json == "null" && error.is_about(name));
         let errors = errors.into_iter().map(FieldError::in_column).map(|error| match cleared(&error) {
-            true => FieldError { detail: "can't be cleared".to_owned(), ..error },
+            true => FieldError { reason: "can't be cleared".into(), ..error },
             false => error,
         });
         (body, self.errors.iter().cloned().chain(errors).collect())

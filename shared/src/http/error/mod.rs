@@ -6,14 +6,14 @@ use crate::domain::keys::api_key::Scope;
 use crate::domain::keys::grant::GrantError;
 use crate::domain::processes::instance::ProcessError;
 use crate::domain::signing::LinkStatus;
-use crate::domain::values::field_error::{ErrorLocation, FieldError};
+use crate::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError};
 use crate::key_encryption::KeyEncryptionError;
 use crate::queue::QueueError;
 use crate::store::{CommitFailure, KeyError, StoreError, UnreadableRecord, WriteError};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 use std::sync::Arc;
 
 /// Maximum number of field errors in a response. A body of 1 MiB can have more than a response can hold.
@@ -135,8 +135,8 @@ impl ApiError {
     }
 
     /// A 422 for the header `Idempotency-Key`.
-    pub fn idempotency_key(detail: impl Into<String>) -> Self {
-        Self::Invalid(vec![FieldError { location: ErrorLocation::Header("Idempotency-Key"), detail: detail.into() }])
+    pub fn idempotency_key(reason: impl Into<ValueError>) -> Self {
+        Self::Invalid(vec![FieldError { location: ErrorLocation::Header("Idempotency-Key"), reason: reason.into() }])
     }
 
     /// A 503 for a request that approached its deadline.
@@ -243,7 +243,7 @@ impl ApiError {
             Self::Invalid(errors) => Some(errors.iter().take(MAX_FIELD_ERRORS).map(ProblemFieldError::from).collect()),
             Self::InOperation(index, error) => {
                 let location = ErrorLocation::Pointer(format!("/operations/{index}"));
-                Some(vec![ProblemFieldError::from(&FieldError { location, detail: error.detail() })])
+                Some(vec![ProblemFieldError::from(&FieldError { location, reason: error.detail().into() })])
             }
             _ => None,
         };
@@ -447,11 +447,21 @@ pub struct ProblemFieldError {
     column: Option<String>,
     /// What is wrong.
     detail: String,
+    /// Kind of error, for programs and translations. Absent if none of the kinds fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = ErrorCode, required = false)]
+    code: Option<ErrorCode>,
+    /// The exceeded bound: characters (`too_short`, `too_long`), a number (`too_small`, `too_large`), days (`too_old`) or levels
+    /// (`invalid_location`). Absent for other codes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = f64, required = false)]
+    limit: Option<Number>,
 }
 
 impl From<&FieldError> for ProblemFieldError {
     fn from(field_error: &FieldError) -> Self {
-        let mut problem = Self { pointer: None, parameter: None, header: None, column: None, detail: field_error.detail.clone() };
+        let ValueError { text: detail, code, limit } = field_error.reason.clone();
+        let mut problem = Self { pointer: None, parameter: None, header: None, column: None, detail, code, limit };
         match &field_error.location {
             ErrorLocation::Pointer(pointer) => problem.pointer = Some(pointer.clone()),
             ErrorLocation::Parameter(name) => problem.parameter = Some(name.clone()),
@@ -486,7 +496,7 @@ fn unfit_field(parameter: &str) -> FieldError {
         "names a custom field that lists can't filter or sort by: in some asset, its value isn't a string, number or boolean of \
          at most {MAX_CELL_CHARS} characters, or the field isn't among the first {MAX_FIELDS} custom fields by name"
     );
-    FieldError::parameter(parameter, detail)
+    FieldError::parameter(parameter, ValueError::coded(ErrorCode::NotFilterable, detail))
 }
 
 impl From<GrantError> for ApiError {

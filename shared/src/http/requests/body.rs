@@ -16,7 +16,7 @@ use crate::domain::request::ExpectedVersions;
 use crate::domain::tenants::tenant::Locale;
 use crate::domain::tenants::time_zone::TimeZone;
 use crate::domain::user::Email;
-use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
+use crate::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError};
 use crate::domain::values::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, ProcessId, UserId};
 use crate::domain::values::json::{self, PRIVATE_NAME, UNPAIRED_SURROGATE, parse_strict};
 use crate::domain::values::money::{self, Price};
@@ -85,7 +85,7 @@ impl<'a> Fields<'a> {
         let members = members
             .map_err(|_| {
                 let detail = if raw.get().starts_with('{') { UNPAIRED_SURROGATE } else { "must be an object" };
-                ApiError::Invalid(vec![FieldError { location: ErrorLocation::Pointer(String::new()), detail: detail.into() }])
+                ApiError::Invalid(vec![FieldError { location: ErrorLocation::Pointer(String::new()), reason: detail.into() }])
             })?
             .0;
         let (mut errors, mut refused) = (Vec::new(), Vec::new());
@@ -122,7 +122,7 @@ impl<'a> Fields<'a> {
         match T::from_json_with_locations(raw.get()) {
             Ok(value) => Some(value),
             Err(errors) => {
-                self.errors.extend(errors.into_iter().map(|(pointer, detail)| FieldError::within(name, &pointer, detail)));
+                self.errors.extend(errors.into_iter().map(|(pointer, error)| FieldError::within(name, &pointer, error)));
                 None
             }
         }
@@ -133,7 +133,7 @@ impl<'a> Fields<'a> {
         match self.take(name) {
             Some(raw) => self.read(name, raw),
             None => {
-                self.errors.push(FieldError::field(name, "is required"));
+                self.errors.push(FieldError::field(name, ValueError::required()));
                 None
             }
         }
@@ -184,7 +184,7 @@ impl<'a> Fields<'a> {
                 }
             } else if !self.known.contains(&name.as_str()) {
                 let detail = unknown_name(name, &self.known, "field", unknown);
-                self.errors.push(FieldError::field(name, detail));
+                self.errors.push(FieldError::field(name, ValueError::coded(ErrorCode::UnknownField, detail)));
                 unknown += 1;
             }
         }
@@ -222,15 +222,15 @@ pub trait PatchBody: FromBody {
 /// # Errors
 ///
 /// Returns all errors with their JSON Pointers, relative to the object.
-pub fn read_nested<B: FromBody>(text: &str) -> Result<B, Vec<(String, String)>> {
+pub fn read_nested<B: FromBody>(text: &str) -> Result<B, Vec<(String, ValueError)>> {
     let (body, errors) = match B::read(text.as_bytes()) {
         Ok(read) => read,
         Err(ApiError::Invalid(errors)) => (None, errors),
-        Err(error) => return Err(vec![(String::new(), error.to_string())]),
+        Err(error) => return Err(vec![(String::new(), error.to_string().into())]),
     };
     let located = |error: FieldError| match error.location {
-        ErrorLocation::Pointer(pointer) => (pointer, error.detail),
-        _ => (String::new(), error.detail),
+        ErrorLocation::Pointer(pointer) => (pointer, error.reason),
+        _ => (String::new(), error.reason),
     };
     match body {
         Some(body) if errors.is_empty() => Ok(body),
@@ -372,8 +372,8 @@ pub trait FromJson: Sized {
     /// # Errors
     ///
     /// Returns all errors with their JSON Pointers, relative to the value. By default, a single error for the whole value.
-    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
-        Self::from_json(text).map_err(|error| vec![(String::new(), error.to_string())])
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
+        Self::from_json(text).map_err(|error| vec![(String::new(), error)])
     }
 }
 
@@ -381,8 +381,7 @@ macro_rules! from_json_string {
     ($($type:ty,)*) => {$(
         impl FromJson for $type {
             fn from_json(text: &str) -> Result<Self, ValueError> {
-                // A lone surrogate such as \ud800 is well-formed JSON, but not text.
-                serde_json::from_str::<String>(text).map_err(|_| ValueError::new("must be a string"))?.parse()
+                String::from_json(text)?.parse()
             }
         }
     )*};
@@ -408,7 +407,8 @@ from_json_enum! { AssetKind, ProcessStatus, Role, Scope, Status, }
 
 impl FromJson for String {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        serde_json::from_str(text).map_err(|_| ValueError::new("must be a string"))
+        // A lone surrogate such as \ud800 is well-formed JSON, but not text.
+        serde_json::from_str(text).map_err(|_| ValueError::coded(ErrorCode::InvalidFormat, "must be a string"))
     }
 }
 
@@ -420,7 +420,7 @@ impl FromJson for ExpectedVersions {
 
 impl FromJson for bool {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        serde_json::from_str(text).map_err(|_| ValueError::new("must be true or false"))
+        serde_json::from_str(text).map_err(|_| ValueError::coded(ErrorCode::InvalidFormat, "must be true or false"))
     }
 }
 
@@ -429,7 +429,7 @@ impl FromJson for Price {
         match serde_json::from_str::<String>(text) {
             Ok(text) => Self::from_decimal_text(&text),
             Err(_) if text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => Self::from_json_number(text),
-            Err(_) => Err(ValueError::new(money::FORM)),
+            Err(_) => Err(money::no_price()),
         }
     }
 }
@@ -439,7 +439,7 @@ impl FromJson for CustomFields {
         Self::from_body(text).map_err(|_| ValueError::new("must be custom fields"))
     }
 
-    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
         Self::from_body(text)
     }
 }
@@ -449,7 +449,7 @@ impl FromJson for CustomFieldsPatch {
         Self::from_json(text).map_err(|_| ValueError::new("must be an object of custom fields"))
     }
 
-    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
         Self::from_json(text)
     }
 }
@@ -471,7 +471,7 @@ impl FromJson for Steps {
         Self::from_json(text).map_err(|_| ValueError::new("must be a list of steps"))
     }
 
-    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
         Self::from_json(text)
     }
 }
@@ -527,13 +527,12 @@ impl FromJson for Scopes {
         scopes.iter().map(|scope| scope.parse()).collect()
     }
 
-    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
-        let whole = |error: ValueError| vec![(String::new(), error.to_string())];
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
+        let whole = |error: ValueError| vec![(String::new(), error)];
         let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(text) else { return Self::from_json(text).map_err(whole) };
-        let read = |(index, entry): (usize, &&RawValue)| {
-            Scope::from_json(entry.get()).err().map(|error| (format!("/{index}"), error.to_string()))
-        };
-        let errors: Vec<(String, String)> = entries.iter().enumerate().filter_map(read).take(MAX_FIELD_ERRORS).collect();
+        let read =
+            |(index, entry): (usize, &&RawValue)| Scope::from_json(entry.get()).err().map(|error| (format!("/{index}"), error));
+        let errors: Vec<(String, ValueError)> = entries.iter().enumerate().filter_map(read).take(MAX_FIELD_ERRORS).collect();
         if errors.is_empty() { Self::from_json(text).map_err(whole) } else { Err(errors) }
     }
 }
@@ -543,14 +542,13 @@ impl FromJson for WebhookEvents {
         Self::from_json_with_locations(text).map_err(|_| ValueError::new("must be a list of event types"))
     }
 
-    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, String)>> {
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
         let types: Vec<String> = serde_json::from_str(text).map_err(|_| {
             let known = WebhookEvents::known_names().collect::<Vec<_>>().join(", ");
-            vec![(String::new(), format!("must be a list of event types, each one of {known}"))]
+            vec![(String::new(), format!("must be a list of event types, each one of {known}").into())]
         })?;
-        let located = |(index, error): (Option<usize>, ValueError)| {
-            (index.map_or_else(String::new, |index| format!("/{index}")), error.to_string())
-        };
+        let located =
+            |(index, error): (Option<usize>, ValueError)| (index.map_or_else(String::new, |index| format!("/{index}")), error);
         Self::read(types).map_err(|errors| errors.into_iter().map(located).collect())
     }
 }

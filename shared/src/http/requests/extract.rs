@@ -6,7 +6,7 @@
 use super::body::FromBody;
 use super::params::{FromQuery, Params, decode};
 use crate::domain::keys::api_key::{BearerToken, Credential};
-use crate::domain::values::field_error::{FieldError, ValueError};
+use crate::domain::values::field_error::{ErrorCode, FieldError, ValueError};
 use crate::domain::values::id::{
     ApiKeyId, AssetId, AssetTypeId, EventId, InstanceId, LinkId, ManufacturerId, ModelId, MovementId, ProcessId, UserId,
     WebhookId,
@@ -209,9 +209,9 @@ impl PathParameter for SerialNumber {
     type Value = Line;
 
     fn read(text: &str) -> Result<Line, ApiError> {
-        let invalid = |detail: String| ApiError::Invalid(vec![FieldError::parameter(Self::NAME, detail)]);
-        let serial: Line = text.parse().map_err(|error: ValueError| invalid(error.to_string()))?;
-        if serial.is_empty() { Err(invalid("must not be empty".to_owned())) } else { Ok(serial) }
+        let invalid = |reason: ValueError| ApiError::Invalid(vec![FieldError::parameter(Self::NAME, reason)]);
+        let serial: Line = text.parse().map_err(invalid)?;
+        if serial.is_empty() { Err(invalid(ValueError::coded(ErrorCode::Required, "must not be empty"))) } else { Ok(serial) }
     }
 }
 

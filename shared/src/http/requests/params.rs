@@ -7,7 +7,7 @@ use crate::domain::keys::api_key::Role;
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::Slug;
 use crate::domain::user::Email;
-use crate::domain::values::field_error::{FieldError, ValueError};
+use crate::domain::values::field_error::{ErrorCode, FieldError, ValueError};
 use crate::domain::values::id::{AssetId, AssetTypeId, EventId, ManufacturerId, ModelId, ProcessId, TenantId, UserId};
 use crate::domain::values::money::Price;
 use crate::domain::values::suggestions::unknown_name;
@@ -68,7 +68,7 @@ from_param! {
 /// Parses a value that can contain `+` but no spaces.
 fn parse_with_plus<T: FromStr<Err = ValueError>>(text: &str) -> Result<T, ValueError> {
     let hint = if text.contains(' ') { "; in a query, + means a space: send %2B" } else { "" };
-    text.parse().map_err(|error| ValueError::new(format!("{error}{hint}")))
+    text.parse().map_err(|error: ValueError| ValueError { text: format!("{error}{hint}"), ..error })
 }
 
 impl FromParam for Email {
@@ -205,11 +205,13 @@ impl Params {
             [] => return None,
             [_, _, ..] if !T::IS_LIST => Err(ValueError::new("must be sent once")),
             values => T::from_param(&values.join(",")).map_err(|error| match values {
-                [text] if are_several::<T>(text) => ValueError::new(format!("{error}; send a separate request for each value")),
+                [text] if are_several::<T>(text) => {
+                    ValueError { text: format!("{error}; send a separate request for each value"), ..error }
+                }
                 _ => error,
             }),
         };
-        value.map_err(|error| self.errors.push(FieldError::parameter(name, error.to_string()))).ok()
+        value.map_err(|error| self.errors.push(FieldError::parameter(name, error))).ok()
     }
 
     /// Takes all parameters whose names start with `prefix`, and returns the rest of each name with its values. Errors of unknown
@@ -221,8 +223,8 @@ impl Params {
         taken.map(|(name, values)| (name.replacen(prefix, "", 1), std::mem::take(values))).collect()
     }
 
-    pub fn refuse(&mut self, name: &str, detail: String) {
-        self.errors.push(FieldError::parameter(name, detail));
+    pub fn refuse(&mut self, name: &str, reason: ValueError) {
+        self.errors.push(FieldError::parameter(name, reason));
     }
 
     /// Reports all errors, including unknown parameters.
@@ -236,7 +238,8 @@ impl Params {
             true => "unknown; this endpoint takes no parameters".to_owned(),
             false => unknown_name(name, &self.known, "parameter", index),
         };
-        self.errors.extend(unknown.map(|(index, (name, _))| FieldError::parameter(name, detail(name, index))));
+        let error = |name, index| ValueError::coded(ErrorCode::UnknownField, detail(name, index));
+        self.errors.extend(unknown.map(|(index, (name, _))| FieldError::parameter(name, error(name, index))));
         if self.errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.errors)) }
     }
 }

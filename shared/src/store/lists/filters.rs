@@ -85,7 +85,10 @@ impl FromStr for AssetSort {
         if let Some(name) = field.strip_prefix(CUSTOM_FIELD) {
             return Ok(Self { field: SortKey::CustomField(custom_column(name)?), descending });
         }
-        let hint = |error: ValueError| ValueError::new(format!("{error} or {CUSTOM_FIELD}<name>, optionally preceded by -"));
+        let hint = |error: ValueError| ValueError {
+            text: format!("{error} or {CUSTOM_FIELD}<name>, optionally preceded by -"),
+            ..error
+        };
         Ok(Self { field: SortKey::Field(field.parse().map_err(hint)?), descending })
     }
 }
@@ -96,7 +99,8 @@ impl FromStr for AssetSort {
 ///
 /// Returns an error if no custom field can have this name.
 pub fn custom_column(name: &str) -> Result<String, ValueError> {
-    let name = field_name(name).map_err(|error| ValueError::new(format!("names a custom field that {error}")))?;
+    let named = |error: ValueError| ValueError { text: format!("names a custom field that {error}"), ..error };
+    let name = field_name(name).map_err(named)?;
     Ok(format!("{CUSTOM_FIELD}{name}"))
 }
 
@@ -398,7 +402,7 @@ impl FromStr for Statuses {
 
     /// Comma-separated.
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let hint = |error: ValueError| ValueError::new(format!("{error}, or several of them, separated by commas"));
+        let hint = |error: ValueError| ValueError { text: format!("{error}, or several of them, separated by commas"), ..error };
         text.split(',').map(|name| name.parse::<Status>().map_err(hint)).collect::<Result<_, _>>().map(Self)
     }
 }
@@ -435,7 +439,8 @@ impl FromStr for Assignee {
         if text == NONE {
             return Ok(Self::Nobody);
         }
-        text.parse().map(Self::User).map_err(|error: ValueError| ValueError::new(format!("{error}, or {NONE}")))
+        let hint = |error: ValueError| ValueError { text: format!("{error}, or {NONE}"), ..error };
+        text.parse().map(Self::User).map_err(hint)
     }
 }
 

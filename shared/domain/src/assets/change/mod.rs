@@ -9,7 +9,7 @@ use crate::catalog::custom_fields::{BudgetSpent, CustomFields, CustomFieldsPatch
 use crate::catalog::{AssetType, Manufacturer, Model};
 use crate::record::{Patch, Stored, record_change};
 use crate::user::User;
-use crate::values::field_error::FieldError;
+use crate::values::field_error::{ErrorCode, FieldError, ValueError};
 use crate::values::id::{AssetId, AssetTypeId, Id, InstanceId, ModelId, UserId};
 use crate::values::text::{Line, Name, Notes};
 use crate::values::time::Date;
@@ -65,6 +65,14 @@ pub enum AssetChangeError {
     Schema(#[from] BudgetSpent),
 }
 
+fn fixed_by_model(field: &str, text: &str) -> FieldError {
+    FieldError::field(field, ValueError::coded(ErrorCode::FixedByModel, text))
+}
+
+fn unknown(field: &str, text: &str) -> FieldError {
+    FieldError::field(field, ValueError::coded(ErrorCode::UnknownReference, text))
+}
+
 impl AssetChange {
     /// Applies `custom_fields_patch` to the request's custom fields, or to the current ones if the request has none.
     fn with_single_fields(&self, present: &CustomFields) -> Self {
@@ -73,7 +81,7 @@ impl AssetChange {
             let whole = change.custom_fields.clone().or(Some(present.clone())).unwrap_or_default();
             match patch.applied_to(&whole) {
                 Ok(fields) => change.custom_fields = Patch::Value(fields),
-                Err(error) => change.errors.push(FieldError::field("custom_fields_patch", error.to_string())),
+                Err(error) => change.errors.push(FieldError::field("custom_fields_patch", error)),
             }
         }
         change
@@ -125,19 +133,19 @@ impl AssetChange {
         if let (Some(tag), None) = (self.asset_tag.value(), current)
             && let Err(error) = tag.check_new()
         {
-            errors.push(FieldError::field("asset_tag", error.to_string()));
+            errors.push(FieldError::field("asset_tag", error));
         }
         let texts = [("manufacturer", &self.manufacturer), ("model", &self.model)];
         if self.model_id.value().is_some() {
             for (field, _) in texts.iter().filter(|(_, text)| text.value().is_some()) {
-                errors.push(FieldError::field(field, "must not be sent together with model_id, which fills it in"));
+                errors.push(fixed_by_model(field, "must not be sent together with model_id, which fills it in"));
             }
         } else if self.model_id.is_absent() && current.is_some_and(|asset| asset.model_id.is_some()) {
             for (field, _) in texts.iter().filter(|(_, text)| !text.is_absent()) {
-                errors.push(FieldError::field(field, "is filled in by the asset's model; to set it, set model_id to null"));
+                errors.push(fixed_by_model(field, "is filled in by the asset's model; to set it, set model_id to null"));
             }
             if !self.asset_type_id.is_absent() && self.asset_type_id.value().copied() != current.and_then(|a| a.asset_type_id) {
-                errors.push(FieldError::field("asset_type_id", "differs from the type of the asset's model"));
+                errors.push(fixed_by_model("asset_type_id", "differs from the type of the asset's model"));
             }
         }
         errors
@@ -256,11 +264,11 @@ impl Asset {
                 (self.model_id, self.manufacturer_id) = (None, None);
                 self.asset_type_id = change.asset_type_id.clone().or(self.asset_type_id);
             }
-            (Patch::Value(_), None) => errors.push(FieldError::field("model_id", "is not the id of a model of this tenant")),
+            (Patch::Value(_), None) => errors.push(unknown("model_id", "is not the id of a model of this tenant")),
             (Patch::Value(id), Some(model)) => {
                 let model = &model.value;
                 if change.contradicts_type_of(model) {
-                    errors.push(FieldError::field("asset_type_id", "differs from the type of the model"));
+                    errors.push(fixed_by_model("asset_type_id", "differs from the type of the model"));
                 }
                 let manufacturer = references.manufacturer.as_ref();
                 self.model_id = Some(*id);
@@ -277,7 +285,7 @@ impl Asset {
             && !has_error
             && references.asset_type.as_ref().is_none_or(|asset_type| asset_type.value.id != *id)
         {
-            errors.push(FieldError::field("asset_type_id", "is not the id of an asset type of this tenant"));
+            errors.push(unknown("asset_type_id", "is not the id of an asset type of this tenant"));
         }
     }
 
@@ -286,8 +294,8 @@ impl Asset {
             (Patch::Absent, _) => {}
             (Patch::Null, _) => self.reassign(None),
             (Patch::Value(id), Some(user)) if user.value.is_active => self.reassign(Some(*id)),
-            (Patch::Value(_), Some(_)) => errors.push(FieldError::field("assigned_to", "is the id of an inactive user")),
-            (Patch::Value(_), None) => errors.push(FieldError::field("assigned_to", "is not the id of a user of this tenant")),
+            (Patch::Value(_), Some(_)) => errors.push(unknown("assigned_to", "is the id of an inactive user")),
+            (Patch::Value(_), None) => errors.push(unknown("assigned_to", "is not the id of a user of this tenant")),
         }
     }
 

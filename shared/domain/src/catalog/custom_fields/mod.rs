@@ -7,7 +7,7 @@ mod policy;
 mod tests;
 mod validate;
 
-use crate::values::field_error::{ValueError, pointer_token};
+use crate::values::field_error::{ErrorCode, ValueError, pointer_token};
 use crate::values::hex;
 use crate::values::json::{self, parse_strict};
 use crate::values::text::{NUL, Name, composed};
@@ -83,7 +83,10 @@ fn parse_limited(text: &str, levels: usize) -> Result<Value, ValueError> {
 fn check_size(size: usize) -> Result<(), ValueError> {
     match size {
         ..=MAX_BYTES => Ok(()),
-        size => Err(ValueError::new(format!("must have at most {MAX_BYTES} bytes as JSON; this has {size}"))),
+        size => {
+            let text = format!("must have at most {MAX_BYTES} bytes as JSON; this has {size}");
+            Err(ValueError::coded(ErrorCode::TooMuch, text))
+        }
     }
 }
 
@@ -182,10 +185,10 @@ pub fn field_name(text: &str) -> Result<String, ValueError> {
 ///
 /// Returns the first text with U+0000 or repeated name, with its JSON Pointer within the value. Only the first, because the
 /// pointers of many errors below a long name would take too much space.
-pub fn composed_value(value: Value) -> Result<Value, (String, String)> {
-    let within = |token: &str, (pointer, error): (String, String)| (format!("/{}{pointer}", pointer_token(token)), error);
+pub fn composed_value(value: Value) -> Result<Value, (String, ValueError)> {
+    let within = |token: &str, (pointer, error): (String, ValueError)| (format!("/{}{pointer}", pointer_token(token)), error);
     match value {
-        Value::String(text) if text.contains('\0') => Err((String::new(), NUL.to_owned())),
+        Value::String(text) if text.contains('\0') => Err((String::new(), ValueError::coded(ErrorCode::InvalidCharacter, NUL))),
         Value::String(text) => Ok(Value::String(composed(&text).into_owned())),
         Value::Array(items) => {
             let items = items.into_iter().enumerate();
@@ -197,10 +200,10 @@ pub fn composed_value(value: Value) -> Result<Value, (String, String)> {
             for (sent, member) in members {
                 let name = composed(&sent).into_owned();
                 if name.contains('\0') {
-                    return Err(within(&sent, (String::new(), format!("has a name that {NUL}"))));
+                    return Err(within(&sent, (String::new(), format!("has a name that {NUL}").into())));
                 }
                 if named.contains_key(&name) {
-                    return Err(within(&sent, (String::new(), SENT_TWICE.to_owned())));
+                    return Err(within(&sent, (String::new(), SENT_TWICE.into())));
                 }
                 named.insert(name, composed_value(member).map_err(|error| within(&sent, error))?);
             }
@@ -216,11 +219,11 @@ pub fn composed_value(value: Value) -> Result<Value, (String, String)> {
 ///
 /// Returns each invalid or repeated name and the first error of each value, with JSON Pointers, and an error if the composed
 /// fields are too large.
-fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(String, String)>> {
+fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(String, ValueError)>> {
     let (mut named, mut errors) = (Map::new(), Vec::new());
     for (sent, value) in fields {
         let (pointer, error) = match field_name(&sent) {
-            Ok(name) if named.contains_key(&name) => (String::new(), SENT_TWICE.to_owned()),
+            Ok(name) if named.contains_key(&name) => (String::new(), SENT_TWICE.into()),
             Ok(name) => match composed_value(value) {
                 Ok(value) => {
                     named.insert(name, value);
@@ -228,7 +231,7 @@ fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(Str
                 }
                 Err(error) => error,
             },
-            Err(error) => (String::new(), format!("has a name that {error}")),
+            Err(error) => (String::new(), format!("has a name that {error}").into()),
         };
         errors.push((format!("/{}{pointer}", pointer_token(&sent)), error));
     }
@@ -236,7 +239,7 @@ fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(Str
     // Some characters take more bytes when composed.
     let size = serde_json::to_string(&named).map_or(usize::MAX, |text| text.len());
     if let Err(error) = check_size(size) {
-        errors.push((String::new(), error.to_string()));
+        errors.push((String::new(), error));
     }
     if errors.is_empty() { Ok(named) } else { Err(errors) }
 }
@@ -270,8 +273,8 @@ impl CustomFields {
     ///
     /// Returns the error of [`CustomFields::from_json`], or each invalid or repeated name and the first error of each value, with
     /// JSON Pointers.
-    pub fn from_body(text: &str) -> Result<Self, Vec<(String, String)>> {
-        let fields = Self::from_json(text).map_err(|error| vec![(String::new(), error.to_string())])?;
+    pub fn from_body(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
+        let fields = Self::from_json(text).map_err(|error| vec![(String::new(), error)])?;
         with_names(fields.0).map(Self)
     }
 }
@@ -285,11 +288,11 @@ impl CustomFieldsPatch {
     /// # Errors
     ///
     /// Returns each error with the JSON Pointer of the custom field within the object; the pointer is empty for the whole object.
-    pub fn from_json(text: &str) -> Result<Self, Vec<(String, String)>> {
+    pub fn from_json(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
         match parse_limited(text, MAX_FIELD_LEVELS) {
             Ok(Value::Object(fields)) => with_names(fields).map(Self),
-            Ok(_) => Err(vec![(String::new(), "must be an object".to_owned())]),
-            Err(error) => Err(located(text, &error)),
+            Ok(_) => Err(vec![(String::new(), "must be an object".into())]),
+            Err(error) => Err(located(text, error)),
         }
     }
 
@@ -312,18 +315,19 @@ impl CustomFieldsPatch {
         let next = Value::Object(next);
         match (next.to_string().len(), next) {
             (..=MAX_BYTES, Value::Object(next)) => Ok(CustomFields(next)),
-            (size, _) => Err(ValueError::new(format!(
-                "must keep all custom fields within {MAX_BYTES} bytes as JSON; they would have {size}"
-            ))),
+            (size, _) => {
+                let text = format!("must keep all custom fields within {MAX_BYTES} bytes as JSON; they would have {size}");
+                Err(ValueError::coded(ErrorCode::TooMuch, text))
+            }
         }
     }
 }
 
 /// The error of each field that fails on its own; if none does, the error of the whole object.
-fn located(text: &str, whole: &ValueError) -> Vec<(String, String)> {
+fn located(text: &str, whole: ValueError) -> Vec<(String, ValueError)> {
     let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text).unwrap_or_default();
     let read = fields.iter().map(|(name, raw)| (name, parse_strict(raw.get(), MAX_FIELD_LEVELS - 1)));
-    let errors = read.filter_map(|(name, read)| Some((format!("/{}", pointer_token(name)), read.err()?.to_string())));
-    let errors: Vec<(String, String)> = errors.collect();
-    if errors.is_empty() { vec![(String::new(), whole.to_string())] } else { errors }
+    let errors = read.filter_map(|(name, read)| Some((format!("/{}", pointer_token(name)), read.err()?)));
+    let errors: Vec<(String, ValueError)> = errors.collect();
+    if errors.is_empty() { vec![(String::new(), whole)] } else { errors }
 }

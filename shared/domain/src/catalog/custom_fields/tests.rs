@@ -194,9 +194,9 @@ fn a_stored_schema_is_checked_before_anything_follows_its_references() {
         let schema = FieldsSchema::try_from(refused.clone()).expect("JSON");
         let errors = Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("units");
         let [fault] = errors.as_slice() else { unreachable!("{refused}: {errors:?}") };
-        let FieldError { location, detail } = fault.located(None, true);
+        let FieldError { location, reason } = fault.located(None, true);
         assert_eq!(location, ErrorLocation::Pointer("/custom_fields".into()));
-        assert!(detail.contains("custom_fields_schema is corrected"), "{detail}");
+        assert!(reason.text.contains("custom_fields_schema is corrected"), "{reason}");
     }
 }
 

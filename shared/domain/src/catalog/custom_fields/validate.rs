@@ -3,11 +3,11 @@
 use super::cost::{self, Cost};
 use super::policy::{self, PatternCost};
 use super::{CustomFields, CustomFieldsPatch, FieldsSchema, shortened};
-use crate::values::field_error::{FieldError, ValueError, pointer_token};
+use crate::values::field_error::{ErrorCode, FieldError, ValueError, pointer_token};
 use crate::values::hex;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
-use serde_json::Value;
+use serde_json::{Number, Value};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
@@ -68,17 +68,17 @@ pub struct SchemaFault {
     fields: Vec<String>,
     /// Whether the schema requires these fields.
     are_missing: bool,
-    detail: String,
+    reason: ValueError,
 }
 
 impl SchemaFault {
-    fn whole(detail: impl Into<String>) -> Self {
-        Self { pointer: String::new(), fields: Vec::new(), are_missing: false, detail: detail.into() }
+    fn whole(text: impl Into<String>) -> Self {
+        Self { pointer: String::new(), fields: Vec::new(), are_missing: false, reason: ValueError::new(text) }
     }
 
     fn new(error: &ValidationError<'_>) -> Self {
         let pointer = error.instance_path().to_string();
-        let (fields, detail) = match error.kind() {
+        let (fields, text) = match error.kind() {
             // The library's text would be about a "False schema".
             ValidationErrorKind::FalseSchema => (Vec::new(), "is not permitted by the type's schema".to_owned()),
             ValidationErrorKind::Required { property } => {
@@ -93,7 +93,8 @@ impl SchemaFault {
             None => fields,
         };
         let are_missing = pointer.is_empty() && matches!(error.kind(), ValidationErrorKind::Required { .. });
-        Self { pointer, fields, are_missing, detail: shortened(detail) }
+        let (code, limit) = code_and_limit(error.kind());
+        Self { pointer, fields, are_missing, reason: ValueError { text: shortened(text), code, limit } }
     }
 
     /// Points to where the request sets the custom field: in `patch` if it contains the field. `sets_all`: whether the request
@@ -109,10 +110,32 @@ impl SchemaFault {
         };
         match field {
             Some(field) if self.pointer.is_empty() => {
-                FieldError::within(member, &format!("/{}", pointer_token(field)), &self.detail)
+                FieldError::within(member, &format!("/{}", pointer_token(field)), self.reason.clone())
             }
-            _ => FieldError::within(member, &self.pointer, &self.detail),
+            _ => FieldError::within(member, &self.pointer, self.reason.clone()),
         }
+    }
+}
+
+/// Violations of combined schemas, such as `anyOf`, have no code. Exclusive bounds have no limit: the bound itself is refused.
+fn code_and_limit(kind: &ValidationErrorKind) -> (Option<ErrorCode>, Option<Number>) {
+    use ValidationErrorKind as Kind;
+    match kind {
+        Kind::Required { .. } => (Some(ErrorCode::Required), None),
+        Kind::MinLength { limit } => (Some(ErrorCode::TooShort), Some((*limit).into())),
+        Kind::MaxLength { limit } => (Some(ErrorCode::TooLong), Some((*limit).into())),
+        Kind::Minimum { limit: Value::Number(limit) } => (Some(ErrorCode::TooSmall), Some(limit.clone())),
+        Kind::Maximum { limit: Value::Number(limit) } => (Some(ErrorCode::TooLarge), Some(limit.clone())),
+        Kind::Type { .. } | Kind::Pattern { .. } | Kind::Format { .. } => (Some(ErrorCode::InvalidFormat), None),
+        Kind::Enum { .. }
+        | Kind::Constant { .. }
+        | Kind::ExclusiveMinimum { .. }
+        | Kind::ExclusiveMaximum { .. }
+        | Kind::MultipleOf { .. } => (Some(ErrorCode::UnknownValue), None),
+        Kind::FalseSchema | Kind::AdditionalProperties { .. } | Kind::UnevaluatedProperties { .. } => {
+            (Some(ErrorCode::UnknownField), None)
+        }
+        _ => (None, None),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::processes::process::{Process, ProcessStatus, Step, StepKind, Steps};
 use crate::record::{Kind, Record, Reference, fields};
 use crate::tenants::tenant::Language;
 use crate::user::User;
-use crate::values::field_error::{FieldError, ValueError, pointer_token};
+use crate::values::field_error::{ErrorCode, FieldError, ValueError, pointer_token};
 use crate::values::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
 use crate::values::signature_image::{DecodedImages, SignatureImage, data_url_len};
 use crate::values::string_enum::string_enum;
@@ -552,7 +552,7 @@ impl Instance {
                     Ok(checked) => merged.set(key, checked, checks.images),
                     // An unchanged value stays valid: a picked user can be inactive by now.
                     Err(_) if self.has_value(step, value, checks) => {}
-                    Err(error) => merged.errors.push(step_error(key, error.to_string())),
+                    Err(error) => merged.errors.push(step_error(key, error)),
                 },
             }
         }
@@ -615,7 +615,7 @@ impl MergedValues {
     }
 
     fn check_required(&mut self, step: &Step) {
-        let error = step_error(&step.key, "is required");
+        let error = step_error(&step.key, ValueError::required());
         let has_error = self.errors.iter().any(|known| known.location == error.location);
         if step.is_required() && !self.step_values.contains_key(&step.key) && !has_error {
             self.errors.push(error);
@@ -625,13 +625,13 @@ impl MergedValues {
     fn check_size(&mut self) {
         if String::from(StepValues(self.step_values.clone())).len() > MAX_STEP_VALUES_BYTES {
             let detail = format!("must have at most {MAX_STEP_VALUES_BYTES} bytes as JSON in all, without images");
-            self.errors.push(FieldError::field("step_data", detail));
+            self.errors.push(FieldError::field("step_data", ValueError::coded(ErrorCode::TooMuch, detail)));
         }
     }
 }
 
-fn step_error(key: &str, detail: impl Into<String>) -> FieldError {
-    FieldError::within("step_data", &format!("/{}", pointer_token(key)), detail)
+fn step_error(key: &str, reason: impl Into<ValueError>) -> FieldError {
+    FieldError::within("step_data", &format!("/{}", pointer_token(key)), reason)
 }
 
 /// The ids in `step_data` that could be picked users. They can be read together with the instance, before it is known which steps

@@ -212,15 +212,15 @@ impl Steps {
     ///
     /// Returns all errors. Each has a JSON Pointer within the list, such as `/2/key`; the pointer of an error about the whole
     /// list is empty.
-    pub fn from_json(text: &str) -> Result<Self, Vec<(String, String)>> {
-        let whole = |reason: String| vec![(String::new(), reason)];
-        let value = parse_strict(text, MAX_LEVELS).map_err(|error| whole(error.to_string()))?;
+    pub fn from_json(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
+        let whole = |error: ValueError| vec![(String::new(), error)];
+        let value = parse_strict(text, MAX_LEVELS).map_err(whole)?;
         if value.to_string().len() > MAX_STEPS_BYTES {
-            return Err(whole(format!("must have at most {MAX_STEPS_BYTES} bytes as JSON")));
+            return Err(whole(format!("must have at most {MAX_STEPS_BYTES} bytes as JSON").into()));
         }
         let Value::Array(list) = value else { return Err(whole("must be a list of steps".into())) };
         if !STEP_COUNTS.contains(&list.len()) {
-            return Err(whole(format!("must have {} to {} steps", STEP_COUNTS.start(), STEP_COUNTS.end())));
+            return Err(whole(format!("must have {} to {} steps", STEP_COUNTS.start(), STEP_COUNTS.end()).into()));
         }
         let (mut steps, mut keys, mut errors) = (Vec::new(), BTreeSet::new(), Vec::new());
         for (index, value) in list.iter().enumerate() {
@@ -228,7 +228,7 @@ impl Steps {
             steps.extend(reader.read(&mut keys, index + 1 == list.len()));
         }
         if steps.iter().filter(|step: &&Step| step.kind == StepKind::UserPicker).count() > MAX_PICKERS {
-            errors.push((String::new(), format!("must have at most {MAX_PICKERS} steps of type user_picker")));
+            errors.push((String::new(), format!("must have at most {MAX_PICKERS} steps of type user_picker").into()));
         }
         if errors.is_empty() { Ok(Self(steps)) } else { Err(errors) }
     }
@@ -238,11 +238,11 @@ impl Steps {
 struct StepReader<'a> {
     value: &'a Value,
     index: usize,
-    errors: &'a mut Vec<(String, String)>,
+    errors: &'a mut Vec<(String, ValueError)>,
 }
 
 impl StepReader<'_> {
-    fn error(&mut self, member: &str, reason: impl Into<String>) {
+    fn error(&mut self, member: &str, reason: impl Into<ValueError>) {
         self.errors.push((format!("/{}/{}", self.index, pointer_token(member)), reason.into()));
     }
 
@@ -275,10 +275,10 @@ impl StepReader<'_> {
 
     fn text<T: FromStr<Err = ValueError>>(&mut self, member: &str) -> Option<T> {
         let result = match self.value.get(member) {
-            None => Err(ValueError::new("is required")),
+            None => Err(ValueError::required()),
             Some(value) => value.as_str().ok_or_else(|| ValueError::new("must be a string")).and_then(str::parse),
         };
-        result.map_err(|error| self.error(member, error.to_string())).ok()
+        result.map_err(|error| self.error(member, error)).ok()
     }
 
     fn statement(&mut self, step_type: Option<StepType>) -> Option<Statement> {

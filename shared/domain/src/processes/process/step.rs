@@ -1,7 +1,7 @@
 //! A step of a process: its JSON form, the values that it accepts, and the stored form of these values.
 
 use crate::tenants::tenant::Language;
-use crate::values::field_error::ValueError;
+use crate::values::field_error::{ErrorCode, ValueError};
 use crate::values::id::UserId;
 use crate::values::json::parse_object;
 use crate::values::signature_image::{DecodedImages, SignatureImage};
@@ -126,7 +126,7 @@ impl Step {
         active_users: &BTreeSet<UserId>,
         images: &DecodedImages,
     ) -> Result<CheckedValue, ValueError> {
-        let text = || value.as_str().ok_or_else(|| ValueError::new("must be a string"));
+        let text = || value.as_str().ok_or_else(|| ValueError::coded(ErrorCode::InvalidFormat, "must be a string"));
         let checked = match &self.kind {
             StepKind::UserPicker => check_user(text()?, active_users)?,
             StepKind::Checklist { items } => self.check_entries(value, items)?,
@@ -141,8 +141,10 @@ impl Step {
     }
 
     fn check_entries(&self, value: &Value, items: &[String]) -> Result<Value, ValueError> {
-        let invalid =
-            || ValueError::new(format!("must be a list of entries of the checklist, each at most once: {}", named(items)));
+        let invalid = || {
+            let text = format!("must be a list of entries of the checklist, each at most once: {}", named(items));
+            ValueError::coded(ErrorCode::UnknownValue, text)
+        };
         let text = |entry: &Value| entry.as_str().map(choice);
         let entries: Option<Vec<String>> = value.as_array().and_then(|list| list.iter().map(text).collect());
         let entries = entries.ok_or_else(invalid)?;
@@ -151,14 +153,15 @@ impl Step {
             return Err(invalid());
         }
         if self.is_required() && entries.len() != items.len() {
-            return Err(ValueError::new(format!("must contain all entries of the checklist: {}", named(items))));
+            let text = format!("must contain all entries of the checklist: {}", named(items));
+            return Err(ValueError::coded(ErrorCode::Required, text));
         }
         Ok(json!(entries))
     }
 
     fn check_text(&self, text: String) -> Result<Value, ValueError> {
         let is_missing = self.is_required() && text.trim().is_empty();
-        if is_missing { Err(ValueError::new("must not be empty")) } else { Ok(json!(text)) }
+        if is_missing { Err(ValueError::coded(ErrorCode::Required, "must not be empty")) } else { Ok(json!(text)) }
     }
 }
 
@@ -303,16 +306,18 @@ pub(crate) enum CheckedValue {
 fn check_user(text: &str, active_users: &BTreeSet<UserId>) -> Result<Value, ValueError> {
     let user: UserId = text.parse()?;
     let is_active = active_users.contains(&user);
-    if is_active { Ok(json!(user)) } else { Err(ValueError::new("must be the id of an active user of this tenant")) }
+    let unknown = || ValueError::coded(ErrorCode::UnknownReference, "must be the id of an active user of this tenant");
+    if is_active { Ok(json!(user)) } else { Err(unknown()) }
 }
 
 fn check_true(value: &Value) -> Result<Value, ValueError> {
-    if *value == json!(true) { Ok(json!(true)) } else { Err(ValueError::new("must be true")) }
+    if *value == json!(true) { Ok(json!(true)) } else { Err(ValueError::coded(ErrorCode::Required, "must be true")) }
 }
 
 fn check_option(value: &Value, options: &[String]) -> Result<Value, ValueError> {
     let option = value.as_str().map(choice).filter(|text| options.contains(text));
-    option.map(Value::from).ok_or_else(|| ValueError::new(format!("must be one of {}", named(options))))
+    let unknown = || ValueError::coded(ErrorCode::UnknownValue, format!("must be one of {}", named(options)));
+    option.map(Value::from).ok_or_else(unknown)
 }
 
 /// Normalizes a choice like the definition's entries and options, so clients can send it as they sent the definition.

@@ -98,7 +98,7 @@ fn an_empty_heading_is_an_error_only_of_a_column_with_cells() {
         panic!("it was accepted")
     };
     assert_eq!(errors.len(), 1);
-    assert!(errors[0].detail.starts_with("Column 2 has cells but no heading."), "{errors:?}");
+    assert!(errors[0].reason.text.starts_with("Column 2 has cells but no heading."), "{errors:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::Map;
 fn errors(instance: &Instance, data: Value) -> Vec<(String, String)> {
     let Err(ProcessError::Invalid(errors)) = advance(instance, data) else { panic!("acceptable") };
     let parts = |error: FieldError| match error.location {
-        ErrorLocation::Pointer(pointer) => (pointer, error.detail),
+        ErrorLocation::Pointer(pointer) => (pointer, error.reason.text),
         other => panic!("{other:?}"),
     };
     errors.into_iter().map(parts).collect()
