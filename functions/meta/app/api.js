@@ -32,7 +32,7 @@ export class Problem extends Error {
     this.status = status
     this.code = body.code ?? (status ? 'INTERNAL_ERROR' : 'OFFLINE')
     this.body = body
-    /** @type {{ pointer?: string, parameter?: string, detail: string }[]} */
+    /** @type {{ pointer?: string, parameter?: string, code?: string, limit?: number, detail: string }[]} */
     this.errors = body.errors ?? []
   }
 

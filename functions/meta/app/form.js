@@ -1,6 +1,6 @@
 // Fields, their problems, and fields that suggest as one types.
 import { Problem, cached, get, latest } from './api.js'
-import { button, every, h, hint, named, newId, own, query, show, t } from './page.js'
+import { button, every, h, has, hint, named, newId, own, query, show, t } from './page.js'
 
 /** A field with its name. The control has the pointer of its problems, such as `/name`. */
 export function field(label, control, pointer = '') {
@@ -36,9 +36,9 @@ export function problemBox(error, again) {
   const details = error.code === 'VALIDATION_ERROR' ? error.errors : []
   return h('div.problem', { role: 'alert' },
     h('p', error.text),
-    details.length > 0 && h('ul', details.map(({ parameter, pointer = '', detail }) => {
-      const name = parameter ?? pointer.split('/').at(-1)
-      return h('li', own(named(`field.${name}`, name)), ': ', faultText(name, detail))
+    details.length > 0 && h('ul', details.map((fault) => {
+      const name = fault.parameter ?? fault.pointer?.split('/').at(-1) ?? ''
+      return h('li', own(named(`field.${name}`, name)), ': ', faultText(fault))
     })),
     again && button(t('try-again'), again))
 }
@@ -55,21 +55,21 @@ export async function attempt(place, act, again) {
   }
 }
 
-/** What a field takes, in the reader's language. The service gives faults of fields no code, only English words: they follow. */
-export const faultText = (name, detail) => [named(`rule.${name}`, t('rule.other')), ' ', h('span.hint', { lang: 'en' }, detail)]
+/** What is wrong in a field, by its code; otherwise the service's English words. @param {any} fault @returns {any} */
+export const faultText = ({ code, limit: count, detail }) =>
+  has(`fault.${code}`) ? t(`fault.${code}`, { count }) : [t('fault.other'), ' ', h('span.hint', { lang: 'en' }, detail)]
 
 /** Shows the problems of a form beside its fields, and the others in `place`. */
 export function showProblems(form, place, error) {
   if (!(error instanceof Problem)) throw error
   clearProblems(form, place)
-  error.errors = error.errors.filter(({ pointer, detail }) => {
-    const control = every(form, '[data-pointer]').find(({ dataset }) => dataset.pointer === pointer)
+  error.errors = error.errors.filter((fault) => {
+    const control = every(form, '[data-pointer]').find(({ dataset }) => dataset.pointer === fault.pointer)
     if (!control) return true
     const id = newId()
     control.setAttribute('aria-invalid', 'true')
     control.setAttribute('aria-describedby', id)
-    const kind = !control.value || control.type === 'checkbox' ? 'required' : control.type === 'date' ? 'date' : pointer.split('/')[1]
-    control.closest('.field').append(h('div.wrong', { id }, faultText(kind, detail)))
+    control.closest('.field').append(h('div.wrong', { id }, faultText(fault)))
   })
   show(place, problemBox(error))
   form.querySelector('[aria-invalid]')?.focus()

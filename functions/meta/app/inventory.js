@@ -97,7 +97,7 @@ export function inventory(main, first, signal) {
     const process = (kind, look) => link(t(`nav.${kind}`), kind, { assets }, `button ${look}`)
     show(basket, h('span', t('chosen-count', { count: chosen.size })),
       may('processes:write') && (chosen.size <= MOST ? [process('hand-over', 'primary'), process('take-back', '')]
-        : h('span.hint', t('nav.hand-over'), ', ', t('nav.take-back'), ': ', t('error.TOO_MANY', { count: MOST }))),
+        : h('span.hint', t('nav.hand-over'), ', ', t('nav.take-back'), ': ', t('fault.too_large', { count: MOST }))),
       may('assets:write') && button(t('move-to'), showMove),
       button(t('choose-none'), () => {
         choose(rowBoxes(), false)
@@ -140,7 +140,7 @@ export function inventory(main, first, signal) {
   const rowBoxes = () => every(body, 'td input')
   function choose(boxes, isChosen) {
     for (const box of boxes) {
-      if (isChosen && chosen.size >= MOST_CHOSEN && !chosen.has(box.value)) say(t('error.TOO_MANY', { count: MOST_CHOSEN }))
+      if (isChosen && chosen.size >= MOST_CHOSEN && !chosen.has(box.value)) say(t('fault.too_large', { count: MOST_CHOSEN }))
       else chosen[isChosen ? 'add' : 'delete'](box.value)
       box.checked = chosen.has(box.value)
     }

@@ -49,7 +49,7 @@ export async function begin(main, params, signal, [kind]) {
     placeholder: t('search-placeholder'),
     chosen(asset) {
       if (!asset || assets.some(({ id }) => id === asset.id)) return
-      if (assets.length >= MOST) return say(t('error.TOO_MANY', { count: MOST }))
+      if (assets.length >= MOST) return say(t('fault.too_large', { count: MOST }))
       assets.push(asset)
       changed()
     },
@@ -168,7 +168,7 @@ async function atOnce(all, stepwise) {
   try {
     return (await all()).data
   } catch (error) {
-    const isTooMany = error instanceof Problem && error.errors.some(({ pointer, detail }) => pointer === '/through' && detail.startsWith('makes '))
+    const isTooMany = error instanceof Problem && error.errors.some(({ pointer, code }) => pointer === '/through' && code === 'too_much')
     if (!isTooMany) throw error
     return stepwise()
   }

@@ -111,7 +111,7 @@ export function stock(main, params, signal) {
     const line = (one) => h('li', { className: `o-${one.outcome}` }, h('b', t(`outcome.${one.outcome}`)), ' ',
       one.asset ? assetLink(one.asset) : own(one.code),
       one.outcome === 'elsewhere' && h('p', t('field.location'), ': ', own(one.asset.location ?? '–')),
-      one.outcome === 'refused' && h('p', one.why ? faultText('', one.why) : one.text))
+      one.outcome === 'refused' && h('p', one.why[0] ? one.why.flatMap((fault) => [faultText(fault), ' ']) : one.text))
     show(scans, all.slice(-200).reverse().map(line))
   }
 
@@ -177,7 +177,7 @@ export function stock(main, params, signal) {
 
   const refuse = (error) => end((one, n) => {
     const faults = error.errors.filter(({ pointer }) => pointer?.startsWith(`/items/${n}/`) || !pointer?.startsWith('/items/'))
-    if (faults.length || !error.errors.length) Object.assign(one, { outcome: 'refused', why: faults.map(({ detail }) => detail).join('; '), text: error.text })
+    if (faults.length || !error.errors.length) Object.assign(one, { outcome: 'refused', why: faults, text: error.text })
   })
 
   async function showMissing() {

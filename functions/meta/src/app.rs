@@ -76,6 +76,7 @@ fn content_type(name: &str) -> &'static str {
 mod tests {
     use super::{FILES, PAGE};
     use flate2::read::GzDecoder;
+    use shared::domain::values::field_error::ErrorCode;
     use std::collections::{BTreeMap, BTreeSet};
     use std::io::Read;
 
@@ -214,5 +215,20 @@ mod tests {
         for name in [&statuses[..], &runs, &roles, &outcomes, &errors].concat() {
             assert!(texts.contains_key(&name), "{name}");
         }
+    }
+
+    #[test]
+    fn each_code_of_a_field_has_a_text_with_its_limit() {
+        use ErrorCode::{InvalidLocation, TooLarge, TooLong, TooOld, TooShort, TooSmall};
+        let texts = texts(&files());
+        for code in ErrorCode::ALL {
+            let text = texts.get(&format!("fault.{code}")).unwrap_or_else(|| panic!("{code} has no text"));
+            let has_limit = matches!(code, TooShort | TooLong | TooSmall | TooLarge | TooOld | InvalidLocation);
+            let expected: BTreeSet<&str> = has_limit.then_some("count").into_iter().collect();
+            assert_eq!(between(&text[0], "{", '}'), expected, "{code}");
+        }
+        // Of a fault without a code.
+        let faults = texts.keys().filter(|name| name.starts_with("fault.") && *name != "fault.other");
+        assert_eq!(faults.count(), ErrorCode::ALL.len(), "there is a text without a code");
     }
 }
