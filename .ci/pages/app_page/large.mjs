@@ -6,12 +6,12 @@ import { Visit, sees, until } from './visit.mjs'
 
 const COUNT = Number(process.env.ASSETS ?? 5000)
 const ROWS = 200
-const COLUMNS = 'name,serial_number,location,purchase_date,warranty_until,purchase_price,custom_fields.cost_center'
+const COLUMNS = 'name,serial_number,location,purchase_date,purchase_price,custom_fields.cost_center'
 
 function row(n) {
-  const day = (year) => `${year + (n % 6)}-${String((n % 12) + 1).padStart(2, '0')}-15`
+  const day = `${2020 + (n % 6)}-${String((n % 12) + 1).padStart(2, '0')}-15`
   const place = `Site ${n % 7} / Floor ${n % 5} / Room ${n % 211}`
-  return [`Laptop ${n}`, `L-${n}`, place, day(2020), day(2024), `${500 + (n % 1500)}.50`, n % 40].join(',')
+  return [`Laptop ${n}`, `L-${n}`, place, day, `${500 + (n % 1500)}.50`, n % 40].join(',')
 }
 
 async function fill(api) {
