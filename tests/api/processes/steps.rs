@@ -28,7 +28,7 @@ async fn the_type_of_a_step_decides_which_values_it_accepts() {
     let missing = |value: Value| (value, "required");
     let no_text = (json!(1), "invalid_format");
     // A step, values that it accepts, and values that it refuses, each with the code of its error.
-    let cases: Vec<(Value, Vec<Value>, Vec<(Value, &str)>)> = vec![
+    let cases = [
         (
             plain("user_picker"),
             vec![json!(user), Value::Null],
