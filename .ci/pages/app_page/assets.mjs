@@ -246,10 +246,14 @@ async function german(scene) {
   await visit.look('german')
   await visit.go('#/assets?status=lost')
   await sees(page.getByRole('alert').getByText('Status: Keiner der möglichen Werte.'), 'a refused filter is not told in German')
-  const errors = [{ parameter: 'q', detail: 'must be new', code: 'brand_new' }]
+  const errors = [
+    { parameter: 'q', detail: 'must be new', code: 'brand_new' },
+    { parameter: 'sort', detail: 'must be short', code: 'invalid_format' },
+  ]
   await refuse(page, '**/v1/assets?*', { status: 422, code: 'VALIDATION_ERROR', errors }, { times: 1 })
   await visit.go('#/assets?q=old')
   await sees(page.getByRole('alert').getByText('q: Nicht angenommen (englisch): must be new'), 'an unknown code hides what is wrong')
+  await sees(page.getByText('sort: Nicht in der erwarteten Form. must be short'), 'nobody learns which form is expected')
   await visit.close()
 }
 

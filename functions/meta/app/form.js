@@ -55,9 +55,12 @@ export async function attempt(place, act, again) {
   }
 }
 
-/** What is wrong in a field, by its code; otherwise the service's English words. @param {any} fault @returns {any} */
-export const faultText = ({ code, limit: count, detail }) =>
-  has(`fault.${code}`) ? t(`fault.${code}`, { count }) : [t('fault.other'), ' ', h('span.hint', { lang: 'en' }, detail)]
+/** What is wrong in a field, by its code. The service's English words follow where they say more. @param {any} fault @returns {any} */
+export function faultText({ code, limit: count, detail }) {
+  const known = has(`fault.${code}`)
+  const text = t(`fault.${known ? code : 'other'}`, { count })
+  return known && !/format|much/.test(code) ? text : [text, ' ', h('span.hint', { lang: 'en' }, detail)]
+}
 
 /** Shows the problems of a form beside its fields, and the others in `place`. */
 export function showProblems(form, place, error) {
