@@ -81,11 +81,11 @@ impl SeenItem {
 
 impl FromJson for SeenItems {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json_with_locations(text).map_err(|_| ValueError::new("must be a list of items"))
+        Self::from_json_with_locations(text).map_err(|_| ValueError::form("must be a list of items"))
     }
 
     fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
-        let bounds = || vec![(String::new(), format!("must be a list of 1 to {MAX_ITEMS} items").into())];
+        let bounds = || vec![(String::new(), ValueError::form(format!("must be a list of 1 to {MAX_ITEMS} items")))];
         let entries: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| bounds())?;
         if !(1..=MAX_ITEMS).contains(&entries.len()) {
             return Err(bounds());

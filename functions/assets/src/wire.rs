@@ -266,7 +266,7 @@ pub struct Depth(usize);
 impl FromParam for Depth {
     fn from_param(text: &str) -> Result<Self, ValueError> {
         let depth = text.parse().ok().filter(|depth| (1..=8).contains(depth) && text.len() == 1);
-        depth.map(Self).ok_or_else(|| ValueError::new("must be a whole number from 1 to 8"))
+        depth.map(Self).ok_or_else(|| ValueError::form("must be a whole number from 1 to 8"))
     }
 }
 

@@ -196,7 +196,7 @@ shared::body! {
 
 impl FromJson for SignerBody {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json_with_locations(text).map_err(|_| ValueError::new("must have a user_id, or a name"))
+        Self::from_json_with_locations(text).map_err(|_| ValueError::form("must have a user_id, or a name"))
     }
 
     fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {

@@ -22,7 +22,7 @@ impl FromStr for IdempotencyKey {
         if printable && (1..=255).contains(&text.len()) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(ValueError::new("must be 1 to 255 printable ASCII characters"))
+            Err(ValueError::form("must be 1 to 255 printable ASCII characters"))
         }
     }
 }
@@ -208,7 +208,7 @@ pub fn if_none_match_contains(header: &str, tag: &str) -> Result<bool, ValueErro
 
 /// Splits a list of entity tags, such as `"a", W/"b"`. Empty elements are ignored (RFC 9110 §5.6.1.2).
 fn entity_tags(text: &str) -> Result<Vec<&str>, ValueError> {
-    let invalid = || ValueError::new("must be * or a list of entity tags, such as \"3-1f0e9a2b4c5d6e7f\"");
+    let invalid = || ValueError::form("must be * or a list of entity tags, such as \"3-1f0e9a2b4c5d6e7f\"");
     let mut tags = Vec::new();
     let mut rest = text.trim_start_matches(is_separator).trim_end();
     while !rest.is_empty() {

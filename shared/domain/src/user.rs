@@ -60,7 +60,7 @@ impl std::str::FromStr for Email {
                     && !domain.is_empty()
                     && domain.split('.').all(|label| !label.is_empty())
             });
-        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be an e-mail address"))
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::form("must be an e-mail address"))
     }
 }
 

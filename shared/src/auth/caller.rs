@@ -347,7 +347,7 @@ impl RequestHeaders {
             idempotency_key: idempotency_key.map(|text| text?.parse()),
             expected: if_match.map(|_| {
                 let text = list_header(&parts.headers, &header::IF_MATCH);
-                ExpectedVersions::parse(&text.ok_or_else(|| ValueError::new("must be printable ASCII"))?)
+                ExpectedVersions::parse(&text.ok_or_else(|| ValueError::form("must be printable ASCII"))?)
             }),
         }
     }
@@ -407,7 +407,7 @@ fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Result<&'a st
     if values.next().is_some() {
         return Some(Err(ValueError::new("must be sent once")));
     }
-    Some(value.to_str().map_err(|_| ValueError::new("must be printable ASCII")))
+    Some(value.to_str().map_err(|_| ValueError::form("must be printable ASCII")))
 }
 
 /// A key's `last_used_at` is updated once it is this old.

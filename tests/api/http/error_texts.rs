@@ -57,6 +57,7 @@ async fn errors_in_fields_have_a_code_and_the_exceeded_limit() {
         ("purchase_price", json!(1_000_000_000_000_u64), "too_large", Some(1_000_000_000_000)),
         ("notes", json!("x".repeat(10_001)), "too_long", Some(10_000)),
         ("custom_fields_patch", json!({"x": "x".repeat(33_000)}), "too_much", None),
+        ("custom_fields", json!([]), "invalid_format", None),
         ("colour", json!("red"), "unknown_field", None),
     ] {
         let reply = client.patch(&format!("/assets/{plain}"), json!({field: value})).await;
@@ -85,6 +86,7 @@ async fn errors_in_fields_have_a_code_and_the_exceeded_limit() {
         ("status", "in_use,lost".to_owned(), "unknown_value", None),
         ("location", "a//b".to_owned(), "invalid_location", Some(8)),
         ("assigned_to", "Ada".to_owned(), "unknown_reference", None),
+        ("limit", "101".to_owned(), "invalid_format", None),
         ("updated_since", "yesterday".to_owned(), "invalid_date", None),
         ("custom_fields.long", "x".to_owned(), "not_filterable", None),
         ("colour", "red".to_owned(), "unknown_field", None),
@@ -92,6 +94,10 @@ async fn errors_in_fields_have_a_code_and_the_exceeded_limit() {
         let reply = client.get(&format!("/assets?{parameter}={value}")).await;
         replies.push((reply, parameter.to_owned(), code, limit));
     }
+    let user = client.post("/users", json!({"email": "ada", "display_name": "Ada"})).await;
+    replies.push((user, "/email".to_owned(), "invalid_format", None));
+    let empty = client.post("/assets/batch", json!({"operations": []})).await;
+    replies.push((empty, "/operations".to_owned(), "invalid_format", None));
     let seen = client.post("/assets/seen", json!({"items": [{"tag": "T"}], "at": "2020-01-01T00:00:00Z"})).await;
     replies.push((seen, "/at".to_owned(), "too_old", Some(7)));
     let operations = json!([{"op": "update", "id": plain, "body": {"location": "/"}}]);

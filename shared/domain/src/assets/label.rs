@@ -1,6 +1,6 @@
 //! Labels: their options in a request (format, size, sheet, assets in order), and the URL template for a label's code.
 
-use crate::values::field_error::{FieldError, ValueError, text_form};
+use crate::values::field_error::{ErrorCode, FieldError, ValueError, text_form};
 use crate::values::id::AssetId;
 use crate::values::string_enum::string_enum;
 use crate::values::text::check_visible;
@@ -83,7 +83,7 @@ impl FromStr for LabelSize {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let sides = text.split_once('x').and_then(|(width, height)| Some(Self { width: side(width)?, height: side(height)? }));
         sides.ok_or_else(|| {
-            ValueError::new("must be width x height in millimetres, such as 50x20 or 63.5x38.1, each from 12 to 160")
+            ValueError::form("must be width x height in millimetres, such as 50x20 or 63.5x38.1, each from 12 to 160")
         })
     }
 }
@@ -113,7 +113,7 @@ impl FromStr for SkippedLabels {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let is_number = (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = is_number.then(|| text.parse().ok()).flatten();
-        number.map(Self).ok_or_else(|| ValueError::new("must be a whole number from 0 to 79, less than the labels per sheet"))
+        number.map(Self).ok_or_else(|| ValueError::form("must be a whole number from 0 to 79, less than the labels per sheet"))
     }
 }
 
@@ -143,13 +143,13 @@ impl FromStr for LabelIds {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let texts: Vec<&str> = text.split(',').collect();
         if text.is_empty() || texts.len() > MAX_LABELS {
-            return Err(ValueError::new(format!("must be 1 to {MAX_LABELS} asset IDs, separated by commas")));
+            return Err(ValueError::form(format!("must be 1 to {MAX_LABELS} asset IDs, separated by commas")));
         }
         let mut ids: Vec<AssetId> = Vec::new();
         for (text, position) in texts.into_iter().zip(1..) {
             let id = text
                 .parse()
-                .map_err(|_| ValueError::new(format!("must be 1 to {MAX_LABELS} asset IDs; number {position} is not an ID")))?;
+                .map_err(|_| ValueError::form(format!("must be 1 to {MAX_LABELS} asset IDs; number {position} is not an ID")))?;
             if ids.contains(&id) {
                 return Err(ValueError::new(format!("must not repeat an asset; number {position} repeats {id}")));
             }
@@ -188,25 +188,26 @@ impl FromStr for LabelUrlTemplate {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let length = text.chars().count();
         if length > MAX_CHARS {
-            return Err(ValueError::new(format!("must have at most {MAX_CHARS} characters; this has {length}")));
+            let text = format!("must have at most {MAX_CHARS} characters; this has {length}");
+            return Err(ValueError::limited(ErrorCode::TooLong, MAX_CHARS, text));
         }
         check_visible(text)?;
         let after_scheme = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
         let host = after_scheme.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
         if host.is_none_or(|host| host.is_empty() || host.contains(['{', '}'])) {
-            return Err(ValueError::new("must start with https:// or http:// and a host"));
+            return Err(ValueError::form("must start with https:// or http:// and a host"));
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(ValueError::new("must contain only the characters of a URL; percent-encode others"));
         }
         if !text.contains(TAG) && !text.contains(ID) {
-            return Err(ValueError::new("must contain {asset_tag} or {id}"));
+            return Err(ValueError::form("must contain {asset_tag} or {id}"));
         }
         if [TAG, ID].iter().any(|placeholder| text.matches(placeholder).count() > 1) {
             return Err(ValueError::new("must contain each placeholder only once"));
         }
         if text.replace(ID, "").replace(TAG, "").contains(['{', '}']) {
-            return Err(ValueError::new("must only use the placeholders {asset_tag} and {id}"));
+            return Err(ValueError::form("must only use the placeholders {asset_tag} and {id}"));
         }
         Ok(Self(text.to_owned()))
     }

@@ -113,7 +113,8 @@ impl FromStr for TagTemplate {
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
         if text.chars().count() > MAX_TEMPLATE_CHARS {
-            return Err(ValueError::new(format!("must have at most {MAX_TEMPLATE_CHARS} characters")));
+            let text = format!("must have at most {MAX_TEMPLATE_CHARS} characters");
+            return Err(ValueError::limited(ErrorCode::TooLong, MAX_TEMPLATE_CHARS, text));
         }
         check_visible(text)?;
         Self::parse(&composed(text))
@@ -140,15 +141,15 @@ impl TagTemplate {
                 "YYYY" => TemplatePart::LongYear,
                 "YY" => TemplatePart::ShortYear,
                 "MM" => TemplatePart::Month,
-                _ => return Err(ValueError::new("must only use the placeholders {PREFIX}, {TYPE_CODE}, {YYYY}, {YY} and {MM}")),
+                _ => return Err(ValueError::form("must only use the placeholders {PREFIX}, {TYPE_CODE}, {YYYY}, {YY} and {MM}")),
             });
             rest = after;
         }
         split_sequence(rest, &mut parts);
         match parts.iter().filter(|part| matches!(part, TemplatePart::Sequence(_))).count() {
             1 => Ok(Self(parts)),
-            0 => Err(ValueError::new("must contain 3 to 12 consecutive N for the number, with no other letter next to them")),
-            _ => Err(ValueError::new("must contain 3 to 12 consecutive N only once")),
+            0 => Err(ValueError::form("must contain 3 to 12 consecutive N for the number, with no other letter next to them")),
+            _ => Err(ValueError::form("must contain 3 to 12 consecutive N only once")),
         }
     }
 }
@@ -214,7 +215,7 @@ impl FromStr for TagPrefix {
     type Err = ValueError;
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let fits = (1..=16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be 1 to 16 letters, digits, '-', '_' or '.'"))
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::form("must be 1 to 16 letters, digits, '-', '_' or '.'"))
     }
 }
 
@@ -251,10 +252,10 @@ impl AssetTag {
         match self.0.as_str() {
             "." | ".." => {
                 let text = "must not be . or .., which URLs can't contain as a path segment";
-                Err(ValueError::coded(ErrorCode::InvalidFormat, text))
+                Err(ValueError::form(text))
             }
             _ if fits => Ok(()),
-            _ => Err(ValueError::coded(ErrorCode::InvalidFormat, FORM)),
+            _ => Err(ValueError::form(FORM)),
         }
     }
 }
@@ -280,7 +281,7 @@ impl FromStr for RowTag {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         match composed(text.trim()).into_owned() {
             text if (1..=MAX_MADE_CHARS).contains(&text.chars().count()) => Ok(Self(AssetTag(text))),
-            _ => Err(ValueError::coded(ErrorCode::InvalidFormat, FORM)),
+            _ => Err(ValueError::form(FORM)),
         }
     }
 }

@@ -39,7 +39,7 @@ impl FromStr for TypeCode {
     type Err = ValueError;
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let fits = (2..=8).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
-        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be 2 to 8 characters from A-Z and 0-9"))
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::form("must be 2 to 8 characters from A-Z and 0-9"))
     }
 }
 
@@ -64,7 +64,7 @@ impl FromStr for Website {
         }
         let fits = host.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
             && !text.chars().any(|c| c.is_control() || c.is_whitespace());
-        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::new("must be a URL that starts with https:// or http://"))
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| ValueError::form("must be a URL that starts with https:// or http://"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::history::event::{EventType, Verb};
 use crate::record::Kind;
-use crate::values::field_error::ValueError;
+use crate::values::field_error::{ErrorCode, ValueError};
 use crate::values::suggestions::nearest_first;
 use crate::values::time::Timestamp;
 use serde::Deserialize;
@@ -93,7 +93,10 @@ fn unknown(wanted: &str) -> ValueError {
     let names: Vec<String> = known_names().collect();
     let names = nearest_first(wanted, names.iter().map(String::as_str)).join(", ");
     let shown: String = wanted.chars().take(MAX_SHOWN_CHARS).collect();
-    ValueError::new(format!("must be event types, separated by commas; '{shown}' isn't one of {names}"))
+    ValueError::coded(
+        ErrorCode::UnknownValue,
+        format!("must be event types, separated by commas; '{shown}' isn't one of {names}"),
+    )
 }
 
 impl PartialSchema for EventTypes {

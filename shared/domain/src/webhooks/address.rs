@@ -2,7 +2,7 @@
 //! ([IPv4](https://www.iana.org/assignments/iana-ipv4-special-registry),
 //! [IPv6](https://www.iana.org/assignments/iana-ipv6-special-registry)); multicast is not public.
 
-use crate::values::field_error::{ValueError, text_form};
+use crate::values::field_error::{ErrorCode, ValueError, text_form};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -59,7 +59,7 @@ impl WebhookUrl {
             return Ok(());
         }
         if url.scheme() != "https" {
-            return Err(ValueError::new("must start with https://"));
+            return Err(ValueError::form("must start with https://"));
         }
         let is_public = match url.host() {
             Some(Host::Domain(name)) => !is_local_name(name),
@@ -89,12 +89,12 @@ pub fn is_local_name(name: &str) -> bool {
 fn parse(text: &str) -> Result<Url, ValueError> {
     let has_scheme = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     if !(has_scheme("https://") || has_scheme("http://")) {
-        return Err(ValueError::new("must be a URL that starts with https://"));
+        return Err(ValueError::form("must be a URL that starts with https://"));
     }
     if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
         return Err(ValueError::new("must not contain spaces, control characters or backslashes"));
     }
-    let url = Url::parse(text).map_err(|error| ValueError::new(format!("must be a URL: {error}")))?;
+    let url = Url::parse(text).map_err(|error| ValueError::form(format!("must be a URL: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(ValueError::new("must not contain a user name or password: deliveries are signed"));
     }
@@ -111,7 +111,10 @@ impl FromStr for WebhookUrl {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let too_long = |length: usize| ValueError::new(format!("must have at most {MAX_CHARS} characters; this has {length}"));
+        let too_long = |length: usize| {
+            let text = format!("must have at most {MAX_CHARS} characters; this has {length}");
+            ValueError::limited(ErrorCode::TooLong, MAX_CHARS, text)
+        };
         // Escaping can only make it longer.
         if text.len() > MAX_CHARS {
             return Err(too_long(text.chars().count()));

@@ -53,7 +53,7 @@ impl FromStr for SkipBad {
         let mut columns = Vec::new();
         for column in text.split(',').map(|column| custom_column(column.trim())) {
             if column.is_empty() || columns.contains(&column) {
-                return Err(ValueError::new("must be different column names, separated by commas"));
+                return Err(ValueError::form("must be different column names, separated by commas"));
             }
             columns.push(column);
         }

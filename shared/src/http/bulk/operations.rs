@@ -125,11 +125,11 @@ impl FromJson for OperationKind {
 
 impl FromJson for Operations {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json_with_locations(text).map_err(|_| ValueError::new("must be a list of operations"))
+        Self::from_json_with_locations(text).map_err(|_| ValueError::form("must be a list of operations"))
     }
 
     fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
-        let bounds = || vec![(String::new(), format!("must be a list of 1 to {MAX_OPERATIONS} operations").into())];
+        let bounds = || vec![(String::new(), ValueError::form(format!("must be a list of 1 to {MAX_OPERATIONS} operations")))];
         let entries: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| bounds())?;
         if !(1..=MAX_OPERATIONS).contains(&entries.len()) {
             return Err(bounds());

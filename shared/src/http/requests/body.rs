@@ -85,7 +85,10 @@ impl<'a> Fields<'a> {
         let members = members
             .map_err(|_| {
                 let detail = if raw.get().starts_with('{') { UNPAIRED_SURROGATE } else { "must be an object" };
-                ApiError::Invalid(vec![FieldError { location: ErrorLocation::Pointer(String::new()), reason: detail.into() }])
+                ApiError::Invalid(vec![FieldError {
+                    location: ErrorLocation::Pointer(String::new()),
+                    reason: ValueError::form(detail),
+                }])
             })?
             .0;
         let (mut errors, mut refused) = (Vec::new(), Vec::new());
@@ -408,7 +411,7 @@ from_json_enum! { AssetKind, ProcessStatus, Role, Scope, Status, }
 impl FromJson for String {
     fn from_json(text: &str) -> Result<Self, ValueError> {
         // A lone surrogate such as \ud800 is well-formed JSON, but not text.
-        serde_json::from_str(text).map_err(|_| ValueError::coded(ErrorCode::InvalidFormat, "must be a string"))
+        serde_json::from_str(text).map_err(|_| ValueError::form("must be a string"))
     }
 }
 
@@ -420,7 +423,7 @@ impl FromJson for ExpectedVersions {
 
 impl FromJson for bool {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        serde_json::from_str(text).map_err(|_| ValueError::coded(ErrorCode::InvalidFormat, "must be true or false"))
+        serde_json::from_str(text).map_err(|_| ValueError::form("must be true or false"))
     }
 }
 
@@ -436,7 +439,7 @@ impl FromJson for Price {
 
 impl FromJson for CustomFields {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_body(text).map_err(|_| ValueError::new("must be custom fields"))
+        Self::from_body(text).map_err(|_| ValueError::form("must be custom fields"))
     }
 
     fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
@@ -446,7 +449,7 @@ impl FromJson for CustomFields {
 
 impl FromJson for CustomFieldsPatch {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json(text).map_err(|_| ValueError::new("must be an object of custom fields"))
+        Self::from_json(text).map_err(|_| ValueError::form("must be an object of custom fields"))
     }
 
     fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
@@ -468,7 +471,7 @@ impl FromJson for AssetIds {
 
 impl FromJson for Steps {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json(text).map_err(|_| ValueError::new("must be a list of steps"))
+        Self::from_json(text).map_err(|_| ValueError::form("must be a list of steps"))
     }
 
     fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
@@ -489,7 +492,7 @@ impl FromJson for StepData {
                 Err(ValueError::new(format!("must have at most {MAX_STEPS} values, one for each step")))
             }
             Value::Object(values) => Ok(Self(values)),
-            _ => Err(ValueError::new("must be an object that maps step keys to values")),
+            _ => Err(ValueError::form("must be an object that maps step keys to values")),
         }
     }
 }
@@ -501,7 +504,7 @@ pub struct StepKeys(pub Vec<String>);
 
 impl FromJson for StepKeys {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        let keys: Vec<String> = serde_json::from_str(text).map_err(|_| ValueError::new("must be a list of step keys"))?;
+        let keys: Vec<String> = serde_json::from_str(text).map_err(|_| ValueError::form("must be a list of step keys"))?;
         if keys.len() > MAX_STEPS {
             return Err(ValueError::new(format!("must have at most {MAX_STEPS} step keys")));
         }
@@ -519,7 +522,7 @@ impl FromJson for Scopes {
     fn from_json(text: &str) -> Result<Self, ValueError> {
         let scopes: Vec<String> = serde_json::from_str(text).map_err(|_| {
             let known = Scope::ALL.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", ");
-            ValueError::new(format!("must be a list of scopes, each one of {known}"))
+            ValueError::form(format!("must be a list of scopes, each one of {known}"))
         })?;
         if scopes.is_empty() {
             return Err(ValueError::new("must name at least one scope"));
@@ -539,13 +542,13 @@ impl FromJson for Scopes {
 
 impl FromJson for WebhookEvents {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        Self::from_json_with_locations(text).map_err(|_| ValueError::new("must be a list of event types"))
+        Self::from_json_with_locations(text).map_err(|_| ValueError::form("must be a list of event types"))
     }
 
     fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
         let types: Vec<String> = serde_json::from_str(text).map_err(|_| {
             let known = WebhookEvents::known_names().collect::<Vec<_>>().join(", ");
-            vec![(String::new(), format!("must be a list of event types, each one of {known}").into())]
+            vec![(String::new(), ValueError::form(format!("must be a list of event types, each one of {known}")))]
         })?;
         let located =
             |(index, error): (Option<usize>, ValueError)| (index.map_or_else(String::new, |index| format!("/{index}")), error);
@@ -571,7 +574,7 @@ impl<const MIN: u32, const MAX: u32> ToSchema for BoundedInteger<MIN, MAX> {}
 impl<const MIN: u32, const MAX: u32> FromJson for BoundedInteger<MIN, MAX> {
     fn from_json(text: &str) -> Result<Self, ValueError> {
         let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
-        number.map(Self).ok_or_else(|| ValueError::new(format!("must be a whole number from {MIN} to {MAX}")))
+        number.map(Self).ok_or_else(|| ValueError::form(format!("must be a whole number from {MIN} to {MAX}")))
     }
 }
 

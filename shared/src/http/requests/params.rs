@@ -103,7 +103,7 @@ impl FromParam for CodeFilter {
 
 impl FromParam for bool {
     fn from_param(text: &str) -> Result<Self, ValueError> {
-        text.parse().map_err(|_| ValueError::new("must be true or false"))
+        text.parse().map_err(|_| ValueError::form("must be true or false"))
     }
 }
 
@@ -125,13 +125,13 @@ impl FromParam for PageNumber {
     fn from_param(text: &str) -> Result<Self, ValueError> {
         digits(text, MAX_PAGE_NUMBER)
             .map(Self)
-            .ok_or_else(|| ValueError::new(format!("must be a whole number from 1 to {MAX_PAGE_NUMBER}")))
+            .ok_or_else(|| ValueError::form(format!("must be a whole number from 1 to {MAX_PAGE_NUMBER}")))
     }
 }
 
 impl FromParam for Limit {
     fn from_param(text: &str) -> Result<Self, ValueError> {
-        digits(text, 100).map(Self).ok_or_else(|| ValueError::new("must be a whole number from 1 to 100"))
+        digits(text, 100).map(Self).ok_or_else(|| ValueError::form("must be a whole number from 1 to 100"))
     }
 }
 

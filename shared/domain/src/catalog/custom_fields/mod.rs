@@ -39,7 +39,7 @@ impl CustomFields {
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
         match parse_limited(text, MAX_FIELD_LEVELS)? {
             Value::Object(fields) => Ok(Self(fields)),
-            _ => Err(ValueError::new("must be an object")),
+            _ => Err(ValueError::form("must be an object")),
         }
     }
 
@@ -70,7 +70,7 @@ impl TryFrom<String> for CustomFields {
     type Error = ValueError;
     /// Reads stored fields, which don't have to satisfy the current limits.
     fn try_from(text: String) -> Result<Self, ValueError> {
-        json::parse_object(&text).map(Self).map_err(|_| ValueError::new("must be an object"))
+        json::parse_object(&text).map(Self).map_err(|_| ValueError::form("must be an object"))
     }
 }
 
@@ -123,11 +123,11 @@ impl FieldsSchema {
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
         let schema = parse_limited(text, MAX_SCHEMA_LEVELS)?;
         if !schema.is_object() {
-            return Err(ValueError::new("must be a JSON Schema, an object"));
+            return Err(ValueError::form("must be a JSON Schema, an object"));
         }
         let dialect = schema.get("$schema").and_then(Value::as_str).map(|uri| uri.trim_end_matches('#'));
         if dialect.is_some_and(|uri| uri != "https://json-schema.org/draft/2020-12/schema") {
-            return Err(ValueError::new("must be a JSON Schema of draft 2020-12"));
+            return Err(ValueError::form("must be a JSON Schema of draft 2020-12"));
         }
         check_schema(&schema)?;
         // The texts of fields are composed, too, so an enum matches them.
@@ -153,7 +153,7 @@ impl TryFrom<String> for FieldsSchema {
     type Error = ValueError;
     /// Reads a stored schema, which doesn't have to satisfy the current rules. It is checked before it validates anything.
     fn try_from(text: String) -> Result<Self, ValueError> {
-        json::parse(&text).map(Self).map_err(|_| ValueError::new("must be JSON"))
+        json::parse(&text).map(Self).map_err(|_| ValueError::form("must be JSON"))
     }
 }
 
@@ -291,7 +291,7 @@ impl CustomFieldsPatch {
     pub fn from_json(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
         match parse_limited(text, MAX_FIELD_LEVELS) {
             Ok(Value::Object(fields)) => with_names(fields).map(Self),
-            Ok(_) => Err(vec![(String::new(), "must be an object".into())]),
+            Ok(_) => Err(vec![(String::new(), ValueError::form("must be an object"))]),
             Err(error) => Err(located(text, error)),
         }
     }

@@ -68,7 +68,7 @@ impl FromStr for Slug {
         let word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         let fits = text.len() <= MAX_SLUG_CHARS && text.split('-').all(word);
         fits.then(|| Self(text.to_owned()))
-            .ok_or_else(|| ValueError::new("must be up to 64 characters of a-z and 0-9, with single hyphens between them"))
+            .ok_or_else(|| ValueError::form("must be up to 64 characters of a-z and 0-9, with single hyphens between them"))
     }
 }
 
@@ -218,7 +218,7 @@ impl Steps {
         if value.to_string().len() > MAX_STEPS_BYTES {
             return Err(whole(format!("must have at most {MAX_STEPS_BYTES} bytes as JSON").into()));
         }
-        let Value::Array(list) = value else { return Err(whole("must be a list of steps".into())) };
+        let Value::Array(list) = value else { return Err(whole(ValueError::form("must be a list of steps"))) };
         if !STEP_COUNTS.contains(&list.len()) {
             return Err(whole(format!("must have {} to {} steps", STEP_COUNTS.start(), STEP_COUNTS.end()).into()));
         }
@@ -249,7 +249,7 @@ impl StepReader<'_> {
     /// `None` if the step is unreadable. `keys` has the keys of earlier steps.
     fn read(&mut self, keys: &mut BTreeSet<String>, is_last: bool) -> Option<Step> {
         let Value::Object(members) = self.value else {
-            self.errors.push((format!("/{}", self.index), "must be an object".into()));
+            self.errors.push((format!("/{}", self.index), ValueError::form("must be an object")));
             return None;
         };
         let known = ["type", "key", "label", "required", "items", "options", "statement"];
@@ -276,7 +276,7 @@ impl StepReader<'_> {
     fn text<T: FromStr<Err = ValueError>>(&mut self, member: &str) -> Option<T> {
         let result = match self.value.get(member) {
             None => Err(ValueError::required()),
-            Some(value) => value.as_str().ok_or_else(|| ValueError::new("must be a string")).and_then(str::parse),
+            Some(value) => value.as_str().ok_or_else(|| ValueError::form("must be a string")).and_then(str::parse),
         };
         result.map_err(|error| self.error(member, error)).ok()
     }
@@ -335,7 +335,7 @@ impl FromStr for StepKey {
             && text.starts_with(|c: char| c.is_ascii_lowercase())
             && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
         let error =
-            || ValueError::new("must be a lower-case letter followed by lower-case letters, digits or _, at most 64 in all");
+            || ValueError::form("must be a lower-case letter followed by lower-case letters, digits or _, at most 64 in all");
         is_valid.then(|| Self(text.to_owned())).ok_or_else(error)
     }
 }
@@ -351,7 +351,7 @@ impl TryFrom<String> for Steps {
     type Error = ValueError;
     /// Reads stored steps, which were checked before.
     fn try_from(text: String) -> Result<Self, ValueError> {
-        serde_json::from_str(&text).map(Self).map_err(|_| ValueError::new("must be a list of steps"))
+        serde_json::from_str(&text).map(Self).map_err(|_| ValueError::form("must be a list of steps"))
     }
 }
 

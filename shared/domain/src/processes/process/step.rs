@@ -126,7 +126,7 @@ impl Step {
         active_users: &BTreeSet<UserId>,
         images: &DecodedImages,
     ) -> Result<CheckedValue, ValueError> {
-        let text = || value.as_str().ok_or_else(|| ValueError::coded(ErrorCode::InvalidFormat, "must be a string"));
+        let text = || value.as_str().ok_or_else(|| ValueError::form("must be a string"));
         let checked = match &self.kind {
             StepKind::UserPicker => check_user(text()?, active_users)?,
             StepKind::Checklist { items } => self.check_entries(value, items)?,
@@ -292,7 +292,7 @@ impl From<StepValues> for String {
 impl TryFrom<String> for StepValues {
     type Error = ValueError;
     fn try_from(text: String) -> Result<Self, ValueError> {
-        parse_object(&text).map(Self).map_err(|_| ValueError::new("must be an object"))
+        parse_object(&text).map(Self).map_err(|_| ValueError::form("must be an object"))
     }
 }
 
