@@ -447,7 +447,7 @@ pub struct ProblemFieldError {
     column: Option<String>,
     /// What is wrong.
     detail: String,
-    /// Kind of error, for programs and translations. Absent if none of the kinds fits.
+    /// Kind of error, for programs and translations. Some errors have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = ErrorCode, required = false)]
     code: Option<ErrorCode>,
