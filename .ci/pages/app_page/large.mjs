@@ -1,4 +1,4 @@
-// The inventory's page with many assets: how long its first rows take, and how long it blocks while somebody types. ASSETS is their
+// The inventory page with many assets: how long its first rows take, and how long it blocks while somebody types. ASSETS is their
 // number, by default 5,000.
 import assert from 'node:assert/strict'
 import { play } from '../play.mjs'

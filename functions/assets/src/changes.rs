@@ -436,9 +436,11 @@ impl ImportRow for AssetOperation {
         let named_columns = if let Action::Write(write) = &self.action { write.named_columns.as_slice() } else { &[] };
         let locate = |error: FieldError| {
             let error = error.in_column();
-            let named = named_columns.iter().find(|(field, _)| error.location == FieldError::column(field, "").location);
-            match named {
-                Some((_, column)) => FieldError::column(column, error.reason.text.replacen("is the id of", "belongs to", 1)),
+            match named_columns.iter().find(|(field, _)| error.is_about(field)) {
+                Some((_, column)) => {
+                    let text = error.reason.text.replacen("is the id of", "belongs to", 1);
+                    FieldError::column(column, ValueError { text, ..error.reason })
+                }
                 None => error,
             }
         };

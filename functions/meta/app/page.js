@@ -172,7 +172,7 @@ export const t = (key, values = {}) =>
 export const sentence = (key, values) =>
   template(key).split(/\{(\w+)\}/).map((piece, n) => (n % 2 ? h('bdi', values[piece]) : piece))
 
-export const number = (value) => writer('NumberFormat').format(value)
+export const number = (value) => writer('NumberFormat', { maximumFractionDigits: 20 }).format(value)
 
 /** An amount: `12.5` as `12.50`. @param {string | number} value */
 export const amount = (value) => writer('NumberFormat', { minimumFractionDigits: 2, maximumFractionDigits: 4 }).format(value)

@@ -386,8 +386,7 @@ fn too_many() -> ApiError {
 }
 
 fn unknown_user() -> FieldError {
-    let text = "does not exist in this tenant";
-    FieldError::within("signer", "/user_id", ValueError::coded(ErrorCode::UnknownReference, text))
+    FieldError::within("signer", "/user_id", ValueError::unknown_reference())
 }
 
 /// Returns the steps from `first` to the one with the key `until`. The default is the next signature, including a `complete` step

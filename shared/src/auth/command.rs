@@ -243,7 +243,7 @@ fn error_of_one_record(error: WriteError) -> ApiError {
 
 #[must_use]
 pub fn unknown_reference(field: &str) -> FieldError {
-    FieldError::field(field, ValueError::coded(ErrorCode::UnknownReference, "does not exist in this tenant"))
+    FieldError::field(field, ValueError::unknown_reference())
 }
 
 impl<S> Caller<S> {

@@ -156,12 +156,13 @@ impl Command for StartProcess {
         let process = or_not_found(batch.get::<Process>(Some(self.process))?)?;
         let active = self.submission.active_users(&batch)?;
         let (mut assets, mut errors) = (Vec::new(), self.submission.errors.clone());
-        let missing = || ValueError::coded(ErrorCode::UnknownReference, "does not exist in this tenant");
         for (place, id) in self.assets.iter().enumerate() {
             match batch.get::<Asset>(Some(*id))? {
                 Some(asset) => assets.push(asset),
-                None if self.is_movement() => errors.push(FieldError::within("asset_ids", &format!("/{place}"), missing())),
-                None => errors.push(FieldError::field("asset_id", missing())),
+                None if self.is_movement() => {
+                    errors.push(FieldError::within("asset_ids", &format!("/{place}"), ValueError::unknown_reference()))
+                }
+                None => errors.push(FieldError::field("asset_id", ValueError::unknown_reference())),
             }
         }
         if errors.is_empty() { Ok(StartInputs { process, assets, active }) } else { Err(ApiError::Invalid(errors)) }

@@ -108,12 +108,12 @@ impl std::str::FromStr for Location {
         if line.is_empty() {
             return Err(ValueError::coded(ErrorCode::Required, "must not be empty"));
         }
-        let invalid = |text: String| Err(ValueError::limited(ErrorCode::InvalidLocation, MAX_LEVELS, text));
         if levels.iter().any(|level| level.is_empty()) {
-            return invalid("must not have an empty level, such as between two slashes".to_owned());
+            return Err(ValueError::form("must not have an empty level, such as between two slashes"));
         }
         if levels.len() > MAX_LEVELS {
-            return invalid(format!("must have at most {MAX_LEVELS} levels; this has {}", levels.len()));
+            let detail = format!("must have at most {MAX_LEVELS} levels; this has {}", levels.len());
+            return Err(ValueError::limited(ErrorCode::TooManyLevels, MAX_LEVELS, detail));
         }
         let text = levels.join(SEPARATOR);
         let length = text.chars().count();

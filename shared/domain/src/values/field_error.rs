@@ -27,8 +27,8 @@ string_enum! {
         InvalidDate = "invalid_date",
         /// Not a decimal number, or with too many digits after the point.
         InvalidDecimal = "invalid_decimal",
-        /// An empty level, or more levels than the limit.
-        InvalidLocation = "invalid_location",
+        /// A location with more levels than the limit.
+        TooManyLevels = "too_many_levels",
         /// Another type or another form than the field takes.
         InvalidFormat = "invalid_format",
         /// Not one of the field's values.
@@ -76,6 +76,11 @@ impl ValueError {
     #[must_use]
     pub fn required() -> Self {
         Self::coded(ErrorCode::Required, "is required")
+    }
+
+    #[must_use]
+    pub fn unknown_reference() -> Self {
+        Self::coded(ErrorCode::UnknownReference, "does not exist in this tenant")
     }
 
     #[must_use]

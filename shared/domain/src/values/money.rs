@@ -106,7 +106,9 @@ fn negative() -> ValueError {
 }
 
 fn too_large() -> ValueError {
-    ValueError::limited(ErrorCode::TooLarge, BOUND, "must be below 1000000000000")
+    // The bound itself is refused: the greatest price is the limit.
+    let limit = serde_json::Number::from_f64(999_999_999_999.999_9);
+    ValueError { limit, ..ValueError::coded(ErrorCode::TooLarge, "must be below 1000000000000") }
 }
 
 fn too_precise() -> ValueError {

@@ -452,7 +452,7 @@ pub struct ProblemFieldError {
     #[schema(value_type = ErrorCode, required = false)]
     code: Option<ErrorCode>,
     /// The exceeded bound: characters (`too_short`, `too_long`), a number (`too_small`, `too_large`), days (`too_old`) or levels
-    /// (`invalid_location`). Absent for other codes.
+    /// (`too_many_levels`). Absent for other codes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = f64, required = false)]
     limit: Option<Number>,

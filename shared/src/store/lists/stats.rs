@@ -98,25 +98,27 @@ impl TenantStore {
         let from_index = |index: &AssetIndex| {
             index.check_columns(filter.columns())?;
             let (rows, query) = (&index.assets, filter.row_query(index.catalog(filter)));
-            let (sums, counts) = if query.is_everything() {
-                (index.sums().clone(), rows.facets().counts())
+            let mut counts = rows.facets().counts();
+            let sums = if query.is_everything() {
+                index.sums().clone()
             } else {
-                let (mut sums, mut counts) = (AssetSums::default(), HashMap::new());
+                counts.fill(0);
+                let mut sums = AssetSums::default();
                 query.scan(rows, |_, segment, matches| {
                     for row in rows_of(matches) {
                         if let (Some(number), Some(columns)) = (segment.facets.get(row), segment.columns.row(row))
                             && let Some(facet) = rows.facets().get(*number)
                         {
-                            *counts.entry(*number).or_default() += 1;
+                            counts.get_mut(*number as usize).into_iter().for_each(|count| *count += 1);
                             summed(facet, &columns).iter().for_each(|asset| sums.add(asset));
                         }
                     }
                     ControlFlow::Continue(())
                 });
-                (sums, counts)
+                sums
             };
             let mut tally = AssetTally::new(sums);
-            for (number, count) in counts {
+            for (number, count) in (0..).zip(counts).filter(|(_, count)| *count > 0) {
                 if let Some(facet) = rows.facets().get(number) {
                     count_assets(&mut tally, facet, count, index.catalog_names(facet));
                 }
@@ -179,7 +181,7 @@ fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: 
     let column = group_by.column().and_then(|name| rows.coded().column(name));
     let by_user = *group_by == GroupBy::AssignedTo;
     let (have_model, _) = rows.facets().select(|facet| facet.model.is_some());
-    // By the number of the facet, the value or the user: hashing a million keys would take longer than everything else.
+    // By the number of the facet, the value or the user, since hashing a key per asset takes longer than everything else.
     let (mut alike, mut users, mut place) = (Vec::<Alike>::new(), HashMap::<Uuid, usize>::new(), 0);
     query.scan(rows, |_, segment, matches| {
         let numbers = segment.numbers(column);

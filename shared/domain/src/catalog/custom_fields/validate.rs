@@ -117,7 +117,7 @@ impl SchemaFault {
     }
 }
 
-/// Violations of combined schemas, such as `anyOf`, have no code. Exclusive bounds have no limit: the bound itself is refused.
+/// Combined schemas, such as `anyOf`, have no code; neither have exclusive bounds, which are no limit but refused themselves.
 fn code_and_limit(kind: &ValidationErrorKind) -> (Option<ErrorCode>, Option<Number>) {
     use ValidationErrorKind as Kind;
     match kind {
@@ -127,11 +127,7 @@ fn code_and_limit(kind: &ValidationErrorKind) -> (Option<ErrorCode>, Option<Numb
         Kind::Minimum { limit: Value::Number(limit) } => (Some(ErrorCode::TooSmall), Some(limit.clone())),
         Kind::Maximum { limit: Value::Number(limit) } => (Some(ErrorCode::TooLarge), Some(limit.clone())),
         Kind::Type { .. } | Kind::Pattern { .. } | Kind::Format { .. } => (Some(ErrorCode::InvalidFormat), None),
-        Kind::Enum { .. }
-        | Kind::Constant { .. }
-        | Kind::ExclusiveMinimum { .. }
-        | Kind::ExclusiveMaximum { .. }
-        | Kind::MultipleOf { .. } => (Some(ErrorCode::UnknownValue), None),
+        Kind::Enum { .. } | Kind::Constant { .. } => (Some(ErrorCode::UnknownValue), None),
         Kind::FalseSchema | Kind::AdditionalProperties { .. } | Kind::UnevaluatedProperties { .. } => {
             (Some(ErrorCode::UnknownField), None)
         }

@@ -234,17 +234,6 @@ impl ColumnVectors<AssetColumns> for AssetVectors {
         replace(last_seen_at, rows, new.map(|new| new.last_seen_at));
     }
 
-    fn split_off_rows(&mut self, first: usize) -> Self {
-        Self {
-            updated_at: self.updated_at.split_off(first),
-            assigned_to: self.assigned_to.split_off(first),
-            purchase_date: self.purchase_date.split_off(first),
-            warranty_until: self.warranty_until.split_off(first),
-            price: self.price.split_off(first),
-            last_seen_at: self.last_seen_at.split_off(first),
-        }
-    }
-
     fn free_unused(&mut self) {
         let Self { updated_at, assigned_to, purchase_date, warranty_until, price, last_seen_at } = self;
         updated_at.shrink_to_fit();

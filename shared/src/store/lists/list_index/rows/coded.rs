@@ -433,10 +433,7 @@ impl Selected {
     pub fn in_segment<'s, C: Columns>(&'s self, segment: &'s Segment<C>) -> Option<(&'s [u32], &'s [bool])> {
         let column = self.column.and_then(|column| segment.coded.iter().find(|it| it.column == column));
         match column {
-            Some(column) => {
-                let is_any = column.numbers.iter().any(|number| self.are_selected.get(*number as usize) == Some(&true));
-                is_any.then_some((&column.numbers, &self.are_selected))
-            }
+            Some(column) => Some((&column.numbers, &self.are_selected)),
             None if self.are_selected.first() == Some(&true) => Some((&[], &self.are_selected)),
             None => None,
         }

@@ -47,9 +47,8 @@ impl<F: Facet> Facets<F> {
     }
 
     /// Row counts by facet number.
-    pub fn counts(&self) -> HashMap<u32, u64> {
-        let counted = self.entries.iter().enumerate().filter(|(_, (_, rows))| *rows > 0);
-        counted.map(|(number, (_, rows))| (to_u32(number), *rows as u64)).collect()
+    pub fn counts(&self) -> Vec<u64> {
+        self.entries.iter().map(|(_, rows)| *rows as u64).collect()
     }
 
     /// The place of each facet's text among all texts, by number. Equal texts have the same place.

@@ -406,9 +406,10 @@ fn a_sorted_page_looks_at_few_segments() {
         let order = query.order.as_ref().expect("an order").of_rows(&rows);
         let order = &order;
         let (mut first, mut segments, mut is_complete) = (FirstRows::new(&rows, order, 40), 0, false);
-        for (at, segment) in rows.segments_by(order) {
-            assert!(!is_complete || !first.may_take_from(at), "a segment after one without rows of the page has some");
-            is_complete = !first.may_take_from(at);
+        for (at, segment, value) in rows.segments_by(order) {
+            let may_take = first.may_take_from(segment, value.as_ref());
+            assert!(!is_complete || !may_take, "a segment after one without rows of the page has some");
+            is_complete = !may_take;
             if !is_complete {
                 segments += 1;
                 (0..segment.len()).for_each(|row| first.offer(RowPosition::new(at, row)));

@@ -277,8 +277,8 @@ impl<C: Columns> RowQuery<'_, C> {
         }
     }
 
-    /// Whether each row of the segment matches; `None` if none can. Checks one condition after the other, each for all rows
-    /// without branches, which is fast however many rows match.
+    /// Whether each row of the segment matches; `None` if none does. Checks one condition after the other, each for all rows:
+    /// that is fast however many rows match. The conditions that read texts come last.
     fn matches(&self, segment: &Segment<C>, Selection { facets, coded }: &Selection) -> Option<Vec<bool>> {
         let coded: Vec<_> = coded.iter().map(|selected| selected.in_segment(segment)).collect::<Option<_>>()?;
         let may_have_texts = segment.may_have(&self.terms) && self.exact.iter().all(|(_, text)| segment.exact.contain(text));
@@ -291,6 +291,7 @@ impl<C: Columns> RowQuery<'_, C> {
         for (numbers, are_selected) in coded {
             narrow(&mut matches, numbers, |number| are_selected.get(*number as usize) == Some(&true));
         }
+        matches.contains(&true).then_some(())?;
         if let Some(filter) = &self.columns {
             filter(&segment.columns, &mut matches);
         }
@@ -299,7 +300,7 @@ impl<C: Columns> RowQuery<'_, C> {
             matches.iter_mut().enumerate().for_each(|(row, is_match)| *is_match = *is_match && has_text(row));
         }
         segment.search(&self.terms, &mut matches);
-        Some(matches)
+        matches.contains(&true).then_some(matches)
     }
 
     /// The number of matching rows, if counting them reads no rows: facets and the values of a coded column have row counts.
@@ -327,8 +328,8 @@ impl<C: Columns> RowQuery<'_, C> {
                 let mut first = FirstRows::new(rows, order, skip.saturating_add(limit));
                 let (mut total, mut is_complete) = (0, false);
                 // Counting matches requires all segments. Otherwise, the segments that come first in the order may be enough.
-                for (at, segment) in rows.segments_by(order) {
-                    is_complete = is_complete || !first.may_take_from(at);
+                for (at, segment, value) in rows.segments_by(order) {
+                    is_complete = is_complete || !first.may_take_from(segment, value.as_ref());
                     if is_complete && known_total.is_some() {
                         break;
                     }

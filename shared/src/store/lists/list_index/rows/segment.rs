@@ -41,7 +41,12 @@ pub trait ColumnVectors<C>: Debug + Default + From<Vec<C>> + Send + 'static {
     /// Replaces the rows by `new`, or removes them.
     fn replace_rows(&mut self, rows: Range<usize>, new: Option<C>);
 
-    fn split_off_rows(&mut self, first: usize) -> Self;
+    /// Splits off the rows from `first` on.
+    fn split_off_rows(&mut self, first: usize) -> Self {
+        let rest: Vec<C> = (first..).map_while(|row| self.row(row)).collect();
+        self.replace_rows(first..first + rest.len(), None);
+        Self::from(rest)
+    }
 
     fn free_unused(&mut self);
 }
@@ -55,10 +60,6 @@ impl<C: Debug + Clone + Send + 'static> ColumnVectors<C> for Vec<C> {
 
     fn replace_rows(&mut self, rows: Range<usize>, new: Option<C>) {
         replace(self, rows, new);
-    }
-
-    fn split_off_rows(&mut self, first: usize) -> Self {
-        self.split_off(first)
     }
 
     fn free_unused(&mut self) {
@@ -342,10 +343,7 @@ pub fn narrow<T>(matches: &mut [bool], column: &[T], is_match: impl Fn(&T) -> bo
 
 /// Adds a value to a column.
 pub fn insert<T>(column: &mut Vec<T>, at: usize, value: T) {
-    if column.len() == column.capacity() {
-        column.reserve_exact(ROW_GROWTH);
-    }
-    column.insert(at, value);
+    replace(column, at..at, Some(value));
 }
 
 /// Replaces the rows of a column by `new`, or removes them.

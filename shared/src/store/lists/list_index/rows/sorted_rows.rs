@@ -189,19 +189,20 @@ impl<C: Columns> SortedRows<C> {
         })
     }
 
-    /// Segments with their positions. The ones with the first values come first, and of equal values the oldest, as in the page,
-    /// so that a page needs few segments, and none after the first one that it doesn't need.
-    pub fn segments_by(&self, order: &RowOrder<'_, C>) -> Vec<(usize, &Segment<C>)> {
-        let mut segments: Vec<_> = self.segments.iter().enumerate().map(|at| (self.first_value(at.0, order), at)).collect();
-        segments.sort_by(|(a, (newer_a, _)), (b, (newer_b, _))| match (a, b) {
+    /// Segments with their positions and first values. The ones with the first values come first, and of equal values the
+    /// oldest, as in the page, so that a page needs few segments, and none after the first one that it doesn't need.
+    pub fn segments_by(&self, order: &RowOrder<'_, C>) -> Vec<(usize, &Segment<C>, Option<SortValue<'_>>)> {
+        let segments = self.segments.iter().enumerate();
+        let mut segments: Vec<_> = segments.map(|(at, segment)| (at, segment, self.first_value(at, order))).collect();
+        segments.sort_by(|(newer_a, _, a), (newer_b, _, b)| match (a, b) {
             (Some(a), Some(b)) => order.compare_values(a, b).then(newer_b.cmp(newer_a)),
             _ => b.is_none().cmp(&a.is_none()),
         });
-        segments.into_iter().map(|(_, at)| at).collect()
+        segments
     }
 
     /// The value of the segment's first row, ignoring filters. `None` if rows have no such text.
-    pub fn first_value(&self, segment: usize, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
+    fn first_value(&self, segment: usize, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
         let values = self.segments.get(segment)?;
         let first = |Extremes { least, greatest }: Extremes| if order.descending { greatest } else { least };
         let row = match order.sort_by {
@@ -355,16 +356,14 @@ impl<'r, C: Columns> FirstRows<'r, C> {
         Self { rows, order, limit, candidates: Vec::new(), is_selected: false }
     }
 
-    /// False only if no row of the segment sorts before the last candidate.
-    pub fn may_take_from(&self, segment: usize) -> bool {
-        let Some((last, position)) = self.last().filter(|_| self.is_selected) else { return true };
-        let Some(first) = self.rows.first_value(segment, self.order) else { return true };
-        match self.order.compare_values(&first, last) {
+    /// False only if no row of the segment, whose first value is `first`, sorts before the last candidate.
+    pub fn may_take_from(&self, segment: &Segment<C>, first: Option<&SortValue<'_>>) -> bool {
+        let (Some((last, position)), Some(first)) = (self.last().filter(|_| self.is_selected), first) else { return true };
+        match self.order.compare_values(first, last) {
             Ordering::Less => true,
             // Of equal values, older rows come first.
             Ordering::Equal => {
-                let oldest = self.rows.segments.get(segment).and_then(|segment| segment.keys.last());
-                oldest.map(|key| key.created_at()) <= self.rows.sort_key(*position).map(|key| key.created_at())
+                segment.keys.last().map(|key| key.created_at()) <= self.rows.sort_key(*position).map(|key| key.created_at())
             }
             Ordering::Greater => false,
         }
