@@ -5,7 +5,7 @@
 use super::{Caller, Principal, VerifiedCaller};
 use crate::domain::record::{Record, Stored};
 use crate::domain::request::StoredResponse;
-use crate::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError};
+use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
 use crate::http::error::ApiError;
 use crate::http::requests::body::PatchBody;
 use crate::http::requests::extract::JsonBody;

@@ -10,7 +10,7 @@ use shared::domain::processes::movement::{Movement, NUMBER_TEMPLATE};
 use shared::domain::processes::process::Process;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
-use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError};
+use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{AssetId, MovementId, ProcessId, UserId};
 use shared::http::error::ApiError;
 use shared::http::responses::{Created, or_not_found};
