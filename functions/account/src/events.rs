@@ -10,8 +10,7 @@ use shared::domain::values::time::Timestamp;
 use shared::event_view::{FeedEntry, feed_entries};
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
-use shared::http::requests::extract::Query;
-use shared::http::requests::params::{FromParam, Limit};
+use shared::http::requests::params::{FromParam, Limit, Query};
 use shared::http::responses::Json;
 use utoipa::ToSchema;
 

@@ -12,7 +12,7 @@ use shared::domain::tenants::time_zone::TimeZone;
 use shared::domain::values::text::Name;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeConflict, InputErrors, SettingsErrors};
-use shared::http::requests::extract::JsonBody;
+use shared::http::requests::body::JsonBody;
 use shared::http::responses::Versioned;
 use shared::store::TenantStore;
 use utoipa::ToSchema;

@@ -10,8 +10,9 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
 use shared::http::openapi::{AssetConflict, AssetDeletionConflict, ChangeErrors, DuplicateConflict, InputErrors, ResourceErrors};
-use shared::http::requests::extract::{JsonBody, Path, Query, Tag};
+use shared::http::requests::body::JsonBody;
 use shared::http::requests::params;
+use shared::http::requests::params::{Path, Query, Tag};
 use shared::http::responses::{Created, Json, Versioned, or_not_found};
 use shared::store::{AssetFilter, Page};
 

@@ -6,7 +6,7 @@ use shared::domain::assets::asset::Asset;
 use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
-use shared::http::requests::extract::{Path, Query};
+use shared::http::requests::params::{Path, Query};
 use shared::http::responses::{History, HistoryQuery, Json, read_history};
 
 /// List an asset's history

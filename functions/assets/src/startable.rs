@@ -10,7 +10,7 @@ use shared::domain::values::id::{AssetId, InstanceId, ProcessId};
 use shared::domain::values::text::Name;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::ResourceErrors;
-use shared::http::requests::extract::Path;
+use shared::http::requests::params::Path;
 use shared::http::responses::or_not_found;
 use shared::store::{Page, PageRequest};
 use utoipa::ToSchema;

@@ -12,7 +12,7 @@ use shared::domain::tenants::time_zone::LocalClock;
 use shared::domain::values::field_error::FieldError;
 use shared::http::error::ApiError;
 use shared::http::openapi::{InputErrors, either};
-use shared::http::requests::extract::Query;
+use shared::http::requests::params::Query;
 use shared::http::responses::Data;
 use shared::store::{AssetFilter, GroupBy};
 use std::borrow::Cow;

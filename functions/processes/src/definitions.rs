@@ -19,9 +19,8 @@ use shared::http::openapi::{
     ChangeErrors, DefinitionConflict, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, add_schema, either,
     schema_or_reference,
 };
-use shared::http::requests::body::FromJson;
-use shared::http::requests::extract::{JsonBody, Path, Query};
-use shared::http::requests::params::{self, FromParam, Limit, PageNumber};
+use shared::http::requests::body::{FromJson, JsonBody};
+use shared::http::requests::params::{self, FromParam, Limit, PageNumber, Path, Query};
 use shared::http::responses::{Created, Data, PageItems, Success, Versioned, or_not_found};
 use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, TenantStore, UnitOfWork, WriteError};
 use std::borrow::Cow;

@@ -8,8 +8,8 @@ use shared::domain::processes::instance::Instance;
 use shared::domain::values::id::{Id, MovementId};
 use shared::http::error::ApiError;
 use shared::http::openapi::{CancellationConflict, InputErrors, ResourceErrors, SubmissionConflict};
-use shared::http::requests::extract::{JsonBody, OptionalJsonBody, Path, Query};
-use shared::http::requests::params::{self, Limit, PageNumber};
+use shared::http::requests::body::{JsonBody, OptionalJsonBody};
+use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{Data, PageItems, SerializedPage};
 use shared::store::{BatchGet, StoreError};
 

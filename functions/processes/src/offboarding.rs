@@ -16,7 +16,8 @@ use shared::domain::values::id::{AssetId, InstanceId, MovementId, ProcessId, Use
 use shared::domain::values::text::Name;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{OffboardingConflict, ResourceErrors};
-use shared::http::requests::extract::{OptionalJsonBody, Path};
+use shared::http::requests::body::OptionalJsonBody;
+use shared::http::requests::params::Path;
 use shared::http::responses::{Data, Success, or_not_found};
 use shared::store::{BatchGet, MAX_TRANSACTION_ITEMS, PageRequest, ProcessFilter, StoreError, has_time_for_operation};
 use std::collections::{HashMap, VecDeque};

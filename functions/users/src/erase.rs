@@ -12,7 +12,7 @@ use shared::domain::values::id::UserId;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ErasureConflict, ResourceErrors};
 use shared::http::requests::body::NoBody;
-use shared::http::requests::extract::Path;
+use shared::http::requests::params::Path;
 use shared::http::responses::{Data, Success};
 use utoipa::ToSchema;
 

@@ -8,8 +8,9 @@ use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
-use shared::http::requests::extract::{JsonBody, Path, Query};
+use shared::http::requests::body::JsonBody;
 use shared::http::requests::params;
+use shared::http::requests::params::{Path, Query};
 use shared::http::responses::{Created, Data, Versioned};
 use shared::store::Page;
 

@@ -9,8 +9,7 @@ use shared::domain::values::id::UserId;
 use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
-use shared::http::requests::extract::{Path, Query};
-use shared::http::requests::params::{self, Limit, PageNumber};
+use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::or_not_found;
 use shared::store::{AssetFilter, Assignee, MAX_ASSIGNMENTS, Page, PastAssets};
 

@@ -13,8 +13,7 @@ use shared::domain::webhooks::{
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{RequestConflict, ResourceErrors};
 use shared::http::requests::body::NoBody;
-use shared::http::requests::extract::{Path, Query};
-use shared::http::requests::params::{self, Limit, PageNumber};
+use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{Data, or_not_found};
 use shared::store::Page;
 use utoipa::ToSchema;

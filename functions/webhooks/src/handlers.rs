@@ -18,9 +18,8 @@ use shared::domain::webhooks::{
 };
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestConflict, ResourceErrors};
-use shared::http::requests::body::BoundedInteger;
-use shared::http::requests::extract::{JsonBody, Path, Query};
-use shared::http::requests::params::{self, Limit, PageNumber};
+use shared::http::requests::body::{BoundedInteger, JsonBody};
+use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{Created, CreatedSecret, Data, Success, Versioned};
 use shared::store::{CommitFailure, Page, StoreError, TenantStore, UnitOfWork, WriteError};
 use utoipa::ToSchema;

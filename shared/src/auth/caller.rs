@@ -18,9 +18,8 @@ use crate::http::RequestContext;
 use crate::http::endpoints::Check;
 use crate::http::error::ApiError;
 use crate::http::openapi::{API_KEY, Describe, Schemas};
-use crate::http::requests::extract::{
-    ReceivedBody, ReceivedRequest, VerifiedSender, bearer_token, list_header, media_type, received,
-};
+use crate::http::requests::body::VerifiedSender;
+use crate::http::requests::params::{ReceivedBody, ReceivedRequest, bearer_token, list_header, media_type, received};
 use crate::log::error_chain;
 use crate::store::{BatchGet, ChangeContext, KeyBatch, PreviousRequest, StoreError, TenantStore, WriteError};
 use axum::extract::FromRequestParts;

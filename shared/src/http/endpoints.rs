@@ -8,7 +8,7 @@
 use super::dry_run::{self, into_dry_run};
 use super::error::{ApiError, ConflictCode};
 use super::openapi::{self, DescribedHandler, Schemas};
-use super::requests::extract::{ReceivedRequest, list_header, receive};
+use super::requests::params::{ReceivedRequest, list_header, receive};
 use super::responses::ApiResponse;
 use super::{base_url, unmatched};
 use crate::app::App;

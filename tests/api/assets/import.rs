@@ -4,7 +4,7 @@ use crate::support::Disturbance;
 use crate::support::bulk::row_errors;
 use crate::support::prelude::*;
 use crate::support::table::set_attribute;
-use shared::http::requests::extract::NOT_UTF8;
+use shared::http::requests::params::NOT_UTF8;
 
 pub async fn asset(client: &Client, name: &str) -> Value {
     let list = client.get(&format!("/assets?q={}", name.replace(' ', "+"))).await.data();

@@ -10,7 +10,7 @@ use shared::domain::values::id::{AssetId, Id};
 use shared::http::bulk::operations::{Batch, BatchResult, OperationKind, RawOperation};
 use shared::http::error::ApiError;
 use shared::http::openapi::{AssetBatchConflict, AssetBatchErrors};
-use shared::http::requests::extract::JsonBody;
+use shared::http::requests::body::JsonBody;
 use shared::http::responses::Json;
 
 /// Change several assets

@@ -10,7 +10,8 @@ use shared::domain::values::field_error::FieldError;
 use shared::fields::serial_number;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, SerialNumberConflict};
-use shared::http::requests::extract::{JsonBody, Path, SerialNumber};
+use shared::http::requests::body::JsonBody;
+use shared::http::requests::params::{Path, SerialNumber};
 use shared::http::responses::Upserted;
 
 /// Create or update an asset by its serial number

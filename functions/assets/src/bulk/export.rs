@@ -20,7 +20,7 @@ use shared::fields::{ASSET_COLUMNS, Column};
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
-use shared::http::requests::extract::Query;
+use shared::http::requests::params::Query;
 use shared::store::{BatchGet, StoreError, TenantStore, has_time_for_operation};
 use std::collections::HashMap;
 use utoipa::ToSchema;

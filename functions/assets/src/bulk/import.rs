@@ -10,7 +10,7 @@ use shared::fields::{ASSET_COLUMNS, serial_number};
 use shared::http::bulk::import::{AssetMatch, ImportResult, MatchColumn, OnError, RowsBody, SkipBad};
 use shared::http::error::ApiError;
 use shared::http::openapi::{ImportConflict, ImportErrors};
-use shared::http::requests::extract::Query;
+use shared::http::requests::params::Query;
 use shared::http::responses::Json;
 
 shared::query! {

@@ -19,7 +19,7 @@ use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::AssetId;
 use shared::http::error::ApiError;
 use shared::http::openapi::{Describe, InputErrors, ResourceErrors, Schemas, add_headers, add_response};
-use shared::http::requests::extract::{Path, Query};
+use shared::http::requests::params::{Path, Query};
 use shared::http::responses::html::{self, AcceptedLanguage, HtmlPage};
 use shared::http::responses::{ApiResponse, or_not_found};
 use shared::store::{BatchGet, BatchResult, TenantStore};

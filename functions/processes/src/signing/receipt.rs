@@ -7,7 +7,7 @@ use shared::domain::receipts::key::{SignedMovementReceipt, SignedReceipt};
 use shared::domain::signing::LinkStatus;
 use shared::http::error::ApiError;
 use shared::http::openapi::{InputErrors, ReceiptConflict, Schemas, add_schema, schema_or_reference};
-use shared::http::requests::extract::Query;
+use shared::http::requests::params::Query;
 use shared::http::responses::Json;
 use shared::http::responses::html::{AcceptedLanguage, Printable};
 use utoipa::openapi::RefOr;

@@ -29,8 +29,7 @@ use shared::domain::values::text::{Name, Notes};
 use shared::domain::values::time::Timestamp;
 use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::either;
-use shared::http::requests::body::{BoundedInteger, StepData};
-use shared::http::requests::extract::{JsonBody, OptionalJsonBody};
+use shared::http::requests::body::{BoundedInteger, JsonBody, OptionalJsonBody, StepData};
 use shared::http::requests::params::FromParam;
 use shared::http::responses::{Created, Data, Success, Versioned, or_not_found};
 use shared::store::{

@@ -15,7 +15,7 @@ use shared::fields::{Column, USER_COLUMNS};
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
-use shared::http::requests::extract::Query;
+use shared::http::requests::params::Query;
 use shared::store::has_time_for_operation;
 
 shared::query! {

@@ -13,7 +13,7 @@ use shared::http::bulk::import::{ImportResult, MatchColumn, OnError, RowsBody, S
 use shared::http::bulk::rows::Row;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ImportConflict, ImportErrors};
-use shared::http::requests::extract::Query;
+use shared::http::requests::params::Query;
 use shared::http::responses::Json;
 
 shared::query! {

@@ -14,7 +14,7 @@ use shared::domain::user::User;
 use shared::domain::values::id::{EventId, UserId};
 use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
-use shared::http::requests::extract::{Path, Query};
+use shared::http::requests::params::{Path, Query};
 use shared::http::responses::html::{self, AcceptedLanguage, Format, Printable, STYLE};
 use shared::http::responses::{ApiResponse, Data, Success, or_not_found};
 use views::PersonReport;

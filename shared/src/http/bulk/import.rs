@@ -7,7 +7,7 @@ use crate::domain::values::string_enum::string_enum;
 use crate::domain::values::suggestions::unknown_name;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Describe, Schemas};
-use crate::http::requests::extract::{Unread, VerifiedSender};
+use crate::http::requests::body::{Unread, VerifiedSender};
 use crate::store::StoreError;
 use fields::{Column, same_value};
 use serde::{Deserialize, Serialize};

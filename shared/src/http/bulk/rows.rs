@@ -9,7 +9,7 @@ use crate::domain::values::suggestions::unknown_name;
 use crate::domain::values::text::NUL;
 use crate::http::error::ApiError;
 use crate::http::requests::body::{Fields, FromBody};
-use crate::http::requests::extract::{NOT_UTF8, utf8, utf8_json};
+use crate::http::requests::params::{NOT_UTF8, utf8, utf8_json};
 use fields::{CellType, Column};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};

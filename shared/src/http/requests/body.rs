@@ -1,7 +1,7 @@
 //! Request bodies, parsed strictly: all errors are reported together, and no member is silently dropped. [`body!`](crate::body)
 //! declares a body; the types of its fields parse their JSON ([`FromJson`]).
 
-use super::extract::{NOT_UTF8, OptionalJsonBody, VerifiedSender, utf8_json};
+use super::params::{NOT_UTF8, ReceivedBody, ReceivedRequest, received, utf8_json};
 use crate::domain::assets::asset::{AssetDetailsChange, Status, Transitions};
 use crate::domain::assets::label::LabelUrlTemplate;
 use crate::domain::assets::seen::Location;
@@ -25,7 +25,7 @@ use crate::domain::values::text::{Line, Name, Notes};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::{WebhookEvents, WebhookUrl};
 use crate::http::error::{ApiError, MAX_FIELD_ERRORS};
-use crate::http::openapi::{Describe, Schemas, add_schema, schema_or_reference};
+use crate::http::openapi::{Describe, Schemas, add_body, add_schema, schema_or_reference};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::Serialize;
@@ -33,10 +33,108 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
-use utoipa::openapi::RefOr;
+use std::marker::PhantomData;
+use std::sync::Arc;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::{RefOr, Required};
 use utoipa::{PartialSchema, ToSchema};
+
+pub type JsonBody<B> = Unread<InBody<B>>;
+pub type OptionalJsonBody<B> = Unread<InOptionalBody<B>>;
+
+pub struct InBody<B>(PhantomData<B>);
+pub struct InOptionalBody<B>(PhantomData<B>);
+
+/// An unparsed request body. `T` is its kind, which determines the parser.
+pub struct Unread<T> {
+    pub(in crate::http) received: Arc<ReceivedRequest>,
+    part: PhantomData<fn() -> T>,
+}
+
+impl<S: Sync, T> FromRequestParts<S> for Unread<T> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Ok(Self { received: received(parts)?, part: PhantomData })
+    }
+}
+
+/// A sender with a verified credential: for this request or, while that check is in progress, recently.
+pub trait VerifiedSender {}
+
+impl<B: FromBody> JsonBody<B> {
+    /// Parses the body, for a verified sender.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`JsonBody::parse_with_errors`], and [`ApiError::Invalid`] with all invalid fields.
+    pub fn parse(&self, _: &impl VerifiedSender) -> Result<B, ApiError> {
+        without_errors(read_body(&self.received)?)
+    }
+
+    /// Returns the body without its invalid fields, and their errors: for an endpoint that finds more errors and reports all of
+    /// them together.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::TooLarge`], [`ApiError::UnsupportedMediaType`], [`ApiError::UnsupportedContentCoding`],
+    /// [`ApiError::Malformed`] for a body that is missing, incomplete or not JSON, and [`ApiError::Invalid`] if a required field
+    /// is missing or invalid.
+    pub fn parse_with_errors(&self, _: &impl VerifiedSender) -> Result<(B, Vec<FieldError>), ApiError> {
+        read_body(&self.received)
+    }
+
+    /// [`JsonBody::parse_with_errors`] for a body whose type depends on the resource.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`JsonBody::parse_with_errors`].
+    pub fn parse_as<C: FromBody>(&self, _: &impl VerifiedSender) -> Result<(C, Vec<FieldError>), ApiError> {
+        read_body(&self.received)
+    }
+}
+
+impl<B: FromBody> OptionalJsonBody<B> {
+    /// Parses the body, for a verified sender. `None` without a body.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`JsonBody::parse`].
+    pub fn parse(&self, _: &impl VerifiedSender) -> Result<Option<B>, ApiError> {
+        match &self.received.body {
+            ReceivedBody::Whole(bytes) if bytes.is_empty() => Ok(None),
+            _ => without_errors(read_body(&self.received)?).map(Some),
+        }
+    }
+}
+
+fn read_body<B: FromBody>(received: &ReceivedRequest) -> Result<(B, Vec<FieldError>), ApiError> {
+    let (bytes, media_type) = received.whole_body("A body is required: a JSON object.")?;
+    if !media_type.eq_ignore_ascii_case("application/json") {
+        return Err(ApiError::UnsupportedMediaType("application/json"));
+    }
+    // Some editors and shells start every file with a byte order mark.
+    match B::read(bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes))? {
+        (Some(body), errors) => Ok((body, errors)),
+        (None, errors) => Err(ApiError::Invalid(errors)),
+    }
+}
+
+fn without_errors<B>((body, errors): (B, Vec<FieldError>)) -> Result<B, ApiError> {
+    if errors.is_empty() { Ok(body) } else { Err(ApiError::Invalid(errors)) }
+}
+
+impl<B: ToSchema> Describe for JsonBody<B> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        add_body::<B>(operation, schemas, Required::True);
+    }
+}
+
+impl<B: ToSchema> Describe for OptionalJsonBody<B> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        add_body::<B>(operation, schemas, Required::False);
+    }
+}
 
 /// The top-level members of a body before they are parsed.
 pub struct Fields<'a> {
@@ -625,7 +723,7 @@ impl NoBody {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] for each member, and otherwise as [`JsonBody::parse`](super::extract::JsonBody::parse).
+    /// Returns [`ApiError::Invalid`] for each member, and otherwise as [`JsonBody::parse`].
     pub fn check(&self, sender: &impl VerifiedSender) -> Result<(), ApiError> {
         self.0.parse(sender).map(|_| ())
     }

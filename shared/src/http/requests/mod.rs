@@ -1,5 +1,4 @@
 //! The arguments of a handler: path and query parameters, headers and bodies, parsed strictly.
 
 pub mod body;
-pub mod extract;
 pub mod params;
