@@ -9,11 +9,9 @@ use crate::domain::values::json;
 use crate::domain::values::time::Timestamp;
 use crate::store::TenantStore;
 use crate::store::history::of_record::{HistoryHead, entry_of};
-use crate::store::keys::{self, Item, Key, Keys, PK, SK};
+use crate::store::keys::{self, Item, Key, Keys};
 use crate::store::table::error::StoreError;
 use crate::store::table::times::{MAX_REQUEST, max_event_delay, max_secondary_index_delay};
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
@@ -192,17 +190,6 @@ impl TenantStore {
         }
         Ok(())
     }
-
-    pub(in crate::store) fn events_query(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {
-        let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
-        query
-            .key_condition_expression("#pk = :pk AND #sk BETWEEN :from AND :to")
-            .expression_attribute_names("#pk", PK)
-            .expression_attribute_names("#sk", SK)
-            .expression_attribute_values(":pk", self.keys.partition())
-            .expression_attribute_values(":from", from)
-            .expression_attribute_values(":to", to)
-    }
 }
 
 /// Human-readable names of a record: its current names or, if it was deleted, its last ones.
@@ -276,6 +263,7 @@ impl TenantStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aws_sdk_dynamodb::types::AttributeValue;
     use serde_json::json;
 
     #[test]

@@ -15,7 +15,8 @@ use crate::store::lists::list_index::{
     UserColumns, row_from_item,
 };
 use crate::store::table::error::StoreError;
-use crate::store::table::read::{BatchGet, Contradiction, TornReadRetry};
+use crate::store::table::read::BatchGet;
+use crate::store::table::times::TornReadRetry;
 use crate::store::table::unit_of_work::from_record;
 use futures_util::try_join;
 use std::collections::{HashMap, HashSet};
@@ -306,6 +307,23 @@ impl TenantStore {
     }
 }
 
+/// A record whose version in the list index differs from the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contradiction {
+    pub id: Uuid,
+    pub indexed: u64,
+    /// `None` if the table does not have the record.
+    pub found: Option<u64>,
+}
+
+impl Contradiction {
+    /// Whether it is one of the earlier contradictions, rather than another change of the same record.
+    pub fn persists(&self, earlier: &[Self]) -> bool {
+        let is_behind = |earlier: &Self| Some(self.indexed) < earlier.found || self.found < Some(earlier.indexed);
+        earlier.iter().any(|earlier| earlier.id == self.id && is_behind(earlier))
+    }
+}
+
 /// Rows whose version differs from the record in the table.
 fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &Records<T>) -> Vec<Contradiction> {
     let contradiction = |&(id, indexed, _): &(Uuid, u64, E)| {
@@ -359,5 +377,30 @@ mod tests {
         assert_eq!(budget(None, Some("300")), 100 * 1024 * 1024);
         assert_eq!(budget(Some("12345"), Some("300")), 12345);
         assert_eq!(budget(Some("much"), None), DEFAULT_BUDGET);
+    }
+
+    fn contradiction(indexed: u64, found: Option<u64>) -> Contradiction {
+        Contradiction { id: Uuid::nil(), indexed, found }
+    }
+
+    #[test]
+    fn a_contradiction_persists_until_each_side_has_what_the_other_had() {
+        for (earlier, later, persists) in [
+            // The table is ahead of the index.
+            ((1, Some(2)), (1, Some(2)), true),
+            ((1, Some(2)), (1, Some(3)), true),
+            ((1, Some(2)), (2, Some(3)), false),
+            // The index is ahead of the table.
+            ((3, Some(2)), (3, Some(2)), true),
+            ((3, Some(2)), (4, Some(3)), false),
+            // The table does not have the record, yet or any more.
+            ((1, None), (1, None), true),
+            ((1, None), (2, Some(1)), false),
+        ] {
+            let (earlier, later) = (contradiction(earlier.0, earlier.1), contradiction(later.0, later.1));
+            assert_eq!(later.persists(&[earlier]), persists, "{earlier:?} {later:?}");
+        }
+        let other = Contradiction { id: Uuid::max(), ..contradiction(1, None) };
+        assert!(!contradiction(1, None).persists(&[other]));
     }
 }

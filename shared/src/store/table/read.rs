@@ -5,7 +5,6 @@
 //! change that the record doesn't have yet, or the other way round. The rest becomes visible shortly after, so contradictory
 //! reads are retried.
 
-use super::times::MAX_TIME_TO_COMMIT;
 use crate::domain::record::{Kind, Record, Stored, Unique};
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
@@ -21,7 +20,6 @@ use serde_dynamo::aws_sdk_dynamodb_1::from_item;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::SetOnce;
-use tokio::time::Instant;
 use uuid::Uuid;
 
 /// Maximum number of items in a BatchGetItem (AWS: "Quotas in Amazon DynamoDB").
@@ -312,6 +310,18 @@ impl TenantStore {
             .expression_attribute_values(":sk", prefix)
     }
 
+    /// A query for the events from one ID to another, oldest first.
+    pub(in crate::store) fn events_query(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {
+        let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
+        query
+            .key_condition_expression("#pk = :pk AND #sk BETWEEN :from AND :to")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#sk", SK)
+            .expression_attribute_values(":pk", self.keys.partition())
+            .expression_attribute_values(":from", from)
+            .expression_attribute_values(":to", to)
+    }
+
     /// Reads all pages of a query.
     pub(in crate::store) async fn every(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
         let mut pages = query.into_paginator().send();
@@ -341,44 +351,6 @@ impl TenantStore {
         // Only this call sets it.
         let _ = batch.items.set(items);
         Ok(BatchResult { items: result })
-    }
-}
-
-/// Retries reads that contradict each other, up to a time limit.
-#[derive(Debug, Default)]
-pub struct TornReadRetry {
-    began_at: Option<Instant>,
-    round: u32,
-}
-
-impl TornReadRetry {
-    /// Waits a random time before the next read. Returns `false` immediately if the contradiction has lasted longer than a
-    /// transaction can explain.
-    pub async fn pause(&mut self, store: &Store) -> bool {
-        let began_at = *self.began_at.get_or_insert_with(Instant::now);
-        if began_at.elapsed() >= MAX_TIME_TO_COMMIT {
-            return false;
-        }
-        pause(store, self.round).await;
-        self.round += 1;
-        true
-    }
-}
-
-/// A record whose version in the list index differs from the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contradiction {
-    pub id: Uuid,
-    pub indexed: u64,
-    /// `None` if the table does not have the record.
-    pub found: Option<u64>,
-}
-
-impl Contradiction {
-    /// Whether it is one of the earlier contradictions, rather than another change of the same record.
-    pub fn persists(&self, earlier: &[Self]) -> bool {
-        let is_behind = |earlier: &Self| Some(self.indexed) < earlier.found || self.found < Some(earlier.indexed);
-        earlier.iter().any(|earlier| earlier.id == self.id && is_behind(earlier))
     }
 }
 
@@ -437,34 +409,4 @@ fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> 
         return Err("its id differs from the id in its key".to_owned());
     }
     Ok(Stored { value, version, created_at, updated_at, last_hash, last_event })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn contradiction(indexed: u64, found: Option<u64>) -> Contradiction {
-        Contradiction { id: Uuid::nil(), indexed, found }
-    }
-
-    #[test]
-    fn a_contradiction_persists_until_each_side_has_what_the_other_had() {
-        for (earlier, later, persists) in [
-            // The table is ahead of the index.
-            ((1, Some(2)), (1, Some(2)), true),
-            ((1, Some(2)), (1, Some(3)), true),
-            ((1, Some(2)), (2, Some(3)), false),
-            // The index is ahead of the table.
-            ((3, Some(2)), (3, Some(2)), true),
-            ((3, Some(2)), (4, Some(3)), false),
-            // The table does not have the record, yet or any more.
-            ((1, None), (1, None), true),
-            ((1, None), (2, Some(1)), false),
-        ] {
-            let (earlier, later) = (contradiction(earlier.0, earlier.1), contradiction(later.0, later.1));
-            assert_eq!(later.persists(&[earlier]), persists, "{earlier:?} {later:?}");
-        }
-        let other = Contradiction { id: Uuid::max(), ..contradiction(1, None) };
-        assert!(!contradiction(1, None).persists(&[other]));
-    }
 }

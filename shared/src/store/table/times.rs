@@ -1,5 +1,5 @@
-//! Time limits of the store: backoff between attempts, the time a request has left for reads, and maximum delays until a write is
-//! visible, on which list indexes rely (docs/adr/0008).
+//! Time limits of the store: backoff between attempts, retries of contradictory reads, the time a request has left for reads, and
+//! maximum delays until a write is visible, on which list indexes rely (docs/adr/0008).
 
 use crate::store::Store;
 use crate::store::client::OPERATION_TIMEOUT;
@@ -31,6 +31,27 @@ pub(crate) async fn pause(store: &Store, round: u32) {
     // Without random bytes, all competing writers wait equally long.
     let bytes = store.random().unwrap_or_default();
     tokio::time::sleep(Duration::from_millis(1 + u64::from(u16::from_le_bytes(bytes)) % longest)).await;
+}
+
+/// Retries reads that contradict each other, up to a time limit.
+#[derive(Debug, Default)]
+pub struct TornReadRetry {
+    began_at: Option<Instant>,
+    round: u32,
+}
+
+impl TornReadRetry {
+    /// Waits a random time before the next read. Returns `false` immediately if the contradiction has lasted longer than a
+    /// transaction can explain.
+    pub async fn pause(&mut self, store: &Store) -> bool {
+        let began_at = *self.began_at.get_or_insert_with(Instant::now);
+        if began_at.elapsed() >= MAX_TIME_TO_COMMIT {
+            return false;
+        }
+        pause(store, self.round).await;
+        self.round += 1;
+        true
+    }
 }
 
 /// Time that long reads leave for the rest of the request.
