@@ -1,6 +1,8 @@
 //! Loads a list index from the table. A partly loaded index stays in its slot between requests, so that the next request
 //! continues where the last one stopped.
 //!
+//! Or loads it from its snapshot. A faulty snapshot or object store costs a load from the table, but never fails a list.
+//!
 //! Also two special list indexes: one that is built from the records themselves for a single list, while the secondary index
 //! contradicts the table; and one of process instances in progress, because ended instances accumulate.
 
@@ -10,6 +12,7 @@ use super::change_event::{AppliedEvents, ChangeEvent, Inconsistent, UnknownEvent
 use super::columns::{InstanceColumns, row_from_item};
 use super::refresh::{CacheSlot, Events, LoadedIndex, RefreshError, SharedSlot, log_left_out};
 use super::rows::SortedRows;
+use super::snapshots::{MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, check_snapshot, decode_index};
 use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::time::Timestamp;
@@ -274,6 +277,61 @@ impl TenantStore {
             }
             round = round.saturating_add(1);
         }
+    }
+}
+
+impl TenantStore {
+    pub(super) fn snapshot_source<I: ListIndex>(&self) -> SnapshotSource<'_> {
+        SnapshotSource { table: &self.store.table, tenant: self.id, kind: I::Entity::KIND }
+    }
+
+    /// The index from its snapshot, without the events since then; `None` if there is no usable snapshot. Calls `make_room` with
+    /// the size of the index before decoding it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RefreshError::Store`] when the table can't be read, and [`RefreshError::TooLarge`] when the index would exceed
+    /// the memory budget: loading it from the table would fail the same way.
+    pub(super) async fn load_snapshot<I: ListIndex>(
+        &self,
+        now: Timestamp,
+        make_room: impl FnOnce(usize),
+    ) -> Result<Option<(SnapshotHeader, LoadedIndex<I>)>, RefreshError> {
+        let Some(objects) = self.store.snapshots.as_ref().filter(|_| I::HAS_SNAPSHOTS) else { return Ok(None) };
+        let (source, budget) = (self.snapshot_source::<I>(), self.store.list_indexes.budget());
+        let bytes = match objects.get(&source.key(), budget.saturating_add(MAX_HEADER_BYTES)).await {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                self.log_ignored::<I>(error);
+                return Ok(None);
+            }
+        };
+        let decoded = check_snapshot(source, &bytes, budget, now).and_then(|(header, body)| {
+            let whole = Some(header.index_bytes).filter(|bytes| *bytes <= budget as u64).unwrap_or(header.least_bytes());
+            make_room(usize::try_from(whole).unwrap_or(usize::MAX));
+            Ok((header, decode_index(&header, body, budget, now)?))
+        });
+        drop(bytes);
+        let (header, loaded) = match decoded {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                self.log_ignored::<I>(error);
+                return if error == SnapshotError::TooLarge { Err(RefreshError::TooLarge) } else { Ok(None) };
+            }
+        };
+        if self.item(&self.keys.event(header.latest_event)).await?.is_none() {
+            self.log_ignored::<I>(SnapshotError::State);
+            return Ok(None);
+        }
+        Ok(Some((header, loaded)))
+    }
+
+    /// The dashboard counts these lines.
+    pub(super) fn log_ignored<I: ListIndex>(&self, reason: impl std::error::Error + 'static) {
+        let cause = crate::log::error_chain(&reason);
+        let kind = I::Entity::KIND.noun();
+        tracing::warn!(metric = "unused_snapshots", tenant_id = %self.id, kind, cause, "a snapshot is not used");
     }
 }
 

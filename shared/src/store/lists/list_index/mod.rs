@@ -47,8 +47,8 @@ pub use rows::Wanted;
 pub(in crate::store) use rows::{
     ColumnFilter, ColumnVectors, Columns, RowQuery, SearchTerms, SortBy, SortOrder, SortedRows, narrow, rows_of,
 };
+pub(in crate::store) use snapshot_writer::Pace;
 pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
-pub(in crate::store) use snapshots::load::Pace;
 use uuid::Uuid;
 
 /// An in-memory index for lists of one kind.

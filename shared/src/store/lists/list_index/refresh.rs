@@ -3,7 +3,7 @@
 use super::ListIndex;
 use super::change_event::{AppliedEvents, ChangeEvent, Inconsistent, MANY_EVENTS, UnknownEvent, apply_events};
 use super::load::PartialIndex;
-use super::snapshots::format::SnapshotError;
+use super::snapshots::SnapshotError;
 use crate::domain::record::Record;
 use crate::domain::values::id::{EventId, TenantId};
 use crate::domain::values::time::Timestamp;

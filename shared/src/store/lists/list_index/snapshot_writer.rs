@@ -1,23 +1,32 @@
 //! Writes the snapshots of all tenants, on a schedule (docs/adr/0013).
+//!
+//! A load applies the events of the last minute, because the secondary index can lag that far. If it ever lags further, a
+//! function instance's index is wrong for an hour, but a snapshot is wrong for all instances and for a day. So the writer first
+//! compares an index with the events of the last hour. It reads page by page, at a pace that leaves most of the partition's
+//! capacity to the API.
 
+use super::change_event::{ChangeEvent, apply_events};
 use super::refresh::{CacheSlot, LoadedIndex, RefreshError, SharedSlot};
-use super::snapshots::format::{SnapshotSource, encode_snapshot};
-use super::snapshots::load::Pace;
+use super::snapshots::{MAX_HEADER_BYTES, SnapshotHeader, SnapshotSource, decode_header, encode_snapshot};
 use super::{AssetIndex, InstanceColumns, ListIndex, MovementColumns, SortedRows, UserColumns};
 use crate::aws::object_store::{ObjectStore, ObjectStoreError};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
 use crate::log::error_chain;
-use crate::store::keys::{self, BUCKETS, Key, Keys, SK, Section};
+use crate::store::keys::{self, BUCKETS, ENTRY, Item, Key, Keys, SK, Section};
 use crate::store::table::error::StoreError;
-use crate::store::table::times::{CLOCK_SKEW, max_event_delay};
+use crate::store::table::times::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay_of_snapshots};
 use crate::store::{Store, TenantStore};
-use aws_sdk_dynamodb::types::Select;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use chrono::TimeDelta;
 use futures_util::future::{join_all, try_join_all};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::time::Instant;
+use uuid::Uuid;
 
 const KINDS: [Kind; 4] = [Kind::Asset, Kind::User, Kind::Instance, Kind::Movement];
 /// A snapshot with more events since its position is rewritten. An event is about 1 KB, so a cold list reads at most about 65
@@ -34,6 +43,12 @@ const COUNTED_PART: usize = 16;
 pub const MAX_SNAPSHOT_TIME: Duration = Duration::from_secs(400);
 /// Number of tenants examined concurrently. Indexes are written one by one, so that only one is in memory.
 const PARALLEL_TENANTS: usize = 8;
+const RECORDS_PER_READ: usize = 100;
+/// Read units per second: a third of the 3,000 that a partition has.
+const UNITS_PER_SECOND: f64 = 1_000.0;
+
+/// The latest versions of records according to events; `None` for deleted records. Small, however many events there are.
+type LatestVersions = HashMap<(Kind, Uuid), Option<u64>>;
 
 /// The result of a run of the writer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -209,6 +224,14 @@ impl TenantStore {
         }
     }
 
+    /// `None` if there is no usable snapshot.
+    async fn snapshot_header<I: ListIndex>(&self) -> Result<Option<SnapshotHeader>, ObjectStoreError> {
+        let Some(objects) = self.store.snapshots.as_ref() else { return Ok(None) };
+        let source = self.snapshot_source::<I>();
+        let Some(bytes) = objects.get(&source.key(), MAX_HEADER_BYTES).await? else { return Ok(None) };
+        Ok(decode_header(source, &bytes).map(|(header, _)| header).inspect_err(|error| self.log_ignored::<I>(*error)).ok())
+    }
+
     /// Whether the index must be loaded from the secondary index again.
     fn is_old(&self, loaded_at: Timestamp, now: Timestamp) -> bool {
         let turn = AGE_SPREAD * i32::from(self.id.uuid().as_bytes()[15]) / i32::from(u8::MAX);
@@ -280,6 +303,93 @@ impl TenantStore {
         }
     }
 
+    /// Compares the index with the events of the last hour: reads records that are missing or outdated in the index, and removes
+    /// deleted ones.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RefreshError::Store`] when the table can't be read, and [`RefreshError::Inconsistent`] when this version of
+    /// the service can't read an event or a record.
+    async fn catch_up<I: ListIndex>(&self, loaded: &mut LoadedIndex<I>) -> Result<(), RefreshError> {
+        let mut behind = Vec::new();
+        for ((kind, id), latest) in self.latest_versions::<I>(loaded).await? {
+            match latest {
+                None => loaded.index.remove(kind, id),
+                Some(latest) if loaded.index.version(kind, id).unwrap_or(0) < latest => behind.push((kind, id)),
+                Some(_) => {}
+            }
+        }
+        if !behind.is_empty() {
+            let (kind, records) = (<I::Entity as Record>::KIND.noun(), behind.len());
+            tracing::warn!(tenant_id = %self.id, kind, records, "the secondary index lags far behind");
+        }
+        for records in behind.chunks(RECORDS_PER_READ) {
+            let keys: Vec<_> = records.iter().map(|(kind, id)| self.keys.record(*kind, *id)).collect();
+            let items = self.items(&keys).await?;
+            for ((kind, id), key) in records.iter().zip(&keys) {
+                match items.get(key) {
+                    Some(item) => loaded.index.load_item(*kind, item)?,
+                    None => loaded.index.remove(*kind, *id),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the events that the secondary index may lack, page by page.
+    async fn latest_versions<I: ListIndex>(&self, loaded: &LoadedIndex<I>) -> Result<LatestVersions, RefreshError> {
+        let (from, to) = Keys::events_since(loaded.loaded_at.plus(-max_secondary_index_delay_of_snapshots()));
+        let query = self.old_entries(from, to);
+        let mut latest = LatestVersions::new();
+        let mut start_key = None::<Item>;
+        loop {
+            let page = self.page(query.clone().set_exclusive_start_key(start_key)).await?;
+            for event in events_of::<I>(page.items)? {
+                let version = latest.entry(event.record()).or_insert(Some(0));
+                *version = version.filter(|_| !I::is_removed_by(&event)).map(|version| version.max(event.version));
+            }
+            start_key = page.last_evaluated_key;
+            if start_key.is_none() {
+                return Ok(latest);
+            }
+        }
+    }
+
+    /// A query for the entries of old events. Eventually consistent, for half the cost, because no replica of a partition lags by
+    /// a minute. Loads and refreshes read the last minute consistently.
+    fn old_entries(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {
+        let query = self.events_query(from, to).consistent_read(false);
+        query.projection_expression("#entry").expression_attribute_names("#entry", ENTRY)
+    }
+
+    /// Applies the events up to a minute before `now`, which is always cheaper for the writer than a load.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RefreshError::Store`] when the table can't be read, and [`RefreshError::Inconsistent`] when this version of the
+    /// service can't read an event.
+    async fn follow_old_events<I: ListIndex>(&self, loaded: &mut LoadedIndex<I>, now: Timestamp) -> Result<(), RefreshError> {
+        let (since, end) = (loaded.synced_at.plus(-max_event_delay()), now.plus(-SECONDARY_INDEX_LAG));
+        if loaded.synced_at >= end {
+            return Ok(());
+        }
+        let (from, to) = (Keys::events_since(since.plus(-CLOCK_SKEW)).0, Keys::events_since(end).0);
+        let query = self.old_entries(from, to);
+        let (mut left, mut removed) = (Vec::<ChangeEvent>::new(), HashSet::new());
+        let mut start_key = None::<Item>;
+        loop {
+            let page = self.page(query.clone().set_exclusive_start_key(start_key)).await?;
+            let events = left.into_iter().chain(events_of::<I>(page.items)?).collect();
+            left = apply_page(&mut loaded.index, events, since, &mut removed)?;
+            start_key = page.last_evaluated_key;
+            if start_key.is_none() {
+                // Events whose predecessor is still missing are recent, and are read again.
+                loaded.synced_at = end;
+                return Ok(());
+            }
+        }
+    }
+
     /// The current snapshot's index with the events since then, and when it was loaded from the secondary index. `None` if it
     /// must be loaded again.
     async fn follow_snapshot<I: ListIndex>(
@@ -309,5 +419,71 @@ impl TenantStore {
         let item = query.send().await?.items.and_then(|items| items.into_iter().next());
         let id = item.as_ref().and_then(Key::of).as_ref().and_then(keys::event_id);
         id.ok_or_else(|| StoreError::broken("a tenant without events"))
+    }
+}
+
+/// The events of a page that the index follows.
+fn events_of<I: ListIndex>(items: Option<Vec<Item>>) -> Result<Vec<ChangeEvent>, RefreshError> {
+    let mut events = Vec::new();
+    for item in items.unwrap_or_default() {
+        let entry = item.get(ENTRY).and_then(|entry| entry.as_s().ok()).ok_or(RefreshError::Inconsistent)?;
+        events.extend(ChangeEvent::parse(entry)?.ok().filter(|event| I::follows(event.kind)));
+    }
+    Ok(events)
+}
+
+/// Applies a page. Returns the events of records whose earlier event may be on the next page. `removed` has removed records:
+/// because clocks differ, more of their events can follow.
+fn apply_page<I: ListIndex>(
+    index: &mut I,
+    events: Vec<ChangeEvent>,
+    since: Timestamp,
+    removed: &mut HashSet<(Kind, Uuid)>,
+) -> Result<Vec<ChangeEvent>, RefreshError> {
+    let incomplete: HashSet<_> = apply_events(index, events.clone(), since, removed)?.into_iter().collect();
+    Ok(events.into_iter().filter(|event| incomplete.contains(&event.record())).collect())
+}
+
+/// The reads of one snapshot so far.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    began_at: Instant,
+    units: f64,
+}
+
+impl Pace {
+    pub fn begin() -> Self {
+        Self { began_at: Instant::now(), units: 0.0 }
+    }
+
+    /// Counts a read, and returns the time until the next one.
+    pub fn pause_after(&mut self, units: f64) -> Duration {
+        self.units += units;
+        pause(self.units, self.began_at.elapsed())
+    }
+}
+
+/// The rest of the time that reading `units` must take.
+fn pause(units: f64, elapsed: Duration) -> Duration {
+    Duration::from_secs_f64((units / UNITS_PER_SECOND).max(0.0)).saturating_sub(elapsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_wait_until_their_units_are_due() {
+        let seconds = Duration::from_secs_f64;
+        for (units, elapsed, wait) in [(0.0, 0.0, 0.0), (128.0, 0.0, 0.128), (128.0, 0.1, 0.028), (1_000.0, 3.0, 0.0)] {
+            let paused = pause(units, seconds(elapsed));
+            assert!(paused.abs_diff(seconds(wait)) < Duration::from_micros(1), "{units} units in {elapsed} s: {paused:?}");
+        }
+        // A million assets with 250 changes a second take 147,000 units, page by page. The reads themselves take no time here.
+        let (mut pace, mut waited) = (Pace::begin(), Duration::ZERO);
+        for _ in 0..1_148 {
+            waited = pace.pause_after(128.0);
+        }
+        assert!(waited > seconds(146.0) && waited < seconds(148.0), "{waited:?}");
     }
 }

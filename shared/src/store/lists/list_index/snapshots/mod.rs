@@ -1,6 +1,243 @@
-//! Snapshots of list indexes, outside of the table (docs/adr/0013-snapshots.md).
+//! Format of snapshots: list indexes as bytes, stored outside of the table (docs/adr/0013).
+//!
+//! A snapshot has a header and a body. The header has the source and the time of the snapshot and the checksum of its body; it
+//! ends with its own checksum. A snapshot is not used if a single byte is damaged, or if it belongs to another table, tenant,
+//! kind or format.
 
-pub(super) mod format;
-pub(in crate::store) mod load;
 #[cfg(test)]
 mod properties;
+
+use crate::domain::record::Kind;
+use crate::domain::values::id::{EventId, Id, TenantId};
+use crate::domain::values::time::Timestamp;
+use crate::store::lists::list_index::ListIndex;
+use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
+use crate::store::lists::list_index::change_event::{AppliedEvents, UnknownEvent};
+use crate::store::lists::list_index::refresh::LoadedIndex;
+use fields::ASSET_FILTERS;
+use sha2::{Digest, Sha256};
+
+/// The first bytes of every snapshot.
+const MAGIC: [u8; 8] = *b"ALSNAPSH";
+/// Raise this with every change of the written bytes: of columns, case folding or row order, but not for a new asset filter.
+/// Snapshots of other formats are ignored, and rewritten by the deployed version.
+const FORMAT: u32 = 6;
+const CHECKSUM_BYTES: usize = 32;
+/// Upper bound for the size of headers.
+pub const MAX_HEADER_BYTES: usize = 1024;
+
+/// The table, tenant and kind of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotSource<'a> {
+    pub table: &'a str,
+    pub tenant: TenantId,
+    pub kind: Kind,
+}
+
+impl SnapshotSource<'_> {
+    pub fn key(&self) -> String {
+        format!("list-index/{}/{}/{}", self.table, self.tenant, self.kind.noun())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    #[error("not a snapshot, or a damaged header")]
+    Header,
+    /// Written by another version of the service.
+    #[error("another format")]
+    Format,
+    #[error("of another table, tenant or kind")]
+    Source,
+    #[error("cut off or damaged")]
+    Body,
+    #[error("too large")]
+    TooLarge,
+    /// According to this function instance's clock.
+    #[error("from the future")]
+    Future,
+    /// The table doesn't have an event that it had when the snapshot was written.
+    #[error("of another state of the table")]
+    State,
+    /// The events after the snapshot don't continue from its state.
+    #[error("inconsistent with the events since then")]
+    Inconsistent,
+    /// Reading the events after the snapshot costs more than a load.
+    #[error("too many events since then")]
+    TooManyEvents,
+}
+
+/// The state of the index, from the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotHeader {
+    /// The index contains every earlier write.
+    pub synced_at: Timestamp,
+    /// When the index was loaded from the secondary index. Since then, it has only followed events.
+    pub loaded_at: Timestamp,
+    /// The tenant's latest event when the snapshot was written. A table that was restored to an earlier time doesn't have it.
+    pub latest_event: EventId,
+    pub rows: u64,
+    /// Size in memory.
+    pub index_bytes: u64,
+    /// The part of `index_bytes` that is optional.
+    pub optional_bytes: u64,
+    body_bytes: u64,
+    /// Uncompressed size of the body.
+    raw_bytes: u64,
+    body_checksum: [u8; CHECKSUM_BYTES],
+}
+
+impl SnapshotHeader {
+    /// Size in memory without optional parts.
+    pub fn least_bytes(&self) -> u64 {
+        self.index_bytes.saturating_sub(self.optional_bytes)
+    }
+}
+
+fn put_text(header: &mut Vec<u8>, text: &str) {
+    header.extend_from_slice(&to_u32(text.len()).to_le_bytes());
+    header.extend_from_slice(text.as_bytes());
+}
+
+/// The format number, and the fields of asset filters, whose texts are in the rows.
+fn format() -> Vec<u8> {
+    let mut bytes = FORMAT.to_le_bytes().to_vec();
+    ASSET_FILTERS.iter().for_each(|(field, _)| put_text(&mut bytes, field));
+    bytes
+}
+
+/// The first bytes of every header of this format for this source.
+fn identification(source: SnapshotSource<'_>) -> Vec<u8> {
+    let mut bytes = [MAGIC.as_slice(), &format()].concat();
+    put_text(&mut bytes, source.table);
+    put_text(&mut bytes, source.kind.noun());
+    bytes.extend_from_slice(source.tenant.uuid().as_bytes());
+    bytes
+}
+
+/// `loaded_at` is when the index was loaded from the secondary index; `latest_event` is the tenant's latest event.
+pub fn encode_snapshot<I: ListIndex>(
+    source: SnapshotSource<'_>,
+    loaded: &LoadedIndex<I>,
+    loaded_at: Timestamp,
+    latest_event: EventId,
+) -> Vec<u8> {
+    let mut encoder = Encoder::default();
+    let mut unknown_events: Vec<EventId> = loaded.unknown_events.iter().map(|UnknownEvent(id)| *id).collect();
+    unknown_events.sort_unstable();
+    encoder.number(unknown_events.len() as u64);
+    unknown_events.iter().for_each(|id| encoder.id(id.uuid()));
+    loaded.index.encode(&mut encoder);
+    let (body, raw_bytes) = encoder.finish();
+    let mut snapshot = identification(source);
+    for time in [loaded.synced_at, loaded_at] {
+        snapshot.extend_from_slice(&time.millis().to_le_bytes());
+    }
+    snapshot.extend_from_slice(latest_event.uuid().as_bytes());
+    for number in [loaded.index.len(), loaded.index.bytes(), loaded.index.optional_bytes(), body.len(), raw_bytes] {
+        snapshot.extend_from_slice(&(number as u64).to_le_bytes());
+    }
+    snapshot.extend_from_slice(&Sha256::digest(&body));
+    let header_checksum = Sha256::digest(&snapshot);
+    snapshot.extend_from_slice(&header_checksum);
+    snapshot.extend_from_slice(&body);
+    snapshot
+}
+
+/// The body can be cut off.
+///
+/// # Errors
+///
+/// Returns [`SnapshotError::Header`], [`SnapshotError::Format`] or [`SnapshotError::Source`].
+pub fn decode_header<'b>(source: SnapshotSource<'_>, snapshot: &'b [u8]) -> Result<(SnapshotHeader, &'b [u8]), SnapshotError> {
+    let rest = snapshot.strip_prefix(&MAGIC).ok_or(SnapshotError::Header)?;
+    rest.strip_prefix(format().as_slice()).ok_or(SnapshotError::Format)?;
+    let rest = snapshot.strip_prefix(identification(source).as_slice()).ok_or(SnapshotError::Source)?;
+    read_header(snapshot, rest).ok_or(SnapshotError::Header)
+}
+
+fn read_header<'b>(snapshot: &[u8], rest: &'b [u8]) -> Option<(SnapshotHeader, &'b [u8])> {
+    let (synced_at, rest) = rest.split_first_chunk()?;
+    let (loaded_at, rest) = rest.split_first_chunk()?;
+    let (latest_event, rest) = rest.split_first_chunk()?;
+    let (rows, rest) = rest.split_first_chunk()?;
+    let (index_bytes, rest) = rest.split_first_chunk()?;
+    let (optional_bytes, rest) = rest.split_first_chunk()?;
+    let (body_bytes, rest) = rest.split_first_chunk()?;
+    let (raw_bytes, rest) = rest.split_first_chunk()?;
+    let (body_checksum, rest) = rest.split_first_chunk()?;
+    let (header_checksum, body) = rest.split_first_chunk::<CHECKSUM_BYTES>()?;
+    let header = snapshot.get(..snapshot.len() - rest.len())?;
+    (Sha256::digest(header).as_slice() == header_checksum).then_some(())?;
+    let header = SnapshotHeader {
+        synced_at: Timestamp::from_millis(i64::from_le_bytes(*synced_at)),
+        loaded_at: Timestamp::from_millis(i64::from_le_bytes(*loaded_at)),
+        latest_event: EventId::from_uuid(uuid::Uuid::from_bytes(*latest_event)),
+        rows: u64::from_le_bytes(*rows),
+        index_bytes: u64::from_le_bytes(*index_bytes),
+        optional_bytes: u64::from_le_bytes(*optional_bytes),
+        body_bytes: u64::from_le_bytes(*body_bytes),
+        raw_bytes: u64::from_le_bytes(*raw_bytes),
+        body_checksum: *body_checksum,
+    };
+    Some((header, body))
+}
+
+/// `snapshot` must be complete.
+///
+/// # Errors
+///
+/// Returns a [`SnapshotError`] when the snapshot can't be used, or its index would take more than `max_bytes`.
+pub fn check_snapshot<'b>(
+    source: SnapshotSource<'_>,
+    snapshot: &'b [u8],
+    max_bytes: usize,
+    now: Timestamp,
+) -> Result<(SnapshotHeader, &'b [u8]), SnapshotError> {
+    let (header, body) = decode_header(source, snapshot)?;
+    if header.least_bytes() > max_bytes as u64 {
+        return Err(SnapshotError::TooLarge);
+    }
+    if body.len() as u64 != header.body_bytes || Sha256::digest(body).as_slice() != header.body_checksum {
+        return Err(SnapshotError::Body);
+    }
+    if header.synced_at.max(header.loaded_at) > now.plus(crate::store::table::times::CLOCK_SKEW) {
+        return Err(SnapshotError::Future);
+    }
+    Ok((header, body))
+}
+
+/// The index as of `synced_at`. It counts as loaded `now`.
+///
+/// # Errors
+///
+/// Returns [`SnapshotError::Body`] when the body can't be read, and [`SnapshotError::TooLarge`] when the index takes more than
+/// `max_bytes`.
+pub fn decode_index<I: ListIndex>(
+    header: &SnapshotHeader,
+    body: &[u8],
+    max_bytes: usize,
+    now: Timestamp,
+) -> Result<LoadedIndex<I>, SnapshotError> {
+    let mut loaded: LoadedIndex<I> = decode_body(header, body, max_bytes, now).ok_or(SnapshotError::Body)?;
+    if loaded.index.bytes() > max_bytes {
+        loaded.index.leave_out();
+    }
+    if loaded.index.bytes() > max_bytes { Err(SnapshotError::TooLarge) } else { Ok(loaded) }
+}
+
+fn decode_body<I: ListIndex>(header: &SnapshotHeader, body: &[u8], max_bytes: usize, now: Timestamp) -> Option<LoadedIndex<I>> {
+    let mut decoder = Decoder::new(body, usize::try_from(header.raw_bytes).ok()?.min(max_bytes));
+    let unknown_events =
+        (0..decoder.number()?).map(|_| Some(UnknownEvent(EventId::from_uuid(decoder.id()?)))).collect::<Option<_>>()?;
+    let with_optional = header.index_bytes <= max_bytes as u64;
+    let index = I::decode(&mut decoder, with_optional)?;
+    let is_whole = (decoder.is_at_end() || !with_optional) && index.len() as u64 == header.rows;
+    is_whole.then_some(LoadedIndex {
+        index,
+        synced_at: header.synced_at,
+        loaded_at: now,
+        unknown_events,
+        applied: AppliedEvents::default(),
+    })
+}

@@ -1,6 +1,6 @@
 //! Property tests of snapshots: they are read back exactly as written, or not at all.
 
-use super::format::{SnapshotError, SnapshotSource, check_snapshot, decode_header, decode_index, encode_snapshot};
+use super::{SnapshotError, SnapshotSource, check_snapshot, decode_header, decode_index, encode_snapshot};
 use crate::domain::assets::asset::Status;
 use crate::domain::assets::listed::Cell;
 use crate::domain::keys::api_key::Role;
