@@ -1,9 +1,6 @@
-//! Runs a function's routes in Lambda.
-
-mod batches;
+//! Runs a function in Lambda: its routes, or a handler that gets batches of stream records or queue messages.
 
 pub use aws_lambda_events::{dynamodb, sqs, streams};
-pub use batches::{BatchHandler, run_batches};
 
 use crate::app::{App, system_clock};
 use crate::domain::values::time::Timestamp;
@@ -12,23 +9,25 @@ use crate::http::base_url::{BaseUrl, FORWARDED_HOST, with_base_url};
 use crate::key_encryption::KeyEncryption;
 use crate::log::{self, error_chain};
 use crate::queue::Queue;
-use crate::store::{MAX_SNAPSHOT_TIME, SnapshotReport, Store, client};
+use crate::store::{Clock, MAX_SNAPSHOT_TIME, SnapshotReport, Store, client, with_deadline};
 use axum::Router;
 use axum::http::header::HOST;
 use axum::http::{HeaderValue, Response, StatusCode};
 use chrono::TimeDelta;
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
-use lambda_http::lambda_runtime;
+use lambda_http::lambda_runtime::{self, service_fn};
 use lambda_http::request::LambdaRequest;
 use lambda_http::tower::ServiceExt;
 use lambda_http::{Adapter, Body, Error, IntoResponse, LambdaEvent, Request};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use serde::de::IgnoredAny;
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use std::convert::Infallible;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Query characters that API Gateway passes on but `lambda_http` can't parse.
 const QUERY_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>');
@@ -119,12 +118,52 @@ async fn serve(
     lambda_runtime::Runtime::new(service).run().await
 }
 
+/// Time left until Lambda's deadline when a batch ends. At the deadline, Lambda stops the function and the whole batch counts as
+/// failed.
+const MARGIN: Duration = Duration::from_millis(1500);
+
+pub trait BatchHandler {
+    type Batch: DeserializeOwned;
+    type Response: Serialize;
+
+    /// Reports the items not finished by `deadline` as unhandled.
+    fn handle_until(&self, batch: Self::Batch, deadline: Instant) -> impl Future<Output = Self::Response>;
+}
+
+/// Creates a handler for the table `TABLE_NAME` and passes it every batch, until Lambda stops the function. Logs the error and
+/// fails if `make` does.
+pub async fn run_batches<H, E>(make: impl FnOnce(Store) -> Result<H, E>) -> ExitCode
+where
+    H: BatchHandler,
+    E: Into<Error>,
+{
+    log::init_function();
+    let clock = system_clock();
+    let handler = client::function_store(clock.clone()).map_err(Error::from);
+    exit_code(match handler.and_then(|store| make(store).map_err(Into::into)) {
+        Ok(handler) => {
+            let service = service_fn(async |event: LambdaEvent<H::Batch>| {
+                let deadline = Instant::now() + time_left(event.context.deadline, &clock);
+                Ok::<_, Error>(with_deadline(deadline, handler.handle_until(event.payload, deadline)).await)
+            });
+            lambda_runtime::run(service).await
+        }
+        Err(error) => Err(error),
+    })
+}
+
+/// `deadline` is Lambda's deadline, in milliseconds since 1970.
+fn time_left(deadline: u64, clock: &Clock) -> Duration {
+    let now = u64::try_from(clock().millis()).unwrap_or_default();
+    Duration::from_millis(deadline.saturating_sub(now)).saturating_sub(MARGIN)
+}
+
 /// Writes snapshots of the table `TABLE_NAME` on every event, until Lambda stops the function.
 pub async fn write_snapshots() -> ExitCode {
     log::init_function();
     exit_code(match client::function_store(system_clock()) {
         Ok(store) => {
-            let handler = lambda_runtime::service_fn(async |event: LambdaEvent<IgnoredAny>| {
+            let handler = service_fn(async |event: LambdaEvent<IgnoredAny>| {
                 let deadline = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);
                 let last = TimeDelta::from_std(MAX_SNAPSHOT_TIME + RESERVE)?;
                 run_writer(&store, Timestamp::from_millis(deadline).plus(-last)).await
@@ -265,5 +304,12 @@ mod tests {
         assert_eq!(encode("{\"name\": \"Zoë\"}".into()), Body::Text("{\"name\": \"Zoë\"}".into()));
         assert_eq!(encode(vec![]), Body::Text(String::new()));
         assert_eq!(encode(b"\x89PNG".to_vec()), Body::Binary(b"\x89PNG".to_vec()));
+    }
+
+    #[test]
+    fn a_batch_ends_before_lambda_would_end_it() {
+        let clock: Clock = Arc::new(|| Timestamp::from_millis(10_000));
+        assert_eq!(time_left(70_000, &clock), Duration::from_millis(58_500));
+        assert_eq!([0, 10_000, 11_000].map(|deadline| time_left(deadline, &clock)), [Duration::ZERO; 3]);
     }
 }

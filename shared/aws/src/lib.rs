@@ -4,4 +4,3 @@
 
 pub mod environment;
 pub mod object_store;
-pub mod s3;

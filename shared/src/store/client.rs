@@ -1,8 +1,7 @@
 //! The DynamoDB client: timeouts and retries (docs/adr/0003-client.md).
 
 use crate::aws::environment::{EnvironmentError, endpoint, function_environment, required_variable};
-use crate::aws::object_store::ObjectStore;
-use crate::aws::s3::S3;
+use crate::aws::object_store::{ObjectStore, S3};
 use crate::store::{Clock, Store};
 use aws_sdk_dynamodb::config::BehaviorVersion;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
