@@ -7,15 +7,14 @@ use shared::auth::caller::{ProcessesRead, ProcessesWrite};
 use shared::auth::{Caller, Command, Principal};
 use shared::domain::keys::api_key::{LinkToken, Secret, SecretHash};
 use shared::domain::processes::instance::{InstanceStatus, ProcessError};
+use shared::domain::processes::movement::SubjectId;
 use shared::domain::processes::process::{Step, StepKind};
-use shared::domain::processes::subject::SubjectId;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::signing::{DEFAULT_SECONDS, Link, LinkStatus, LinkSteps, MAX_LINKS, MAX_SECONDS, MIN_SECONDS, Signer};
 use shared::domain::user::{Email, User};
 use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError};
-use shared::domain::values::id::{ApiKeyId, InstanceId, LinkId, MovementId, UserId};
-use shared::domain::values::slots::choose;
+use shared::domain::values::id::{ApiKeyId, InstanceId, LinkId, MovementId, UserId, choose_slot};
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
 use shared::http::base_url::BaseUrl;
@@ -423,7 +422,7 @@ impl Command for CreateLink {
     ) -> Result<Stored<Link>, CommitFailure<ApiError>> {
         let at = principal.context.at;
         let id = principal.store.new_id(at)?;
-        let slot = choose(&inputs.free_slots, id).ok_or_else(too_many)?;
+        let slot = choose_slot(&inputs.free_slots, id).ok_or_else(too_many)?;
         let subject = &inputs.subject;
         let (instance, (status, open)) = (subject.representative()?, subject.position());
         let mut errors = self.errors.clone();

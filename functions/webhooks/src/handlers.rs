@@ -8,8 +8,7 @@ use shared::auth::{Caller, Command, Principal};
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::values::field_error::FieldError;
-use shared::domain::values::id::WebhookId;
-use shared::domain::values::slots::choose;
+use shared::domain::values::id::{WebhookId, choose_slot};
 use shared::domain::values::text::Notes;
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{
@@ -128,7 +127,7 @@ impl Command for CreateWebhook {
     ) -> Result<Stored<Webhook>, CommitFailure<ApiError>> {
         let now = principal.context.at;
         let id = principal.store.new_id(now)?;
-        let slot = choose(free_slots, id).ok_or_else(too_many)?;
+        let slot = choose_slot(free_slots, id).ok_or_else(too_many)?;
         let NewWebhook { url, description, events, is_active } = &self.body;
         Ok(unit.create(Webhook {
             id,

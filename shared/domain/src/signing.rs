@@ -2,7 +2,7 @@
 
 use crate::keys::api_key::SecretHash;
 use crate::processes::instance::InstanceStatus;
-use crate::processes::subject::SubjectId;
+use crate::processes::movement::SubjectId;
 use crate::record::{Kind, Record, Unique, fields};
 use crate::user::Email;
 use crate::values::id::{ApiKeyId, LinkId, UserId};

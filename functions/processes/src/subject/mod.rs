@@ -14,9 +14,8 @@ use shared::domain::assets::asset::Asset;
 use shared::domain::processes::instance::{
     AdvanceOutcome, ImageName, Instance, InstanceStatus, ProcessError, Signed, State, candidate_users,
 };
-use shared::domain::processes::movement::{AssetIds, Movement, data_for_instance, overall_status, position};
+use shared::domain::processes::movement::{AssetIds, Movement, SubjectId, data_for_instance, overall_status, position};
 use shared::domain::processes::process::Step;
-use shared::domain::processes::subject::SubjectId;
 use shared::domain::record::Stored;
 use shared::domain::request::StoredResponse;
 use shared::domain::tenants::tenant::Language;

@@ -4,4 +4,3 @@ pub mod instance;
 pub mod movement;
 pub mod process;
 pub mod stats;
-pub mod subject;

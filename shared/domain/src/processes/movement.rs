@@ -7,12 +7,13 @@ use crate::processes::instance::{Instance, InstanceStatus};
 use crate::processes::process::{Process, Step, StepKind};
 use crate::record::{Kind, Record, Stored, Unique, fields};
 use crate::values::field_error::ValueError;
-use crate::values::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
+use crate::values::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId};
 use crate::values::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use uuid::Uuid;
 
 const ASSET_COUNTS: std::ops::RangeInclusive<usize> = 2..=20;
 pub const NUMBER_TEMPLATE: &str = "MOV-NNNNNN";
@@ -54,6 +55,50 @@ pub struct Movement {
     pub started_by: Option<ApiKeyId>,
     /// The name of the user who started the movement, or else of the API key.
     pub started_by_name: String,
+}
+
+/// The subject of submissions, cancellations and signatures: a movement with all its instances, or a process instance outside of
+/// movements. Serialized as `movement_id` or `instance_id`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SubjectId {
+    #[serde(rename = "instance_id")]
+    Instance(InstanceId),
+    #[serde(rename = "movement_id")]
+    Movement(MovementId),
+}
+
+impl SubjectId {
+    #[must_use]
+    pub fn uuid(self) -> Uuid {
+        match self {
+            Self::Instance(id) => id.uuid(),
+            Self::Movement(id) => id.uuid(),
+        }
+    }
+
+    /// `None` for a movement.
+    #[must_use]
+    pub fn instance(self) -> Option<InstanceId> {
+        if let Self::Instance(id) = self { Some(id) } else { None }
+    }
+
+    /// `None` for a process instance.
+    #[must_use]
+    pub fn movement(self) -> Option<MovementId> {
+        if let Self::Movement(id) = self { Some(id) } else { None }
+    }
+}
+
+impl From<InstanceId> for SubjectId {
+    fn from(id: InstanceId) -> Self {
+        Self::Instance(id)
+    }
+}
+
+impl From<MovementId> for SubjectId {
+    fn from(id: MovementId) -> Self {
+        Self::Movement(id)
+    }
 }
 
 /// The status and current step of a movement: in progress if any instance is, else completed if any is, else cancelled.
@@ -173,12 +218,11 @@ mod tests {
     use crate::processes::process::step::StepValues;
     use crate::record::Reference;
     use crate::samples;
-    use crate::values::id::{EventId, Id, UserId};
+    use crate::values::id::{EventId, UserId};
     use crate::values::signature_image::{DecodedImages, data_url};
     use InstanceStatus::{Cancelled, Completed, InProgress};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
-    use uuid::Uuid;
 
     /// DynamoDB's limit.
     const MAX_TRANSACTION_ITEMS: usize = 100;

@@ -131,9 +131,18 @@ pub mod short {
     }
 }
 
+/// Each record of a limited kind takes a slot, a unique number below the limit, so there can't be more records. Chooses a free
+/// slot by the random end of the ID, so concurrent creations rarely compete for the same one. `None` if all slots are taken.
+#[must_use]
+pub fn choose_slot(free: &[u8], id: impl Id) -> Option<u8> {
+    let random = id.uuid().as_bytes().last().copied().unwrap_or_default();
+    free.get(usize::from(random) % free.len().max(1)).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn only_the_lower_case_hyphenated_form_is_an_id() {
@@ -151,5 +160,16 @@ mod tests {
         let late = AssetId::new(Timestamp::from_millis(1_800_000_000_001), [0; 10]);
         assert_eq!(AssetId::from_short(&early.short()), Some(early));
         assert!(early.short() < late.short());
+    }
+
+    #[test]
+    fn every_free_slot_is_chosen_and_no_other() {
+        let slots = |free: &[u8]| {
+            let ids = (0..=u8::MAX).map(|random| LinkId::new(Timestamp::from_millis(0), [random; 10]));
+            ids.map(|id| choose_slot(free, id)).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(slots(&[]), BTreeSet::from([None]));
+        assert_eq!(slots(&[3, 99]), BTreeSet::from([Some(3), Some(99)]));
+        assert_eq!(slots(&(0..100).collect::<Vec<_>>()).len(), 100);
     }
 }

@@ -8,7 +8,6 @@ pub mod json;
 pub mod money;
 pub mod natural_order;
 pub mod signature_image;
-pub mod slots;
 pub mod string_enum;
 pub mod suggestions;
 pub mod text;
