@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use dev_server::server::TABLE;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value, json};
-use shared::domain::assets::listed::{ListedCustomFields, ListedFields};
+use shared::domain::assets::asset::{ListedCustomFields, ListedFields};
 use shared::domain::record::Kind;
 use shared::domain::values::id::{AssetId, Id, ModelId};
 use shared::domain::values::time::Timestamp;

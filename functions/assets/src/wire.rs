@@ -3,9 +3,7 @@
 use crate::records::{AssignedUser, Expand};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use shared::domain::assets::asset::{Asset, AssetDetails, AssetDetailsChange, CatalogNames, Status};
-use shared::domain::assets::change::AssetChange;
-use shared::domain::assets::listed::CUSTOM_FIELD;
+use shared::domain::assets::asset::{Asset, AssetChange, AssetDetails, AssetDetailsChange, CUSTOM_FIELD, CatalogNames, Status};
 use shared::domain::assets::seen::Location;
 use shared::domain::assets::tag::AssetTag;
 use shared::domain::catalog::AssetKind;

@@ -4,7 +4,7 @@ use crate::changes::{Action, AssetOperation, AssetWrite, Target};
 use crate::wire::{AssetView, NewAsset};
 use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, Operation};
-use shared::domain::assets::change::AssetChange;
+use shared::domain::assets::asset::AssetChange;
 use shared::domain::record::Patch;
 use shared::domain::values::field_error::FieldError;
 use shared::fields::serial_number;

@@ -2,8 +2,7 @@
 //! addresses, and asset tags.
 
 use crate::changes::{Action, AssetWrite, Target, tag_of_deleted};
-use shared::domain::assets::asset::{Asset, AssetDetailsChange, Status};
-use shared::domain::assets::change::AssetChange;
+use shared::domain::assets::asset::{Asset, AssetChange, AssetDetailsChange, Status};
 use shared::domain::assets::tag::RowTag;
 use shared::domain::catalog::custom_fields::CustomFields;
 use shared::domain::catalog::{AssetType, Manufacturer, Model, TypeCode};

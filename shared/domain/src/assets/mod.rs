@@ -1,10 +1,8 @@
 //! Assets: their fields, changes, transitions, tags, labels and statistics.
 
 pub mod asset;
-pub mod change;
 pub mod csv_cell;
 pub mod label;
-pub mod listed;
 pub mod seen;
 pub mod stats;
 pub mod tag;

@@ -1,7 +1,7 @@
 //! Parses the rows of an import from CSV (RFC 4180) or NDJSON. Each row becomes a JSON object, which is read like a request body.
 
+pub use crate::domain::assets::asset::CUSTOM_FIELD;
 use crate::domain::assets::csv_cell::{self, CLEAR};
-pub use crate::domain::assets::listed::CUSTOM_FIELD;
 use crate::domain::catalog::custom_fields::field_name;
 use crate::domain::values::field_error::FieldError;
 use crate::domain::values::json::{self, PRIVATE_NAME};

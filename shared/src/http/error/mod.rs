@@ -1,7 +1,7 @@
 //! Error responses: status, code and problem document (RFC 9457), and the conversion of errors of the store, the queue, key
 //! encryption and processes.
 
-use crate::domain::assets::listed::{MAX_CELL_CHARS, MAX_FIELDS};
+use crate::domain::assets::asset::{MAX_CELL_CHARS, MAX_LISTED_FIELDS};
 use crate::domain::keys::api_key::Scope;
 use crate::domain::keys::grant::GrantError;
 use crate::domain::processes::instance::ProcessError;
@@ -494,7 +494,7 @@ impl From<StoreError> for ApiError {
 fn unfit_field(parameter: &str) -> FieldError {
     let detail = format!(
         "names a custom field that lists can't filter or sort by: in some asset, its value isn't a string, number or boolean of \
-         at most {MAX_CELL_CHARS} characters, or the field isn't among the first {MAX_FIELDS} custom fields by name"
+         at most {MAX_CELL_CHARS} characters, or the field isn't among the first {MAX_LISTED_FIELDS} custom fields by name"
     );
     FieldError::parameter(parameter, ValueError::coded(ErrorCode::NotFilterable, detail))
 }

@@ -1,7 +1,6 @@
 //! Exports: all records of a kind that match a filter, ordered by ID, in chunks, each read once.
 
-use crate::domain::assets::asset::Asset;
-use crate::domain::assets::listed::Cell;
+use crate::domain::assets::asset::{Asset, Cell};
 use crate::domain::record::{Record, Stored};
 use crate::domain::user::User;
 use crate::domain::values::id::Id;

@@ -1,7 +1,6 @@
 //! Filters and sort orders of lists, and their text form in requests.
 
-use crate::domain::assets::asset::Status;
-use crate::domain::assets::listed::CUSTOM_FIELD;
+use crate::domain::assets::asset::{CUSTOM_FIELD, Status};
 use crate::domain::assets::seen::Location;
 use crate::domain::catalog::custom_fields::field_name;
 use crate::domain::catalog::{AssetKind, TypeCode};

@@ -1,7 +1,6 @@
 //! Statistics: counts of rows in list indexes. Like lists, exact after every write.
 
-use crate::domain::assets::asset::{CatalogNames, Status};
-use crate::domain::assets::listed::{CUSTOM_FIELD, Cell};
+use crate::domain::assets::asset::{CUSTOM_FIELD, CatalogNames, Cell, Status};
 use crate::domain::assets::seen::upper_levels;
 use crate::domain::assets::stats::{AssetSums, AssetTally, CountedAssets, GroupedAssets, Groups};
 use crate::domain::processes::instance::InstanceStatus;

@@ -3,7 +3,7 @@
 
 use super::row::Columns;
 use super::segment::{Extremes, Segment};
-use crate::domain::assets::listed::{Cell, number_text};
+use crate::domain::assets::asset::{Cell, number_text};
 use crate::domain::assets::seen::is_at_or_below;
 use crate::domain::values::text::fold;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};

@@ -4,7 +4,7 @@ use super::coded::{CodedColumns, SegmentColumn, Selected, Wanted};
 use super::facets::Facet;
 use super::segment::{ColumnVectors, SearchTerms, Segment, narrow};
 use super::sorted_rows::{FirstRows, RowPosition, SortOrder, SortedRows};
-use crate::domain::assets::listed::Cell;
+use crate::domain::assets::asset::Cell;
 use crate::domain::record::Record;
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;

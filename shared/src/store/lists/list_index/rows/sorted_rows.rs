@@ -5,7 +5,7 @@ use super::coded::CodedColumns;
 use super::facets::Facets;
 use super::row::{Columns, PackedRow, Row, RowRef, RowValues, SortKey, join_texts, nth_exact, nth_text};
 use super::segment::{Extremes, MAX_SEGMENT_ROWS, Segment};
-use crate::domain::assets::listed::Cell;
+use crate::domain::assets::asset::Cell;
 use crate::domain::values::natural_order::natural_cmp;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
 use std::cmp::Ordering;

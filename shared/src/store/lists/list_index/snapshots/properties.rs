@@ -1,8 +1,7 @@
 //! Property tests of snapshots: they are read back exactly as written, or not at all.
 
 use super::{SnapshotError, SnapshotSource, check_snapshot, decode_header, decode_index, encode_snapshot};
-use crate::domain::assets::asset::Status;
-use crate::domain::assets::listed::Cell;
+use crate::domain::assets::asset::{Cell, Status};
 use crate::domain::keys::api_key::Role;
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::hex;
