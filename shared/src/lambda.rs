@@ -9,7 +9,7 @@ use crate::http::base_url::{BaseUrl, FORWARDED_HOST, with_base_url};
 use crate::key_encryption::KeyEncryption;
 use crate::log::{self, error_chain};
 use crate::queue::Queue;
-use crate::store::{Clock, MAX_SNAPSHOT_TIME, SnapshotReport, Store, client, with_deadline};
+use crate::store::{Clock, MAX_SNAPSHOT_TIME, SnapshotReport, Store, function_store, with_deadline};
 use axum::Router;
 use axum::http::header::HOST;
 use axum::http::{HeaderValue, Response, StatusCode};
@@ -111,7 +111,7 @@ async fn serve(
     queue: Option<Arc<dyn Queue>>,
 ) -> Result<(), Error> {
     // The first request opens the connection. Opening it here would cost more than it saves (docs/adr/0011).
-    let app = App::new(client::function_store(system_clock())?).with_key_encryption(key_encryption).with_queue(queue);
+    let app = App::new(function_store(system_clock())?).with_key_encryption(key_encryption).with_queue(queue);
     let service = ServiceExt::<Request>::map_response(http::service(routes, app), Encoded);
     let service = ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), sanitized);
     // `lambda_runtime::run` would open a span for each event, which no log line shows.
@@ -139,7 +139,7 @@ where
 {
     log::init_function();
     let clock = system_clock();
-    let handler = client::function_store(clock.clone()).map_err(Error::from);
+    let handler = function_store(clock.clone()).map_err(Error::from);
     exit_code(match handler.and_then(|store| make(store).map_err(Into::into)) {
         Ok(handler) => {
             let service = service_fn(async |event: LambdaEvent<H::Batch>| {
@@ -161,7 +161,7 @@ fn time_left(deadline: u64, clock: &Clock) -> Duration {
 /// Writes snapshots of the table `TABLE_NAME` on every event, until Lambda stops the function.
 pub async fn write_snapshots() -> ExitCode {
     log::init_function();
-    exit_code(match client::function_store(system_clock()) {
+    exit_code(match function_store(system_clock()) {
         Ok(store) => {
             let handler = service_fn(async |event: LambdaEvent<IgnoredAny>| {
                 let deadline = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);

@@ -17,7 +17,7 @@ use shared::domain::values::id::{ApiKeyId, UserId};
 use shared::domain::values::suggestions::nearest_first;
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
-use shared::store::{CheckMode, Store, StoreError, WriteError, client};
+use shared::store::{CheckMode, Store, StoreError, WriteError, configure_client};
 use std::path::PathBuf;
 use std::time::Duration;
 use terminal::examples;
@@ -372,7 +372,7 @@ pub fn parameter(text: &str) -> Result<(String, u64), String> {
 async fn store_from_env(table: &str) -> Result<(Store, SdkConfig)> {
     let aws = environment::load().await?;
     let date = ServiceDate::default();
-    let config = client::configure(aws_sdk_dynamodb::config::Builder::from(&aws)).interceptor(date.clone());
+    let config = configure_client(aws_sdk_dynamodb::config::Builder::from(&aws)).interceptor(date.clone());
     let store = Store::new(Client::from_conf(config.build()), table, system_clock());
     date.compare(&store).await?;
     Ok((store, aws))

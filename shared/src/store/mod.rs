@@ -1,10 +1,13 @@
 //! The DynamoDB table: one for all tenants, each tenant in a separate partition (docs/adr/0002).
 //!
 //! A tenant's data is read and written only through a [`TenantStore`], which builds keys of that tenant only.
+//!
+//! Also the client with its timeouts and retries (docs/adr/0003-client.md), and the time limits of the store: backoff between
+//! attempts, retries of contradictory reads, the time a request has left for reads, and maximum delays until a write is visible,
+//! on which list indexes rely (docs/adr/0008). At the end, the errors of reads and writes.
 
 mod assets;
 mod check;
-pub mod client;
 mod history;
 pub mod keys;
 mod lists;
@@ -30,26 +33,34 @@ pub use lists::stats::GroupBy;
 pub use people::{Held, PartAbout};
 pub use signing::KeyError;
 pub use table::dry_run::DryRun;
-pub use table::error::{StoreError, UnreadableRecord, WriteError};
 pub(crate) use table::read::KeyBatch;
 pub use table::read::{BatchGet, BatchResult};
 pub use table::stored_responses::PreviousRequest;
-pub(crate) use table::times::pause;
-pub use table::times::{has_time_for_operation, max_event_delay, with_deadline};
 pub use table::unit_of_work::{ChangeContext, CommitFailure, MAX_TRANSACTION_ITEMS, UnitOfWork};
 pub use tenants::registry::{NewTenant, RegisteredTenant};
 pub use tenants::verify_tenant::TenantVerification;
 pub use webhooks::deliveries::{MAX_LISTED_DELIVERIES, PendingDeliveries};
 
-use crate::aws::object_store::ObjectStore;
+use crate::aws::environment::{EnvironmentError, endpoint, function_environment, required_variable};
+use crate::aws::object_store::{ObjectStore, S3};
+use crate::domain::record::Kind;
 use crate::domain::values::id::TenantId;
 use crate::domain::values::time::Timestamp;
-use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::BehaviorVersion;
+use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::{Client, Config};
+use chrono::TimeDelta;
 use keys::Keys;
 use lists::list_index::{ListIndexCache, Pace};
+use std::error::Error;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use table::blobs::BlobCache;
 use tenants::leases::{Ceilings, Leases};
+use tokio::time::Instant;
+use uuid::Uuid;
 
 /// The current time. Tests pass their own clock.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -220,4 +231,333 @@ impl TenantStore {
         ids.sort_unstable();
         Ok(ids)
     }
+}
+
+/// Maximum number of SDK attempts for a call that is throttled, times out or gets a server error.
+const MAX_ATTEMPTS: u32 = 3;
+/// Maximum backoff before the second attempt, doubled before the third, with jitter. The SDK's default of a second suits services
+/// that take seconds to respond.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time limit for an operation with all its attempts. The same limit applies to a whole unit of work, including its retries after
+/// conflicts. Lists rely on it (docs/adr/0008-list-index.md).
+pub const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Sets the timeouts and retries of every DynamoDB client.
+#[must_use]
+pub fn configure_client(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dynamodb::config::Builder {
+    let retries = RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(INITIAL_BACKOFF);
+    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(OPERATION_TIMEOUT);
+    config.retry_config(retries).timeout_config(timeouts.build())
+}
+
+/// For calls whose failure doesn't fail their request: one retry, for connections that broke while the function was frozen. They
+/// have their own retry quota, so that throttling them doesn't use up the retries of other calls.
+fn dispensable_config() -> aws_sdk_dynamodb::config::Builder {
+    let retries = RetryConfig::standard().with_max_attempts(2).with_initial_backoff(INITIAL_BACKOFF);
+    Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
+}
+
+/// In rows. A smaller list loads from the table in one or two round trips, so a snapshot would store people's names without need.
+const SMALLEST_SNAPSHOT: usize = 5_000;
+
+/// The store for the table `TABLE_NAME`, at the endpoint `AWS_ENDPOINT_URL_DYNAMODB` if set, with snapshots in the bucket at
+/// `SNAPSHOTS_URL` if set.
+///
+/// # Errors
+///
+/// Same as [`function_environment`] and [`endpoint`].
+pub fn function_store(clock: Clock) -> Result<Store, EnvironmentError> {
+    let table = required_variable("TABLE_NAME")?;
+    let environment = function_environment()?;
+    let snapshots = endpoint("SNAPSHOTS_URL")?.map(|url| S3::new(&url, &environment, clock.clone()));
+    let mut config = configure_client(Config::builder())
+        .behavior_version(BehaviorVersion::latest())
+        .http_client(environment.http_client())
+        .region(environment.region)
+        .credentials_provider(environment.credentials);
+    config.set_endpoint_url(endpoint("AWS_ENDPOINT_URL_DYNAMODB")?);
+    let store = Store::new(Client::from_conf(config.build()), table, clock).with_smallest_snapshot(SMALLEST_SNAPSHOT);
+    Ok(store.with_snapshots(snapshots.map(|snapshots| Arc::new(snapshots) as Arc<dyn ObjectStore>)))
+}
+
+/// Default number of attempts at an operation that can conflict with others.
+const MAX_ROUNDS: u32 = 6;
+/// Maximum of the first backoff. Doubles with each attempt.
+const FIRST_PAUSE_MILLIS: u64 = 10;
+/// How often the backoff doubles: to at most 640 ms.
+const MAX_DOUBLINGS: u32 = 6;
+
+impl Store {
+    /// `least` plus up to 100% jitter, so that requests that failed together don't retry together.
+    #[must_use]
+    pub fn jittered(&self, least: Duration) -> Duration {
+        // Without random bytes there is no jitter.
+        let random = u16::from_le_bytes(self.random().unwrap_or_default());
+        least + least * u32::from(random) / u32::from(u16::MAX)
+    }
+}
+
+/// Waits a random time before a retry, to separate competing writers: up to 10 ms after round 0, 20 ms after round 1, and so on
+/// up to 640 ms.
+pub(crate) async fn pause(store: &Store, round: u32) {
+    let longest = FIRST_PAUSE_MILLIS << round.min(MAX_DOUBLINGS);
+    // Without random bytes, all competing writers wait equally long.
+    let bytes = store.random().unwrap_or_default();
+    tokio::time::sleep(Duration::from_millis(1 + u64::from(u16::from_le_bytes(bytes)) % longest)).await;
+}
+
+/// Retries reads that contradict each other, up to a time limit.
+#[derive(Debug, Default)]
+struct TornReadRetry {
+    began_at: Option<Instant>,
+    round: u32,
+}
+
+impl TornReadRetry {
+    /// Waits a random time before the next read. Returns `false` immediately if the contradiction has lasted longer than a
+    /// transaction can explain.
+    async fn pause(&mut self, store: &Store) -> bool {
+        let began_at = *self.began_at.get_or_insert_with(Instant::now);
+        if began_at.elapsed() >= MAX_TIME_TO_COMMIT {
+            return false;
+        }
+        pause(store, self.round).await;
+        self.round += 1;
+        true
+    }
+}
+
+/// Time that long reads leave for the rest of the request.
+const TIME_TO_RESPOND: Duration = Duration::from_secs(1);
+/// Time limit for reads of a request without a deadline.
+const DEFAULT_TIME: Duration = Duration::from_secs(10);
+
+tokio::task_local! {
+    static DEADLINE: Instant;
+}
+
+/// Runs a request. Its long reads end before `deadline`.
+pub async fn with_deadline<F: Future>(deadline: Instant, request: F) -> F::Output {
+    DEADLINE.scope(deadline, request).await
+}
+
+/// Whether the request has time for another operation, which can take up to [`OPERATION_TIMEOUT`].
+#[must_use]
+pub fn has_time_for_operation() -> bool {
+    DEADLINE.try_with(|deadline| *deadline > Instant::now() + OPERATION_TIMEOUT).unwrap_or(true)
+}
+
+/// The time that the current request has left for reads.
+fn time_to_read() -> Duration {
+    let left = |deadline: &Instant| deadline.saturating_duration_since(Instant::now()).saturating_sub(TIME_TO_RESPOND);
+    DEADLINE.try_with(left).unwrap_or(DEFAULT_TIME)
+}
+
+/// Maximum difference between the clocks of two function instances.
+const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(2);
+/// After this time, an event is usually in the table. Refreshes of a list index expect few older new events.
+const USUAL_EVENT_DELAY: TimeDelta = TimeDelta::seconds(1);
+/// Maximum time until a write takes effect after its writer has given up waiting.
+const MAX_TIME_IN_FLIGHT: TimeDelta = TimeDelta::seconds(3);
+/// Maximum time during which a transaction is only partly visible. DynamoDB writes the items of a decided transaction within
+/// milliseconds, or within a few seconds if the coordinating host fails meanwhile. Even lists that wait this long, reload the
+/// index and wait again finish before a function times out (15 s).
+const MAX_TIME_TO_COMMIT: Duration = Duration::from_secs(3);
+/// Maximum time from the arrival of a request, which is the time of its events, to the time in their IDs. No function runs
+/// longer.
+const MAX_REQUEST: TimeDelta = TimeDelta::seconds(30);
+/// Maximum lag of a secondary index behind the table.
+const SECONDARY_INDEX_LAG: TimeDelta = TimeDelta::seconds(60);
+
+/// Maximum lag of a secondary index from which a snapshot is written. A row missing from a snapshot would be missing for everyone
+/// and for a day, and the snapshot writer can wait.
+const SECONDARY_INDEX_LAG_OF_SNAPSHOTS: TimeDelta = TimeDelta::hours(1);
+
+/// Maximum age of a partial load. After that, reading the events since its start costs as much as loading again.
+const MAX_LOAD_AGE: TimeDelta = TimeDelta::minutes(10);
+
+/// Maximum time from an event's ID to its write, by the clock of another function instance.
+#[must_use]
+pub fn max_event_delay() -> TimeDelta {
+    TimeDelta::from_std(OPERATION_TIMEOUT).unwrap_or(TimeDelta::MAX) + CLOCK_SKEW + MAX_TIME_IN_FLIGHT
+}
+
+/// Maximum time from an event's ID to its appearance in a secondary index.
+fn max_secondary_index_delay() -> TimeDelta {
+    SECONDARY_INDEX_LAG + max_event_delay()
+}
+
+/// Like [`max_secondary_index_delay`], for a secondary index from which a snapshot is written.
+fn max_secondary_index_delay_of_snapshots() -> TimeDelta {
+    SECONDARY_INDEX_LAG_OF_SNAPSHOTS + max_event_delay()
+}
+
+type Cause = Box<dyn Error + Send + Sync>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// DynamoDB throttled, timed out or had conflicts, after all retries. A later attempt may succeed.
+    #[error("DynamoDB is unavailable")]
+    Unavailable(#[source] Cause),
+    /// A retry doesn't help: a permission is missing, an item is invalid, or the service has a bug.
+    #[error("DynamoDB rejected the request, or the data is invalid")]
+    Internal(#[source] Cause),
+    /// A record is damaged, or was written by an unknown version of the service.
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableRecord),
+    /// The unit of work took too long to decide, so it isn't committed.
+    #[error("the deadline of the unit of work has passed")]
+    TooLate,
+    /// A change is not fully visible yet.
+    #[error("a change is not fully visible yet: {0}")]
+    Unsettled(&'static str),
+    /// A list index is still loading. After this many seconds, a request probably has enough time to load the rest.
+    #[error("a list index is still loading")]
+    NotLoaded(u64),
+    /// A list index exceeds its memory budget. It is loaded again after this many seconds.
+    #[error("a list index exceeds the memory budget")]
+    ListTooLarge(u64),
+    /// The tenant's custom fields don't fit in the memory budget of a list index.
+    #[error("custom fields exceed the memory budget of the list index")]
+    FieldsLeftOut,
+    /// Lists can't filter or sort by the custom field that this parameter names, because of its value in some asset.
+    #[error("lists can't filter or sort by the custom field in {0}, because of its value in some asset")]
+    UnfitField(String),
+    /// The index of a history lacks entries. It may have them after this many seconds.
+    #[error("the latest entries of a history can't be read yet; try again")]
+    HistoryBehind(u64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the {} {} can't be read", .kind.noun(), .id.map(|id| id.to_string()).unwrap_or_default())]
+pub struct UnreadableRecord {
+    pub kind: Kind,
+    /// From its key.
+    pub id: Option<Uuid>,
+    /// Can quote the record's data, so it is for the operator only.
+    pub cause: String,
+}
+
+/// The cause of a [`StoreError::Unavailable`] that is due to throttling.
+#[derive(Debug, thiserror::Error)]
+#[error("DynamoDB throttles")]
+struct Throttling(#[source] Cause);
+
+impl StoreError {
+    /// For data in an impossible state.
+    pub fn broken(cause: impl Into<Cause>) -> Self {
+        Self::Internal(cause.into())
+    }
+
+    /// Turns an unreadable record into `None`.
+    ///
+    /// # Errors
+    ///
+    /// Returns every other error.
+    pub fn tolerate_unreadable<T>(read: Result<Option<T>, Self>) -> Result<Option<T>, Self> {
+        match read {
+            Err(Self::Unreadable(_)) => Ok(None),
+            read => read,
+        }
+    }
+
+    /// The ID of an unreadable record; `None` if its key has no ID.
+    ///
+    /// # Errors
+    ///
+    /// Returns every other error.
+    fn unreadable_id(self) -> Result<Option<Uuid>, Self> {
+        match self {
+            Self::Unreadable(record) => Ok(record.id),
+            other => Err(other),
+        }
+    }
+
+    fn is_throttling(&self) -> bool {
+        matches!(self, Self::Unavailable(cause) if cause.is::<Throttling>())
+    }
+}
+
+const THROTTLING_CODES: [&str; 5] = [
+    "ThrottlingException",
+    "ThrottlingError",
+    "ProvisionedThroughputExceededException",
+    "ProvisionedThroughputExceeded",
+    "RequestLimitExceeded",
+];
+
+/// Other retryable error codes, besides HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
+const RETRYABLE_CODES: [&str; 3] = ["InternalServerError", "TransactionInProgressException", "TransactionConflictException"];
+
+/// `code` is from an error or from a cancellation reason.
+fn is_retryable(code: &str) -> bool {
+    RETRYABLE_CODES.contains(&code) || THROTTLING_CODES.contains(&code)
+}
+
+/// Returns the output of a write, or `None` if its condition failed.
+///
+/// # Errors
+///
+/// Returns any other error of the write.
+fn unless_condition_failed<T, E>(written: Result<T, SdkError<E>>) -> Result<Option<T>, StoreError>
+where
+    E: Error + ProvideErrorMetadata + Send + Sync + 'static,
+{
+    match written {
+        Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
+        written => Ok(Some(written?)),
+    }
+}
+
+impl<E> From<SdkError<E>> for StoreError
+where
+    E: Error + ProvideErrorMetadata + Send + Sync + 'static,
+{
+    fn from(error: SdkError<E>) -> Self {
+        let retryable = match &error {
+            SdkError::TimeoutError(_) | SdkError::DispatchFailure(_) | SdkError::ResponseError(_) => true,
+            SdkError::ServiceError(response) => {
+                response.raw().status().is_server_error() || response.err().code().is_some_and(is_retryable)
+            }
+            _ => false,
+        };
+        let is_throttling = error.code().is_some_and(|code| THROTTLING_CODES.contains(&code));
+        if is_throttling {
+            return Self::Unavailable(Throttling(error.into()).into());
+        }
+        if retryable { Self::Unavailable(error.into()) } else { Self::Internal(error.into()) }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The record was changed or deleted after it was read: read it again and decide again.
+    #[error("the record has changed since it was read")]
+    Stale,
+    /// Another record has the same value in this field. The record is known if it still exists.
+    #[error("another record has the same {0}")]
+    Duplicate(&'static str, Option<(Kind, Uuid)>),
+    /// The record that this field refers to is gone or can't be referenced: read it again and decide again.
+    #[error("the record that {0} refers to does not exist or can't be referenced")]
+    MissingReference(&'static str),
+    /// A response is already stored under the request's idempotency key.
+    #[error("a response is already stored under the idempotency key")]
+    AlreadyAnswered,
+    /// The same request is in progress.
+    #[error("the same request is in progress")]
+    InProgress,
+    /// The response is too long to be stored under the idempotency key.
+    #[error("the response is too long to be stored")]
+    ResponseTooLong,
+    /// The record's version is not one that the request expects.
+    #[error("the precondition failed")]
+    PreconditionFailed,
+    /// This many other records refer to the record.
+    #[error("the record is referenced by {0} others")]
+    InUse(u64),
+    #[error("the changes don't fit into one transaction")]
+    TooLarge,
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }

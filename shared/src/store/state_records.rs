@@ -1,9 +1,7 @@
 //! Records that contain one value, without version or history: a tenant's replays, and erasures of people.
 
-use crate::store::TenantStore;
 use crate::store::keys::{Item, Key, PK, TYPE};
-use crate::store::table::error::{StoreError, unless_condition_failed};
-use crate::store::table::times::{MAX_ROUNDS, pause};
+use crate::store::{MAX_ROUNDS, StoreError, TenantStore, pause, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Serialize, de::DeserializeOwned};
 

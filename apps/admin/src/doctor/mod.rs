@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::types::{
 use serde_json::{Value, json};
 use shared::app::system_clock;
 use shared::store::keys::{EXPIRES, HISTORY, LIST_INDEX};
-use shared::store::{Store, client};
+use shared::store::{Store, configure_client};
 use terminal::Column;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ const FIELDS: &[Field] = &[
 pub async fn run(name: &str, limit: Option<u64>, parameters: &[(String, u64)]) -> Result<Output> {
     let concurrency = concurrency::check(parameters.to_vec(), limit)?;
     let config = environment::load().await?;
-    let client = Client::from_conf(client::configure(aws_sdk_dynamodb::config::Builder::from(&config)).build());
+    let client = Client::from_conf(configure_client(aws_sdk_dynamodb::config::Builder::from(&config)).build());
     let mut findings = check(&client, name).await;
     findings.push(concurrency);
     let open = findings.iter().filter(|finding| matches!(finding.state, State::Problem | State::Unknown)).count();

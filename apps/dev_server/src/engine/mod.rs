@@ -131,7 +131,7 @@ impl Drop for Engine {
 /// Uses placeholder credentials, and plain HTTP without root certificates.
 #[must_use]
 pub fn config(url: &str) -> Builder {
-    shared::store::client::configure(Builder::new())
+    shared::store::configure_client(Builder::new())
         .behavior_version(BehaviorVersion::latest())
         .region(REGION)
         .endpoint_url(url)

@@ -21,15 +21,13 @@ use crate::domain::tenants::tenant::Tenant;
 use crate::domain::user::User;
 use crate::domain::values::id::{EventId, Id, UserId};
 use crate::domain::webhooks::Webhook;
-use crate::store::TenantStore;
 use crate::store::history::of_record::HistoryHead;
 use crate::store::keys::{Item, LAST_VERSION};
 use crate::store::people::PartAbout;
-use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::read;
-use crate::store::table::times::max_secondary_index_delay;
 use crate::store::table::unit_of_work::ChangeContext;
 use crate::store::table::unit_of_work::RecordChange;
+use crate::store::{StoreError, TenantStore, WriteError, max_secondary_index_delay};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 

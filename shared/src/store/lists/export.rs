@@ -4,12 +4,11 @@ use crate::domain::assets::asset::{Asset, Cell};
 use crate::domain::record::{Record, Stored};
 use crate::domain::user::User;
 use crate::domain::values::id::Id;
-use crate::store::TenantStore;
 use crate::store::lists::filters::{AssetFilter, CatalogMatch, UserFilter};
 use crate::store::lists::indexed_lists::{Page, PageRequest};
 use crate::store::lists::list_index::{Columns, RowQuery, SortedRows, row_from_item};
-use crate::store::table::error::StoreError;
 use crate::store::table::read;
+use crate::store::{StoreError, TenantStore};
 use std::ops::ControlFlow;
 use uuid::Uuid;
 

@@ -8,16 +8,14 @@ use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Record, Stored};
 use crate::domain::user::{Email, User};
 use crate::domain::values::id::{Id, UserId};
-use crate::store::TenantStore;
 use crate::store::lists::filters::{AssetFilter, Assignee, CatalogMatch, InstanceFilter, UserFilter};
 use crate::store::lists::list_index::{
     AssetIndex, Columns, Freshness, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SortedRows,
     UserColumns, row_from_item,
 };
-use crate::store::table::error::StoreError;
 use crate::store::table::read::BatchGet;
-use crate::store::table::times::TornReadRetry;
 use crate::store::table::unit_of_work::from_record;
+use crate::store::{StoreError, TenantStore, TornReadRetry};
 use futures_util::try_join;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};

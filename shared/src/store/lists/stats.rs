@@ -8,12 +8,11 @@ use crate::domain::processes::process::Process;
 use crate::domain::processes::stats::InstanceStats;
 use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::Id;
-use crate::store::TenantStore;
 use crate::store::lists::filters::{AssetFilter, custom_column};
 use crate::store::lists::list_index::{
     AssetFacet, AssetIndex, ColumnVectors, Freshness, InstanceColumns, LOCATION, MODEL, SortedRows, rows_of, summed,
 };
-use crate::store::table::error::StoreError;
+use crate::store::{StoreError, TenantStore};
 use futures_util::try_join;
 use std::collections::HashMap;
 use std::ops::ControlFlow;

@@ -18,10 +18,11 @@ use crate::domain::values::time::Timestamp;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::{ERASURES, Item, Key, Keys, SIGNATURES, STORED_RESPONSES, TYPE, history_entry};
 use crate::store::state_records::state_of;
-use crate::store::table::error::{StoreError, WriteError, unless_condition_failed};
 use crate::store::table::stored_responses::{ENTRIES, RESPONSE};
-use crate::store::table::times::{MAX_REQUEST, MAX_ROUNDS, has_time_for_operation, max_event_delay, pause};
-use crate::store::{BatchGet, ChangeContext, DryRun, TenantStore, UnitOfWork};
+use crate::store::{
+    BatchGet, ChangeContext, DryRun, MAX_REQUEST, MAX_ROUNDS, StoreError, TenantStore, UnitOfWork, WriteError,
+    has_time_for_operation, max_event_delay, pause, unless_condition_failed,
+};
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use futures_util::{StreamExt, TryStreamExt, stream};

@@ -10,10 +10,11 @@ use crate::domain::user::User;
 use crate::domain::values::id::{AssetId, Id, InstanceId, UserId};
 use crate::domain::values::json;
 use crate::store::keys::{COMMITMENTS, ENTRY, commitments_attribute};
-use crate::store::table::error::{StoreError, WriteError, unless_condition_failed};
 use crate::store::table::read::USES;
-use crate::store::table::times::{MAX_REQUEST, MAX_ROUNDS, max_event_delay, pause};
-use crate::store::{ChangeContext, InstanceFilter, PageRequest, TenantStore};
+use crate::store::{
+    ChangeContext, InstanceFilter, MAX_REQUEST, MAX_ROUNDS, PageRequest, StoreError, TenantStore, WriteError, max_event_delay,
+    pause, unless_condition_failed,
+};
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 

@@ -2,10 +2,9 @@
 
 use crate::domain::assets::tag::{TagPrefix, TagRange, TagTemplate};
 use crate::domain::tenants::tenant::NumberRange;
-use crate::store::TenantStore;
 use crate::store::keys::{COUNTERS, Item, Key, TYPE};
-use crate::store::table::error::StoreError;
 use crate::store::table::read::UNREADABLE;
+use crate::store::{StoreError, TenantStore};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
 pub(in crate::store) const LAST_NUMBER: &str = "last_number";

@@ -3,10 +3,9 @@
 //! A request's [`DryRun`] is part of its [`TenantStore`]. Instead of writing, units of work read the items in their conditions,
 //! and keep the planned items here, so that the request's later reads and units find them as if they were in the table.
 
-use crate::store::TenantStore;
 use crate::store::keys::{Item, Key};
-use crate::store::table::error::StoreError;
 use crate::store::table::unit_of_work::{Purpose, TransactionError, TransactionItem, Write};
+use crate::store::{StoreError, TenantStore};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -14,13 +14,10 @@ use crate::domain::record::{Kind, Record, Reference, RequiredValue, Stored, Uniq
 use crate::domain::request::{IdempotentRequest, Precondition, StoredResponse};
 use crate::domain::values::id::{AssetId, EventId, Id};
 use crate::domain::values::time::Timestamp;
-use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::keys::{self, COMMITMENTS, ENTRY, HS, Item, Key, Keys, LS, PK, Section, TYPE, commitments_attribute};
 use crate::store::table::blobs::{Blob, BlobName, blob_of, take_blob};
-use crate::store::table::error::{StoreError, WriteError, is_retryable};
 use crate::store::table::read::{CREATED_AT, LAST_EVENT, LAST_HASH, LISTED, OWNER, UPDATED_AT, USES, VERSION};
-use crate::store::table::times::pause;
-use crate::store::{Store, TenantStore};
+use crate::store::{OPERATION_TIMEOUT, Store, StoreError, TenantStore, WriteError, is_retryable, pause};
 use aws_sdk_dynamodb::error::{BuildError, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{

@@ -5,13 +5,11 @@ use crate::domain::keys::lease::{Counter, Lease, Share, WINDOW_SECONDS, window};
 use crate::domain::record::Kind;
 use crate::domain::values::id::{ApiKeyId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
-use crate::store::TenantStore;
-use crate::store::client::{self, OPERATION_TIMEOUT};
 use crate::store::keys::{self, EXPIRES, Item, PK, TYPE};
-use crate::store::table::error::{StoreError, WriteError, unless_condition_failed};
 use crate::store::table::unit_of_work::{Condition, write_error};
 use crate::store::table::unit_of_work::{Purpose, TransactionItem, Write};
 use crate::store::tenants::tenant_deletion::DELETION_BEGAN;
+use crate::store::{OPERATION_TIMEOUT, StoreError, TenantStore, WriteError, dispensable_config, unless_condition_failed};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -44,7 +42,7 @@ impl TenantStore {
             .expression_attribute_names("#used", "last_used_at")
             .expression_attribute_values(":at", AttributeValue::S(at.to_string()))
             .customize()
-            .config_override(client::dispensable())
+            .config_override(dispensable_config())
             .send();
         let touched = timeout(TOUCH_TIMEOUT, result).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
         unless_condition_failed(touched).map(drop)
@@ -105,7 +103,7 @@ impl TenantStore {
             None => taken,
             Some(max_held) => taken.expression_attribute_values(":max_held", number(&max_held)),
         };
-        let taken = taken.return_values(ReturnValue::UpdatedNew).customize().config_override(client::dispensable()).send().await;
+        let taken = taken.return_values(ReturnValue::UpdatedNew).customize().config_override(dispensable_config()).send().await;
         let Some(output) = unless_condition_failed(taken)? else { return Ok(None) };
         let counter = output.attributes.as_ref().and_then(counter);
         counter.map(Some).ok_or_else(|| StoreError::broken("a request counter without numbers"))
@@ -124,7 +122,7 @@ impl TenantStore {
         }
         let key = self.keys.ceiling(self.id.uuid());
         let read = self.store.client.get_item().table_name(&self.store.table).set_key(Some(key.item()));
-        let read = read.customize().config_override(client::dispensable()).send();
+        let read = read.customize().config_override(dispensable_config()).send();
         let read = timeout(COUNT_TIMEOUT, read).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
         let limit = read?.item.as_ref().map(ceiling_in).transpose()?;
         ceilings.insert(self.id, minute, limit);

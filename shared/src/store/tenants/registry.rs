@@ -9,11 +9,10 @@ use crate::domain::values::id::{ApiKeyId, Id, TenantId, UserId};
 use crate::domain::values::text::Name;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, Key, PK, SK, TYPE};
-use crate::store::table::error::{StoreError, WriteError};
 use crate::store::table::unit_of_work::{ChangeContext, UnitOfWork};
 use crate::store::table::unit_of_work::{Purpose, TransactionItem};
 use crate::store::tenants::tenant_deletion::{REGISTRATION, deletion_began};
-use crate::store::{Store, TenantStore};
+use crate::store::{Store, StoreError, TenantStore, WriteError};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 /// A new tenant. The text of its key is stored nowhere.

@@ -13,13 +13,10 @@
 use crate::domain::record::Kind;
 use crate::domain::values::id::{Id, WebhookId};
 use crate::domain::values::time::Timestamp;
-use crate::store::client::OPERATION_TIMEOUT;
 use crate::store::keys::{self, Item, Key, Keys, PK, SK, TYPE};
-use crate::store::table::error::{StoreError, unless_condition_failed};
-use crate::store::table::times::pause;
 use crate::store::table::unit_of_work::{Condition, write_error};
 use crate::store::table::unit_of_work::{Purpose, TransactionItem, Write};
-use crate::store::{Store, TenantStore, WriteError};
+use crate::store::{OPERATION_TIMEOUT, Store, StoreError, TenantStore, WriteError, pause, unless_condition_failed};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, WriteRequest};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

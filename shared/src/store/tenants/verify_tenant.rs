@@ -4,11 +4,9 @@ use crate::domain::history::chain::{BrokenLink, Chain, ChainError, ChainHead, Hi
 use crate::domain::record::Kind;
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
-use crate::store::TenantStore;
 use crate::store::history::of_record::{HistoryHead, MAX_LOOKS, may_be_in_flight, pause_before_look};
 use crate::store::keys::{self, Item, Key};
-use crate::store::table::error::StoreError;
-use crate::store::table::times::max_event_delay;
+use crate::store::{StoreError, TenantStore, max_event_delay};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap, HashSet};

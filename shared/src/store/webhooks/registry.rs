@@ -5,10 +5,9 @@ use crate::domain::record::{Stored, Unique};
 use crate::domain::values::id::WebhookId;
 use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::{Health, MAX_WEBHOOKS, Webhook};
-use crate::store::TenantStore;
 use crate::store::keys::{EXPIRES, TYPE};
 use crate::store::lists::indexed_lists::{Page, PageRequest};
-use crate::store::table::error::{StoreError, unless_condition_failed};
+use crate::store::{StoreError, TenantStore, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 const FAILING_SINCE: &str = "failing_since";

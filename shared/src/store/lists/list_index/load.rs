@@ -17,10 +17,10 @@ use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, BUCKETS, Item, Section};
-use crate::store::table::error::StoreError;
 use crate::store::table::read;
-use crate::store::table::times::{CLOCK_SKEW, MAX_LOAD_AGE, TornReadRetry, max_secondary_index_delay, pause, time_to_read};
-use crate::store::{Store, TenantStore};
+use crate::store::{
+    CLOCK_SKEW, MAX_LOAD_AGE, Store, StoreError, TenantStore, TornReadRetry, max_secondary_index_delay, pause, time_to_read,
+};
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};

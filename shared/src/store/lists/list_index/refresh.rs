@@ -8,11 +8,10 @@ use crate::domain::record::Record;
 use crate::domain::values::id::{EventId, TenantId};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{ENTRY, Keys};
-use crate::store::table::error::StoreError;
-use crate::store::table::times::{
-    CLOCK_SKEW, SECONDARY_INDEX_LAG, TornReadRetry, USUAL_EVENT_DELAY, max_event_delay, max_secondary_index_delay,
+use crate::store::{
+    CLOCK_SKEW, SECONDARY_INDEX_LAG, Store, StoreError, TenantStore, TornReadRetry, USUAL_EVENT_DELAY, max_event_delay,
+    max_secondary_index_delay,
 };
-use crate::store::{Store, TenantStore};
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, Select};
 use chrono::TimeDelta;
 use futures_util::future::try_join_all;

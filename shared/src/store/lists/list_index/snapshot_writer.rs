@@ -15,9 +15,9 @@ use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
 use crate::log::error_chain;
 use crate::store::keys::{self, BUCKETS, ENTRY, Item, Key, Keys, SK, Section};
-use crate::store::table::error::StoreError;
-use crate::store::table::times::{CLOCK_SKEW, SECONDARY_INDEX_LAG, max_event_delay, max_secondary_index_delay_of_snapshots};
-use crate::store::{Store, TenantStore};
+use crate::store::{
+    CLOCK_SKEW, SECONDARY_INDEX_LAG, Store, StoreError, TenantStore, max_event_delay, max_secondary_index_delay_of_snapshots,
+};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use chrono::TimeDelta;

@@ -10,6 +10,7 @@ mod properties;
 use crate::domain::record::Kind;
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
+use crate::store::CLOCK_SKEW;
 use crate::store::lists::list_index::ListIndex;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
 use crate::store::lists::list_index::change_event::{AppliedEvents, UnknownEvent};
@@ -201,7 +202,7 @@ pub fn check_snapshot<'b>(
     if body.len() as u64 != header.body_bytes || Sha256::digest(body).as_slice() != header.body_checksum {
         return Err(SnapshotError::Body);
     }
-    if header.synced_at.max(header.loaded_at) > now.plus(crate::store::table::times::CLOCK_SKEW) {
+    if header.synced_at.max(header.loaded_at) > now.plus(CLOCK_SKEW) {
         return Err(SnapshotError::Future);
     }
     Ok((header, body))
