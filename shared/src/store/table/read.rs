@@ -4,19 +4,24 @@
 //! Query and BatchGetItem read the items of a transaction one by one (AWS: "read-committed isolation"). So events can contain a
 //! change that the record doesn't have yet, or the other way round. The rest becomes visible shortly after, so contradictory
 //! reads are retried.
+//!
+//! A read fills in *blobs*, large parts of records that are stored separately, and finds what a *dry run* would have written
+//! before.
 
+use crate::domain::catalog::custom_fields::schema_hash;
 use crate::domain::record::{Kind, Record, Stored, Unique};
-use crate::domain::values::id::{EventId, Id};
+use crate::domain::values::hex;
+use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
-use crate::store::keys::{Item, Key, Keys, PK, SK, record_id, record_id_of_sort_key, tenant};
-use crate::store::table::blobs::{lacks_blob, without_blob};
-use crate::store::{Store, StoreError, TenantStore, UnreadableRecord, pause};
+use crate::store::keys::{Item, Key, Keys, PK, SK, TYPE, record_id, record_id_of_sort_key, tenant};
+use crate::store::table::unit_of_work::{Purpose, TransactionError, TransactionItem, Write};
+use crate::store::{Store, StoreError, TenantStore, TornReadRetry, UnreadableRecord, max_event_delay, pause};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
 use futures_util::future::try_join_all;
 use serde_dynamo::aws_sdk_dynamodb_1::from_item;
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::SetOnce;
 use uuid::Uuid;
 
@@ -407,4 +412,428 @@ fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> 
         return Err("its id differs from the id in its key".to_owned());
     }
     Ok(Stored { value, version, created_at, updated_at, last_hash, last_event })
+}
+
+const MAX_CACHED_BYTES: usize = 4 * 1024 * 1024;
+
+/// A part of records that is stored in a separate, deduplicated item: the steps of process definitions and instances, and the
+/// schemas of asset types.
+///
+/// A definition can have 64 KB of steps, and each of its instances has the same ones; an asset type can have a schema of 32 KB.
+/// As an attribute of the record, a blob would add to the cost of every write, and lists would read all of it. So each blob is a
+/// separate item, `STEPS#<hash>` or `SCHEMA#<hash>`, which is written once and never changed or deleted; records contain its
+/// hash. Reads fill it in, from the cache if possible. Lists read blobs only for their page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(in crate::store) enum BlobKind {
+    Steps,
+    Schema,
+}
+
+impl BlobKind {
+    const ALL: [Self; 2] = [Self::Steps, Self::Schema];
+
+    fn of_kind(kind: Kind) -> Option<Self> {
+        match kind {
+            Kind::Process | Kind::Instance => Some(Self::Steps),
+            Kind::AssetType => Some(Self::Schema),
+            _ => None,
+        }
+    }
+
+    /// The attribute with the text: in the blob's item, and in a record's item once filled in.
+    pub(in crate::store) fn attribute(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::Schema => "custom_fields_schema",
+        }
+    }
+
+    /// The attribute of a record with its blob's hash.
+    fn hash_attribute(self) -> &'static str {
+        match self {
+            Self::Steps => "steps_hash",
+            Self::Schema => "custom_fields_schema_hash",
+        }
+    }
+
+    /// The item's type, for people browsing the table.
+    pub(in crate::store) fn noun(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::Schema => "schema",
+        }
+    }
+
+    pub(in crate::store) fn hash(self, text: &str) -> String {
+        match self {
+            Self::Steps => hex::sha256(text),
+            Self::Schema => schema_hash(text),
+        }
+    }
+
+    fn hash_of(self, item: &Item) -> Option<&str> {
+        item.get(self.hash_attribute())?.as_s().ok().map(String::as_str)
+    }
+}
+
+/// The name of a blob: its kind and its hash.
+pub(in crate::store) type BlobName = (BlobKind, String);
+
+/// The blob of a record that is being written, as JSON text.
+pub(in crate::store) struct Blob {
+    pub(in crate::store) name: BlobName,
+    pub(in crate::store) text: String,
+}
+
+/// Takes the blob out of a record's attributes, and replaces it with its hash.
+pub(in crate::store) fn take_blob(kind: Kind, attributes: &mut Item) -> Option<Blob> {
+    let blob = BlobKind::of_kind(kind)?;
+    let AttributeValue::S(text) = attributes.remove(blob.attribute())? else { return None };
+    let hash = blob.hash(&text);
+    attributes.insert(blob.hash_attribute().to_owned(), AttributeValue::S(hash.clone()));
+    Some(Blob { name: (blob, hash), text })
+}
+
+/// Fills in an empty list of steps or no schema, for code that needs only the rest of a record.
+pub(in crate::store) fn without_blob(mut item: Item) -> Item {
+    if let Some((blob, _)) = blob_of(&item) {
+        let empty = match blob {
+            BlobKind::Steps => AttributeValue::S("[]".to_owned()),
+            BlobKind::Schema => AttributeValue::Null(true),
+        };
+        item.insert(blob.attribute().to_owned(), empty);
+    }
+    item
+}
+
+pub(in crate::store) fn fill_in(item: &mut Item, blob: BlobKind, text: &str) {
+    item.insert(blob.attribute().to_owned(), AttributeValue::S(text.to_owned()));
+}
+
+pub(in crate::store) fn blob_of(item: &Item) -> Option<BlobName> {
+    BlobKind::ALL.into_iter().find_map(|blob| Some((blob, blob.hash_of(item)?.to_owned())))
+}
+
+pub(in crate::store) fn lacks_blob(item: &Item) -> bool {
+    // An unreadable hash counts, too.
+    BlobKind::ALL.iter().any(|it| item.contains_key(it.hash_attribute()) && !item.contains_key(it.attribute()))
+}
+
+impl TenantStore {
+    /// `None` if the table is known to have the tenant's blob.
+    pub(in crate::store) fn blob_put(&self, blob: Blob) -> Option<TransactionItem> {
+        let is_known = self.store.blobs.get(self.id, &blob.name).is_some();
+        let attribute = blob.name.0.attribute();
+        (!is_known).then(|| TransactionItem::put_blob(self.blob_item(blob), attribute))
+    }
+
+    fn blob_item(&self, Blob { name, text }: Blob) -> Item {
+        let mut item = self.blob_key(&name).item();
+        item.insert(TYPE.to_owned(), AttributeValue::S(name.0.noun().to_owned()));
+        fill_in(&mut item, name.0, &text);
+        item
+    }
+
+    pub(in crate::store) fn blob_key(&self, (blob, hash): &BlobName) -> Key {
+        match blob {
+            BlobKind::Steps => self.keys.steps(hash),
+            BlobKind::Schema => self.keys.schema(hash),
+        }
+    }
+
+    /// Fills in the blobs of items with a hash. If a blob is lost, its item stays incomplete and is unreadable.
+    pub(in crate::store) async fn fill_in_blobs(&self, items: &mut [Item]) -> Result<(), StoreError> {
+        let mut names: BTreeMap<BlobName, Timestamp> = BTreeMap::new();
+        for item in items.iter() {
+            if let Some(name) = blob_of(item) {
+                let latest = names.entry(name).or_default();
+                *latest = written_at(item).unwrap_or_default().max(*latest);
+            }
+        }
+        let texts = self.blob_texts(names).await?;
+        for item in items {
+            if let Some(name) = blob_of(item)
+                && let Some(text) = texts.get(&name)
+            {
+                fill_in(item, name.0, text);
+            }
+        }
+        Ok(())
+    }
+
+    /// JSON texts of the blobs, without lost ones. Uncached blobs take a round trip, and up to 16 read units each.
+    ///
+    /// A record can become visible before the blob from the same transaction. So a missing blob is read again if its record was
+    /// written recently; `names` has the times.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unsettled`] for a blob that may still become visible.
+    pub(in crate::store) async fn blob_texts(
+        &self,
+        names: BTreeMap<BlobName, Timestamp>,
+    ) -> Result<BTreeMap<BlobName, Arc<str>>, StoreError> {
+        let mut texts = BTreeMap::new();
+        let mut missing = Vec::new();
+        for (name, written_at) in names {
+            match self.store.blobs.get(self.id, &name) {
+                Some(text) => drop(texts.insert(name, text)),
+                None => missing.push((name, written_at)),
+            }
+        }
+        let mut torn_read_retry = TornReadRetry::default();
+        while !missing.is_empty() {
+            let keys: Vec<Key> = missing.iter().map(|(name, _)| self.blob_key(name)).collect();
+            let mut found = self.items(&keys).await?;
+            for ((name, _), key) in missing.iter().zip(&keys) {
+                if let Some(AttributeValue::S(text)) = found.remove(key).and_then(|mut item| item.remove(name.0.attribute())) {
+                    let text: Arc<str> = text.into();
+                    // Don't cache planned writes of a dry run, which the table may never have.
+                    if self.dry_run.is_none() {
+                        self.store.blobs.insert(self.id, name, Arc::clone(&text));
+                    }
+                    texts.insert(name.clone(), text);
+                }
+            }
+            let now = self.store.now();
+            missing.retain(|(name, written_at)| !texts.contains_key(name) && written_at.plus(max_event_delay()) >= now);
+            if !missing.is_empty() && !torn_read_retry.pause(&self.store).await {
+                return Err(StoreError::Unsettled("the content of a record"));
+            }
+        }
+        Ok(texts)
+    }
+}
+
+/// By the clock of the record's writer.
+fn written_at(item: &Item) -> Option<Timestamp> {
+    EventId::from_short(item.get(LAST_EVENT)?.as_s().ok()?).map(|event| event.timestamp())
+}
+
+/// Recently read blobs. They never change, so the cache is never stale.
+#[derive(Debug, Default)]
+pub(in crate::store) struct BlobCache(Mutex<CachedBlobs>);
+
+#[derive(Debug, Default)]
+struct CachedBlobs {
+    texts: HashMap<(TenantId, BlobName), Arc<str>>,
+    /// Oldest first.
+    order: VecDeque<(TenantId, BlobName)>,
+    bytes: usize,
+}
+
+impl BlobCache {
+    pub(in crate::store) fn get(&self, tenant: TenantId, name: &BlobName) -> Option<Arc<str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).texts.get(&(tenant, name.clone())).cloned()
+    }
+
+    pub(in crate::store) fn insert(&self, tenant: TenantId, name: &BlobName, text: Arc<str>) {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (tenant, name.clone());
+        cached.bytes += text.len();
+        if let Some(known) = cached.texts.insert(key.clone(), text) {
+            cached.bytes -= known.len();
+            return;
+        }
+        cached.order.push_back(key);
+        while cached.bytes > MAX_CACHED_BYTES {
+            let Some(oldest) = cached.order.pop_front() else { break };
+            let dropped = cached.texts.remove(&oldest).map_or(0, |text| text.len());
+            cached.bytes -= dropped;
+        }
+    }
+}
+
+const MAX_NUMBERS: u64 = 1_000_000;
+/// Number of possible prefixes, of twelve digits, of the numbers that a dry run reserves. No counter gets that far.
+const NUMBER_PREFIXES: u64 = 900_000_000_000;
+const FIRST_NUMBER_PREFIX: u64 = 100_000_000_000;
+/// Longer texts are not searched for placeholders, because assigned texts are shorter.
+const MAX_PLACEHOLDER_TEXT: usize = 512;
+
+/// The planned writes of a dry run, a request that decides everything and writes nothing. It is part of the request's
+/// [`TenantStore`]: instead of writing, units of work read the items in their conditions, and keep the planned items here, so that
+/// the request's later reads and units find them as if they were in the table.
+///
+/// Cheap to clone; all clones share them. No `Debug`, because it contains secrets.
+#[derive(Clone, Default)]
+pub struct DryRun(Arc<Mutex<Plan>>);
+
+#[derive(Default)]
+struct Plan {
+    /// Items as the units of work would leave them; `None` for a deleted item.
+    items: HashMap<Key, Option<Item>>,
+    /// Placeholders for texts that only the real request assigns.
+    placeholders: BTreeSet<String>,
+    /// Prefix and count of the reserved numbers.
+    numbers: Option<(u64, u64)>,
+}
+
+impl DryRun {
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The planned state of an item: `None` if the request would not have written it, `Some(None)` if it would have deleted it.
+    pub(in crate::store) fn item(&self, key: &Key) -> Option<Option<Item>> {
+        self.plan().items.get(key).cloned()
+    }
+
+    /// Adds a text that only the real request would assign, such as an ID or a secret.
+    pub(crate) fn add_placeholder(&self, text: impl Into<String>) {
+        self.plan().placeholders.insert(text.into());
+    }
+
+    /// Reserves numbers for asset tags or movements, beyond the range of any counter, and returns the last one.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] when the request reserves more than a million.
+    pub(in crate::store) fn reserve_numbers(&self, count: u64, random: [u8; 8]) -> Result<u64, StoreError> {
+        let mut plan = self.plan();
+        let first = || (FIRST_NUMBER_PREFIX + u64::from_le_bytes(random) % NUMBER_PREFIXES, 0);
+        let (prefix, used) = plan.numbers.get_or_insert_with(first);
+        *used = used.saturating_add(count);
+        if *used >= MAX_NUMBERS {
+            return Err(StoreError::broken("a dry run reserves too many numbers"));
+        }
+        Ok(*prefix * MAX_NUMBERS + *used)
+    }
+
+    /// Whether only the real request would assign this text or a part of it: the path of a new record, or a tag with a reserved
+    /// number.
+    #[must_use]
+    pub fn is_placeholder(&self, text: &str) -> bool {
+        if text.len() > MAX_PLACEHOLDER_TEXT {
+            return false;
+        }
+        let plan = self.plan();
+        let is_known = |text: &str| plan.placeholders.contains(text);
+        let has_number = || plan.numbers.is_some_and(|(prefix, _)| text.contains(&prefix.to_string()));
+        is_known(text) || text.starts_with('/') && text.split('/').any(is_known) || has_number()
+    }
+}
+
+impl TenantStore {
+    #[must_use]
+    pub fn in_dry_run(self, dry_run: DryRun) -> Self {
+        Self { dry_run: Some(dry_run), ..self }
+    }
+
+    /// Whether only the real request would assign this text.
+    #[must_use]
+    pub fn is_placeholder(&self, text: &str) -> bool {
+        self.dry_run.as_ref().is_some_and(|dry_run| dry_run.is_placeholder(text))
+    }
+
+    /// Notes a text that only the real request assigns, such as a new secret. A dry run returns null instead. IDs of new records,
+    /// asset tags and movement numbers are recognized anyway.
+    pub fn note_assigned(&self, text: &str) {
+        if let Some(dry_run) = &self.dry_run {
+            dry_run.add_placeholder(text);
+        }
+    }
+
+    /// Evaluates the conditions as the table would, but writes nothing. Keeps the planned items, for the conditions of later
+    /// units of the same request.
+    pub(in crate::store) async fn try_out(&self, dry_run: &DryRun, items: Vec<TransactionItem>) -> Result<(), TransactionError> {
+        let keys: Result<Vec<Key>, StoreError> = items.iter().map(|item| item.write.key()).collect();
+        let keys = keys.map_err(TransactionError::Store)?;
+        if keys.iter().collect::<HashSet<_>>().len() < keys.len() {
+            // DynamoDB rejects such a transaction.
+            return Err(TransactionError::Store(StoreError::broken("a transaction with two writes of an item")));
+        }
+        // Most invariants say that a new key is free, and need no read.
+        let can_fail = |item: &TransactionItem| item.purpose != Purpose::Invariant;
+        let unknown = items.iter().zip(&keys).filter(|(item, key)| can_fail(item) && dry_run.item(key).is_none());
+        let unknown: Vec<Key> = unknown.map(|(_, key)| key.clone()).collect();
+        let mut read = self.items(&unknown).await.map_err(TransactionError::Store)?;
+        // Concurrent units of the same request are decided one by one.
+        let mut plan = dry_run.plan();
+        let mut left = Vec::new();
+        for (item, key) in items.into_iter().zip(keys) {
+            let present = plan.items.get(&key).cloned().unwrap_or_else(|| read.remove(&key));
+            if can_fail(&item) && !item.condition.is_met_by(present.as_ref()) {
+                return Err(TransactionError::ConditionFailed(item.purpose, present));
+            }
+            if !matches!(item.write, Write::Check(_)) {
+                left.push((key, item.write.applied_to(present)));
+            }
+        }
+        plan.items.extend(left);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_definitions_instances_and_asset_types_have_deduplicated_blobs() {
+        for blob in BlobKind::ALL {
+            let item = || Item::from([(blob.attribute().to_owned(), AttributeValue::S("[]".to_owned()))]);
+            for kind in Kind::ALL {
+                let mut attributes = item();
+                let taken = take_blob(*kind, &mut attributes);
+                assert_eq!(taken.is_some(), BlobKind::of_kind(*kind) == Some(blob), "{kind:?}");
+                assert_eq!(attributes == item(), taken.is_none(), "{kind:?}");
+                assert_eq!(lacks_blob(&attributes), taken.is_some(), "{kind:?}");
+                assert_eq!(blob_of(&attributes), taken.map(|taken| taken.name), "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_members_does_not_change_the_hash_of_a_schema() {
+        let hash = |text| BlobKind::Schema.hash(text);
+        assert_eq!(hash(r#"{"a":1,"b":2}"#), hash(r#"{"b":2,"a":1}"#));
+        assert_ne!(hash(r#"{"a":1,"b":2}"#), hash(r#"{"a":2,"b":1}"#));
+    }
+
+    fn tenant(n: u8) -> TenantId {
+        TenantId::new(Timestamp::from_millis(0), [n; 10])
+    }
+
+    fn steps(hash: &str) -> BlobName {
+        (BlobKind::Steps, hash.to_owned())
+    }
+
+    #[test]
+    fn the_cache_drops_the_oldest_content_and_knows_whose_it_is() {
+        let cache = BlobCache::default();
+        let text: Arc<str> = "x".repeat(MAX_CACHED_BYTES / 4).into();
+        for hash in ["a", "b", "c", "d", "d"] {
+            cache.insert(tenant(1), &steps(hash), Arc::clone(&text));
+        }
+        assert!(cache.get(tenant(1), &steps("a")).is_some() && cache.get(tenant(2), &steps("a")).is_none());
+        assert!(cache.get(tenant(1), &(BlobKind::Schema, "a".to_owned())).is_none());
+        cache.insert(tenant(2), &steps("a"), text);
+        let left = |n| ["a", "b", "c", "d"].map(|hash| cache.get(tenant(n), &steps(hash)).is_some());
+        assert_eq!((left(1), left(2)), ([false, true, true, true], [true, false, false, false]));
+    }
+
+    #[test]
+    fn reserved_numbers_differ_and_are_recognized_in_tags_and_nowhere_else() {
+        let dry_run = DryRun::default();
+        assert!(!dry_run.is_placeholder("AST-000001"));
+        let numbers: Vec<u64> = [1, 1, 200, 1].map(|count| dry_run.reserve_numbers(count, [7; 8]).unwrap()).into();
+        assert_eq!(numbers.iter().map(|number| number - numbers[0]).collect::<Vec<_>>(), [0, 1, 201, 202]);
+        for number in numbers {
+            assert!(dry_run.is_placeholder(&format!("AST-{number}-X")));
+        }
+        assert!(!dry_run.is_placeholder("AST-000001") && !dry_run.is_placeholder(""));
+        assert!(dry_run.reserve_numbers(MAX_NUMBERS, [7; 8]).is_err());
+    }
+
+    #[test]
+    fn a_placeholder_is_recognized_alone_and_in_paths() {
+        let dry_run = DryRun::default();
+        dry_run.add_placeholder("an-id");
+        for (text, expected) in
+            [("an-id", true), ("/v1/assets/an-id", true), ("/v1/x/an-id/y", true), ("see an-id", false), ("/v1/an-idea", false)]
+        {
+            assert_eq!(dry_run.is_placeholder(text), expected, "{text}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::domain::values::json;
 use crate::domain::values::signature_image::data_url;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{EXPIRES, Item, Key, TYPE};
-use crate::store::table::blobs::BlobKind;
+use crate::store::table::read::BlobKind;
 use crate::store::table::unit_of_work::{Condition, write_error};
 use crate::store::table::unit_of_work::{Purpose, TransactionItem, Write};
 use crate::store::{OPERATION_TIMEOUT, StoreError, TenantStore, WriteError, unless_condition_failed};

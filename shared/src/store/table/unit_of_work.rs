@@ -15,8 +15,9 @@ use crate::domain::request::{IdempotentRequest, Precondition, StoredResponse};
 use crate::domain::values::id::{AssetId, EventId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, COMMITMENTS, ENTRY, HS, Item, Key, Keys, LS, PK, Section, TYPE, commitments_attribute};
-use crate::store::table::blobs::{Blob, BlobName, blob_of, take_blob};
-use crate::store::table::read::{CREATED_AT, LAST_EVENT, LAST_HASH, LISTED, OWNER, UPDATED_AT, USES, VERSION};
+use crate::store::table::read::{
+    Blob, BlobName, CREATED_AT, LAST_EVENT, LAST_HASH, LISTED, OWNER, UPDATED_AT, USES, VERSION, blob_of, take_blob,
+};
 use crate::store::{OPERATION_TIMEOUT, Store, StoreError, TenantStore, WriteError, is_retryable, pause};
 use aws_sdk_dynamodb::error::{BuildError, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
