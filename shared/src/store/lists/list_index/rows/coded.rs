@@ -1,7 +1,7 @@
 //! Coded columns: dictionary encoding of locations, models and custom fields, whose values many rows share. Each value is stored
 //! once, and a row has the number of its value.
 
-use super::row::Columns;
+use super::Columns;
 use super::segment::{Extremes, Segment};
 use crate::domain::assets::asset::{Cell, number_text};
 use crate::domain::assets::seen::is_at_or_below;

@@ -1,10 +1,8 @@
 //! Property tests of rows: they answer every query like a plain list of the same rows.
 
 use super::coded::Wanted;
-use super::facets::Facet;
-use super::row::{ColumnFilter, Filter, Row, RowQuery, RowRef, SortKey};
 use super::segment::{SearchTerms, narrow};
-use super::sorted_rows::{FirstRows, RowPosition, SortBy, SortOrder, SortedRows};
+use super::{ColumnFilter, Facet, Filter, FirstRows, Row, RowPosition, RowQuery, RowRef, SortBy, SortKey, SortOrder, SortedRows};
 use crate::domain::assets::asset::{Cell, Status};
 use crate::domain::values::natural_order::natural_cmp;
 use crate::domain::values::text::fold;

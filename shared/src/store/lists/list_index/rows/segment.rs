@@ -2,7 +2,7 @@
 //! rows are in one string, which a search scans sequentially. A search skips a segment whose texts lack a trigram of its words.
 
 use super::coded::{CodedColumns, NO_VALUE, SegmentColumn};
-use super::row::{Columns, PackedRow, RowValues, SortKey, TEXT_END};
+use super::{Columns, PackedRow, RowValues, SortKey, TEXT_END};
 use crate::domain::values::natural_order::natural_cmp;
 use crate::domain::values::text::fold;
 use crate::domain::values::time::Timestamp;
