@@ -6,13 +6,14 @@
 //! Also two special list indexes: one that is built from the records themselves for a single list, while the secondary index
 //! contradicts the table; and one of process instances in progress, because ended instances accumulate.
 
-use super::ListIndex;
 use super::blocks::{Decoder, Encoder};
-use super::change_event::{AppliedEvents, ChangeEvent, Inconsistent, UnknownEvent, apply_events};
 use super::columns::{InstanceColumns, row_from_item};
-use super::refresh::{CacheSlot, Events, LoadedIndex, RefreshError, SharedSlot, log_left_out};
 use super::rows::SortedRows;
 use super::snapshots::{MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, check_snapshot, decode_index};
+use super::{
+    AppliedEvents, CacheSlot, ChangeEvent, Events, Inconsistent, ListIndex, LoadedIndex, RefreshError, SharedSlot, UnknownEvent,
+    apply_events, log_left_out,
+};
 use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::time::Timestamp;

@@ -5,10 +5,11 @@
 //! compares an index with the events of the last hour. It reads page by page, at a pace that leaves most of the partition's
 //! capacity to the API.
 
-use super::change_event::{ChangeEvent, apply_events};
-use super::refresh::{CacheSlot, LoadedIndex, RefreshError, SharedSlot};
 use super::snapshots::{MAX_HEADER_BYTES, SnapshotHeader, SnapshotSource, decode_header, encode_snapshot};
-use super::{AssetIndex, InstanceColumns, ListIndex, MovementColumns, SortedRows, UserColumns};
+use super::{
+    AssetIndex, CacheSlot, ChangeEvent, InstanceColumns, ListIndex, LoadedIndex, MovementColumns, RefreshError, SharedSlot,
+    SortedRows, UserColumns, apply_events,
+};
 use crate::aws::object_store::{ObjectStore, ObjectStoreError};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::id::{EventId, Id, TenantId};

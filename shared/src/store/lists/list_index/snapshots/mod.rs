@@ -11,10 +11,8 @@ use crate::domain::record::Kind;
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
 use crate::store::CLOCK_SKEW;
-use crate::store::lists::list_index::ListIndex;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
-use crate::store::lists::list_index::change_event::{AppliedEvents, UnknownEvent};
-use crate::store::lists::list_index::refresh::LoadedIndex;
+use crate::store::lists::list_index::{AppliedEvents, ListIndex, LoadedIndex, UnknownEvent};
 use fields::ASSET_FILTERS;
 use sha2::{Digest, Sha256};
 

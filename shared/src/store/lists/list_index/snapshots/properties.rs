@@ -7,14 +7,12 @@ use crate::domain::record::{Kind, Record};
 use crate::domain::values::hex;
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::{Date, Timestamp};
-use crate::store::lists::list_index::ListIndex;
 use crate::store::lists::list_index::blocks::{Decoder, Encoder};
-use crate::store::lists::list_index::change_event::{AppliedEvents, UnknownEvent};
 use crate::store::lists::list_index::columns::{
     AssetColumns, AssetFacet, AssetIndex, InstanceColumns, InstanceFacet, MovementColumns, UserColumns, UserFacet,
 };
-use crate::store::lists::list_index::refresh::LoadedIndex;
 use crate::store::lists::list_index::rows::{Row, SortedRows};
+use crate::store::lists::list_index::{AppliedEvents, ListIndex, LoadedIndex, UnknownEvent};
 use proptest::prelude::*;
 use uuid::Uuid;
 
