@@ -1,20 +1,40 @@
-//! The endpoints of assets.
+//! The endpoints of assets, with their bodies, queries and views.
 
 use crate::changes;
-use crate::records::{self, ExpandedUsers};
-use crate::wire::{AssetPatch, AssetQuery, AssetView, DELETED, DeletedAsset, NewAsset, OneAssetQuery};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use shared::auth::Caller;
 use shared::auth::caller::{AssetsRead, AssetsWrite};
-use shared::domain::assets::asset::Asset;
-use shared::domain::values::field_error::FieldError;
-use shared::domain::values::id::AssetId;
+use shared::domain::assets::asset::{Asset, AssetChange, AssetDetails, AssetDetailsChange, CUSTOM_FIELD, CatalogNames, Status};
+use shared::domain::assets::seen::Location;
+use shared::domain::assets::tag::AssetTag;
+use shared::domain::catalog::AssetKind;
+use shared::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch};
+use shared::domain::keys::api_key::Scope;
+use shared::domain::record::{Patch, Stored};
+use shared::domain::user::{Email, User};
+use shared::domain::values::field_error::{FieldError, ValueError};
+use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
+use shared::domain::values::money::{Price, PriceNumber, PriceText};
+use shared::domain::values::text::{Line, Name, Notes, SearchText};
+use shared::domain::values::time::{Date, Timestamp};
+use shared::fields::ASSET_FILTERS;
 use shared::http::error::ApiError;
-use shared::http::openapi::{AssetConflict, AssetDeletionConflict, ChangeErrors, DuplicateConflict, InputErrors, ResourceErrors};
+use shared::http::openapi::{
+    AssetConflict, AssetDeletionConflict, ChangeErrors, DuplicateConflict, InputErrors, ResourceErrors, Schemas, query_parameter,
+};
 use shared::http::requests::body::JsonBody;
 use shared::http::requests::params;
-use shared::http::requests::params::{Path, Query, Tag};
+use shared::http::requests::params::{CodeFilter, FromParam, FromQuery, Limit, PageNumber, Params, Path, Query, Tag};
 use shared::http::responses::{Created, Json, Versioned, or_not_found};
-use shared::store::{AssetFilter, Page};
+use shared::store::{
+    AssetFilter, AssetRanges, AssetSort, Assignee, BatchGet, BatchResult, GroupBy, Page, PlaceFilter, Range, Statuses,
+    StoreError, Wanted, custom_column, literal, wanted_field,
+};
+use utoipa::ToSchema;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 
 /// List assets
 ///
@@ -71,7 +91,7 @@ async fn show(caller: &Caller<AssetsRead>, id: AssetId, query: OneAssetQuery) ->
     let Some(at) = query.as_of else {
         let asset = or_not_found(store.get::<Asset>(id).await?)?;
         let users = ExpandedUsers::read(caller, asset.value.assigned_to, query.expand);
-        let (mut view, users) = tokio::try_join!(records::view(store, asset), users)?;
+        let (mut view, users) = tokio::try_join!(changes::view(store, asset), users)?;
         view.data.assigned_user = users.of(view.data.assigned_to)?;
         return Ok(view);
     };
@@ -95,7 +115,7 @@ pub async fn update_asset(
 ) -> Result<Versioned<AssetView>, ApiError> {
     let (body, errors) = body.parse_with_errors(&caller)?;
     let changed = changes::change(&caller, id, body, errors).await?;
-    records::view(&caller.store, changed).await
+    changes::view(&caller.store, changed).await
 }
 
 /// Delete an asset
@@ -105,4 +125,500 @@ pub async fn update_asset(
 pub async fn delete_asset(caller: Caller<AssetsWrite>, Path(id): Path<AssetId>) -> Result<Json<DeletedAsset>, ApiError> {
     changes::delete(&caller, id).await?;
     Ok(Json(DELETED))
+}
+
+const MAX_CUSTOM_FIELDS: usize = 5;
+const CUSTOM_FIELDS: &str = "Filter by up to 5 custom fields: `custom_fields.<name>=<value>`, such as `custom_fields.ram_gb=16`. \
+    Case-insensitive, compared with the exported cell; numbers match in any notation. Separate several values by commas, or \
+    repeat the parameter. `none` matches assets without the field; `\\,` stands for a comma and `\\none` for the word.";
+
+/// For an existing asset. For a new asset, all but the first.
+const READ_ONLY: &[&str] = &[
+    "asset_tag",
+    "id",
+    "asset_type_name",
+    "asset_kind",
+    "catalog_manufacturer_name",
+    "catalog_model_name",
+    "assigned_user",
+    "assigned_since",
+    "last_seen_at",
+    "created_at",
+    "updated_at",
+];
+
+shared::body! {
+    /// A new asset.
+    pub struct NewAsset {
+        /// Display name.
+        required name: Name,
+        /// Existing tag, if it has one. Case-insensitively unique. Default: generated from the tenant's template.
+        nullable asset_tag: AssetTag,
+        /// Asset type. Default: the model's.
+        nullable asset_type_id: AssetTypeId,
+        /// Initial status. Default `in_stock`.
+        optional status: Status,
+        /// Catalog model. Fills in the manufacturer and model texts.
+        nullable model_id: ModelId,
+        /// Free text, if `model_id` is not set.
+        nullable manufacturer: Line,
+        /// Free text, if `model_id` is not set.
+        nullable model: Line,
+        group details: AssetDetailsChange,
+        /// Internal notes.
+        nullable notes: Notes,
+        /// Custom field values, as the asset type's schema requires.
+        nullable custom_fields: CustomFields,
+        /// Single custom fields to set after `custom_fields`. Null removes a field.
+        optional custom_fields_patch: CustomFieldsPatch,
+        /// Assigned user, who must be active.
+        nullable assigned_to: UserId,
+    }
+    read_only: READ_ONLY.split_at(1).1, into: AssetChange { assigned_since: Patch::Absent, errors: Vec::new() }
+}
+
+shared::body! {
+    /// Fields of an asset to change.
+    pub struct AssetPatch {
+        /// Display name.
+        optional name: Name,
+        /// Asset type.
+        nullable asset_type_id: AssetTypeId,
+        /// Asset status.
+        optional status: Status,
+        /// Catalog model. Fills in the manufacturer and model texts.
+        nullable model_id: ModelId,
+        /// Free text, if no model is set.
+        nullable manufacturer: Line,
+        /// Free text, if no model is set.
+        nullable model: Line,
+        group details: AssetDetailsChange,
+        /// Internal notes.
+        nullable notes: Notes,
+        /// All custom field values. Omitted values are removed.
+        nullable custom_fields: CustomFields,
+        /// Single custom fields to set; the others stay. Null removes a field. Applied after `custom_fields`.
+        optional custom_fields_patch: CustomFieldsPatch,
+        /// Assigned user, who must be active. Null ends the assignment.
+        nullable assigned_to: UserId,
+    }
+    unchanged: READ_ONLY, into: AssetChange { asset_tag: Patch::Absent, assigned_since: Patch::Absent, errors: Vec::new() }
+}
+
+/// An asset.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Asset)]
+pub struct AssetView {
+    /// ID.
+    pub(crate) id: AssetId,
+    /// Asset tag. Never changes.
+    pub(crate) asset_tag: String,
+    /// Display name.
+    pub(crate) name: Name,
+    /// Status.
+    pub(crate) status: Status,
+    /// Asset type.
+    #[schema(required)]
+    pub(crate) asset_type_id: Option<AssetTypeId>,
+    /// Name of the asset type.
+    #[schema(required)]
+    pub(crate) asset_type_name: Option<Name>,
+    /// Kind of the asset type. `physical` for an asset without a type.
+    pub(crate) asset_kind: AssetKind,
+    /// Free text, or filled from the catalog model.
+    #[schema(required)]
+    pub(crate) manufacturer: Option<Line>,
+    /// Free text, or filled from the catalog model.
+    #[schema(required)]
+    pub(crate) model: Option<Line>,
+    /// Catalog model.
+    #[schema(required)]
+    pub(crate) model_id: Option<ModelId>,
+    /// Current name of the manufacturer in the catalog. Only with a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Name, required = false)]
+    pub(crate) catalog_manufacturer_name: Option<Name>,
+    /// Current name of the model in the catalog. Only with a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Name, required = false)]
+    pub(crate) catalog_model_name: Option<Name>,
+    /// Serial number.
+    #[schema(required)]
+    pub(crate) serial_number: Option<Line>,
+    /// Location: levels separated by ` / `, largest first.
+    #[schema(required)]
+    pub(crate) location: Option<Location>,
+    /// Date of purchase.
+    #[schema(required)]
+    pub(crate) purchase_date: Option<Date>,
+    /// Purchase price, with the digits as sent.
+    #[serde(serialize_with = "Price::serialize_number")]
+    #[schema(required, value_type = Option<PriceNumber>)]
+    pub(crate) purchase_price: Option<Price>,
+    /// Last day of the warranty.
+    #[schema(required)]
+    pub(crate) warranty_until: Option<Date>,
+    /// Assigned user.
+    #[schema(required)]
+    pub(crate) assigned_to: Option<UserId>,
+    /// Assigned user, with `expand=assigned_to`. Null if there is none, or if the user can't be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AssignedUser>, required = false)]
+    pub(crate) assigned_user: Option<Option<AssignedUser>>,
+    /// First day of the assignment, if an import set it.
+    #[schema(required)]
+    pub(crate) assigned_since: Option<Date>,
+    /// Internal notes.
+    #[schema(required)]
+    pub(crate) notes: Option<Notes>,
+    /// Custom field values.
+    #[schema(value_type = CustomFields)]
+    pub(crate) custom_fields: Map<String, Value>,
+    /// Time of the last scan. Scans change neither `updated_at` nor the version that `If-Match` compares.
+    #[schema(required)]
+    pub(crate) last_seen_at: Option<Timestamp>,
+    /// Time of creation.
+    pub(crate) created_at: Timestamp,
+    /// Time of the last change.
+    pub(crate) updated_at: Timestamp,
+}
+
+impl AssetView {
+    #[must_use]
+    pub fn new(stored: Stored<Asset>, names: CatalogNames) -> Self {
+        let Asset {
+            id,
+            asset_tag,
+            name,
+            status,
+            asset_type_id,
+            model_id,
+            manufacturer_id: _,
+            manufacturer,
+            model,
+            details: AssetDetails { serial_number, location, purchase_date, purchase_price, warranty_until },
+            assigned_to,
+            assigned_since,
+            last_seen_at,
+            scans: _,
+            notes,
+            custom_fields,
+            running_instance_id: _,
+        } = stored.value;
+        Self {
+            id,
+            asset_tag,
+            name,
+            status,
+            asset_type_id,
+            asset_type_name: names.asset_type,
+            asset_kind: names.kind,
+            manufacturer,
+            model,
+            model_id,
+            catalog_manufacturer_name: names.manufacturer,
+            catalog_model_name: names.model,
+            serial_number,
+            location,
+            purchase_date,
+            purchase_price,
+            warranty_until,
+            assigned_to,
+            assigned_user: None,
+            assigned_since,
+            notes,
+            custom_fields: custom_fields.as_map().clone(),
+            last_seen_at,
+            created_at: stored.created_at,
+            updated_at: stored.updated_at,
+        }
+    }
+}
+
+/// Confirms the deletion of an asset.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DeletedAsset {
+    /// Always `Asset deleted.`
+    message: &'static str,
+}
+
+pub(crate) const DELETED: DeletedAsset = DeletedAsset { message: "Asset deleted." };
+
+/// A sort order.
+#[derive(ToSchema)]
+#[schema(value_type = String, pattern = "^-?(created_at|updated_at|name|asset_tag|status|location|purchase_date|purchase_price|warranty_until|last_seen_at|custom_fields[.].+)$", examples("-name"))]
+#[schema(as = AssetSort)]
+pub struct SortText(());
+
+/// Field to group assets by.
+#[derive(ToSchema)]
+#[schema(value_type = String, pattern = "^(status|asset_type|manufacturer|model|location|assigned_to|custom_fields[.].+)$", examples("location"))]
+#[schema(as = AssetGroupBy)]
+pub struct GroupByText(());
+
+/// Number of location levels, 1 to 8.
+#[derive(Debug, Clone, Copy, ToSchema)]
+#[schema(value_type = u32, minimum = 1, maximum = 8)]
+#[schema(as = LocationDepth)]
+pub struct Depth(usize);
+
+impl FromParam for Depth {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        let depth = text.parse().ok().filter(|depth| (1..=8).contains(depth) && text.len() == 1);
+        depth.map(Self).ok_or_else(|| ValueError::form("must be a whole number from 1 to 8"))
+    }
+}
+
+impl Depth {
+    pub(crate) fn get(depth: Option<Self>) -> usize {
+        depth.map_or(1, |Self(depth)| depth)
+    }
+}
+
+/// Filters for exact texts, by field, and for custom fields.
+#[derive(Debug)]
+pub struct TextFilters {
+    exact: Vec<(&'static str, String)>,
+    custom_fields: Vec<Wanted>,
+}
+
+impl FromQuery for TextFilters {
+    fn take(params: &mut Params) -> Self {
+        let text = |(name, _): &(&'static str, _)| Some((*name, params.take::<SearchText>(name)?.into()));
+        let exact = ASSET_FILTERS.iter().filter_map(text).collect();
+        let mut columns: Vec<(String, Vec<String>)> = Vec::new();
+        for (name, values) in params.take_prefixed(CUSTOM_FIELD, "custom_fields.<name>") {
+            let mut refuse = |reason| params.refuse(&format!("{CUSTOM_FIELD}{name}"), reason);
+            match custom_column(&name) {
+                Err(error) => refuse(error),
+                Ok(column) => {
+                    let is_full = columns.len() == MAX_CUSTOM_FIELDS;
+                    match columns.iter_mut().find(|(known, _)| *known == column) {
+                        // The same name in another spelling.
+                        Some((_, others)) => others.extend(values),
+                        None if is_full => refuse(format!("must be one of at most {MAX_CUSTOM_FIELDS} custom fields").into()),
+                        None => columns.push((column, values)),
+                    }
+                }
+            }
+        }
+        let custom_fields = columns.into_iter().map(|(column, values)| wanted_field(column, &values)).collect();
+        Self { exact, custom_fields }
+    }
+
+    fn describe(schemas: &mut Schemas) -> Vec<Parameter> {
+        let parameter = |(name, text): &(&str, &str)| query_parameter::<SearchText>(schemas, name, text);
+        let mut parameters: Vec<Parameter> = ASSET_FILTERS.iter().map(parameter).collect();
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        let fields = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::RefOr(text.into())));
+        let fields = fields.examples([json!({"custom_fields.ram_gb": "16"})]);
+        let custom_fields = ParameterBuilder::new().name("custom_fields").parameter_in(ParameterIn::Query);
+        let custom_fields = custom_fields.required(Required::False).description(Some(CUSTOM_FIELDS));
+        parameters.push(custom_fields.style(Some(ParameterStyle::Form)).explode(Some(true)).schema(Some(fields)).build());
+        parameters
+    }
+}
+
+shared::query! {
+    /// Assets to list, to export or to count.
+    pub struct AssetFilterQuery {
+        /// Search text. Every word must occur in the name, asset tag or serial number.
+        q: SearchText as SearchText,
+        /// Filter by status: one, or several separated by commas.
+        status: Statuses as Statuses,
+        /// Filter by asset type.
+        asset_type_id: AssetTypeId as AssetTypeId,
+        /// Filter by the code of the asset type, case-insensitive.
+        asset_type_code: CodeFilter as CodeFilter,
+        /// Filter by kind: `physical` or `logical`.
+        kind: AssetKind as AssetKind,
+        /// Filter by assigned user. `none` for assets that are not assigned.
+        assigned_to: Assignee as Assignee,
+        /// Filter by catalog model.
+        model_id: ModelId as ModelId,
+        /// Filter by manufacturer, exact but case-insensitive: the catalog's name for assets with a model, or else the free text.
+        manufacturer: SearchText as SearchText,
+        /// Filter by location: assets there and below, case-insensitive. `none` for assets without a location.
+        location: PlaceFilter as PlaceFilter,
+        ..texts: TextFilters,
+        /// Filter by date of purchase: this day or later.
+        purchase_date_from: Date as Date,
+        /// Filter by date of purchase: before this day.
+        purchase_date_before: Date as Date,
+        /// Filter by purchase price: this or more.
+        purchase_price_min: Price as PriceText,
+        /// Filter by purchase price: this or less.
+        purchase_price_max: Price as PriceText,
+        /// Filter by a warranty that ends on this day or later.
+        warranty_from: Date as Date,
+        /// Filter by a warranty that ends before this day.
+        warranty_before: Date as Date,
+        /// Filter by `created_at`: this time or later.
+        created_from: Timestamp as Timestamp,
+        /// Filter by `created_at`: before this time.
+        created_before: Timestamp as Timestamp,
+        /// Filter by `updated_at`: assets that were changed at this time or later.
+        updated_since: Timestamp as Timestamp,
+        /// Same as `updated_since`.
+        updated_from: Timestamp as Timestamp,
+        /// Filter by `updated_at`: before this time.
+        updated_before: Timestamp as Timestamp,
+        /// Filter by `last_seen_at`: this time or later.
+        last_seen_from: Timestamp as Timestamp,
+        /// Filter by `last_seen_at`: before this time, or never.
+        last_seen_before: Timestamp as Timestamp,
+    }
+}
+
+shared::query! {
+    /// Assets to list.
+    pub struct AssetQuery {
+        /// Page number. Default 1.
+        page: PageNumber as PageNumber,
+        /// Items per page. Default 20, maximum 100.
+        limit: Limit as Limit,
+        ..filter: AssetFilterQuery,
+        /// `created_at`, `updated_at`, `name`, `asset_tag`, `status`, `location`, `purchase_date`, `purchase_price`,
+        /// `warranty_until`, `last_seen_at` or `custom_fields.<name>`, with a leading `-` for descending order. Numbers in texts
+        /// compare as numbers, and assets without a value come last. Default `-created_at`.
+        sort: AssetSort as SortText,
+        /// Related data to include. `assigned_to` adds `assigned_user`, and needs the scope `users:read`.
+        expand: Expand as Expand,
+    }
+}
+
+shared::query! {
+    /// Assets to count.
+    pub struct StatsQuery {
+        ..filter: AssetFilterQuery,
+        /// `status`, `asset_type`, `manufacturer`, `model`, `location`, `assigned_to` or `custom_fields.<name>`: returns groups
+        /// of assets by this field.
+        group_by: GroupBy as GroupByText,
+        /// Number of location levels for `group_by=location`. Default 1.
+        depth: Depth as Depth,
+    }
+}
+
+impl From<AssetFilterQuery> for AssetFilter {
+    fn from(query: AssetFilterQuery) -> Self {
+        let AssetFilterQuery {
+            q,
+            status,
+            asset_type_id,
+            asset_type_code,
+            kind,
+            assigned_to,
+            model_id,
+            manufacturer,
+            location,
+            texts: TextFilters { exact, custom_fields },
+            purchase_date_from,
+            purchase_date_before,
+            purchase_price_min,
+            purchase_price_max,
+            warranty_from,
+            warranty_before,
+            created_from,
+            created_before,
+            updated_since,
+            updated_from,
+            updated_before,
+            last_seen_from,
+            last_seen_before,
+        } = query;
+        Self {
+            q: q.map(String::from),
+            status,
+            asset_type_id,
+            asset_type_code: asset_type_code.map(|CodeFilter(code)| code),
+            kind,
+            assigned_to,
+            model_id,
+            manufacturer: manufacturer.map(|text| literal(&text)),
+            exact,
+            values: location.map(Wanted::from).into_iter().chain(custom_fields).collect(),
+            ranges: AssetRanges {
+                purchase_date: Range { from: purchase_date_from, before: purchase_date_before },
+                warranty: Range { from: warranty_from, before: warranty_before },
+                created: Range { from: created_from, before: created_before },
+                updated: Range { from: updated_since.max(updated_from), before: updated_before },
+                last_seen: Range { from: last_seen_from, before: last_seen_before },
+                min_price: purchase_price_min.map(Price::ten_thousandths),
+                max_price: purchase_price_max.map(Price::ten_thousandths),
+            },
+            sort: AssetSort::default(),
+        }
+    }
+}
+
+shared::query! {
+    /// How to show an asset.
+    pub struct OneAssetQuery {
+        /// Shows the asset as it was at this time, from its history.
+        as_of: Timestamp as Timestamp,
+        /// Related data to include. `assigned_to` adds `assigned_user`, and needs the scope `users:read`.
+        expand: Expand as Expand,
+    }
+}
+
+/// Related data to include.
+#[derive(Debug, Clone, Copy, ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[schema(as = ExpandedField)]
+pub enum Expand {
+    /// The assigned user.
+    AssignedTo,
+}
+
+impl FromParam for Expand {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        if text == "assigned_to" { Ok(Self::AssignedTo) } else { Err(ValueError::new("must be assigned_to")) }
+    }
+}
+
+/// The user that an asset is assigned to.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AssignedUser {
+    /// ID.
+    id: UserId,
+    /// Display name.
+    display_name: Name,
+    /// E-mail address.
+    email: Email,
+}
+
+impl From<Stored<User>> for AssignedUser {
+    fn from(stored: Stored<User>) -> Self {
+        let User { id, display_name, email, .. } = stored.value;
+        Self { id, display_name, email }
+    }
+}
+
+pub(crate) struct ExpandedUsers(Option<BatchResult>);
+
+impl ExpandedUsers {
+    /// Reads no users unless `expand` asks for them. Takes one round trip.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Forbidden`] if the caller may not read users.
+    pub(crate) async fn read(
+        caller: &Caller<AssetsRead>,
+        ids: impl IntoIterator<Item = UserId>,
+        expand: Option<Expand>,
+    ) -> Result<Self, ApiError> {
+        let Some(Expand::AssignedTo) = expand else { return Ok(Self(None)) };
+        caller.verified().await?.check_scope(Scope::UsersRead)?;
+        Ok(Self(Some(caller.store.batch_get_without_blobs(BatchGet::new().with_all::<User>(ids)).await?)))
+    }
+
+    /// The `assigned_user` of an asset. Null for a user that doesn't exist any more or can't be read.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] if reading failed, except for a damaged user.
+    pub(crate) fn of(&self, assigned_to: Option<UserId>) -> Result<Option<Option<AssignedUser>>, StoreError> {
+        let Some(users) = &self.0 else { return Ok(None) };
+        Ok(Some(users.get_readable(assigned_to)?.map(AssignedUser::from)))
+    }
 }

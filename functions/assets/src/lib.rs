@@ -5,14 +5,12 @@ mod changes;
 mod handlers;
 mod history;
 mod labels;
-mod records;
 mod seen;
 mod startable;
 mod stats;
-mod wire;
 
 use bulk::{batch, by_serial, export, import};
-pub use wire::AssetView;
+pub use handlers::AssetView;
 
 shared::endpoints! {
     handlers: list_assets, create_asset, get_asset, get_asset_by_tag, update_asset, delete_asset;

@@ -1,6 +1,6 @@
 //! The endpoint of statistics.
 
-use crate::wire::{Depth, StatsQuery};
+use crate::handlers::{Depth, StatsQuery};
 use serde::Serialize;
 use shared::auth::Caller;
 use shared::auth::caller::AssetsRead;

@@ -1,7 +1,7 @@
 //! Creates, changes and deletes users. A single request decides and commits one user; a batch commits several in one transaction;
 //! an import commits row by row.
 
-use crate::wire::{NewUser, UserPatch, UserView};
+use crate::handlers::{NewUser, UserPatch, UserView};
 use serde_json::json;
 use shared::auth::caller::UsersWrite;
 use shared::auth::{Caller, ImportRow, Operation, Principal};

@@ -1,18 +1,23 @@
-//! The endpoints of users.
+//! The endpoints of users, with their bodies, queries and views.
 
 use crate::changes;
-use crate::wire::{NewUser, UserPatch, UserQuery, UserView};
+use serde::Serialize;
 use shared::auth::Caller;
 use shared::auth::caller::{UsersRead, UsersWrite};
-use shared::domain::user::User;
+use shared::domain::keys::api_key::Role;
+use shared::domain::record::Stored;
+use shared::domain::user::{Email, User, UserChange};
 use shared::domain::values::id::UserId;
+use shared::domain::values::text::{Name, SearchText};
+use shared::domain::values::time::Timestamp;
 use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
 use shared::http::requests::body::JsonBody;
 use shared::http::requests::params;
-use shared::http::requests::params::{Path, Query};
+use shared::http::requests::params::{Limit, PageNumber, Path, Query};
 use shared::http::responses::{Created, Data, Versioned};
-use shared::store::Page;
+use shared::store::{Page, UserFilter};
+use utoipa::ToSchema;
 
 /// List users
 ///
@@ -58,4 +63,102 @@ pub async fn update_user(
 #[utoipa::path(delete, path = "/users/{id}", tag = "users", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>) -> Result<Data<UserView>, ApiError> {
     caller.delete::<User, _>(id, |_| Ok(())).await
+}
+
+const READ_ONLY: &[&str] = &["id", "last_login_at", "erased_at", "created_at", "updated_at"];
+
+shared::body! {
+    /// A new user.
+    pub struct NewUser {
+        /// E-mail address, case-insensitively unique in the tenant.
+        required email: Email,
+        /// Display name.
+        required display_name: Name,
+        /// Role, at most your own. Limits the scopes of keys bound to the user. Default `viewer`.
+        optional role: Role,
+        /// Whether assets can be assigned to the user. Default true.
+        optional is_active: bool,
+    }
+    read_only: READ_ONLY, into: UserChange
+}
+
+shared::body! {
+    /// Fields of a user to change.
+    pub struct UserPatch {
+        /// E-mail address, case-insensitively unique in the tenant.
+        optional email: Email,
+        /// Display name.
+        optional display_name: Name,
+        /// Role, at most your own. Limits the scopes of keys bound to the user.
+        optional role: Role,
+        /// Whether assets can be assigned to the user, and whether keys bound to the user work.
+        optional is_active: bool,
+    }
+    unchanged: READ_ONLY, into: UserChange
+}
+
+shared::query! {
+    /// Users to list or export.
+    pub struct UserFilterQuery {
+        /// Search text. Every word must occur in the display name or e-mail address.
+        q: SearchText as SearchText,
+        /// Filter by role.
+        role: Role as Role,
+        /// Filter by whether users are active.
+        is_active: bool as bool,
+        /// Filter by e-mail address, exact but case-insensitive.
+        email: Email as Email,
+    }
+}
+
+shared::query! {
+    /// Users to list.
+    pub struct UserQuery {
+        /// Page number. Default 1.
+        page: PageNumber as PageNumber,
+        /// Items per page. Default 20, maximum 100.
+        limit: Limit as Limit,
+        ..filter: UserFilterQuery,
+    }
+}
+
+impl From<UserFilterQuery> for UserFilter {
+    fn from(query: UserFilterQuery) -> Self {
+        let UserFilterQuery { q, role, is_active, email } = query;
+        Self { q: q.map(String::from), role, is_active, email }
+    }
+}
+
+/// A user.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = User)]
+pub struct UserView {
+    /// ID.
+    pub(crate) id: UserId,
+    /// E-mail address.
+    pub(crate) email: Email,
+    /// Display name.
+    pub(crate) display_name: Name,
+    /// Role. Limits the scopes of keys bound to the user.
+    pub(crate) role: Role,
+    /// Whether assets can be assigned to the user.
+    pub(crate) is_active: bool,
+    /// Always null. The service has no login.
+    #[schema(required)]
+    pub(crate) last_login_at: Option<Timestamp>,
+    /// Time of the erasure. Null unless the person was erased.
+    #[schema(required)]
+    pub(crate) erased_at: Option<Timestamp>,
+    /// Time of creation.
+    pub(crate) created_at: Timestamp,
+    /// Time of the last change.
+    pub(crate) updated_at: Timestamp,
+}
+
+impl From<Stored<User>> for UserView {
+    fn from(stored: Stored<User>) -> Self {
+        let User { id, email, display_name, role, is_active, erased_at } = stored.value;
+        let Stored { created_at, updated_at, .. } = stored;
+        Self { id, email, display_name, role, is_active, last_login_at: None, erased_at, created_at, updated_at }
+    }
 }

@@ -7,7 +7,6 @@ mod erase;
 mod handlers;
 mod report;
 mod user_assets;
-mod wire;
 
 use bulk::{batch, export, import};
 

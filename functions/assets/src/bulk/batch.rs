@@ -1,8 +1,7 @@
 //! The endpoint of batches.
 
-use crate::changes::{Action, AssetOperation, AssetWrite, Target};
-use crate::records::without_users;
-use crate::wire::{AssetPatch, NewAsset};
+use crate::changes::{Action, AssetOperation, AssetWrite, Target, without_users};
+use crate::handlers::{AssetPatch, NewAsset};
 use shared::auth::Caller;
 use shared::auth::caller::AssetsWrite;
 use shared::domain::values::field_error::FieldError;

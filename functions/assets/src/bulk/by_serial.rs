@@ -1,7 +1,7 @@
 //! The endpoint of upserts by serial number.
 
 use crate::changes::{Action, AssetOperation, AssetWrite, Target};
-use crate::wire::{AssetView, NewAsset};
+use crate::handlers::{AssetView, NewAsset};
 use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, Operation};
 use shared::domain::assets::asset::AssetChange;

@@ -1,6 +1,6 @@
 //! The endpoint of exports.
 
-use crate::wire::AssetFilterQuery;
+use crate::handlers::AssetFilterQuery;
 use axum::extract::RawQuery;
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
 //! The endpoint of batches.
 
 use crate::changes::{Action, Target, UserOperation, UserWrite};
-use crate::wire::{NewUser, UserPatch};
+use crate::handlers::{NewUser, UserPatch};
 use shared::auth::Caller;
 use shared::auth::caller::UsersWrite;
 use shared::domain::keys::api_key::Role;

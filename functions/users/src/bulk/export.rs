@@ -1,6 +1,6 @@
 //! The endpoint of exports.
 
-use crate::wire::UserFilterQuery;
+use crate::handlers::UserFilterQuery;
 use axum::extract::RawQuery;
 use serde::Serialize;
 use shared::auth::Caller;

@@ -1,6 +1,6 @@
 //! The views of a report.
 
-use crate::wire::UserView;
+use crate::handlers::UserView;
 use serde::Serialize;
 use serde_json::Value;
 use shared::domain::history::chain::HistoryEntry;
