@@ -214,8 +214,7 @@ mod tests {
     use super::*;
     use crate::assets::asset::Status;
     use crate::processes::instance::Starter;
-    use crate::processes::process::Steps;
-    use crate::processes::process::step::StepValues;
+    use crate::processes::process::{StepValues, Steps};
     use crate::record::Reference;
     use crate::samples;
     use crate::values::id::{EventId, UserId};

@@ -8,8 +8,7 @@ mod tests;
 
 use crate::actor::Actor;
 use crate::assets::asset::{Asset, Status};
-use crate::processes::process::step::{CheckedValue, StepValues};
-use crate::processes::process::{Process, ProcessStatus, Step, StepKind, Steps};
+use crate::processes::process::{CheckedValue, Process, ProcessStatus, Step, StepKind, StepValues, Steps};
 use crate::record::{Kind, Record, Reference, fields};
 use crate::tenants::tenant::Language;
 use crate::user::User;
