@@ -1,8 +1,7 @@
 //! JSON form of events and feed entries in responses and deliveries.
 
-use crate::domain::actor::Actor;
 use crate::domain::history::chain::HistoryEntry;
-use crate::domain::history::event::Commitments;
+use crate::domain::history::event::{Actor, Commitments};
 use crate::domain::history::event::{Event, EventType};
 use crate::domain::record::Kind;
 use crate::domain::values::id::EventId;

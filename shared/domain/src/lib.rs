@@ -1,6 +1,5 @@
 //! The domain: values, rules and decisions of the service. It depends on neither HTTP, nor AWS, nor the clock.
 
-pub mod actor;
 pub mod assets;
 pub mod catalog;
 pub mod history;

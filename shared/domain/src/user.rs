@@ -1,6 +1,6 @@
 //! Users: people that assets can be assigned to.
 
-use crate::actor::{is_reserved, pseudonym, pseudonymous_email};
+use crate::history::event::{is_reserved, pseudonym, pseudonymous_email};
 use crate::keys::api_key::Role;
 use crate::record::{Kind, Record, Reference, Requirement, Unique, fields, record_change};
 use crate::values::field_error::ValueError;

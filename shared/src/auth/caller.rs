@@ -4,8 +4,8 @@
 
 use super::Command;
 use crate::app::App;
-use crate::domain::actor::Actor;
 use crate::domain::catalog::custom_fields::Validations;
+use crate::domain::history::event::Actor;
 use crate::domain::keys::api_key::{ApiKey, BearerToken, Credential, Role, Scope, Scopes, SecretHash, SharedLimit, Token};
 use crate::domain::keys::lease::{Rate, end_of_window};
 use crate::domain::record::Stored;

@@ -3,7 +3,7 @@
 use super::Principal;
 use super::caller::{RequestCount, UnverifiedRequest};
 use crate::app::App;
-use crate::domain::actor::Actor;
+use crate::domain::history::event::Actor;
 use crate::domain::record::Stored;
 use crate::domain::signing::{Link, RATE_LIMIT};
 use crate::domain::values::id::{Id, LinkId};

@@ -4,7 +4,7 @@
 use super::endpoints::BASE;
 use super::error::ApiError;
 use super::responses::html;
-use crate::domain::values::suggestions::nearest_first;
+use crate::domain::values::field_error::nearest_first;
 use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;

@@ -7,7 +7,7 @@ use crate::support::operations::METHODS;
 use crate::support::prelude::*;
 use crate::support::samples::Samples;
 use crate::support::{all_items, log};
-use shared::domain::actor::Actor;
+use shared::domain::history::event::Actor;
 use shared::domain::keys::api_key::{ApiKey, SecretHash, Token};
 use shared::domain::request::IdempotentRequest;
 use shared::domain::values::base62;

@@ -8,7 +8,7 @@ use crate::support::webhooks::{
 use crate::table::requests::{is_guarded, partitions};
 use chrono::TimeDelta;
 use shared::app::system_clock;
-use shared::domain::actor::Actor;
+use shared::domain::history::event::Actor;
 use shared::domain::webhooks::{
     AttemptFailure, DeliveryRequest, DeliveryStatus, Message, RETENTION, RETRY_DELAYS, ReplayRequest, TestEvent, Webhook,
     WebhookSecret,

@@ -3,7 +3,7 @@
 use crate::support::prelude::*;
 use crate::support::webhooks::{Pipeline, TestWebhook, delivering, webhook, with_webhook};
 use chrono::TimeDelta;
-use shared::domain::actor::Actor;
+use shared::domain::history::event::Actor;
 use shared::domain::webhooks::{
     AttemptFailure, DeliveryRequest, DeliveryStatus, DisabledReason, Health, Message, TestEvent, Webhook,
 };

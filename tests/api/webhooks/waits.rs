@@ -8,7 +8,7 @@ use crate::support::{Disturbance, full_tests};
 use chrono::TimeDelta;
 use deliver::{Deliver, SignedDelivery, Transport};
 use futures_util::future::BoxFuture;
-use shared::domain::actor::Actor;
+use shared::domain::history::event::Actor;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, Message, TestEvent};
 use shared::queue::{NewMessage, Queue};
 use std::sync::{Arc, Mutex};

@@ -3,7 +3,7 @@
 use super::texts::Texts;
 use askama::Template;
 use serde_json::Value;
-use shared::domain::actor::Actor;
+use shared::domain::history::event::Actor;
 use shared::domain::processes::instance::{InstanceStatus, is_typed, read_statement};
 use shared::domain::processes::process::{Step, StepKind};
 use shared::domain::receipts::key::{Signature, SignedMovementReceipt, SignedReceipt};

@@ -296,8 +296,7 @@ fn verb_of(entry: &Value) -> Option<Verb> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actor::Actor;
-    use crate::history::event::Event;
+    use crate::history::event::{Actor, Event};
     use crate::samples::chained;
     use crate::values::id::Id;
     use crate::values::time::Timestamp;

@@ -2,8 +2,7 @@
 
 use crate::history::event::{EventType, Verb};
 use crate::record::Kind;
-use crate::values::field_error::{ErrorCode, ValueError};
-use crate::values::suggestions::nearest_first;
+use crate::values::field_error::{ErrorCode, ValueError, nearest_first};
 use crate::values::time::Timestamp;
 use serde::Deserialize;
 use std::str::FromStr;

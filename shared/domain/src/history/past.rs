@@ -205,7 +205,7 @@ fn without_nulls(fields: &HistoryFields) -> HistoryFields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actor::Actor;
+    use crate::history::event::Actor;
     use crate::record::changes;
     use crate::samples;
     use crate::values::id::{AssetTypeId, EventId, Id};

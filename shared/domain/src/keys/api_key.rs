@@ -7,11 +7,10 @@
 use crate::keys::lease::window;
 use crate::record::{Kind, Record, fields};
 use crate::values::base62::{self, WIDTH};
-use crate::values::field_error::ValueError;
+use crate::values::field_error::{ValueError, nearest_first};
 use crate::values::hex;
 use crate::values::id::{ApiKeyId, Id, LinkId, TenantId, UserId};
 use crate::values::string_enum::string_enum;
-use crate::values::suggestions::nearest_first;
 use crate::values::text::Name;
 use crate::values::time::Timestamp;
 use ring::hmac;

@@ -2,10 +2,9 @@
 
 use super::traces::{held_by, picked};
 use super::{Traces, pseudonym};
-use crate::actor::is_pseudonym;
 use crate::assets::asset::Asset;
-use crate::history::event::Commitments;
 use crate::history::event::Event;
+use crate::history::event::{Commitments, is_pseudonym};
 use crate::keys::api_key::ApiKey;
 use crate::processes::instance::{Instance, State};
 use crate::processes::movement::Movement;

@@ -3,6 +3,6 @@
 mod erasure;
 mod traces;
 
-pub use crate::actor::{pseudonym, replacement};
+pub use crate::history::event::{pseudonym, replacement};
 pub use erasure::{Erase, Erasure, Obstacle, PartEnd, Removed, erased_people};
 pub use traces::{Traces, actor_pointers, is_person, lead, personal_fields, picks};

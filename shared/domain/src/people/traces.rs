@@ -1,9 +1,8 @@
 //! Finds the data about a person in histories, for reports and erasures.
 
-use crate::actor::Actor;
 use crate::assets::asset::Asset;
 use crate::catalog::{Manufacturer, Model};
-use crate::history::event::{Commitments, pointers_of_changes, side_and_field, value_of};
+use crate::history::event::{Actor, Commitments, pointers_of_changes, side_and_field, value_of};
 use crate::history::event::{Event, EventType};
 use crate::keys::api_key::ApiKey;
 use crate::processes::instance::Instance;
@@ -174,8 +173,7 @@ pub fn is_person(value: &Value, person: UserId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actor::pseudonym;
-    use crate::history::event::{Commitment, SALT_BYTES};
+    use crate::history::event::{Commitment, SALT_BYTES, pseudonym};
     use crate::values::id::{EventId, LinkId};
     use crate::values::time::Timestamp;
     use serde_json::json;

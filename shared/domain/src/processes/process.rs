@@ -5,13 +5,12 @@
 use crate::assets::asset::Status;
 use crate::record::{Kind, Record, Reference, Requirement, Unique, fields};
 use crate::tenants::tenant::Language;
-use crate::values::field_error::{ErrorCode, ValueError, pointer_token, text_form};
+use crate::values::field_error::{ErrorCode, ValueError, pointer_token, text_form, unknown_name};
 use crate::values::hex;
 use crate::values::id::{Id, ProcessId, UserId};
 use crate::values::json::{parse_object, parse_strict};
 use crate::values::signature_image::{DecodedImages, SignatureImage};
 use crate::values::string_enum::string_enum;
-use crate::values::suggestions::unknown_name;
 use crate::values::text::{Line, Name, Notes, Statement, composed};
 use crate::values::time::Date;
 use serde::{Deserialize, Serialize};

@@ -2,10 +2,9 @@
 //! users. Anyone can verify it without the service. A movement's receipt has the common parts of its instances once, and each
 //! asset with its history.
 
-use crate::actor::Actor;
 use crate::assets::asset::Status;
 use crate::history::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry};
-use crate::history::event::Event;
+use crate::history::event::{Actor, Event};
 use crate::history::past::replay;
 use crate::people;
 use crate::processes::instance::{Instance, InstanceStatus, State};

@@ -1,7 +1,6 @@
 //! The time zone of a tenant, and local times for human-readable pages.
 
-use crate::values::field_error::ValueError;
-use crate::values::suggestions::nearest_first;
+use crate::values::field_error::{ValueError, nearest_first};
 use crate::values::time::Timestamp;
 use chrono::NaiveDateTime;
 use jiff::tz;

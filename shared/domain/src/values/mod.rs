@@ -9,6 +9,5 @@ pub mod money;
 pub mod natural_order;
 pub mod signature_image;
 pub mod string_enum;
-pub mod suggestions;
 pub mod text;
 pub mod time;

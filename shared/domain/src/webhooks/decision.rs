@@ -162,7 +162,7 @@ pub fn after_race(request: &DeliveryRequest, attempt: &Attempt, present: &Delive
 mod tests {
     use super::super::{AttemptFailure, RETRY_DELAYS, TestEvent};
     use super::*;
-    use crate::actor::Actor;
+    use crate::history::event::Actor;
     use crate::values::id::{EventId, Id, WebhookId};
     use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Records of deliveries (one event to one webhook, with the result of each attempt), and a tenant's replays: the running ones,
 //! and the number started today.
 
-use crate::actor::Actor;
+use crate::history::event::Actor;
 use crate::values::id::{EventId, WebhookId};
 use crate::values::string_enum::string_enum;
 use crate::values::time::Timestamp;

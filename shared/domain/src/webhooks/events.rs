@@ -3,9 +3,8 @@
 use super::{DeliveryRequest, Webhook};
 use crate::history::event::EventType;
 use crate::history::filter::{self, ANY, EVENT_TYPE_FILTER, EventTypes};
-use crate::values::field_error::ValueError;
+use crate::values::field_error::{ValueError, unknown_name};
 use crate::values::id::{EventId, Id, TenantId, WebhookId};
-use crate::values::suggestions::unknown_name;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{ArrayBuilder, Schema};

@@ -2,9 +2,8 @@
 
 use super::rows::{self, CUSTOM_FIELD, Row, RowFormat, custom_column};
 use crate::domain::request::StoredResponse;
-use crate::domain::values::field_error::{FieldError, ValueError};
+use crate::domain::values::field_error::{FieldError, ValueError, unknown_name};
 use crate::domain::values::string_enum::string_enum;
-use crate::domain::values::suggestions::unknown_name;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Describe, Schemas};
 use crate::http::requests::body::{Unread, VerifiedSender};

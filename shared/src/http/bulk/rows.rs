@@ -3,9 +3,8 @@
 pub use crate::domain::assets::asset::CUSTOM_FIELD;
 use crate::domain::assets::csv_cell::{self, CLEAR};
 use crate::domain::catalog::custom_fields::field_name;
-use crate::domain::values::field_error::FieldError;
+use crate::domain::values::field_error::{FieldError, unknown_name};
 use crate::domain::values::json::{self, PRIVATE_NAME};
-use crate::domain::values::suggestions::unknown_name;
 use crate::domain::values::text::NUL;
 use crate::http::error::ApiError;
 use crate::http::requests::body::{Fields, FromBody};

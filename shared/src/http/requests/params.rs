@@ -11,13 +11,12 @@ use crate::domain::keys::api_key::{BearerToken, Credential, Role};
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::Slug;
 use crate::domain::user::Email;
-use crate::domain::values::field_error::{ErrorCode, FieldError, ValueError};
+use crate::domain::values::field_error::{ErrorCode, FieldError, ValueError, unknown_name};
 use crate::domain::values::id::{
     ApiKeyId, AssetId, AssetTypeId, EventId, InstanceId, LinkId, ManufacturerId, ModelId, MovementId, ProcessId, TenantId,
     UserId, WebhookId,
 };
 use crate::domain::values::money::Price;
-use crate::domain::values::suggestions::unknown_name;
 use crate::domain::values::text::{Line, Name, SearchText};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::DeliveryStatus;

@@ -8,8 +8,9 @@
 //!
 //! Conditions of writes have two forms: a DynamoDB expression, and a function for dry runs.
 
-use crate::domain::actor::Actor;
-use crate::domain::history::event::{self, Commitment, Commitments, Event, Verb, pointers_of_changes, side_and_field, value_of};
+use crate::domain::history::event::{
+    self, Actor, Commitment, Commitments, Event, Verb, pointers_of_changes, side_and_field, value_of,
+};
 use crate::domain::record::{Kind, Record, Reference, RequiredValue, Stored, Unique, changes};
 use crate::domain::request::{IdempotentRequest, Precondition, StoredResponse};
 use crate::domain::values::id::{AssetId, EventId, Id};

@@ -2,7 +2,7 @@
 //!
 //! Messages in the queue drive pending deliveries. Records are searched for them only if messages were lost.
 
-use crate::domain::actor::Actor;
+use crate::domain::history::event::Actor;
 use crate::domain::record::Stored;
 use crate::domain::request::IdempotentRequest;
 use crate::domain::values::id::{EventId, WebhookId};

@@ -6,17 +6,16 @@
 #[cfg(test)]
 mod tests;
 
-use crate::actor::Actor;
 use crate::assets::asset::{Asset, Status};
+use crate::history::event::Actor;
 use crate::processes::process::{CheckedValue, Process, ProcessStatus, Step, StepKind, StepValues, Steps};
 use crate::record::{Kind, Record, Reference, fields};
 use crate::tenants::tenant::Language;
 use crate::user::User;
-use crate::values::field_error::{ErrorCode, FieldError, ValueError, pointer_token};
+use crate::values::field_error::{ErrorCode, FieldError, ValueError, pointer_token, unknown_name};
 use crate::values::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId, UserId};
 use crate::values::signature_image::{DecodedImages, SignatureImage, data_url_len};
 use crate::values::string_enum::string_enum;
-use crate::values::suggestions::unknown_name;
 use crate::values::text::{Name, Notes};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
