@@ -4,7 +4,6 @@
 
 pub mod base_url;
 pub mod bulk;
-mod dry_run;
 pub mod endpoints;
 pub mod error;
 pub mod openapi;

@@ -20,7 +20,6 @@ use crate::domain::values::money::Price;
 use crate::domain::values::text::{Line, Name, SearchText};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::DeliveryStatus;
-use crate::http::dry_run;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Describe, Schemas, add_parameter, add_schema, schema_or_reference};
 use crate::store::{AssetSort, Assignee, DryRun, GroupBy, PageRequest, PlaceFilter, Statuses};
@@ -45,6 +44,9 @@ pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// A larger body is read up to this size and dropped, so that the client gets a 413 instead of a broken connection. API Gateway's
 /// maximum.
 const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
+
+/// The query parameter that every write has.
+pub(in crate::http) const DRY_RUN_PARAMETER: &str = "dry_run";
 
 pub(crate) enum ReceivedBody {
     Whole(Bytes),
@@ -99,7 +101,7 @@ impl ReceivedRequest {
 
     fn read_params(&self) -> Result<(Params, bool), ApiError> {
         let mut params = Params::parse(&self.query)?;
-        let is_dry_run = self.is_write && params.take::<bool>(dry_run::PARAMETER) == Some(true);
+        let is_dry_run = self.is_write && params.take::<bool>(DRY_RUN_PARAMETER) == Some(true);
         Ok((params, is_dry_run))
     }
 
