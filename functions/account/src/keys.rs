@@ -3,8 +3,7 @@
 use serde::Serialize;
 use shared::auth::caller::{KeysRead, KeysWrite};
 use shared::auth::{Caller, VerifiedCaller, unknown_reference};
-use shared::domain::keys::api_key::{ApiKey, DEFAULT_RATE_LIMIT, MAX_GRACE_SECONDS, Scope, Scopes, Secret, Token, prefix};
-use shared::domain::keys::lease::Rate;
+use shared::domain::keys::api_key::{ApiKey, DEFAULT_RATE_LIMIT, MAX_GRACE_SECONDS, Rate, Scope, Scopes, Secret, Token, prefix};
 use shared::domain::record::Stored;
 use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;

@@ -6,7 +6,7 @@ use shared::auth::Caller;
 use shared::auth::caller::UsersWrite;
 use shared::domain::keys::api_key::Role;
 use shared::domain::people::{Obstacle, Removed, pseudonym};
-use shared::domain::request::{ExpectedVersions, StoredResponse};
+use shared::domain::record::{ExpectedVersions, StoredResponse};
 use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::error::{ApiError, ConflictCode};

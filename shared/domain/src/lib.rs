@@ -8,7 +8,6 @@ pub mod people;
 pub mod processes;
 pub mod receipts;
 pub mod record;
-pub mod request;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod signing;

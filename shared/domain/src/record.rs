@@ -1,11 +1,20 @@
 //! The common parts of all records: a kind, a version, a history, unique values, references to other records, and changes of
 //! fields.
+//!
+//! Also what a request says about a change: idempotency keys with stored responses, and the versions that it expects
+//! (`If-Match`).
 
+use crate::keys::api_key::{BearerToken, Credential};
+use crate::processes::instance::ImageName;
+use crate::processes::process::Steps;
+use crate::values::field_error::ValueError;
+use crate::values::hex;
 use crate::values::id::{EventId, Id};
 use crate::values::time::Timestamp;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::str::FromStr;
 use uuid::Uuid;
 
 /// The kind of a record. The table has one item per record.
@@ -304,9 +313,231 @@ macro_rules! record_change {
 
 pub(crate) use record_change;
 
+/// The header `Idempotency-Key`: 1 to 255 printable ASCII characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey(String);
+
+impl FromStr for IdempotencyKey {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let printable = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        if printable && (1..=255).contains(&text.len()) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(ValueError::form("must be 1 to 255 printable ASCII characters"))
+        }
+    }
+}
+
+impl IdempotencyKey {
+    /// A text of fixed length for keys in the table.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        hex::sha256(&self.0)
+    }
+}
+
+/// A request with an idempotency key. The same key from another credential is another request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotentRequest {
+    /// The API key or signing link that sent the request.
+    pub by: Uuid,
+    pub key: IdempotencyKey,
+    /// HMAC of path, query and body, under the credential's secret. A different request with the same idempotency key has a
+    /// different fingerprint, and is rejected. An HMAC, so readers of the table can't verify guesses of the body, such as an
+    /// erased person's data.
+    pub fingerprint: String,
+}
+
+impl IdempotentRequest {
+    /// The change number `index` as a separate request with its stored response.
+    #[must_use]
+    pub fn part(&self, index: usize) -> Self {
+        // No other request has this key, because NUL is not printable.
+        Self { key: IdempotencyKey(format!("{}\0{index}", self.key.0)), ..self.clone() }
+    }
+
+    #[must_use]
+    pub fn new<C: Credential>(by: &BearerToken<C>, key: IdempotencyKey, path: &str, body: &[u8]) -> Self {
+        Self { by: by.id.uuid(), key, fingerprint: by.secret.authenticate(&[path.as_bytes(), &[0], body]) }
+    }
+}
+
+/// A response stored together with the changes of its request, to replay for a retry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredResponse {
+    pub status: u16,
+    pub location: Option<String>,
+    /// From the header `ETag`.
+    pub version: Option<u64>,
+    /// The body without secrets. Paths replace signature images, and hashes replace steps.
+    pub body: String,
+    /// The paths that replace images in `body`, each with the name of its image.
+    pub images: Vec<(String, ImageName)>,
+    /// The hashes that replace steps in `body`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<String>,
+    /// The request's changes are committed one by one, each with its stored response. This response only marks the request's
+    /// start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_in_parts: bool,
+    /// Contains a person's id, but no personal data: erasures keep it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_nameless: bool,
+}
+
+/// The error of a retry if the response named a person who was erased since.
+pub const ERASED: &str =
+    "The request took effect, but its stored response was deleted because it named a person who has since been erased.";
+
+/// The placeholder for steps in a stored body. No submitted value is an object, so nothing else has this form.
+fn steps_by_hash(hash: &str) -> String {
+    format!(r#""steps":{{"hash":"{hash}"}}"#)
+}
+
+impl StoredResponse {
+    /// A response without headers.
+    #[must_use]
+    pub fn new(status: u16, body: String) -> Self {
+        Self {
+            status,
+            location: None,
+            version: None,
+            body,
+            images: Vec::new(),
+            steps: Vec::new(),
+            is_in_parts: false,
+            is_nameless: false,
+        }
+    }
+
+    /// Marks the start of a request whose changes are committed one by one.
+    #[must_use]
+    pub fn of_request_in_parts() -> Self {
+        Self { is_in_parts: true, ..Self::new(200, String::new()) }
+    }
+
+    /// Replaces a response that named a person who was erased since. The body is used if this is a part of a request; a whole
+    /// request gets an error instead.
+    #[must_use]
+    pub fn erased() -> Self {
+        Self::new(409, json!({"code": "CONFLICT", "detail": ERASED}).to_string())
+    }
+
+    /// Replaces `steps` with their hash: the table already has them.
+    #[must_use]
+    pub fn naming(mut self, steps: &Steps) -> Self {
+        let hash = steps.hash();
+        let shown = format!(r#""steps":{}"#, String::from(steps.clone()));
+        self.body = self.body.replace(&shown, &steps_by_hash(&hash));
+        self.steps.push(hash);
+        self
+    }
+
+    /// Returns the body with the steps restored. `text` is the JSON of the steps.
+    #[must_use]
+    pub fn with_steps(&self, hash: &str, text: &str) -> String {
+        self.body.replace(&steps_by_hash(hash), &format!(r#""steps":{text}"#))
+    }
+}
+
+/// The versions that a change expects, from the header `If-Match` (RFC 9110 §13.1.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExpectedVersions {
+    /// `*`: any version.
+    Any,
+    /// One of these.
+    Versions(Vec<u64>),
+}
+
+impl ExpectedVersions {
+    /// Entity tags have the form `"version-hash"`; weak tags and other forms match no version.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the header is not a list of entity tags.
+    pub fn parse(text: &str) -> Result<Self, ValueError> {
+        if text.trim() == "*" {
+            return Ok(Self::Any);
+        }
+        Ok(Self::Versions(entity_tags(text)?.into_iter().filter_map(version_of).collect()))
+    }
+
+    #[must_use]
+    pub fn contains(&self, version: u64) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Versions(versions) => versions.contains(&version),
+        }
+    }
+}
+
+/// The versions that a request expects of the record that it changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Precondition {
+    pub record_id: Uuid,
+    pub expected: ExpectedVersions,
+}
+
+/// Number of hexadecimal digits of the body's hash in an entity tag.
+const TAG_HASH_DIGITS: usize = 16;
+
+/// The strong entity tag of a response body that shows this version of a record. It contains the body's hash, so it changes
+/// whenever the body does.
+#[must_use]
+pub fn entity_tag(version: u64, body: &[u8]) -> String {
+    format!("\"{version}-{}\"", &hex::sha256(body)[..TAG_HASH_DIGITS])
+}
+
+/// The version in an entity tag; `None` if the tag didn't come from [`entity_tag`].
+fn version_of(tag: &str) -> Option<u64> {
+    let (version, hash) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
+    let has_hash = hash.len() == TAG_HASH_DIGITS && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    version.parse::<u64>().ok().filter(|number| has_hash && number.to_string() == version)
+}
+
+/// Whether the header `If-None-Match` contains a tag, by weak comparison (RFC 9110 §13.1.2).
+///
+/// # Errors
+///
+/// Returns an error if the header is not a list of entity tags.
+pub fn if_none_match_contains(header: &str, tag: &str) -> Result<bool, ValueError> {
+    if header.trim() == "*" {
+        return Ok(true);
+    }
+    Ok(entity_tags(header)?.iter().any(|listed| listed.strip_prefix("W/").unwrap_or(listed) == tag))
+}
+
+/// Splits a list of entity tags, such as `"a", W/"b"`. Empty elements are ignored (RFC 9110 §5.6.1.2).
+fn entity_tags(text: &str) -> Result<Vec<&str>, ValueError> {
+    let invalid = || ValueError::form("must be * or a list of entity tags, such as \"3-1f0e9a2b4c5d6e7f\"");
+    let mut tags = Vec::new();
+    let mut rest = text.trim_start_matches(is_separator).trim_end();
+    while !rest.is_empty() {
+        let opening = if rest.starts_with("W/") { 2 } else { 0 };
+        let inner = rest.get(opening..).and_then(|quoted| quoted.strip_prefix('"')).ok_or_else(invalid)?;
+        let closing = inner.find('"').ok_or_else(invalid)?;
+        let (tag, after) = rest.split_at(opening + closing + 2);
+        tags.push(tag);
+        let after = after.trim_start();
+        if !after.is_empty() && !after.starts_with(',') {
+            return Err(invalid());
+        }
+        rest = after.trim_start_matches(is_separator);
+    }
+    if tags.is_empty() { Err(invalid()) } else { Ok(tags) }
+}
+
+/// Characters between the elements of a list.
+fn is_separator(c: char) -> bool {
+    c == ',' || c.is_whitespace()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::api_key::Secret;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -329,5 +560,71 @@ mod tests {
                 prop_assert_eq!(patch.unless(present.as_ref()).is_absent(), is_unchanged);
             }
         }
+    }
+
+    #[test]
+    fn an_idempotency_key_is_printable_ascii() {
+        for good in ["a", " ~", &"x".repeat(255)] {
+            assert!(good.parse::<IdempotencyKey>().is_ok(), "{good}");
+        }
+        for bad in ["", "ä", "a\tb", "\u{7f}", &"x".repeat(256)] {
+            assert!(bad.parse::<IdempotencyKey>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_entity_tags_is_split_as_the_rfc_defines_it() {
+        assert_eq!(entity_tags(r#""a""#), Ok(vec![r#""a""#]));
+        assert_eq!(entity_tags(r#" "a,b" ,W/"c",  "" "#), Ok(vec![r#""a,b""#, r#"W/"c""#, r#""""#]));
+        for with_empty in [r#""a","#, r#""a" ,"#, r#","a""#, r#" , "a", ,"#] {
+            assert_eq!(entity_tags(with_empty), Ok(vec![r#""a""#]), "{with_empty}");
+        }
+        for bad in ["", ",", "a", r#""a"#, r#""a" "b""#, r#"w/"a""#, "W/", "ä"] {
+            assert!(entity_tags(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_entity_tag_matches_its_version_and_its_body() {
+        let tag = entity_tag(12, b"body");
+        assert!(ExpectedVersions::parse(&tag).is_ok_and(|expected| expected.contains(12) && !expected.contains(1)));
+        assert!(
+            ExpectedVersions::parse(&format!("W/{tag}")).is_ok_and(|expected| !expected.contains(12)),
+            "weak tags match nothing"
+        );
+        assert!(ExpectedVersions::parse(&format!("\"old\", {tag}")).is_ok_and(|expected| expected.contains(12)));
+        for foreign in ["\"12-x\"", "\"012-0123456789abcdef\"", "\"+12-0123456789abcdef\"", "\"12-0123456789ABCDEF\""] {
+            assert!(ExpectedVersions::parse(foreign).is_ok_and(|expected| !expected.contains(12)), "{foreign}");
+        }
+        assert!(ExpectedVersions::parse("*").is_ok_and(|expected| expected.contains(7)));
+        assert_eq!(if_none_match_contains(&format!("\"x\", W/{tag}"), &tag), Ok(true));
+        assert_eq!(if_none_match_contains(&entity_tag(12, b"other"), &tag), Ok(false));
+    }
+
+    #[test]
+    fn a_stored_response_names_its_steps_wherever_they_are_shown() {
+        let steps = Steps::from_json(r#"[{"type":"text","key":"steps","label":"\"steps\":[]"}]"#).expect("steps");
+        let text = String::from(steps.clone());
+        let body = format!(r#"{{"data":[{{"step_data":{{"steps":"x"}},"steps":{text}}},{{"steps":{text}}}]}}"#);
+        let shown = StoredResponse::new(200, body);
+        let stored = shown.clone().naming(&steps);
+        assert_eq!(stored.steps, [steps.hash()]);
+        assert_eq!(stored.body.matches(&steps.hash()).count(), 2);
+        assert!(!stored.body.contains("label") && stored.body.contains(r#""steps":"x""#));
+        assert_eq!(stored.with_steps(&steps.hash(), &text), shown.body);
+    }
+
+    #[test]
+    fn path_body_and_secret_make_up_the_fingerprint() {
+        let id: crate::values::id::ApiKeyId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().expect("an id");
+        let tenant = "01890a5d-ac96-774b-bcce-b302099a8058".parse().expect("an id");
+        let by = |byte| BearerToken::new(tenant, id, Secret::new([byte; 32]));
+        let key: IdempotencyKey = "k".parse().expect("a key");
+        let of = |path, body: &[u8]| IdempotentRequest::new(&by(1), key.clone(), path, body).fingerprint;
+        assert_ne!(of("/v1/assets", b"{}"), IdempotentRequest::new(&by(2), key.clone(), "/v1/assets", b"{}").fingerprint);
+        assert_ne!(of("/v1/assets", b"{}"), hex::sha256("/v1/assets\0{}"), "nobody without the secret can compute it");
+        assert_eq!(of("/v1/assets", b"{}"), of("/v1/assets", b"{}"));
+        assert_ne!(of("/v1/assets", b"{}"), of("/v1/users", b"{}"));
+        assert_ne!(of("/v1/assets", b"{}"), of("/v1/assets", b"{ }"));
     }
 }

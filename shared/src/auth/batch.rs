@@ -2,7 +2,7 @@
 
 use super::command::Operation;
 use crate::auth::{Command, Principal, VerifiedCaller};
-use crate::domain::request::StoredResponse;
+use crate::domain::record::StoredResponse;
 use crate::domain::values::field_error::FieldError;
 use crate::http::bulk::operations::BatchResult;
 use crate::http::error::{ApiError, ConflictCode};

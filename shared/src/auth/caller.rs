@@ -6,10 +6,10 @@ use super::Command;
 use crate::app::App;
 use crate::domain::catalog::custom_fields::Validations;
 use crate::domain::history::event::Actor;
-use crate::domain::keys::api_key::{ApiKey, BearerToken, Credential, Role, Scope, Scopes, SecretHash, SharedLimit, Token};
-use crate::domain::keys::lease::{Rate, end_of_window};
-use crate::domain::record::Stored;
-use crate::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, Precondition, StoredResponse};
+use crate::domain::keys::api_key::{
+    ApiKey, BearerToken, Credential, Rate, Role, Scope, Scopes, SecretHash, SharedLimit, Token, end_of_window,
+};
+use crate::domain::record::{ExpectedVersions, IdempotencyKey, IdempotentRequest, Precondition, Stored, StoredResponse};
 use crate::domain::user::User;
 use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::{ApiKeyId, Id, TenantId, UserId};

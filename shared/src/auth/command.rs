@@ -3,8 +3,7 @@
 //! here.
 
 use super::{Caller, Principal, VerifiedCaller};
-use crate::domain::record::{Record, Stored};
-use crate::domain::request::StoredResponse;
+use crate::domain::record::{Record, Stored, StoredResponse};
 use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
 use crate::http::error::ApiError;
 use crate::http::requests::body::{JsonBody, PatchBody};

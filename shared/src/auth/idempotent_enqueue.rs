@@ -5,7 +5,7 @@
 //! Duplicate messages are harmless: they are identified by the event and the time of the request.
 
 use super::VerifiedCaller;
-use crate::domain::request::{IdempotentRequest, StoredResponse};
+use crate::domain::record::{IdempotentRequest, StoredResponse};
 use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::Message;
 use crate::http::error::ApiError;

@@ -3,7 +3,7 @@
 
 use super::command::{Alone, Operation};
 use crate::auth::VerifiedCaller;
-use crate::domain::request::{IdempotentRequest, StoredResponse};
+use crate::domain::record::{IdempotentRequest, StoredResponse};
 use crate::http::bulk::import::{Executed, ImportResult, OnError, RowError};
 use crate::http::bulk::rows::Row;
 use crate::http::error::{ApiError, Dependency};

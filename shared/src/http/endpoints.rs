@@ -11,8 +11,8 @@ use super::requests::params::{DRY_RUN_PARAMETER, ReceivedRequest, list_header, r
 use super::responses::ApiResponse;
 use super::{base_url, unmatched};
 use crate::app::App;
-use crate::domain::keys::lease::Rate;
-use crate::domain::request::{ERASED, IdempotentRequest, StoredResponse, if_none_match_contains};
+use crate::domain::keys::api_key::Rate;
+use crate::domain::record::{ERASED, IdempotentRequest, StoredResponse, if_none_match_contains};
 use crate::domain::values::id::{ApiKeyId, LinkId, TenantId};
 use crate::log::error_chain;
 use crate::store::{DryRun, PreviousRequest, TenantStore, with_deadline};

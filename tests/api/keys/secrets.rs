@@ -9,7 +9,7 @@ use crate::support::samples::Samples;
 use crate::support::{all_items, log};
 use shared::domain::history::event::Actor;
 use shared::domain::keys::api_key::{ApiKey, SecretHash, Token};
-use shared::domain::request::IdempotentRequest;
+use shared::domain::record::IdempotentRequest;
 use shared::domain::values::base62;
 use shared::key_encryption::Purpose;
 use shared::store::ChangeContext;

@@ -12,7 +12,7 @@ use crate::support::webhooks::{settle, with_webhook};
 use chrono::TimeDelta;
 use dev_server::faulty_table::FaultyObjects;
 use shared::domain::people::Removed;
-use shared::domain::request::StoredResponse;
+use shared::domain::record::StoredResponse;
 use shared::domain::values::id::UserId;
 use shared::store::keys::{Item, SK};
 use shared::store::{CheckMode, Finding};

@@ -16,8 +16,7 @@ use shared::domain::keys::api_key::{BearerToken, Credential, LinkToken, Role, Sc
 use shared::domain::processes::instance::InstanceStatus;
 use shared::domain::processes::movement::AssetIds;
 use shared::domain::processes::process::{ProcessStatus, Slug, Steps};
-use shared::domain::record::Patch;
-use shared::domain::request::{ExpectedVersions, IdempotencyKey, IdempotentRequest, entity_tag, if_none_match_contains};
+use shared::domain::record::{ExpectedVersions, IdempotencyKey, IdempotentRequest, Patch, entity_tag, if_none_match_contains};
 use shared::domain::user::Email;
 use shared::domain::values::base62;
 use shared::domain::values::field_error::{ErrorLocation, FieldError};

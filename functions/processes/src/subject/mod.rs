@@ -16,8 +16,7 @@ use shared::domain::processes::instance::{
 };
 use shared::domain::processes::movement::{AssetIds, Movement, SubjectId, data_for_instance, overall_status, position};
 use shared::domain::processes::process::Step;
-use shared::domain::record::Stored;
-use shared::domain::request::StoredResponse;
+use shared::domain::record::{Stored, StoredResponse};
 use shared::domain::tenants::tenant::Language;
 use shared::domain::user::User;
 use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError, pointer_token};

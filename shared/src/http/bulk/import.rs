@@ -1,7 +1,7 @@
 //! Imports: options, body and the result of each row. Also rejects rows that update the same record as another row, or none.
 
 use super::rows::{self, CUSTOM_FIELD, Row, RowFormat, custom_column};
-use crate::domain::request::StoredResponse;
+use crate::domain::record::StoredResponse;
 use crate::domain::values::field_error::{FieldError, ValueError, unknown_name};
 use crate::domain::values::string_enum::string_enum;
 use crate::http::error::ApiError;

@@ -1,6 +1,6 @@
 //! Batches: the request and the response for several changes in one transaction.
 
-use crate::domain::request::{ExpectedVersions, StoredResponse, entity_tag};
+use crate::domain::record::{ExpectedVersions, StoredResponse, entity_tag};
 use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
 use crate::domain::values::id::{AssetId, Id};
 use crate::domain::values::string_enum::string_enum;

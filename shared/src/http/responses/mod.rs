@@ -5,8 +5,7 @@ pub mod html;
 
 use crate::domain::history::chain::Verification;
 use crate::domain::processes::instance::ImageName;
-use crate::domain::record::Record;
-use crate::domain::request::{StoredResponse, entity_tag};
+use crate::domain::record::{Record, StoredResponse, entity_tag};
 use crate::domain::values::field_error::FieldError;
 use crate::domain::values::id::Id;
 use crate::domain::values::json;

@@ -9,8 +9,7 @@
 
 use crate::domain::history::event::{Commitment, Commitments};
 use crate::domain::processes::instance::ImageName;
-use crate::domain::record::{Kind, Unique};
-use crate::domain::request::IdempotentRequest;
+use crate::domain::record::{IdempotentRequest, Kind, Unique};
 use crate::domain::values::id::{AssetId, EventId, Id, TenantId, UserId, WebhookId};
 use crate::domain::values::time::Timestamp;
 use crate::domain::values::{base62, hex};

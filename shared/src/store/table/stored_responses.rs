@@ -1,6 +1,6 @@
 //! Responses stored for retries of their request (docs/adr/0010).
 
-use crate::domain::request::{IdempotentRequest, StoredResponse};
+use crate::domain::record::{IdempotentRequest, StoredResponse};
 use crate::domain::values::json;
 use crate::domain::values::signature_image::data_url;
 use crate::domain::values::time::Timestamp;

@@ -11,8 +11,9 @@
 use crate::domain::history::event::{
     self, Actor, Commitment, Commitments, Event, Verb, pointers_of_changes, side_and_field, value_of,
 };
-use crate::domain::record::{Kind, Record, Reference, RequiredValue, Stored, Unique, changes};
-use crate::domain::request::{IdempotentRequest, Precondition, StoredResponse};
+use crate::domain::record::{
+    IdempotentRequest, Kind, Precondition, Record, Reference, RequiredValue, Stored, StoredResponse, Unique, changes,
+};
 use crate::domain::values::id::{AssetId, EventId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, COMMITMENTS, ENTRY, HS, Item, Key, Keys, LS, PK, Section, TYPE, commitments_attribute};

@@ -1,7 +1,7 @@
 //! Counts the requests of API keys, signing links and tenants. A function instance leases shares of their limits, so that most
 //! requests cost nothing (docs/adr/0010). A tenant's limit, its ceiling, is set by the operator; most tenants have none.
 
-use crate::domain::keys::lease::{Counter, Lease, Share, WINDOW_SECONDS, window};
+use crate::domain::keys::api_key::{Counter, Lease, Share, WINDOW_SECONDS, window};
 use crate::domain::record::Kind;
 use crate::domain::values::id::{ApiKeyId, Id, TenantId};
 use crate::domain::values::time::Timestamp;

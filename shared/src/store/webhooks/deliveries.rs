@@ -3,8 +3,7 @@
 //! Messages in the queue drive pending deliveries. Records are searched for them only if messages were lost.
 
 use crate::domain::history::event::Actor;
-use crate::domain::record::Stored;
-use crate::domain::request::IdempotentRequest;
+use crate::domain::record::{IdempotentRequest, Stored};
 use crate::domain::values::id::{EventId, WebhookId};
 use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::{Delivery, DeliveryRequest, DeliveryStatus, DisabledReason, RETENTION, Replays, Webhook};
