@@ -7,19 +7,23 @@
 //!
 //! A read fills in *blobs*, large parts of records that are stored separately, and finds what a *dry run* would have written
 //! before.
+//!
+//! Also reads responses stored for retries of their request (docs/adr/0010).
 
 use crate::domain::catalog::custom_fields::schema_hash;
-use crate::domain::record::{Kind, Record, Stored, Unique};
-use crate::domain::values::hex;
+use crate::domain::record::{IdempotentRequest, Kind, Record, Stored, StoredResponse, Unique};
 use crate::domain::values::id::{EventId, Id, TenantId};
+use crate::domain::values::signature_image::data_url;
 use crate::domain::values::time::Timestamp;
-use crate::store::keys::{Item, Key, Keys, PK, SK, TYPE, record_id, record_id_of_sort_key, tenant};
+use crate::domain::values::{hex, json};
+use crate::store::keys::{EXPIRES, Item, Key, Keys, PK, SK, TYPE, record_id, record_id_of_sort_key, tenant};
 use crate::store::table::unit_of_work::{Purpose, TransactionError, TransactionItem, Write};
 use crate::store::{Store, StoreError, TenantStore, TornReadRetry, UnreadableRecord, max_event_delay, pause};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
 use futures_util::future::try_join_all;
 use serde_dynamo::aws_sdk_dynamodb_1::from_item;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::SetOnce;
@@ -762,6 +766,129 @@ impl TenantStore {
         }
         plan.items.extend(left);
         Ok(())
+    }
+}
+
+/// How long a response is stored for retries of its request: 24 hours (docs/adr/0010).
+pub(in crate::store) const STORED_SECONDS: i64 = 24 * 60 * 60;
+pub(in crate::store) const FINGERPRINT: &str = "fingerprint";
+/// The history entries that the request added: their sort keys in the index `history`. A restored table can have the response
+/// without them, which `admin check` detects.
+pub(in crate::store) const ENTRIES: &str = "entries";
+pub(in crate::store) const RESPONSE: &str = "response";
+
+/// An earlier request with the same idempotency key.
+#[derive(Debug, Clone)]
+pub enum PreviousRequest {
+    Same(Box<StoredResponse>),
+    /// A request with a different path or body.
+    Different,
+}
+
+impl TenantStore {
+    /// `None` if no such request has taken effect within 24 hours.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when the stored
+    /// response can't be read.
+    pub(crate) async fn previous_request(&self, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
+        let Some(item) = self.item(&self.keys.stored_response(request)).await? else { return Ok(None) };
+        let Some(previous) = self.previous_in(&item, request)? else { return Ok(None) };
+        let PreviousRequest::Same(mut response) = previous else { return Ok(Some(previous)) };
+        // The end of the second in which it was stored.
+        let stored_at = Timestamp::from_millis((expiry(&item).unwrap_or_default() - STORED_SECONDS + 1) * 1000);
+        if !response.images.is_empty() {
+            response.body = self.with_images(&response).await?;
+        }
+        let steps = response.steps.iter().map(|hash| ((BlobKind::Steps, hash.clone()), stored_at)).collect();
+        for ((_, hash), text) in self.blob_texts(steps).await? {
+            response.body = response.with_steps(&hash, &text);
+        }
+        Ok(Some(PreviousRequest::Same(response)))
+    }
+
+    /// Stored responses of the first `count` parts. These change assets or users, so they have neither images nor steps.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`TenantStore::previous_request`].
+    pub(crate) async fn previous_parts(
+        &self,
+        request: &IdempotentRequest,
+        count: usize,
+    ) -> Result<Vec<Option<StoredResponse>>, StoreError> {
+        let parts: Vec<IdempotentRequest> = (0..count).map(|index| request.part(index)).collect();
+        let keys: Vec<Key> = parts.iter().map(|part| self.keys.stored_response(part)).collect();
+        let items = self.items(&keys).await?;
+        let previous = parts.iter().zip(&keys).map(|(part, key)| {
+            let previous = items.get(key).map(|item| self.previous_in(item, part)).transpose()?.flatten();
+            Ok(match previous {
+                Some(PreviousRequest::Same(response)) => Some(*response),
+                Some(PreviousRequest::Different) | None => None,
+            })
+        });
+        previous.collect()
+    }
+
+    /// `None` if the stored response has expired.
+    fn previous_in(&self, item: &Item, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
+        let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).map(String::as_str);
+        if expiry(item).is_none_or(|expires| expires <= seconds(self.store.now())) {
+            return Ok(None);
+        }
+        if text(FINGERPRINT) != Some(&request.fingerprint) {
+            return Ok(Some(PreviousRequest::Different));
+        }
+        let response = text(RESPONSE).ok_or_else(|| StoreError::broken("a stored response without text"))?;
+        Ok(Some(PreviousRequest::Same(Box::new(serde_json::from_str(response).map_err(StoreError::broken)?))))
+    }
+
+    /// Returns the body with its images, which are stored only once, with their instances.
+    async fn with_images(&self, response: &StoredResponse) -> Result<String, StoreError> {
+        let names: BTreeSet<_> = response.images.iter().map(|(_, name)| name.clone()).collect();
+        let images = self.signature_images(names).await?;
+        let shown: HashMap<(&str, &str), String> = response
+            .images
+            .iter()
+            .filter_map(|(path, name)| Some(((name.step.as_str(), path.as_str()), data_url(images.get(name)?))))
+            .collect();
+        let mut body = json::parse(&response.body).map_err(StoreError::broken)?;
+        insert_images(&mut body, &shown);
+        serde_json::to_string(&body).map_err(StoreError::broken)
+    }
+}
+
+/// In seconds since 1970.
+fn expiry(item: &Item) -> Option<i64> {
+    item.get(EXPIRES)?.as_n().ok()?.parse().ok()
+}
+
+/// Whole seconds since 1970, the unit of DynamoDB's expiry.
+pub(in crate::store) fn seconds(at: Timestamp) -> i64 {
+    at.millis().div_euclid(1000)
+}
+
+/// Replaces the paths of images with the images, in the `step_data` of every instance in the body.
+fn insert_images(value: &mut Value, images: &HashMap<(&str, &str), String>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members.iter_mut() {
+                match member {
+                    Value::Object(data) if name == "step_data" => {
+                        for (step, value) in data.iter_mut() {
+                            let image = value.as_str().and_then(|path| images.get(&(step.as_str(), path)));
+                            if let Some(image) = image {
+                                *value = Value::String(image.clone());
+                            }
+                        }
+                    }
+                    other => insert_images(other, images),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| insert_images(value, images)),
+        _ => {}
     }
 }
 

@@ -16,11 +16,12 @@ use crate::domain::record::{
 };
 use crate::domain::values::id::{AssetId, EventId, Id};
 use crate::domain::values::time::Timestamp;
-use crate::store::keys::{self, COMMITMENTS, ENTRY, HS, Item, Key, Keys, LS, PK, Section, TYPE, commitments_attribute};
+use crate::store::keys::{self, COMMITMENTS, ENTRY, EXPIRES, HS, Item, Key, Keys, LS, PK, Section, TYPE, commitments_attribute};
 use crate::store::table::read::{
-    Blob, BlobName, CREATED_AT, LAST_EVENT, LAST_HASH, LISTED, OWNER, UPDATED_AT, USES, VERSION, blob_of, take_blob,
+    Blob, BlobName, CREATED_AT, ENTRIES, FINGERPRINT, LAST_EVENT, LAST_HASH, LISTED, OWNER, RESPONSE, STORED_SECONDS, UPDATED_AT,
+    USES, VERSION, blob_of, seconds, take_blob,
 };
-use crate::store::{OPERATION_TIMEOUT, Store, StoreError, TenantStore, WriteError, is_retryable, pause};
+use crate::store::{OPERATION_TIMEOUT, Store, StoreError, TenantStore, WriteError, is_retryable, pause, unless_condition_failed};
 use aws_sdk_dynamodb::error::{BuildError, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
@@ -39,6 +40,8 @@ pub const MAX_TRANSACTION_ITEMS: usize = 100;
 /// Maximum size of the items in a transaction. DynamoDB allows 4 MB; the difference is for parts that are not measured here, such
 /// as reference items and the keys of updated records.
 const MAX_TRANSACTION_BYTES: usize = 3_800_000;
+/// Maximum size of a stored response, below DynamoDB's limit of 400 KB per item.
+const MAX_RESPONSE_BYTES: usize = 350 * 1024;
 
 /// What all changes of one request have in common.
 #[derive(Debug, Clone)]
@@ -488,6 +491,68 @@ impl TenantStore {
         let write = if delta == 0 { Write::Check(key) } else { Write::Add { key, attribute: USES, delta } };
         let purpose = added.map_or(Purpose::RecordState, |added| Purpose::Reference(added.field));
         TransactionItem { purpose, condition, write }
+    }
+}
+
+impl TenantStore {
+    /// Stores a response if there is none yet. `entries` are the sort keys, in the index `history`, of the events that are
+    /// written with it.
+    pub(in crate::store) fn store_response(
+        &self,
+        request: &IdempotentRequest,
+        response: &StoredResponse,
+        entries: Vec<AttributeValue>,
+        at: Timestamp,
+    ) -> Result<TransactionItem, WriteError> {
+        let response = serde_json::to_string(response).map_err(StoreError::broken)?;
+        if response.len() > MAX_RESPONSE_BYTES {
+            return Err(WriteError::ResponseTooLong);
+        }
+        let mut item: Item = self.keys.stored_response(request).item();
+        item.insert(TYPE.to_owned(), AttributeValue::S("stored_response".to_owned()));
+        item.insert(FINGERPRINT.to_owned(), AttributeValue::S(request.fingerprint.clone()));
+        item.insert(RESPONSE.to_owned(), AttributeValue::S(response));
+        item.insert(ENTRIES.to_owned(), AttributeValue::L(entries));
+        item.insert(EXPIRES.to_owned(), AttributeValue::N((seconds(at) + STORED_SECONDS).to_string()));
+        let condition = Condition::Any(vec![Condition::MISSING, Condition::AtMost(EXPIRES, seconds(at))]);
+        Ok(TransactionItem { purpose: Purpose::NoStoredResponse, condition, write: Write::Put(item) })
+    }
+
+    /// Stores a response without changing records, for example that a request has started.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError::AlreadyAnswered`] if a response is already stored, and otherwise as a unit of work.
+    pub(crate) async fn store_response_alone(
+        &self,
+        request: &IdempotentRequest,
+        response: &StoredResponse,
+    ) -> Result<(), WriteError> {
+        let item = self.store_response(request, response, Vec::new(), self.store.now())?;
+        self.store.transact(vec![item], Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
+    }
+
+    /// Returns `false` if the stored response is no longer `present`.
+    pub(crate) async fn replace_stored_response(
+        &self,
+        request: &IdempotentRequest,
+        present: &StoredResponse,
+        next: &StoredResponse,
+    ) -> Result<bool, StoreError> {
+        let text = |response| serde_json::to_string(response).map(AttributeValue::S).map_err(StoreError::broken);
+        let update = self.store.client.update_item().table_name(&self.store.table);
+        let updated = update
+            .set_key(Some(self.keys.stored_response(request).item()))
+            .update_expression("SET #response = :next")
+            .condition_expression("#response = :present AND #fingerprint = :fingerprint")
+            .expression_attribute_names("#response", RESPONSE)
+            .expression_attribute_names("#fingerprint", FINGERPRINT)
+            .expression_attribute_values(":next", text(next)?)
+            .expression_attribute_values(":present", text(present)?)
+            .expression_attribute_values(":fingerprint", AttributeValue::S(request.fingerprint.clone()))
+            .send()
+            .await;
+        Ok(unless_condition_failed(updated)?.is_some())
     }
 }
 

@@ -171,7 +171,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Maximum number of listed errors of a body.
+/// Maximum number of listed errors, of a body or of one validation.
 const MAX_ERRORS: usize = 100;
 const SENT_TWICE: &str = "must be sent only once; another name looks the same";
 
