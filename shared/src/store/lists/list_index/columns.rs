@@ -1,8 +1,8 @@
 //! The columns of assets, users, process instances and movements in a list index, and the conversion of their items to rows. Also
 //! the list index of assets, with the catalog entries whose names they show, and with sums for statistics.
 
-use super::blocks::{Decoder, Encoder};
 use super::rows::{ColumnVectors, Columns, Facet, Row, SortedRows, TextColumns, exact, replace, set_cell};
+use super::snapshots::{Decoder, Encoder};
 use super::{ChangeEvent, Inconsistent, ListIndex};
 use crate::domain::assets::asset::{Asset, CUSTOM_FIELD, CatalogNames, Cell, ListedCustomFields, ListedFields, Status};
 use crate::domain::assets::stats::{AssetSums, SummedAsset};

@@ -6,10 +6,11 @@
 //! Also two special list indexes: one that is built from the records themselves for a single list, while the secondary index
 //! contradicts the table; and one of process instances in progress, because ended instances accumulate.
 
-use super::blocks::{Decoder, Encoder};
 use super::columns::{InstanceColumns, row_from_item};
 use super::rows::SortedRows;
-use super::snapshots::{MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, check_snapshot, decode_index};
+use super::snapshots::{
+    Decoder, Encoder, MAX_HEADER_BYTES, SnapshotError, SnapshotHeader, SnapshotSource, check_snapshot, decode_index,
+};
 use super::{
     AppliedEvents, CacheSlot, ChangeEvent, Events, Inconsistent, ListIndex, LoadedIndex, RefreshError, SharedSlot, UnknownEvent,
     apply_events, log_left_out,

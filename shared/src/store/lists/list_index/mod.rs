@@ -22,7 +22,6 @@
 //!
 //! docs/adr/0008-list-index.md has the reasons, the tolerated delays and the costs.
 
-mod blocks;
 mod columns;
 mod load;
 mod rows;
@@ -40,7 +39,6 @@ use crate::store::{
     max_secondary_index_delay,
 };
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, Select};
-use blocks::{Decoder, Encoder};
 use chrono::TimeDelta;
 use columns::empty_row;
 pub(in crate::store) use columns::{
@@ -60,7 +58,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 pub(in crate::store) use snapshot_writer::Pace;
 pub use snapshot_writer::{MAX_SNAPSHOT_TIME, SnapshotReport};
-use snapshots::SnapshotError;
+use snapshots::{Decoder, Encoder, SnapshotError};
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::cell::OnceCell;

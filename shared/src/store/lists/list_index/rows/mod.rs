@@ -19,7 +19,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::keys::Section;
 use crate::store::lists::indexed_lists::PageRequest;
 use crate::store::lists::list_index::Inconsistent;
-use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
+use crate::store::lists::list_index::snapshots::{Decoder, Encoder, to_u32};
 use coded::{CodedColumns, SegmentColumn, Selected};
 use segment::{Extremes, MAX_SEGMENT_ROWS, Segment};
 use serde_json::{Map, Value};

@@ -6,7 +6,7 @@ use super::{Columns, PackedRow, RowValues, SortKey, TEXT_END};
 use crate::domain::values::natural_order::natural_cmp;
 use crate::domain::values::text::fold;
 use crate::domain::values::time::Timestamp;
-use crate::store::lists::list_index::blocks::{Decoder, Encoder, to_u32};
+use crate::store::lists::list_index::snapshots::{Decoder, Encoder, to_u32};
 use memchr::memmem::{self, Finder};
 use std::cmp::Ordering;
 use std::fmt::Debug;

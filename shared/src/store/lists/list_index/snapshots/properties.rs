@@ -7,11 +7,11 @@ use crate::domain::record::{Kind, Record};
 use crate::domain::values::hex;
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::time::{Date, Timestamp};
-use crate::store::lists::list_index::blocks::{Decoder, Encoder};
 use crate::store::lists::list_index::columns::{
     AssetColumns, AssetFacet, AssetIndex, InstanceColumns, InstanceFacet, MovementColumns, UserColumns, UserFacet,
 };
 use crate::store::lists::list_index::rows::{Row, SortedRows};
+use crate::store::lists::list_index::snapshots::{Decoder, Encoder};
 use crate::store::lists::list_index::{AppliedEvents, ListIndex, LoadedIndex, UnknownEvent};
 use proptest::prelude::*;
 use uuid::Uuid;
