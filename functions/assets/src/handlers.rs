@@ -24,8 +24,7 @@ use shared::http::openapi::{
     AssetConflict, AssetDeletionConflict, ChangeErrors, DuplicateConflict, InputErrors, ResourceErrors, Schemas, query_parameter,
 };
 use shared::http::requests::body::JsonBody;
-use shared::http::requests::params;
-use shared::http::requests::params::{CodeFilter, FromParam, FromQuery, Limit, PageNumber, Params, Path, Query, Tag};
+use shared::http::requests::params::{self, CodeFilter, FromParam, FromQuery, Limit, PageNumber, Params, Path, Query, Tag};
 use shared::http::responses::{Created, Json, Versioned, or_not_found};
 use shared::store::{
     AssetFilter, AssetRanges, AssetSort, Assignee, BatchGet, BatchResult, GroupBy, Page, PlaceFilter, Range, Statuses,
