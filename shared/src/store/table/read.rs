@@ -18,7 +18,7 @@ use crate::domain::values::time::Timestamp;
 use crate::domain::values::{hex, json};
 use crate::store::keys::{EXPIRES, Item, Key, Keys, PK, SK, TYPE, record_id, record_id_of_sort_key, tenant};
 use crate::store::table::unit_of_work::{Purpose, TransactionError, TransactionItem, Write};
-use crate::store::{Store, StoreError, TenantStore, TornReadRetry, UnreadableRecord, max_event_delay, pause};
+use crate::store::{StoreError, TenantStore, TornReadRetry, UnreadableRecord, max_event_delay, pause};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
 use futures_util::future::try_join_all;
