@@ -14,7 +14,7 @@ import yaml
 from moto import settings
 from moto.server import ThreadedMotoServer
 
-# Only the names passed to the template's intrinsic functions matter here.
+# Only names passed to the template's intrinsic functions matter here.
 yaml.SafeLoader.add_multi_constructor("!", lambda loader, suffix, node: node.value if isinstance(node, yaml.ScalarNode) else suffix)
 with open("template.yaml", encoding="utf-8") as file:
     RESOURCES = yaml.safe_load(file)["Resources"]
@@ -57,7 +57,7 @@ def queue(endpoint):
         statements = RESOURCES[f"{role}Role"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]
         (statement,) = (it for it in statements if it["Sid"] == "Queue")
         actions = as_list(statement["Action"])
-        # In AWS, the permission to send a message also covers batches ("Amazon SQS batch actions"); moto has a name for each.
+        # In AWS, sqs:SendMessage also covers batches ("Amazon SQS batch actions"); moto has a separate action for them.
         actions += [f"{action}Batch" for action in actions if action == "sqs:SendMessage"]
         queues = [names[place.removesuffix(".Arn")] for place in as_list(statement["Resource"])]
         grant(role, [{"Action": actions, "Resource": [f"arn:aws:sqs:us-east-1:123456789012:{name}" for name in queues]}], prefix)

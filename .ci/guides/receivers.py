@@ -64,7 +64,7 @@ def check(command):
                     time.sleep(0.1)
             tag, printed = EVENT["data"]["entity_tag"], []
             for case, status, line in [
-                # The second version overtakes the first.
+                # The event of version 2 arrives before the event of version 1.
                 (("2", 2, SECRET), 204, f"asset.updated {tag} version 2"),
                 (("1", 1, SECRET), 204, "out of date: version 1"),
                 (("2", 2, SECRET), 204, "again: asset.updated"),

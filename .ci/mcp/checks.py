@@ -105,7 +105,7 @@ async def questions_are_answered():
         _, can = await caller.call("what_can_be_done", asset=tag)
         can = {process["slug"]: process for process in can["processes"]}
         assert can["device-return"]["can_start"] and can["restock"]["code"] == "WRONG_ASSET_STATUS", can
-        # All of a list, part by part.
+        # Read a whole list, page by page.
         tags, more = [], {}
         while more is not None:
             _, part = await caller.call("find_assets", **more)
@@ -171,7 +171,7 @@ async def plans_end_with_their_time_and_session():
 async def a_service_that_is_away():
     async with client(base_url="http://127.0.0.1:9/v1") as caller:
         assert "can't reach" in (await caller.call("statistics", refused=True))[0]
-    # It accepts a connection, and never answers: the call is cancelled.
+    # The server accepts the connection and never responds, so the client cancels the call.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         async with client(base_url=f"http://127.0.0.1:{silent.getsockname()[1]}/v1", mode="legacy") as caller:
             with contextlib.suppress(TimeoutError):
@@ -216,7 +216,7 @@ async def main():
         try:
             await check()
         except BaseException as error:
-            # The client wraps what is raised while it is open.
+            # The client wraps exceptions raised while it is open.
             while isinstance(error, BaseExceptionGroup):
                 error = error.exceptions[0]
             traceback.print_exception(error)

@@ -1,4 +1,4 @@
-// The API, with a key.
+// A client of the API with a key.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 

@@ -1,4 +1,4 @@
-// The browser's part of .ci/pages/docs; play.mjs has the arguments.
+// Browser part of .ci/pages/docs; play.mjs describes the arguments.
 import assert from 'node:assert/strict'
 import { play } from './play.mjs'
 import { Visit } from './visit.mjs'
@@ -40,7 +40,7 @@ async function find({ page }, operation) {
   await page.keyboard.press('Enter')
   await page.waitForURL((url) => decodeURIComponent(url.hash).endsWith(`/${operation.link}`))
   await page.getByRole('heading', { name: operation.summary, exact: true }).first().waitFor()
-  // What is above it may still be growing.
+  // Content above the operation can still be loading and move it.
   await page.waitForTimeout(1000)
 }
 

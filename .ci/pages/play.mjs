@@ -1,5 +1,5 @@
-// Plays scenarios in a browser: functions of a scene, by name. The script's arguments are the dev server's ready file, a folder for
-// screenshots, and parts of the names of scenarios, or `main`.
+// Plays scenarios, which are functions of a scene, in a browser. Arguments: the dev server's ready file, a folder for
+// screenshots, and parts of scenario names, or `main`.
 import { chromium } from 'playwright-core'
 import { Api } from './api.mjs'
 

@@ -1,4 +1,4 @@
-// The browser's part of .ci/pages/receipt-picture: the dev server's ready file, and the folder for the picture.
+// Browser part of .ci/pages/receipt-picture. Arguments: the dev server's ready file, and the folder for the picture.
 import { writeFileSync } from 'node:fs'
 import { chromium } from 'playwright-core'
 import { PNG } from 'pngjs'
@@ -27,7 +27,7 @@ await api.patch('/settings', { name: 'Acme Ltd', time_zone: 'Europe/Berlin' })
 const [asset] = await api.get('/assets?q=macbook&status=preparing&limit=1')
 const [ada, grace] = [await api.user('ada.lovelace@example.com'), await api.user('grace.hopper@example.com')]
 const [onboarding] = await api.get('/processes?slug=employee-onboarding')
-// Whose name the receipt shows.
+// User whose name the receipt shows.
 const desk = await api.post('/keys', { name: 'desk', scopes: ['processes:read', 'processes:write'], user_id: grace.id })
 const handover = ['Device', 'Power supply', 'Accessories', 'Usage policy explained']
 const start = { asset_id: asset.id, through: 'complete', step_data: { employee: ada.id, handover, signature } }

@@ -1,4 +1,4 @@
-// A monitored page: anything it must never do is recorded, and fails the scenario at the end.
+// A monitored page: anything that must never happen is recorded, and fails the scenario at the end.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

@@ -11,8 +11,8 @@ from created import created, of_type
 
 HOUR, DAY = 60, 24 * 60
 
-# The metrics that AWS publishes for each set of dimensions, as far as they are used here ("Metrics and dimensions" in the
-# guides of API Gateway, Lambda, SQS and DynamoDB), and our own, which metric filters of the template count.
+# The metrics that AWS publishes for each set of dimensions, if the template uses them ("Metrics and dimensions" in the guides
+# of API Gateway, Lambda, SQS and DynamoDB), and the template's own metric filters.
 METRICS = {
     "AWS/ApiGateway ApiId": "Count 4xx 5xx Latency",
     "AWS/Lambda FunctionName": "Errors Throttles Duration ConcurrentExecutions IteratorAge RecursiveInvocationsDropped",
@@ -26,8 +26,8 @@ METRICS = {
     "${AWS::StackName}": "UnreadableRecords FailedInvocations",
 }
 
-# For each alarm: values by minute in a quiet period, in a fault that clears by itself, and in one that persists. A minute
-# without data has no value. The number after each is how often the alarm may ring.
+# For each alarm: values by minute in a quiet period, in a fault that clears by itself, and in a lasting fault. A minute without
+# data has no value. The second number is the maximum number of times that the alarm rings.
 SCENARIOS = {
     "ServerErrorAlarm": {
         "an error an hour": ({minute: 1 for minute in range(0, DAY, HOUR)}, 0),
@@ -55,13 +55,13 @@ SCENARIOS = {
         "two seconds": ({minute: 2_000 for minute in range(0, DAY, 7)}, 0),
         "an import that takes a while": ({minute: 700_000 for minute in range(6)}, 0),
         "a queue that refuses everything": ({minute: minute * 60_000 for minute in range(0, 5 * HOUR, 4)}, 1),
-        # Lambda retries the function less and less often.
+        # Lambda retries the function with growing pauses.
         "a batch that fails": ({minute: minute * 60_000 for minute in range(11, 5 * HOUR, 9)}, 1),
     },
     "DeadLetterAlarm": {
         "an empty queue": ({minute: 0 for minute in range(0, DAY, 5)}, 0),
         "a message that somebody finds after a weekend": ({minute: 1 for minute in range(3 * DAY)}, 1),
-        # While someone looks at it, it is invisible for half a minute, sometimes longer.
+        # A message that someone has received is invisible for half a minute or longer.
         "a message that somebody looks at": ({minute: 0 if minute % 40 in range(15) else 1 for minute in range(DAY)}, 1),
     },
 }
@@ -96,26 +96,27 @@ def replay(name, alarm):
     scenarios = SCENARIOS.get(name, {})
     assert {times for _, times in scenarios.values()} == {0, 1}, f"{name}: no quiet time, or no fault"
     for scenario, (values, times) in scenarios.items():
-        # A fault may begin anywhere in a period.
+        # A fault can begin at any time within a period.
         for begin in range(alarm["Period"] // 60):
             states = rings(alarm, {begin + minute: value for minute, value in values.items()})
             assert states == ["ALARM", "OK"] * times, f"{name}, {scenario}, from minute {begin}: {len(states)} mails"
 
 
 def check_metric(where, namespace, metric, dimensions):
-    # For a metric that doesn't exist, AWS raises neither an alarm nor an error.
+    # For an unknown metric, AWS reports neither an alarm nor an error.
     known = METRICS.get(" ".join([namespace, *sorted(dimensions)]), "").split()
     assert metric in known, f"{where}: there is no metric {namespace} {metric} by {', '.join(dimensions)}"
 
 
 def check_one(name, alarm, runbook):
     assert "Metrics" not in alarm, f"{name} watches several metrics, each of which costs as much as an alarm"
-    # The namespace of the metrics that log lines are counted in is the name of the stack.
+    # Metric filters count log lines in a namespace named after the stack.
     namespace = "${AWS::StackName}" if alarm["Namespace"] == {"Ref": "AWS::StackName"} else alarm["Namespace"]
     check_metric(name, namespace, alarm["MetricName"], [dimension["Name"] for dimension in alarm.get("Dimensions", [])])
     topic = [{"Ref": "AlarmTopic"}]
     assert alarm["AlarmActions"] == alarm["OKActions"] == topic, f"{name} notifies nobody"
-    # The impact, the urgency and a command, at most as long as CloudWatch permits with room for names and addresses.
+    # The description has the impact, the urgency and a command. CloudWatch limits its length, so it needs room for names and
+    # addresses.
     description, _, anchor = alarm["AlarmDescription"]["Fn::Sub"].rpartition(" - ${RunbookUrl}#")
     form = r"[A-Z][^:]*: .*\. Look (now|within the hour|today)\. First: aws [a-z]+ [a-z-]+ .*"
     assert re.fullmatch(form, description) and len(description) <= 600, f"{name}: {description!r} has another form"
@@ -127,7 +128,7 @@ def check_dashboard(dashboard):
     condition, with_webhooks, without = texts["WebhookWidgets"]["Fn::If"]
     assert condition == "HasWebhooks" and without == "", "the dashboard without webhooks shows them"
     always = json.loads(body.replace("${WebhookWidgets}", ""))["widgets"]
-    # What refers to a resource that doesn't exist would fail.
+    # A widget for a missing resource would fail.
     assert "Fanout" not in str(always) and "Queue" not in str(always), "the dashboard without webhooks shows them"
     widgets = json.loads(body.replace("${WebhookWidgets}", with_webhooks["Fn::Sub"]))["widgets"]
     assert len(widgets) > len(always), "the dashboard shows no webhooks"

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from created import created, of_type
 from samtranslator.yaml_helper import yaml_parse
 
-# Parameters for every type that the template can have.
+# Parameter values for every kind of template.
 EVERYTHING = {
     "AlarmEmail": "ops@example.com",
     "MonthlyBudget": 20,
@@ -29,7 +29,7 @@ def roles():
     policies = [policy for role in of_type(RESOURCES, "IAM::Role").values() for policy in role.get("Policies", [])]
     for policy in [*policies, *of_type(RESOURCES, "IAM::ManagedPolicy").values()]:
         for statement in policy["PolicyDocument"]["Statement"]:
-            # A statement may depend on a parameter.
+            # A statement can depend on a parameter.
             statement = statement["Fn::If"][1] if "Fn::If" in statement else statement
             assert "*" not in "".join(statement["Action"]), f"allows {statement['Action']}"
             assert statement["Resource"] != "*" or statement["Sid"] == "Traces", f"{statement['Sid']} allows every resource"
@@ -58,7 +58,7 @@ def events():
     assert stream["StartingPosition"] == "TRIM_HORIZON", "events could be missed"
     assert stream["BisectBatchOnFunctionError"] is True, "one event keeps its whole batch from being sent"
     assert stream["DestinationConfig"]["OnFailure"]["Destination"] == failures, "events are lost without a trace"
-    # The stream keeps its records for 24 hours: some of that must be left to investigate failures.
+    # The stream keeps records for 24 hours, of which enough must remain to investigate a failure.
     assert stream["MaximumRecordAgeInSeconds"] <= 12 * 3600, "failures are reported too late"
     with open("template.yaml", encoding="utf-8") as file:
         defaults = {name: parameter.get("Default") for name, parameter in yaml_parse(file.read())["Parameters"].items()}
@@ -66,7 +66,7 @@ def events():
     assert defaults["DeliverReservedConcurrency"] >= total, "fewer instances than its event sources take"
     pipe = of_type(RESOURCES, "Pipes::Pipe")["EventBusPipe"]
     assert pipe["Source"] == stream["EventSourceArn"], "the pipe has another stream"
-    # Both see the same events.
+    # Both consumers see the same events.
     assert pipe["SourceParameters"]["FilterCriteria"] == stream["FilterCriteria"], "the pipe has another filter"
 
 
@@ -132,8 +132,8 @@ SNS::Topic                  sns:CreateTopic                      arn:aws:sns:REG
 SQS::Queue                  sqs:CreateQueue                      arn:aws:sqs:REGION:ACCOUNT:STACK-Queue-1
 SQS::QueuePolicy            sqs:SetQueueAttributes               arn:aws:sqs:REGION:ACCOUNT:STACK-Queue-1
 """
-# What else CloudFormation and the SAM CLI do: "Using service-linked roles for API Gateway" in its guide, for a custom domain, and
-# `sam delete`, which removes the uploads.
+# Further actions of CloudFormation and the SAM CLI: for a custom domain ("Using service-linked roles for API Gateway"), and for
+# `sam delete`, which deletes uploads.
 SERVICE = "ops.apigateway.amazonaws.com"
 LINKED = f"arn:aws:iam::ACCOUNT:role/aws-service-role/{SERVICE}/AWSServiceRoleForAPIGateway"
 UPLOAD = "arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1/STACK/1"
@@ -161,7 +161,7 @@ def deploy_policy():
         assert permits(action, resource), f"deploy.json does not permit {action} on {resource}"
     conditions = [it.get("Condition") for it in statements if "iam:CreateServiceLinkedRole" in it["Action"]]
     assert conditions == [{"StringEquals": {"iam:AWSServiceName": SERVICE}}], "deploy.json permits roles of other services"
-    # Nor snapshots, which contain names.
+    # The deployer can't read snapshots either: they contain names.
     assert not permits("s3:DeleteObject", "arn:aws:s3:::STACK-snapshotbucket-1/x"), "deploy.json permits to delete snapshots"
     for action in DATA:
         granted = any(fnmatchcase(action, pattern) for it in statements for pattern in it["Action"])

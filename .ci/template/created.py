@@ -7,7 +7,7 @@ from samtranslator.parser.parser import Parser
 from samtranslator.translator.translator import Translator
 from samtranslator.yaml_helper import yaml_parse
 
-# It warns of statistics about itself that nobody wants.
+# Hides samtranslator's log messages about its own statistics.
 logging.getLogger("samtranslator").setLevel(logging.ERROR)
 
 
@@ -17,12 +17,12 @@ def created(**parameters):
         template = yaml_parse(file.read())
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
-            # `sam package` puts the address of the upload here.
+            # `sam package` replaces this with the upload's address.
             resource["Properties"]["CodeUri"] = "s3://bucket/key"
     assert set(parameters) <= set(template["Parameters"]), f"template.yaml lacks one of {set(parameters)}"
     values = {name: declared.get("Default", "") for name, declared in template["Parameters"].items()} | parameters
     translator = Translator({}, Parser(), boto_session=boto3.Session(region_name="eu-central-1"))
-    # The transform changes what it gets.
+    # The transform modifies its input.
     transformed = translator.translate(template, dict(values))
 
     def holds(condition):

@@ -27,7 +27,7 @@ expected = given_by_recipe["Parameters"] | {
     "AWS_SECRET_ACCESS_KEY": "local",
     "AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH": "true",
 }
-# Only some functions have these.
+# Only some functions have these variables.
 OF_SOME = ("RECEIPT_KMS_KEY_ID", "SNAPSHOTS_URL", "DELIVERY_QUEUE_URL", "RETRY_QUEUE_URL", "AWS_ENDPOINT_URL_SQS")
 seen = list(functions.get_all())
 for function in seen:

@@ -6,7 +6,7 @@ Without them, every request would meet a condition on dynamodb:LeadingKeys, and 
 import json
 import re
 
-# These read a stream and have no key.
+# DynamoDB Streams actions have no key condition.
 STREAM = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
 
 

@@ -89,9 +89,9 @@ after("AWS::Lambda::Function", reserve)
 after("AWS::ApiGatewayV2::Api", lambda name, properties: gateway.import_document(name, properties["Body"]))
 replace(iam_actions, "extract_iam_action", one_for_batches)
 replace(iam_actions, "request_tag_context", conditions.with_keys)
-# It compares the port, a number, with "443", and would bind it twice.
+# MiniStack compares the port, a number, with the string "443", and would bind port 443 twice.
 app._port_is_bindable = lambda *_: False
-# With a regional host, these services would be taken for buckets.
+# MiniStack would take these services' regional hosts for S3 buckets.
 app._NON_S3_VHOST_NAMES |= {"acm", "apigateway", "cloudformation", "kms", "pipes", "xray"}
 
 sys.exit(app.main())

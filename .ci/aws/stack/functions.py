@@ -10,7 +10,7 @@ CALLED = {
     *("AccountFunction", "AssetsFunction", "CatalogFunction", "MetaFunction", "ProcessesFunction", "SignFunction"),
     *("UsersFunction", "WebhooksFunction", "FanoutFunction", "DeliverFunction", "SnapshotsFunction"),
 }
-# A PNG of a black and a white pixel: signatures without any stroke are refused.
+# A PNG of a black and a white pixel, because a blank signature is rejected.
 SIGNATURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII="
 
 
@@ -28,9 +28,9 @@ def records(api):
     asset = api.create("/assets", {"name": "Notebook", "serial_number": "S 1", "status": "preparing"})
     api.call("PATCH", f"/assets/{asset['id']}", {"notes": "äöü €"})
     expect(api.data(f"/assets/{asset['id']}")["notes"] == "äöü €", "text isn't what was sent")
-    # The function returns images to the gateway as base64.
+    # The function returns images to API Gateway as base64.
     expect(api.get(f"/assets/{asset['id']}/label?format=png").data.startswith(b"\x89PNG"), "the label is no picture")
-    # It replaces invalid UTF-8, and functions must notice.
+    # API Gateway replaces invalid UTF-8, and the function must detect that.
     api.post("/assets", b'{"name": "\xff"}', want=400)
     api.post("/assets/import", b"name,serial_number\nZwei,S2\n", want=200, kind="text/csv")
     api.call("PUT", "/assets/by-serial/S%203", {"name": "Third"}, want=201)
@@ -51,7 +51,7 @@ def receipt(api, asset, user):
     instance = api.create(f"/processes/{process['id']}/start", {"asset_id": asset["id"]})
     path = f"/processes/instances/{instance['id']}"
     page, secret = api.create(f"{path}/links", {"signer": {"user_id": user["id"]}})["url"].split("#")
-    # The address in the output.
+    # The link must start with the API address from the stack's output.
     expect(page == f"{api.base}/sign", f"a link leads to {page}")
     expect(b"<html" in Api(api.base).get("/sign").data, "no signing page")
     signer = Api(api.base, secret)
@@ -84,7 +84,7 @@ def attempts(api, hook):
     errors = {attempt["error"] for attempt in found["attempts"]}
     # Here, the receiver's name resolves to this machine.
     expect(errors == {"address_not_allowed"}, f"attempts ended with {errors}")
-    # The API function that also sends messages.
+    # Checks that the API function can send messages.
     api.post(f"/webhooks/{hook['id']}/deliveries/{found['id']}/retry", None, want=200)
     return len(deliveries(api, hook))
 
@@ -97,7 +97,7 @@ def snapshot():
     result = client("lambda").invoke(FunctionName=target["Arn"], Payload=target.get("Input", "{}"))
     expect("FunctionError" not in result, f"snapshots: {result['Payload'].read()!r}")
     objects = [found["Key"] for found in pages("s3", "list_objects_v2", "Contents", Bucket=outputs()["SnapshotBucketName"])]
-    # Small lists have no snapshots. The writer stores its position.
+    # Small lists have no snapshots, so the bucket has only the writer's position.
     expect([key.rpartition("/")[2] for key in objects] == ["last-tenant"], f"the bucket has {objects}")
 
 

@@ -2,7 +2,7 @@
 
 from aws import STACK, expect, pages
 
-# How to list the resources of a type: service, operation, the response's list, and the name of each.
+# How to list the resources of each type: service, operation, list in the response, and name.
 LISTS = """
 ApiGatewayV2::Api           apigatewayv2    get_apis                    Items                ApiId
 CloudFormation::Stack       cloudformation  describe_stacks             Stacks               StackName
@@ -22,7 +22,7 @@ SNS::Subscription           sns             list_subscriptions          Subscrip
 SNS::Topic                  sns             list_topics                 Topics               TopicArn
 SQS::Queue                  sqs             list_queues                 QueueUrls
 """
-# These belong to others, and are deleted with them.
+# Parts of other resources, deleted together with them.
 PARTS = {"ApiGatewayV2::Stage", "Lambda::EventInvokeConfig", "Lambda::Permission", "Logs::MetricFilter", "S3::BucketPolicy"}
 PARTS |= {"SQS::QueuePolicy"}
 

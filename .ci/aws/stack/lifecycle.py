@@ -87,7 +87,7 @@ class Lifecycle:
     def without_webhooks(self, api):
         """Deploys the smallest stack: nobody can create webhooks, and everything else works as before."""
         parameters = {"Webhooks": "false", "AlarmEmail": "", "EventBusArn": "", "CorsOrigin": ORIGIN}
-        # As one argument, or the CLI would drop an empty value.
+        # Passed as one argument, because the CLI would drop an empty value.
         self.deploy("--parameter-overrides", " ".join(f"{name}='{value}'" for name, value in parameters.items()))
         left = {kind: resources(kind) for kind in ("AWS::SQS::Queue", "AWS::CloudWatch::Alarm", "AWS::Pipes::Pipe")}
         expect(not any(left.values()), f"without webhooks, alarms and a bus, the stack has {left}")
@@ -103,7 +103,7 @@ class Lifecycle:
         key = names["ReceiptKeyArn"].rpartition("/")[2]
         run("sam", "delete", "--no-prompts", cwd=self.folder)
         left = added(before, contents())
-        # The upload bucket, which the first `sam deploy` in an account and region creates for all stacks.
+        # Bucket for uploads, which the first `sam deploy` in an account and region creates for all stacks.
         uploads = left["AWS::S3::Bucket"] - {names["SnapshotBucketName"]}
         kept = {
             "AWS::CloudFormation::Stack": {"aws-sam-cli-managed-default"},

@@ -52,6 +52,6 @@ def controls(api, other):
         wait(30, "a denial of sqs:SendMessage in a log", lambda: denied("sqs:"))
         time.sleep(2)
         expect(not deliveries(api, hook), "a delivery without sqs:SendMessage")
-    # Lambda would retry the event; MiniStack considers it done.
+    # MiniStack doesn't retry the failed event as Lambda would, so send another one.
     api.post("/assets", {"name": "Announced"})
     wait(30, "a delivery, with the permission again", lambda: deliveries(api, hook))

@@ -45,12 +45,12 @@ Success = TypeVar("Success")
 
 def ok(parsed: Success | Problem | None) -> Success:
     """Returns the body of a success. Raises the problem otherwise."""
-    # A response without a type, such as that to the dry run of a creation, is None.
+    # Responses without a type, such as the response to a dry run of a creation, are None.
     assert parsed is not None and not isinstance(parsed, Problem), parsed
     return parsed
 
 
-# Create an asset, and repeat the request as after a lost connection.
+# Create an asset, and repeat the request as if its response had been lost.
 tablet = NewAsset(
     name="Tablet of the front desk",
     purchase_date=date(2026, 3, 5),
@@ -68,7 +68,7 @@ assert "Idempotent-Replayed" not in first.headers
 assert again.headers["Idempotent-Replayed"] == "true"
 assert again.parsed == first.parsed
 
-# A dry run writes nothing: what is not assigned yet is null. Its response has no type.
+# A dry run writes nothing and leaves out values that are not assigned yet. Its response has no type.
 draft = create_asset.sync_detailed(client=client, body=tablet, dry_run=True)
 assert draft.status_code == 200
 assert json.loads(draft.content)["data"]["id"] is None
@@ -82,7 +82,7 @@ if isinstance(stale, Problem):
 assert ok(changed).data.notes == "Cracked screen"
 assert isinstance(stale, Problem) and stale.status == 412 and stale.code == "PRECONDITION_FAILED"
 
-# Hand it over with a process.
+# Hand it over in a process.
 user = ok(create_user.sync(client=client, body=NewUser(email="mary@example.org", display_name="Mary Jackson"))).data
 ok(update_asset.sync(asset.id, client=client, body=AssetPatch(status=AssetStatus.PREPARING)))
 startable = ok(list_asset_processes.sync(asset.id, client=client)).data
@@ -97,11 +97,11 @@ assert ok(get_signature.sync(instance.id, "signature", client=client)).payload.r
 signed = ok(get_receipt.sync(instance.id, client=client))
 assert signed.receipt.steps[0].user_name == "Mary Jackson"
 
-# A PATCH of a process has one type, whatever its ID names.
+# The response to PATCH /processes/{id} has one type, for process IDs and instance IDs.
 as_it_is = ProcessDefinitionPatch(status=DefinitionOrInstanceStatus.COMPLETED)
 assert ok(update_process.sync(instance.id, client=client, body=as_it_is)).data.asset_id == asset.id
 
-# An import, which the generator leaves out.
+# Import assets. The generator leaves this operation out.
 people = "email,display_name\nada@example.org,Ada Lovelace\n"
 imported = client.get_httpx_client().post("/users/import", content=people, headers={"Content-Type": "text/csv"})
 assert ImportResult.from_dict(imported.json()).meta.created == 1

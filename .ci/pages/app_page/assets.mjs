@@ -1,4 +1,4 @@
-// Finding, reading and changing assets.
+// Finds, reads and changes assets.
 import assert from 'node:assert/strict'
 import { Visit, refuse, sees, unique, until } from './visit.mjs'
 
@@ -17,7 +17,7 @@ async function search(scene) {
   await page.keyboard.type(asset.name)
   const row = page.getByRole('link', { name: asset.name })
   await until(async () => (await page.locator('a.row').count()) === 1, 'typing finds not only the asset')
-  // A part of the name may find it already.
+  // The page can find the asset before the whole name is typed.
   const address = () => decodeURIComponent(page.url().replaceAll('+', ' '))
   await until(() => address().includes(`q=${asset.name}`), 'the fragment lacks the search')
   await sees(page.getByText('1 asset', { exact: false }), 'there is no total')
@@ -25,7 +25,7 @@ async function search(scene) {
     await page.keyboard.press('ArrowDown')
     return row.evaluate((link) => link === document.activeElement)
   }
-  // The list may still be drawn again, for the last letters.
+  // The page can redraw the list for the last typed letters.
   await until(isReached, 'the arrow key leads to no row')
   await page.keyboard.press('Enter')
   await sees(page.getByRole('heading', { level: 1, name: asset.name }), 'Enter opens no asset')
@@ -171,7 +171,7 @@ async function label(scene) {
 }
 
 async function asOf(scene) {
-  // One that is older than the second that the clocks of page and server may differ by.
+  // Picks an older asset: the clocks of the page and the server can differ by a second.
   const [{ id }] = await scene.api.get('/assets?sort=created_at&limit=1')
   const visit = await Visit.open(scene, `#/asset/${id}?day=2020-01-01`, { failures: ['status of 404'] })
   await sees(visit.page.getByText('It did not exist then.'), 'an earlier day shows something')
@@ -196,14 +196,14 @@ async function move(scene) {
   await sees(basket.getByText('At most 20.', { exact: false }), 'nobody learns why 21 assets can’t be handed over')
   await basket.getByRole('button', { name: 'Move to' }).click()
   await basket.getByRole('combobox').fill(to)
-  // The basket covers nothing at the end of the page.
+  // The basket must not cover the end of the page.
   await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
   await visit.look('move')
   await page.keyboard.press('Enter')
   await sees(page.getByText(/moved to/), 'the move is not told')
   await until(async () => (await boxes.count()) === 1, 'the list shows the old places')
   assert.equal((await api.get(`/assets?location=${to.replace(' ', '+')}&limit=100`)).length, made.length - 1)
-  // With the shift key, all between two boxes.
+  // Shift selects all rows between two checkboxes.
   await visit.go(`#/assets?location=${to.replace(' ', '+')}`)
   await until(async () => (await boxes.count()) === made.length - 1, 'the moved assets are not there')
   await boxes.nth(1).click()

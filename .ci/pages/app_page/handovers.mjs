@@ -1,4 +1,4 @@
-// Handing over and taking back, signed in another browser, and an offboarding.
+// Hands assets over and takes them back, with signatures in another browser, and offboards a user.
 import assert from 'node:assert/strict'
 import { Visit, newUser, sees, sign, unique, until } from './visit.mjs'
 
@@ -40,7 +40,7 @@ async function handOver(scene) {
   await sees(page.getByRole('img', { name: /QR code/ }), 'there is no code')
   await visit.look('code')
   await sign(scene, await linkOf(page))
-  // By itself.
+  // The page detects the signature without a reload.
   await sees(page.getByText(/Signed by .* at /), 'the page does not see the signature')
   await visit.look('signed')
   await expectReceipt(visit)

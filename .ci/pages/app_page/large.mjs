@@ -1,5 +1,5 @@
-// The inventory page with many assets: how long its first rows take, and how long it blocks while somebody types. ASSETS is their
-// number, by default 5,000.
+// The inventory page with many assets: time until the first rows, and longest block while typing. ASSETS is the number of
+// assets (default 5,000).
 import assert from 'node:assert/strict'
 import { play } from '../play.mjs'
 import { Visit, sees, until } from './visit.mjs'

@@ -1,4 +1,4 @@
-// The browser's part of .ci/pages/app; play.mjs has the arguments.
+// Browser part of .ci/pages/app; play.mjs describes the arguments.
 import { play } from '../play.mjs'
 import { assets } from './assets.mjs'
 import { handovers } from './handovers.mjs'

@@ -1,4 +1,4 @@
-// Stock-taking: by a scanner, by a camera, and without a connection.
+// Stock-taking with a scanner, with a camera, and offline.
 import assert from 'node:assert/strict'
 import { PHONE, Visit, sees, unique, until } from './visit.mjs'
 
@@ -31,7 +31,7 @@ async function lostConnection(scene) {
   await scan(second.serial_number, 'seen', second.asset_tag)
   await scan('NO-SUCH-TAG', 'unknown')
   await visit.look('stock-taking')
-  // The request arrives, and its response doesn't.
+  // The request arrives, but its response is lost.
   const lose = async (route) => {
     await route.fetch()
     await route.abort('failed')
@@ -46,7 +46,7 @@ async function lostConnection(scene) {
   await visit.look('offline')
   await visit.context.setOffline(false)
   await outcome(page, 'seen', missing.asset_tag)
-  // Another tab has its own; this one goes on where it was.
+  // A reload keeps the stock-taking of this tab; another tab has a separate one.
   await page.reload()
   await outcome(page, 'seen', missing.asset_tag)
   for (const { id, asset_tag: tag } of assets) {

@@ -9,7 +9,7 @@ const APP = new URL('../../../functions/meta/app/', import.meta.url)
 
 async function looker(scene) {
   const { api_key: key } = await scene.api.post('/keys', { name: 'looker', scopes: ['assets:read'] })
-  // The list is asked for before the page knows that the key can't read names.
+  // The page requests the list with names before it knows that the key can't read names.
   const visit = await Visit.open(scene, '#/assets', { key, failures: ['status of 403'] })
   const { page } = visit
   await page.locator('a.row').first().click()
@@ -46,7 +46,7 @@ async function busy(scene) {
   const visit = await Visit.open(scene, '#/people', { failures: ['status of 429', 'status of 503', 'status of 500'] })
   const { page } = visit
   await sees(page.locator('a.row'), 'the list is empty')
-  // The last one that is planned comes first.
+  // Playwright uses the latest route first, so the 429 comes before the 503.
   for (const [status, code] of [[503, 'UNAVAILABLE'], [429, 'RATE_LIMITED']])
     await refuse(page, '**/v1/assets?*', { status, code }, { headers: { 'retry-after': '1' }, times: 1 })
   await visit.go('#/assets')

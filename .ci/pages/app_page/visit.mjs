@@ -1,4 +1,4 @@
-// The inventory page, watched.
+// Opens the inventory page and monitors it.
 import assert from 'node:assert/strict'
 import { openLink, submitButton } from '../sign_page/form.mjs'
 import { draw } from '../sign_page/strokes.mjs'

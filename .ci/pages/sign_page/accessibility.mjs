@@ -1,4 +1,4 @@
-// With a keyboard alone, at 200 % zoom and on small screens, and without motion.
+// Uses the signing page with only a keyboard, at 200 % zoom, on small screens, and with reduced motion.
 import assert from 'node:assert/strict'
 import { sees } from '../visit.mjs'
 import { doneHeading, fill, isDone, open, submit, submitButton, typeName } from './form.mjs'
@@ -28,7 +28,7 @@ async function tabTo(page, name) {
   for (let presses = 0; presses < 40; presses++) {
     await page.keyboard.press('Tab')
     const now = await focused(page)
-    // Within a date, the browser itself marks the part that has the focus.
+    // In a date field, Tab moves between its parts, which the browser marks itself.
     if (now.tag === 'BODY' || (now.type === 'date' && now.name === before)) continue
     before = now.name
     assert.ok(now.isMarked, `the focus on ${now.name} can't be seen`)

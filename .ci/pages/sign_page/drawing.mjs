@@ -1,4 +1,4 @@
-// The signature pad: undo, clear, pressure, several pads, a typed name instead, and what changes around it.
+// The signature pad: undo, clear, pressure, several pads, a typed name instead of a drawing, and layout changes.
 import assert from 'node:assert/strict'
 import { PHONE, sees, until } from '../visit.mjs'
 import { errorOf, fill, onBoth, open, openLink, part, submit, submitButton, typeName } from './form.mjs'

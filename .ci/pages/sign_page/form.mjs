@@ -1,4 +1,4 @@
-// Fills in the form by what people see and screen readers say.
+// Fills in the form by visible labels and accessible names.
 import assert from 'node:assert/strict'
 import { DESKTOP, PHONE, Visit, sees } from '../visit.mjs'
 import { Handover } from './handover.mjs'

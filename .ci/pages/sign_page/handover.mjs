@@ -1,4 +1,4 @@
-// Handovers and their signing links, made and read through the API with a key.
+// Creates handovers and their signing links, and reads them, through the API with a key.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 

@@ -1,4 +1,5 @@
-// Names, labels and values that are markup or scripts are shown as they are, and nothing runs. The policy that the page comes with.
+// Names, labels and values that contain markup or scripts are shown as text, and no script runs. Also checks the page's
+// Content-Security-Policy.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { PHONE, Visit, refuse, sees } from '../visit.mjs'

@@ -1,4 +1,4 @@
-// The browser's part of .ci/pages/sign; play.mjs has the arguments.
+// Browser part of .ci/pages/sign; play.mjs describes the arguments.
 import { play } from '../play.mjs'
 import { accessibility } from './accessibility.mjs'
 import { drawing } from './drawing.mjs'
@@ -13,6 +13,6 @@ await play('sign-page', {
     ...['by finger', 'by pen', 'every type of step, on a phone', 'of 3 assets', 'in German', 'a keyboard alone'],
     ...['a double tap', 'offline in the middle', 'a used link', 'hostile names', 'headers'],
   ],
-  // Another name of this computer, which browsers don't trust as they trust its address.
+  // Another host name for this computer: unlike its IP address, browsers don't consider it a secure context.
   flags: ['--host-resolver-rules=MAP laptop.example 127.0.0.1'],
 })

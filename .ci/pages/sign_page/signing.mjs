@@ -1,4 +1,4 @@
-// From the link to the receipt: every type of step, steps of before, errors beside fields, movements, and languages.
+// From the link to the receipt: every type of step, earlier steps, field errors, movements, and languages.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { DESKTOP, PHONE, Visit, sees } from '../visit.mjs'

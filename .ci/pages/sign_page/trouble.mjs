@@ -1,4 +1,4 @@
-// Lost connections, a busy service, what people do twice, and links that are over: nothing is lost, and nothing is done twice.
+// Lost connections, a busy service, repeated actions, and ended links: nothing is lost or done twice.
 import assert from 'node:assert/strict'
 import { DESKTOP, PHONE, Visit, refuse, sees, until } from '../visit.mjs'
 import { again, doneHeading, fill, isDone, open, openLink, part, ready, says, submissions, submit } from './form.mjs'
@@ -130,7 +130,7 @@ async function secondTab(scene) {
   const other = await visit.tab()
   await ready(other)
   await fillIn(other)
-  // A tab that is behind another one is not drawn.
+  // Browsers don't render a tab in the background.
   await page.bringToFront()
   await submit(page)
   await other.bringToFront()

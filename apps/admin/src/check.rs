@@ -14,7 +14,7 @@ use shared::store::{CheckMode, CheckReport, Finding, PendingDeliveries, Removal,
 use terminal::Column;
 use uuid::Uuid;
 
-/// Time after which a delivery's message counts as lost.
+/// Delay after which a delivery's message counts as lost.
 const OVERDUE: TimeDelta = TimeDelta::hours(1);
 
 /// Checks a tenant; with [`CheckMode::Repair`], repairs what it can. The exit code is 0 if no finding is left open.
@@ -51,7 +51,7 @@ const FIELDS: &[Field] = &[
     }),
 ];
 
-/// Finds pending deliveries that are overdue by more than a queue can be late, or whose record can't be read.
+/// Finds pending deliveries that are more overdue than a queue can be late, or whose record can't be read.
 async fn overdue_deliveries(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Vec<Finding>, StoreError> {
     let latest = store.store().now().plus(-OVERDUE);
     let PendingDeliveries { requests: mut overdue, unreadable } = store.pending_deliveries().await?;

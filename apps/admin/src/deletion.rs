@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use terminal::{clean, print_note};
 
-/// Same variable as in the functions.
+/// The functions use the same variable.
 const SNAPSHOTS_URL: &str = "SNAPSHOTS_URL";
 
 pub struct Deletion {
@@ -28,9 +28,9 @@ pub struct Deletion {
 struct Plan {
     /// The tenant's name; its id if the name can't be read.
     name: String,
-    /// Counts by kind.
+    /// Number of items by kind.
     items: BTreeMap<String, u64>,
-    /// What remains of the tenant outside of the table.
+    /// What remains of the tenant outside the table.
     stays: Vec<String>,
 }
 

@@ -83,8 +83,8 @@ impl ServiceDate {
     }
 }
 
-/// The minimum time by which this computer's clock is behind the service's, in milliseconds; negative if it is ahead. `sent` and
-/// `received` are by this computer's clock. `date` was set at some moment between them, and cut to whole seconds.
+/// Minimum time by which this computer's clock is behind the service's, in milliseconds; negative if it is ahead. `sent` and
+/// `received` are times of this computer's clock. The service set `date` between them, rounded down to a second.
 fn behind(sent: i64, received: i64, date: i64) -> i64 {
     (date - received).max(0) + (date + DATE_RESOLUTION - sent).min(0)
 }

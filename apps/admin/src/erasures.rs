@@ -22,7 +22,7 @@ const LISTED: &[Field] = &[
     (Column::new("DONE (UTC)"), |row| cell(&row["done_at"])),
 ];
 
-/// With `since`, lists the erasures that a table restored to that time doesn't contain, or only in part.
+/// With `since`, lists the erasures that are missing or incomplete in a table restored to that time.
 pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Output> {
     let erasures = store.erasures().await?.into_iter();
     let listed = erasures.filter(|erasure| since.is_none_or(|since| erasure.is_since(since)));
@@ -130,7 +130,7 @@ async fn repeat_one(
     Ok(Ok(erased(&store, user, removed, still_refer)))
 }
 
-/// Reads all lines written by [`list`], before any erasure is repeated. Their other members are for people.
+/// Reads all lines written by [`list`] before any erasure is repeated. Ignores other members, which are for people.
 fn lines(file: &Path) -> Result<BTreeSet<(TenantId, UserId)>> {
     let mut text = String::new();
     let read = match file.to_str() {

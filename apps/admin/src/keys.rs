@@ -1,4 +1,4 @@
-//! API keys.
+//! Creates, lists and revokes API keys.
 
 use crate::check;
 use crate::options::NewKey;

@@ -5,17 +5,17 @@ use serde_json::Value;
 use std::borrow::Cow;
 use terminal::Column;
 
-/// A column of a table, and the cell of a row.
+/// A column's heading, and its cell for a row.
 pub type Field = (Column, fn(&Value) -> String);
 
-/// How a result is shown to people.
+/// How to show a result to people.
 enum View {
     /// One object, with a line for each member.
     Record,
     Text(String),
     /// Several objects, or a text if there are none.
     Table(&'static [Field], &'static str),
-    /// A table of the objects in this member, and the other members below it.
+    /// A table of the objects in this member, and a list of the other members below it.
     Nested(&'static str, &'static [Field]),
 }
 
@@ -107,7 +107,7 @@ fn title(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A value as people read it.
+/// A value as text for people.
 pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),

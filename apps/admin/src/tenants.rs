@@ -39,7 +39,7 @@ pub async fn existing(store: &Store, tenant: &str) -> Result<TenantStore> {
     }
 }
 
-/// Returns the tenant's store; in a dry run, a store that writes nothing.
+/// Returns the tenant's store, which writes nothing in a dry run.
 pub async fn writable(store: &Store, tenant: &str, is_dry_run: bool) -> Result<TenantStore> {
     let store = existing(store, tenant).await?;
     Ok(if is_dry_run { store.in_dry_run(DryRun::default()) } else { store })
@@ -148,7 +148,7 @@ const MAX_NAMES: usize = 5;
 /// Maximum number of tenants with the same name to list in an error.
 const MAX_SAME: usize = 20;
 
-/// Ignores case, spelling of characters and white space around the names.
+/// Ignores case, Unicode normalization and surrounding white space.
 fn is_same(one: &str, other: &str) -> bool {
     let form = |name: &str| fold(&composed(name.trim()));
     form(one) == form(other)

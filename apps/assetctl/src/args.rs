@@ -1,4 +1,4 @@
-//! The command line.
+//! The arguments of the command line. Doc comments are help texts.
 
 use crate::export::Export;
 use crate::handover::{Handover, Return};

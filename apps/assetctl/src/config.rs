@@ -1,4 +1,4 @@
-//! The address of the service, and the key to it.
+//! The service's address and the API key.
 
 use crate::error::{CliError, Result};
 use reqwest::Url;
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub struct Connection {
-    /// Ends in `/v1`.
+    /// Address of the service, ending in `/v1`.
     pub base_url: Url,
     pub api_key: ApiKey,
 }
 
-/// Never displayed.
+/// An API key, which is never displayed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
@@ -32,12 +32,12 @@ impl ApiKey {
     }
 }
 
-/// The key, and the file of a key, as options and as variables. Options come before variables.
+/// Key and key file, from the options and from the environment. Options take precedence.
 pub type KeySources = [(Option<String>, Option<PathBuf>); 2];
 
 /// # Errors
 ///
-/// Returns [`CliError::Usage`] if there is no key, or if other people can read its file.
+/// Returns [`CliError::Usage`] if there is no key, or if other people can read the key file.
 pub fn api_key(sources: KeySources) -> Result<ApiKey> {
     let twice = ["give --api-key or --api-key-file, not both", "set ASSETCTL_API_KEY or ASSETCTL_API_KEY_FILE, not both"];
     for (source, twice) in sources.into_iter().zip(twice) {
@@ -83,8 +83,7 @@ const VERSION: &str = "/v1";
 ///
 /// # Errors
 ///
-/// Returns [`CliError::Usage`] if there is none, if it doesn't end in `/v1`, or if the key would travel unencrypted over a
-/// network.
+/// Returns [`CliError::Usage`] if there is none, if it doesn't end in `/v1`, or if the key would be sent unencrypted.
 pub fn base_url(text: Option<&str>, insecure_http: bool) -> Result<Url> {
     let text = text.ok_or_else(|| {
         CliError::Usage("no base URL: set ASSETCTL_BASE_URL, for example to https://assets.example.com/v1".into())
@@ -105,7 +104,7 @@ pub fn base_url(text: Option<&str>, insecure_http: bool) -> Result<Url> {
     }
 }
 
-/// The address is on this computer.
+/// Whether the address is on this computer.
 pub fn is_local(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }

@@ -1,9 +1,9 @@
 //! Errors and exit codes of commands.
 
-/// An error whose text says what to do next.
+/// An error whose text tells the user what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// The command line, the environment or the file's columns don't fit: nothing was sent, or a question was refused.
+    /// Wrong arguments, environment or columns: nothing was sent, or a question was refused.
     #[error("{0}")]
     Usage(String),
     #[error("{0}")]
@@ -20,15 +20,15 @@ pub enum CliError {
 
 pub type Result<T, E = CliError> = std::result::Result<T, E>;
 
-/// Every row is fine.
+/// Success: for an import, every row was accepted.
 pub const EXIT_SUCCESS: u8 = 0;
-/// Some rows were refused, or are missing from an export, or a receiver has not taken some events.
+/// The service refused rows, an export lacks records, or a receiver missed events.
 pub const EXIT_REFUSED: u8 = 3;
 /// The user pressed Ctrl-C.
 pub const EXIT_INTERRUPTED: u8 = 130;
 
 impl CliError {
-    /// As `--help` documents it.
+    /// The exit code, as in the help text.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Failed(_) | Self::Unanswered(_) | Self::Answered { .. } => 1,
@@ -52,7 +52,7 @@ impl CliError {
         matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("/through: makes "))
     }
 
-    /// The state of the data forbids it; perhaps somebody else was faster.
+    /// The request conflicts with the current state, for example because of a concurrent change.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Answered { status: 409, .. })
     }

@@ -1,4 +1,4 @@
-//! `assetctl export`: reads the parts of an export, and makes one table of CSV parts with different columns.
+//! `assetctl export`: reads the parts of an export, and merges CSV parts with different columns into one table.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
@@ -46,7 +46,7 @@ pub struct Export {
 ///
 /// # Errors
 ///
-/// The export isn't complete; a file is then not written.
+/// Returns an error if the export isn't complete. Then no file is written.
 pub async fn export(options: &Export, connection: &Connection, is_json: bool) -> Result<u8> {
     if is_json && options.output.is_none() {
         return Err(CliError::Usage("--json needs -o FILE: the export itself goes to standard output otherwise".into()));
@@ -101,7 +101,7 @@ async fn write(options: &Export, client: &Client, kind: &str, format: Format) ->
     Ok(exported)
 }
 
-/// Copies to standard output, whose reader may close the pipe early.
+/// Writes to standard output. The reader can close the pipe early.
 fn to_standard_output(mut file: &File, format: Format, exported: &Exported, delimiter: u8) -> Result<()> {
     let mut output = terminal::data();
     let written = match format {
@@ -109,7 +109,7 @@ fn to_standard_output(mut file: &File, format: Format, exported: &Exported, deli
         Format::Csv => exported.write_table(BufReader::new(file), &mut output, delimiter),
     };
     match written.and_then(|()| output.flush()) {
-        // The writer of a table wraps the error.
+        // The CSV writer wraps the error.
         Err(error) if !terminal::is_broken_pipe(&error) => Err(error.into()),
         _ => Ok(()),
     }
@@ -144,22 +144,22 @@ async fn fetch(options: &Export, client: &Client, kind: &str, format: Format, ou
     Ok(exported)
 }
 
-/// The parts so far. Only their columns and lengths stay in memory.
+/// Describes the parts read so far. Only columns and lengths stay in memory.
 #[derive(Debug, Default)]
 struct Exported {
     rows: u64,
-    /// Ids of missing records, because the service can't read them.
+    /// IDs of records that the service can't read.
     unreadable: Vec<String>,
-    /// In bytes.
+    /// Length of each part, in bytes.
     lengths: Vec<u64>,
     /// Columns of every part, in their order.
     fields: Vec<String>,
-    /// Columns that only parts with a value have.
+    /// Columns that are only in parts with a value for them.
     custom_fields: BTreeSet<String>,
 }
 
 impl Exported {
-    /// Fails if the part isn't CSV.
+    /// Fails if the part isn't valid CSV.
     fn add(&mut self, part: &[u8]) -> csv::Result<()> {
         let mut reader = Reader::from_reader(part);
         for name in reader.headers()? {
@@ -177,8 +177,7 @@ impl Exported {
         Ok(())
     }
 
-    /// Writes all parts, which `input` has one after another, as one table. Cells stay as they are; where a part lacks a column,
-    /// they are empty.
+    /// Writes all parts of `input` as one table. Cells stay unchanged; cells of missing columns are empty.
     fn write_table(&self, mut input: impl Read, output: impl Write, delimiter: u8) -> io::Result<()> {
         let columns: Vec<&String> = self.fields.iter().chain(&self.custom_fields).collect();
         let mut writer = WriterBuilder::new().delimiter(delimiter).terminator(Terminator::CRLF).from_writer(output);

@@ -1,5 +1,5 @@
-//! `assetctl handover` and `assetctl return`: start or continue a process on assets, make a link for the signature, wait for it, and
-//! submit the rest.
+//! `assetctl handover` and `assetctl return`: start or continue a process on assets, create a signing link, wait for the
+//! signature, and submit the remaining steps.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
@@ -16,15 +16,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 use terminal::{clean, print_note, print_styled, style, time};
 
-/// Maximum number of times that the assets are read: again after a preparation, and after a concurrent change.
+/// Maximum number of attempts: the assets are read again after a preparation and after a concurrent change.
 const MAX_LOOKS: u32 = 4;
-/// The process that prepares assets in stock.
+/// Slug of the process that prepares assets in stock.
 const PREPARE: &str = "prepare";
-/// The default process of `assetctl return`.
+/// Default process of `assetctl return`.
 pub const RETURN: &str = "device-return";
-/// The step of a return for its condition.
+/// Key of a return's step for the condition of the assets.
 const CONDITION: &str = "condition";
-/// The first pause between two looks at the link. Each is longer than the one before.
+/// First pause between two requests for the link's status. Pauses grow.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
@@ -68,7 +68,7 @@ pub struct Return {
     pub run: RunOptions,
 }
 
-/// Options of both.
+/// Options of both commands.
 #[derive(Debug, Default, Args)]
 pub struct RunOptions {
     /// Tick a checklist entry (case-insensitive), or `all`; otherwise, the signer ticks them
@@ -88,7 +88,7 @@ pub struct RunOptions {
     pub dry_run: bool,
 }
 
-/// The task of a command.
+/// A handover or a return, from the arguments.
 #[derive(Clone, Copy)]
 pub struct Errand<'a> {
     assets: &'a [String],
@@ -117,7 +117,7 @@ impl Return {
     }
 }
 
-/// Hands assets over or takes them back, or goes on after an interruption.
+/// Hands assets over or takes them back, or continues after an interruption.
 pub async fn handover(errand: Errand<'_>, connection: &Connection, is_json: bool) -> Result<u8> {
     let (mut interrupt, client) = (Interrupt::listen(), Client::new(connection)?);
     tokio::select! {
@@ -127,7 +127,7 @@ pub async fn handover(errand: Errand<'_>, connection: &Connection, is_json: bool
     }
 }
 
-/// Starts the process or continues it, and makes a link for the signature. After the signature, submits the remaining steps.
+/// Starts or continues the process, and creates a signing link. After the signature, submits the remaining steps.
 async fn carry_out(client: &Client, errand: Errand<'_>, is_json: bool) -> Result<u8> {
     let (order, run) = (Order::read(client, errand, new_run_id()?).await?, errand.run);
     let running = order.finish(order.begin().await?).await?;
@@ -139,7 +139,7 @@ async fn carry_out(client: &Client, errand: Errand<'_>, is_json: bool) -> Result
         return Err(order.unfinished(&running));
     }
     let path = running.path();
-    // Without an idempotency key: a repeated response would lack the secret.
+    // No idempotency key, because a replayed response would lack the link's secret.
     let link = client.post(&format!("{path}/links"), &[], &json!({"signer": {"user_id": order.user["id"]}}), None).await?;
     let shown = order.show(&running, Some(&link), is_json)?;
     if !run.wait {
@@ -154,30 +154,30 @@ async fn carry_out(client: &Client, errand: Errand<'_>, is_json: bool) -> Result
 pub struct Order<'a> {
     client: &'a Client,
     errand: Errand<'a>,
-    /// Who signs. Null for a return of assets without a user, or with several.
+    /// The signer. Null for a return of assets that have no user or several.
     pub user: Value,
     pub process: Value,
     preparation: Option<Value>,
     pub assets: Vec<Value>,
-    /// The prefix of the idempotency keys.
+    /// Prefix of the idempotency keys.
     run: String,
 }
 
 enum State {
-    /// Nothing is in the way.
+    /// The process can start.
     New,
-    /// The preparation must run on these first.
+    /// These assets must be prepared first.
     Unprepared(Vec<Value>),
-    /// It was begun for the same user.
+    /// The process was started for the same user.
     Running(Running),
-    /// The user has the assets, or they are back.
+    /// The process is completed.
     Done(Running),
 }
 
 impl<'a> Order<'a> {
     /// # Errors
     ///
-    /// Something isn't there, the recipient is inactive, or the process lacks a step.
+    /// Returns an error if something doesn't exist, the recipient is inactive, or the process lacks a step.
     pub async fn read(client: &'a Client, errand: Errand<'a>, run: String) -> Result<Self> {
         let mut user = Value::Null;
         if let (false, Some(name)) = (errand.is_return, errand.user) {
@@ -222,7 +222,7 @@ impl<'a> Order<'a> {
         if self.errand.run.dry_run { &[("dry_run", "true")] } else { &[] }
     }
 
-    /// The values that the command has for these steps, apart from ticks.
+    /// Values for these steps from the options, except ticks.
     fn given(&self, steps: &[Value]) -> Map<String, Value> {
         let given = match self.errand.is_return {
             true => self.errand.condition.map(|text| (CONDITION, text.into())),
@@ -233,7 +233,7 @@ impl<'a> Order<'a> {
 
     /// # Errors
     ///
-    /// One of these steps is a signature, and nobody is there to sign.
+    /// Returns an error if one of these steps is a signature and there is no signer.
     fn check_signer(&self, open: &[Value]) -> Result<()> {
         if self.user.is_object() || !open.iter().any(|step| is_of_type(step, "signature")) {
             return Ok(());
@@ -243,7 +243,7 @@ impl<'a> Order<'a> {
         Err(CliError::Usage(format!("{tags}: assigned to {why}; name who gives it back and signs: --from USER")))
     }
 
-    /// A retried request has the same idempotency key, even if other requests preceded it the first time.
+    /// The idempotency key depends only on path and body, so a retry has the same key even if it follows other requests.
     async fn post(&self, path: &str, body: &Value) -> Result<Running> {
         let mut hash = DefaultHasher::new();
         (path, body.to_string()).hash(&mut hash);
@@ -258,13 +258,13 @@ impl<'a> Order<'a> {
         })
     }
 
-    /// Submits the open steps if they take no value, as after the signature. In a return, confirms that the assets were received.
+    /// Submits the open steps after the signature if they take no value. In a return, confirms that the assets were received.
     pub async fn finish(&self, running: Running) -> Result<Running> {
         if !running.can_finish(self.errand.is_return) {
             return Ok(running);
         }
         let path = running.path();
-        // A dry run can't go on from where another one would end.
+        // A dry run changes nothing, so the next dry run can't continue from its result.
         if self.errand.run.dry_run
             && (running.0["id"].is_null() || Running::read(self.client, &path).await?.current_step() != running.current_step())
         {
@@ -274,13 +274,13 @@ impl<'a> Order<'a> {
         let values: Map<String, Value> = confirmations.map(|step| (text(&step["key"]).to_owned(), true.into())).collect();
         let last = running.open_steps().last().map(|step| text(&step["key"]).to_owned()).unwrap_or_default();
         match self.advance(running, &last, &values).await {
-            // Somebody else was faster.
+            // Another client was faster.
             Err(error) if error.is_conflict() => Running::read(self.client, &path).await,
             finished => finished,
         }
     }
 
-    /// Starts or continues the process; in a dry run, possibly the preparation.
+    /// Starts or continues the process. In a dry run, this can be the preparation.
     pub async fn begin(&self) -> Result<Running> {
         for number in 1..=MAX_LOOKS {
             let begun = match self.look().await? {
@@ -313,7 +313,8 @@ impl<'a> Order<'a> {
         Err(CliError::Failed("others change the assets at the same time; try again".into()))
     }
 
-    /// Starts a process on assets, and submits the steps with values: all of a preparation, which would be in the way otherwise.
+    /// Starts a process on assets, and submits the steps with values. A preparation is completed, because it would block the
+    /// handover otherwise.
     async fn start(&self, process: &Value, assets: &[Value]) -> Result<Running> {
         let steps = steps_of(process);
         let (values, ready) = values(steps, 0, &self.given(steps), &self.errand.run.tick);
@@ -347,7 +348,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Submits the open steps up to `through`: one after the other if all are too many changes for one transaction.
+    /// Submits the open steps up to `through`: one by one if they are too many changes for one transaction.
     async fn advance(&self, running: Running, through: &str, values: &Map<String, Value>) -> Result<Running> {
         match self.submit(&running, through, values).await {
             Err(error) if error.is_too_many_steps() => self.advance_singly(running, through, values).await,
@@ -355,7 +356,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// A dry run stays where it is.
+    /// In a dry run, the steps stay open, so this submits none.
     async fn advance_singly(&self, mut running: Running, through: &str, values: &Map<String, Value>) -> Result<Running> {
         while let (false, [step, ..]) = (self.errand.run.dry_run, running.open_steps()) {
             let key = text(&step["key"]).to_owned();
@@ -374,7 +375,7 @@ impl<'a> Order<'a> {
 
     /// # Errors
     ///
-    /// The process can't run on one of the assets, or not on all of them together; the text says what helps.
+    /// The error if the process can't run on one of the assets, or not on all of them together, with advice.
     async fn look(&self) -> Result<State> {
         let (mut running, mut done, mut unprepared, mut wrong) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for asset in &self.assets {
@@ -409,7 +410,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Advice for an asset whose status doesn't let the process start.
+    /// Advice for an asset whose status prevents the start of the process.
     async fn advice(&self, asset: &Value, processes: &[Value]) -> Result<String> {
         let startable = processes.iter().filter(|process| process["can_start"] == true);
         let slugs: Vec<&str> = startable.map(|process| text(&process["slug"])).collect();
@@ -427,7 +428,7 @@ impl<'a> Order<'a> {
         })
     }
 
-    /// The instance is of the same process and, in a handover, for the same user.
+    /// Whether the instance has the same process and, in a handover, the same user.
     fn is_own(&self, instance: &Value) -> bool {
         instance["process_id"] == self.process["id"] && (self.errand.is_return || *recipient(instance) == self.user["id"])
     }
@@ -448,7 +449,7 @@ impl<'a> Order<'a> {
         Err(CliError::Failed(clean(&text)))
     }
 
-    /// The instance that gave the asset to the user, or took it back, if nothing has changed since.
+    /// Returns the latest instance if it assigned the asset to the user or took it back, and nothing has changed since.
     async fn finished(&self, asset: &str) -> Result<Option<Value>> {
         let now = self.client.data(&format!("assets/{asset}"), &[]).await?;
         let is_there = self.errand.is_return || now["assigned_to"] == self.user["id"];
@@ -460,7 +461,7 @@ impl<'a> Order<'a> {
         Ok(instances.get(0).filter(|instance| self.is_own(instance)).cloned())
     }
 
-    /// The instance, or its movement, which must have all assets and no other.
+    /// Returns the instance, or its movement, which must have exactly these assets.
     async fn together(&self, instance: Value) -> Result<Running> {
         let running = match instance["movement_id"].as_str() {
             Some(movement) => Running::read(self.client, &format!("movements/{movement}")).await?,
@@ -474,7 +475,7 @@ impl<'a> Order<'a> {
         Err(CliError::Failed(format!("the {} is of {tags}: name exactly these", self.noun())))
     }
 
-    /// For people, the address of the link or the receipt is on standard output, and everything else on standard error.
+    /// The link or the receipt's address goes to standard output, and everything else to standard error.
     fn show(&self, running: &Running, link: Option<&Value>, is_json: bool) -> Result<u8> {
         let (is_dry_run, is_completed) = (self.errand.run.dry_run, running.is_completed());
         let receipt = self.client.url(&format!("{}/receipt", running.path()), &[("format", "html")])?;
@@ -527,34 +528,34 @@ impl<'a> Order<'a> {
     }
 }
 
-/// On one line.
+/// Formats on one line.
 fn tags<'v>(records: impl IntoIterator<Item = &'v Value>, name: &str) -> String {
     clean(&records.into_iter().map(|record| text(&record[name])).collect::<Vec<_>>().join(", "))
 }
 
-/// A line of half blocks for every two rows of modules, with the quiet zone; `None` if the text is too long for a code. Light
-/// modules are drawn, and dark ones left out, because most terminals are dark; with colours, any terminal shows it so.
+/// Draws two rows of modules per line with half blocks, including the quiet zone. `None` if the text is too long for a code.
+/// Draws light modules, because most terminals are dark; with colours, it works on any terminal.
 fn qr_code(text: &str, is_coloured: bool) -> Option<String> {
-    // On a screen nothing is smudged: the smallest code is the best.
+    // Screens need no error correction, so this uses the smallest code.
     let code = QrCode::with_error_correction_level(text, EcLevel::L).ok()?;
     let drawn = code.render().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).module_dimensions(1, 1).build();
     Some(drawn.lines().map(|line| style::paint(line, style::CODE, is_coloured)).collect::<Vec<_>>().join("\n"))
 }
 
-/// The future user of an instance's asset; null while none is set.
+/// The user who will get an instance's asset; null if not set yet.
 fn recipient(instance: &Value) -> &Value {
     &instance["step_data"][picker(steps_of(instance)).unwrap_or_default()]
 }
 
 /// # Errors
 ///
-/// Returns a text about a label that is neither `all` nor an entry of a checklist.
+/// Returns an error for a label that is neither `all` nor a checklist entry.
 fn check_labels<'s>(labels: &[String], steps: impl Iterator<Item = &'s Value>) -> Result<(), String> {
     let known: Vec<&str> = steps.flat_map(entries).collect();
     match labels.iter().find(|label| !is_same(label, "all") && !known.iter().any(|entry| is_same(label, entry))) {
         None => Ok(()),
         Some(label) => {
-            // An entry can't leave its quotation marks.
+            // Quotation marks in an entry must not end the quotation.
             let known = known.iter().map(|entry| clean(entry).replace('"', "'")).collect::<Vec<_>>();
             Err(format!("tick \"{label}\": the checklists have \"{}\"", known.join("\", \"")))
         }
@@ -565,17 +566,17 @@ fn is_same(label: &str, entry: &str) -> bool {
     folded(label.trim()) == folded(entry)
 }
 
-/// In any case, unless another entry of the checklist is the label exactly.
+/// Case-insensitive, unless another entry of the checklist equals the label.
 fn ticks(label: &str, entry: &str, checklist: &Value) -> bool {
     is_same(label, "all") || label == entry || is_same(label, entry) && entries(checklist).all(|other| other != label)
 }
 
-/// Of a checklist.
+/// Entries of a checklist.
 fn entries(step: &Value) -> impl Iterator<Item = &str> {
     items(&step["items"]).iter().filter_map(Value::as_str)
 }
 
-/// Of a process definition or an instance.
+/// Steps of a process definition or an instance.
 fn steps_of(process: &Value) -> &[Value] {
     items(&process["steps"])
 }
@@ -584,13 +585,13 @@ fn is_of_type(step: &Value, kind: &str) -> bool {
     step["type"] == kind
 }
 
-/// The step whose user gets the asset: the last one that picks a user.
+/// The step whose user gets the asset: the last user picker.
 fn picker(steps: &[Value]) -> Option<&str> {
     steps.iter().rfind(|step| is_of_type(step, "user_picker")).map(|step| text(&step["key"]))
 }
 
-/// Values by step key, for the steps from `first` on, and the key of the last step that can be submitted with them: nothing is
-/// submitted without a value, and neither is a signature. Apart from the `given` values, `labels` are ticked in checklists.
+/// Returns values by step key for the steps from `first` on, and the key of the last step to submit: the step before the first
+/// one without a value, or before a signature. Uses the `given` values, and ticks `labels` in checklists.
 fn values<'a>(
     steps: &'a [Value],
     first: usize,
@@ -626,7 +627,7 @@ impl Running {
         self.0["status"] == "completed"
     }
 
-    /// The instances that advance together, or did so to the end.
+    /// The instances that advance together.
     fn instances(&self) -> Vec<&Value> {
         let all = self.0["instances"].as_array().map_or_else(|| vec![&self.0], |instances| instances.iter().collect());
         let open: Vec<&Value> = all.iter().copied().filter(|instance| instance["status"] == "in_progress").collect();
@@ -637,7 +638,7 @@ impl Running {
         self.instances().first().copied().unwrap_or(&Value::Null)
     }
 
-    /// This field of each instance.
+    /// The value of a field for each instance.
     pub fn members(&self, name: &str) -> Vec<&str> {
         self.instances().iter().map(|instance| text(&instance[name])).collect()
     }
@@ -650,7 +651,7 @@ impl Running {
         self.0["current_step"].as_u64().and_then(|step| usize::try_from(step).ok()).unwrap_or_default()
     }
 
-    /// The steps that are still to be submitted.
+    /// Steps that are not submitted yet.
     pub fn open_steps(&self) -> &[Value] {
         if self.0["status"] == "in_progress" { self.steps().get(self.current_step()..).unwrap_or_default() } else { &[] }
     }
@@ -659,13 +660,13 @@ impl Running {
         tags(self.open_steps(), "label")
     }
 
-    /// The open steps take no value: only the end or, for whoever `receives` the assets, also confirmations.
+    /// Whether no open step takes a value: the final step and, if the user `receives` the assets, confirmations.
     pub fn can_finish(&self, receives: bool) -> bool {
         let takes_none = |step: &Value| is_of_type(step, "complete") || receives && is_of_type(step, "confirmation");
         !self.open_steps().is_empty() && self.open_steps().iter().all(takes_none)
     }
 
-    /// Entries of checklists that are not ticked, and other steps without a value.
+    /// Unticked checklist entries, and other steps without a value.
     fn left_open(&self) -> String {
         let data = &self.first()["step_data"];
         let open = self.steps().iter().flat_map(|step| {
@@ -678,11 +679,11 @@ impl Running {
     }
 }
 
-/// `path` names the instance or movement, `seconds` is the longest wait.
+/// `path` is the instance's or the movement's. Waits up to `seconds`.
 ///
 /// # Errors
 ///
-/// Nobody signs in time, or the link is revoked or has expired.
+/// Returns an error if nobody signs in time, or if the link is revoked or expires.
 async fn until_signed(client: &Client, path: &str, link: &Value, seconds: u64) -> Result<()> {
     print_note("Waiting for the signature. Ctrl-C ends the wait, and the link stays valid.");
     let limit = Duration::from_secs(seconds);
@@ -696,7 +697,7 @@ async fn until_signed(client: &Client, path: &str, link: &Value, seconds: u64) -
     }
 }
 
-/// Looks at the link until it isn't open any more.
+/// Polls the link until it has ended, and returns its status.
 async fn status_of_ended(client: &Client, path: &str, link: &Value) -> Result<String> {
     let (path, mut pause) = (format!("{path}/links/{}", text(&link["id"])), FIRST_PAUSE);
     loop {

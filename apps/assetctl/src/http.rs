@@ -1,4 +1,4 @@
-//! Requests to the service: sent once, retried until it answers, or page by page.
+//! An HTTP client for the service: sends single requests, retries, and reads pages.
 
 use crate::config::Connection;
 use crate::error::{CliError, Result};
@@ -16,17 +16,17 @@ pub const JSON: &str = "application/json";
 pub const USER_AGENT: &str = concat!("assetctl/", env!("CARGO_PKG_VERSION"));
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A gateway gives up earlier.
+/// Longer than API Gateway's timeout.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Without an option.
+/// Default of `--give-up-after`.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
-/// Maximum number of concurrent requests. Others wait.
+/// Maximum number of concurrent requests. Further ones wait.
 pub const MAX_AT_ONCE: usize = 4;
 /// The service's maximum page size.
 pub const MAX_PAGE: u64 = 100;
-/// The API's responses have at most 6 MB.
+/// Larger than any response of the API, which has at most 6 MB.
 const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
-/// The header with the ids of records that an export lacks.
+/// Header with the IDs of records that an export lacks.
 const UNREADABLE: HeaderName = HeaderName::from_static("x-unreadable");
 
 /// Names and values of parameters.
@@ -37,9 +37,9 @@ pub struct Client {
     http: reqwest::Client,
     base_url: Url,
     authorization: HeaderValue,
-    /// The longest wait for a service that is busy or can't be reached.
+    /// Maximum time to wait for a service that is busy or can't be reached.
     pub give_up_after: Duration,
-    /// Reads JSON with [`exact`].
+    /// Whether JSON is read with [`exact`].
     is_exact: bool,
     under_way: Arc<Semaphore>,
 }
@@ -47,25 +47,25 @@ pub struct Client {
 #[derive(Debug, Default)]
 pub struct Reply {
     status: u16,
-    /// `Retry-After`, in seconds.
+    /// Delay from `Retry-After`.
     pub retry_after: Option<Duration>,
     location: Option<String>,
     content_type: Option<String>,
     etag: Option<String>,
-    /// The link to the next part.
+    /// Link to the next part.
     next: Option<String>,
-    /// Ids of records that an export lacks, because the service can't read them.
+    /// IDs of records that an export lacks, because the service can't read them.
     pub unreadable: Vec<String>,
     pub body: Vec<u8>,
-    /// The body was not read, because it is longer than any of the API.
+    /// The body is longer than any response of the API, and was not read.
     is_too_long: bool,
 }
 
-/// A request, which can be sent again.
+/// A request, which can be sent several times.
 #[derive(Debug, Clone)]
 pub struct Request {
     url: Url,
-    /// Type and content of the body of a POST. A GET has none.
+    /// Type and content of a POST's body. A GET has none.
     body: Option<(&'static str, Vec<u8>)>,
     idempotency_key: Option<String>,
 }
@@ -79,7 +79,7 @@ impl Request {
         Self { url, body: Some((content_type, body)), idempotency_key }
     }
 
-    /// Sent twice, it has the effect of once.
+    /// Whether the request is idempotent.
     fn is_repeatable(&self) -> bool {
         let is_dry_run = || self.url.query_pairs().any(|(name, value)| name == "dry_run" && value == "true");
         self.body.is_none() || self.idempotency_key.is_some() || is_dry_run()
@@ -104,21 +104,21 @@ impl Page {
 /// Rows of a list or of the feed.
 pub struct Rows {
     pub rows: Vec<Value>,
-    /// The number of all rows that match; 0 for the feed, which doesn't say.
+    /// Number of all matching rows; 0 for the feed, which has no total.
     pub total: u64,
-    /// More rows match than were read.
+    /// Whether more rows match than were read.
     pub has_more: bool,
 }
 
 impl Client {
     pub fn new(connection: &Connection) -> Result<Self> {
-        // A provider that was installed before is fine, too.
+        // A provider that is already installed is fine, too.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .user_agent(USER_AGENT)
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(TIMEOUT)
-            // A redirect would carry the key to somewhere else.
+            // Redirects are not followed, because they would send the key elsewhere.
             .redirect(redirect::Policy::none())
             .build()
             .map_err(|error| CliError::Failed(cause(&error)))?;
@@ -136,7 +136,7 @@ impl Client {
         Self { give_up_after: Duration::from_secs(seconds), ..self }
     }
 
-    /// For commands that print numbers as the service has them.
+    /// For commands that print numbers exactly as the service sends them.
     pub fn with_exact_numbers(self) -> Self {
         Self { is_exact: true, ..self }
     }
@@ -195,7 +195,7 @@ impl Client {
         Backoff::begin(Some(self.give_up_after), is_known, Instant::now())
     }
 
-    /// Retries a request until the service answers with this type of body. With a `reassurance`, prints a note while it waits.
+    /// Retries a request until the response has this type. With a `reassurance`, prints a note while it waits.
     async fn answered(
         &self,
         request: &Request,
@@ -230,18 +230,18 @@ impl Client {
         }
     }
 
-    /// Repeats the request while the service is busy.
+    /// Retries a request while the service is busy.
     ///
     /// # Errors
     ///
-    /// Returns [`CliError::Usage`] when the service refuses a parameter, [`CliError::Answered`] when it refuses the request,
-    /// [`CliError::Unanswered`] when it is busy for too long, and [`CliError::Failed`] when it sends another type.
+    /// Returns [`CliError::Usage`] if the service refuses a parameter, [`CliError::Answered`] if it refuses the request,
+    /// [`CliError::Unanswered`] if it is busy for too long, and [`CliError::Failed`] if the response has another type.
     pub async fn get(&self, url: Url, content_type: &str) -> Result<Reply> {
         self.answered(&Request::get(url), content_type, self.backoff(false), None).await.map_err(wrong_parameter)
     }
 
-    /// Like [`document`](Self::document), but never gives up and prints notes while it waits, except on the first request: the
-    /// address may be wrong.
+    /// Like [`document`](Self::document), but retries forever and prints notes while it waits, except on the first request,
+    /// whose address may be wrong.
     pub async fn document_endlessly(
         &self,
         path: &str,
@@ -270,19 +270,18 @@ impl Client {
         data(self.document(path, query).await?.0)
     }
 
-    /// Like [`data`](Self::data), which must be an object.
+    /// Like [`data`](Self::data), but fails if it isn't an object.
     pub async fn object(&self, path: &str, query: &[(&str, &str)]) -> Result<Value> {
         self.data(path, query).await.and_then(object)
     }
 
-    /// Sends a JSON document and returns the member `data` of the response. With an idempotency key, the request is retried while
-    /// the service is busy, and takes effect once. Without one, it is retried only if it is a dry run, or certainly had no
-    /// effect.
+    /// Sends a JSON document and returns the member `data` of the response. With an idempotency key, the request is retried
+    /// while the service is busy. Without one, it is retried only if it is a dry run or certainly had no effect.
     pub async fn post(&self, path: &str, query: &[(&str, &str)], body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
         self.posted(path, query, body, idempotency_key, None).await
     }
 
-    /// Like [`post`](Self::post), for a service that has answered before: waits until it is back, and prints notes.
+    /// Like [`post`](Self::post), for a service that has responded before: waits until it is back, and prints notes.
     pub async fn post_patiently(&self, path: &str, body: &Value, idempotency_key: &str, reassurance: &str) -> Result<Value> {
         self.posted(path, &[], body, Some(idempotency_key), Some(reassurance)).await
     }
@@ -305,7 +304,7 @@ impl Client {
         Page::of(self.document(path, query).await?.0)
     }
 
-    /// Reads a list or the feed, page after page: the first `limit` rows.
+    /// Reads the first `limit` rows of a list or of the feed, page by page.
     pub async fn rows(&self, path: &str, mut query: Query, limit: u64) -> Result<Rows> {
         query.push(("limit".to_owned(), MAX_PAGE.min(limit).to_string()));
         let (mut rows, mut next, mut number) = (Vec::new(), None::<(&str, String)>, 1);
@@ -334,7 +333,7 @@ impl Client {
         }
     }
 
-    /// Reads an export, part after part.
+    /// Reads an export, part by part.
     pub async fn parts(
         &self,
         path: &str,
@@ -349,7 +348,7 @@ impl Client {
             let next = part.next.take();
             each(part)?;
             let Some(link) = next else { return Ok(()) };
-            // The key must not go to another server.
+            // The key must not be sent to another server.
             let following = url.join(&link).ok().filter(|next| next.origin() == self.base_url.origin() && *next != url);
             let wrong = || CliError::Failed(format!("the service's link to the next part can't be followed: {link}"));
             url = following.ok_or_else(wrong)?;
@@ -357,7 +356,7 @@ impl Client {
     }
 }
 
-/// `None` if the body is longer than any of the API.
+/// `None` if the body is longer than any response of the API.
 async fn body(mut response: Response) -> reqwest::Result<Option<Vec<u8>>> {
     let mut body = Vec::new();
     if response.content_length().is_some_and(|length| length > MAX_BODY_BYTES as u64) {
@@ -385,14 +384,14 @@ fn next_link(link: &str) -> Option<&str> {
     parameters.split(';').any(is_next).then_some(target)
 }
 
-/// The innermost cause, without the key.
+/// The innermost cause, without the URL.
 pub fn cause(error: &reqwest::Error) -> String {
     let first = std::error::Error::source(error);
     let last = std::iter::successors(first, |&cause| cause.source()).last();
     last.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// A GET that is refused as invalid has a wrong parameter from the command line.
+/// The service rejects a GET as invalid only for a wrong parameter from the command line.
 fn wrong_parameter(error: CliError) -> CliError {
     match error {
         CliError::Answered { status: 422, detail, .. } => CliError::Usage(detail),
@@ -434,17 +433,17 @@ pub fn unreadable() -> CliError {
 /// Maximum number of attempts at a request that gets a server error, or no response.
 const MAX_FAULTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// The longest pause that the service didn't ask for.
+/// Maximum pause between retries, unless the service asks for a longer one.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
-/// The longest pause of a request that is never given up, however long the service asks to wait.
+/// Maximum pause between retries that never end, even if the service asks for a longer one.
 const MAX_ENDLESS_PAUSE: Duration = Duration::from_secs(300);
 
-/// How often, and for how long, a request is retried.
+/// Decides how often and for how long a request is retried.
 #[derive(Debug)]
 pub struct Backoff {
-    /// For the time without progress; `None` never gives up.
+    /// Maximum time without progress; `None` retries forever.
     limit: Option<Duration>,
-    /// The service has responded before, so it may come back.
+    /// Whether the service has responded before, so that it is likely to come back.
     is_known: bool,
     since: Instant,
     /// Failed attempts since the last progress.
@@ -456,16 +455,17 @@ impl Backoff {
         Self { limit, is_known, since: now, attempts: 0 }
     }
 
-    /// The service has done a part of the request.
+    /// Starts over, because the service has done part of the request.
     pub fn renew(&mut self, now: Instant) {
         (self.since, self.attempts, self.is_known) = (now, 0, true);
     }
 
-    /// The pause before the request is retried: exponential, with jitter, and as long as the service asks for.
+    /// Returns the pause before the next attempt: exponential backoff with jitter, or the service's `Retry-After` if that is
+    /// longer.
     ///
     /// # Errors
     ///
-    /// Waiting doesn't help: the time is over, the service asks for a longer wait, or the request makes it fail.
+    /// Returns an error if waiting is pointless: the time is up, `Retry-After` exceeds it, or the request causes the fault.
     pub fn pause(&mut self, busy: &Busy, now: Instant) -> Result<Duration, String> {
         self.attempts = self.attempts.saturating_add(1);
         let pause = pause(self.attempts, busy.retry_after, fastrand::f64());
@@ -487,7 +487,7 @@ impl Backoff {
     }
 }
 
-/// The pause after this many attempts; `random` is from 0 to 1.
+/// Pause after this many attempts; `random` is between 0 and 1.
 fn pause(attempts: u32, retry_after: Option<Duration>, random: f64) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(6)).min(MAX_PAUSE);
     longest.mul_f64(0.5 + random / 2.0).max(retry_after.unwrap_or_default())
@@ -495,25 +495,25 @@ fn pause(attempts: u32, retry_after: Option<Duration>, random: f64) -> Duration 
 
 #[derive(Debug)]
 pub enum Answer {
-    /// The body is the requested one.
+    /// The response has the requested type.
     Done(Reply),
-    /// Send the request again later.
+    /// The request should be retried later.
     Busy(Busy),
-    /// Repeating doesn't help.
+    /// Retrying is pointless.
     Refused(CliError),
 }
 
-/// The reason for sending a request again later.
+/// Why a request should be retried later.
 #[derive(Debug, Default)]
 pub struct Busy {
     pub retry_after: Option<Duration>,
-    /// The service failed, and may fail again.
+    /// Whether this is a server error, which may have come from the request itself.
     pub is_fault: bool,
-    /// No response. The address may be wrong.
+    /// No response arrived. The address may be wrong.
     pub is_away: bool,
-    /// The request may have taken effect nevertheless.
+    /// Whether the request may have taken effect.
     pub may_have_effect: bool,
-    /// The error if it stays busy.
+    /// Error text if the service stays busy.
     pub detail: String,
 }
 
@@ -522,7 +522,7 @@ fn interpret(reply: Reply) -> Answer {
     if (200..300).contains(&status) && !reply.is_too_long {
         return Answer::Done(reply);
     }
-    // A problem document (RFC 9457).
+    // A problem document (RFC 9457), if the body is one.
     let problem: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
     let code = problem["code"].as_str().unwrap_or_default().to_owned();
     let detail = describe(&reply, &problem);
@@ -540,7 +540,7 @@ fn interpret(reply: Reply) -> Answer {
     }
 }
 
-/// On one line, so that no part of it can pretend to be a message of this program.
+/// Joins the lines, so that none of them can look like a message of this program.
 fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
@@ -636,7 +636,7 @@ mod tests {
         };
         assert_eq!(attempts(true, true, false), Some(MAX_FAULTS));
         assert_eq!(attempts(false, false, true), Some(MAX_FAULTS));
-        // A service that answered before comes back, and a busy one is there.
+        // No limit if the service responded before, or responds that it is busy.
         assert_eq!((attempts(true, false, true), attempts(false, false, false)), (None, None));
     }
 

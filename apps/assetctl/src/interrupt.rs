@@ -1,13 +1,13 @@
-//! Ctrl-C, and the signal by which a system ends programs.
+//! Handles Ctrl-C and SIGTERM.
 
 use tokio::sync::watch;
 
-/// Requests to end the program.
+/// Counts requests to end the program.
 #[derive(Debug, Clone)]
 pub struct Interrupt(watch::Receiver<u32>);
 
 impl Interrupt {
-    /// Listens from now on: the first time, the program ends in order; the second time, at once.
+    /// Starts to listen: the first request ends the program in order, the second one at once.
     pub fn listen() -> Self {
         let (sender, receiver) = watch::channel(0);
         tokio::spawn(async move {
@@ -24,7 +24,7 @@ impl Interrupt {
 
     /// Waits for another request. Returns the number of requests so far.
     ///
-    /// [`count`](Self::count) may know of a request before this returns it, so only the number tells the first from the second.
+    /// Check the number: [`count`](Self::count) can include a request before this method returns it.
     pub async fn next(&mut self) -> u32 {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! `assetctl labels`: pages of sheets, or single labels as files or one after another on standard output.
+//! `assetctl labels`: prints sheets, or single labels as files or on standard output.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
@@ -46,7 +46,7 @@ pub async fn labels(options: &Labels, connection: &Connection, is_json: bool) ->
     Ok(EXIT_SUCCESS)
 }
 
-/// Checks options that must fit one another.
+/// Checks combinations of options.
 fn check(options: &Labels, is_json: bool) -> Result<()> {
     let (sheet, has_image) = (options.layout as usize, matches!(options.format, Some(LabelFormat::Svg | LabelFormat::Png)));
     Err(CliError::Usage(match (options.format, &options.output) {
@@ -61,12 +61,12 @@ fn check(options: &Labels, is_json: bool) -> Result<()> {
     }))
 }
 
-/// As the service and the command line name it.
+/// Name of the value in the service and on the command line.
 fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-/// Returns the files. All pages are read before the first is written.
+/// Returns the paths of the files. Reads all pages before it writes the first one.
 async fn sheets(client: &Client, options: &Labels, assets: &[Asset], path: &Path) -> Result<Vec<PathBuf>> {
     let pages = pages(assets, options.layout as usize, options.skip);
     let files = names(path, pages.len());
@@ -117,7 +117,7 @@ pub struct Labels {
     pub output: Option<PathBuf>,
 }
 
-/// The arrangement of labels on a sheet, and their number.
+/// Layout of a sheet, with its number of labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
     /// A4, 3 by 7 of 63.5 by 38.1 mm
@@ -149,12 +149,12 @@ pub enum LabelFormat {
 }
 
 impl LabelFormat {
-    /// The beginning of the body's type.
+    /// Prefix of the body's media type.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Svg => "image/svg+xml",
             Self::Png => "image/png",
-            // The service may say application/zpl or text/plain.
+            // The service can send application/zpl or text/plain.
             Self::Zpl => "",
         }
     }
@@ -172,7 +172,7 @@ fn size(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 ///
-/// Files that are complete stay.
+/// Returns an error if a label can't be read or written. Complete files remain.
 async fn to_folder(
     client: &Client,
     options: &Labels,
@@ -186,7 +186,7 @@ async fn to_folder(
     for asset in assets {
         let label = label(client, options, format, asset).await?;
         let mut name = file_name(&asset.asset_tag, &ending);
-        // Tags that differ only in case, or in characters that no file name has.
+        // Two tags can get the same file name if they differ only in case or in replaced characters.
         if !names.insert(name.to_lowercase()) {
             name = file_name(&format!("{}-{}", asset.asset_tag, asset.id), &ending);
         }
@@ -201,7 +201,7 @@ async fn to_folder(
     Ok(files)
 }
 
-/// One after another, as a printer takes them.
+/// Prints one label after another.
 async fn to_standard_output(client: &Client, options: &Labels, format: LabelFormat, assets: &[Asset]) -> Result<()> {
     for asset in assets {
         let mut label = label(client, options, format, asset).await?;
@@ -227,9 +227,9 @@ async fn label(client: &Client, options: &Labels, format: LabelFormat, asset: &A
 
 const MAX_LABELS: usize = 100;
 
-/// Divides labels into pages of as many whole sheets as the service makes at once, so that no sheet but the last one stays partly
-/// empty. `sheet` is the number of labels on a sheet; `skip` labels of the first sheet are used up. Each page comes with the
-/// labels to skip on it.
+/// Divides labels into pages of whole sheets, as many as the service makes at once, so that only the last sheet can be partly
+/// empty. `sheet` is the number of labels per sheet; `skip` labels of the first sheet are used up. Returns each page with the
+/// number of labels to skip on it.
 fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<(&[T], usize)> {
     let whole = MAX_LABELS / sheet * sheet;
     let (mut rest, mut skip, mut pages) = (labels, skip, Vec::new());
@@ -241,19 +241,19 @@ fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<(&[T], usize)> {
     pages
 }
 
-/// The names of the pages' files: the given one, or numbered ones if there are several.
+/// File names of the pages: the given one, or numbered ones for several pages.
 fn names(path: &Path, pages: usize) -> Vec<PathBuf> {
     if pages <= 1 {
         return vec![path.to_owned(); pages];
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
-    // Listed by name, they are in their order.
+    // Leading zeros keep the files in order when sorted by name.
     let digits = pages.to_string().len();
     (1..=pages).map(|number| path.with_file_name(format!("{stem}-{number:0digits$}{ending}"))).collect()
 }
 
-/// Tags can have characters that no file name has.
+/// Replaces characters of a tag that are unsafe in file names.
 fn file_name(tag: &str, ending: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "-_.".contains(character);
     let plain: String = tag.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();

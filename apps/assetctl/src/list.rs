@@ -1,4 +1,4 @@
-//! `assetctl list`, `events` and `stats`: tables of assets, of changes and of numbers.
+//! `assetctl list`, `events` and `stats`: tables of assets, changes and numbers.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
@@ -13,13 +13,13 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use terminal::{Column, Table, print_note, time};
 
-/// The columns of a table of assets.
+/// Columns in a table of assets.
 const COLUMNS: [&str; 6] = ["asset_tag", "name", "status", "location", "assigned_to", "warranty_until"];
-/// The columns of a table of events.
+/// Columns in a table of events.
 const EVENT_COLUMNS: [&str; 5] = ["at", "asset_tag", "name", "what", "who"];
-/// Fields with times that a table shows to the minute.
+/// Time fields that a table shows to the minute.
 const TIMES: [&str; 4] = ["created_at", "updated_at", "last_seen_at", "at"];
-/// Beginnings of formulas in spreadsheets.
+/// First characters of spreadsheet formulas.
 const FORMULAS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 /// Options of `list`.
@@ -94,7 +94,7 @@ pub fn at_least_one(text: &str) -> Result<u64, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "must be a number from 1 on".to_owned())
 }
 
-/// The form that the options ask for.
+/// The output form from the options.
 fn form(format: Option<Form>, is_json: bool) -> Result<Form> {
     match format {
         Some(Form::Table | Form::Csv) if is_json => Err(CliError::Usage("give --json or --format, not both".into())),
@@ -141,7 +141,7 @@ pub async fn list(options: &List, connection: &Connection, is_json: bool) -> Res
     Ok(EXIT_SUCCESS)
 }
 
-/// Each asset has its `assigned_user` if the key may read users.
+/// Includes `assigned_user` of each asset if the key has access to users.
 pub async fn read(client: &Client, query: Query, limit: Option<u64>) -> Result<Rows> {
     let (limit, expand) = (limit.unwrap_or(u64::MAX), ("expand".to_owned(), "assigned_to".to_owned()));
     match client.rows("assets", query.iter().cloned().chain([expand]).collect(), limit).await {
@@ -200,7 +200,7 @@ fn row(event: &Value, people: &BTreeMap<String, String>) -> Value {
     json!({"at": event["at"], "asset_tag": tag, "name": name, "what": what(event, people), "who": who})
 }
 
-/// Null if the asset doesn't have it.
+/// Null if the asset doesn't have the field.
 fn field<'a>(asset: &'a Value, column: &str) -> &'a Value {
     match column.strip_prefix(CUSTOM_FIELD) {
         Some(name) => &asset["custom_fields"][name],
@@ -208,12 +208,12 @@ fn field<'a>(asset: &'a Value, column: &str) -> &'a Value {
     }
 }
 
-/// `custom_fields.cost_center` is `COST CENTER`.
+/// Heading of a column: `COST CENTER` for `custom_fields.cost_center`.
 fn title(column: &str) -> Column {
     Column::named(&column.trim_start_matches(CUSTOM_FIELD).to_uppercase().replace('_', " "))
 }
 
-/// Empty if it is not set.
+/// Text of a cell, empty for null.
 fn cell(asset: &Value, column: &str) -> String {
     let value = field(asset, column);
     match value {
@@ -276,7 +276,7 @@ pub async fn stats(options: &Stats, connection: &Connection, is_json: bool) -> R
     Ok(EXIT_SUCCESS)
 }
 
-/// Says how to name a custom field, if the error is about the groups.
+/// Adds how to name a custom field, if the error is about `--by`.
 fn with_custom_field(error: CliError, by: Option<&str>) -> CliError {
     match (error, by) {
         (CliError::Usage(detail), Some(by)) if detail.contains("\n  --by: ") && !by.contains('.') => {
@@ -286,7 +286,7 @@ fn with_custom_field(error: CliError, by: Option<&str>) -> CliError {
     }
 }
 
-/// A row for each group, one for the rest, and one for all. `people` are by id.
+/// A row for each group, one for the rest, and one for the total. `people` are names by ID.
 fn groups(field: &str, stats: &Value, people: &BTreeMap<String, String>) -> Table {
     let mut table = Table::new(&[title(field), Column::number("ASSETS"), Column::number("PURCHASE PRICE")]);
     let (mut assets, mut value) = (0, Vec::new());
@@ -311,7 +311,7 @@ fn groups(field: &str, stats: &Value, people: &BTreeMap<String, String>) -> Tabl
     table
 }
 
-/// The exact sum of decimal texts, with at least two fractional digits.
+/// Exact sum of decimal texts, with at least two fractional digits.
 fn sum<'a>(prices: impl Iterator<Item = &'a str>) -> String {
     const FRACTION: usize = 4;
     let units = |price: &str| {
@@ -354,7 +354,7 @@ fn summary(stats: &Value, width: Option<usize>) -> String {
     std::iter::once(heading).chain(tables).collect::<Vec<_>>().join("\n\n")
 }
 
-/// `counts` is an object from name to count.
+/// `counts` is an object from names to counts.
 fn members(counts: &Value) -> impl Iterator<Item = (&str, String)> {
     counts.as_object().into_iter().flatten().map(|(name, count)| (name.as_str(), count.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Assets, users, processes and types by the names that people use.
+//! Finds assets, users, processes and types by the names that people use.
 
 use crate::error::{CliError, Result};
 use crate::http::{Client, Query, object, unreadable};
@@ -15,12 +15,12 @@ const MAX_CHARS: usize = 200;
 /// Maximum number of candidates in an error.
 const MAX_CANDIDATES: usize = 5;
 
-/// `name` is an id, a tag or, if there is neither, a serial number that only one asset has.
+/// Finds an asset. `name` is an ID, a tag or otherwise a serial number that only one asset has.
 pub async fn asset(client: &Client, name: &str) -> Result<Value> {
     find_asset(client, name).await?.ok_or_else(|| no_asset(name))
 }
 
-/// The error of a name without an asset.
+/// The error if no asset has the name.
 pub fn no_asset(name: &str) -> CliError {
     let id = if is_id(name) { "the id, " } else { "" };
     CliError::Failed(format!("no asset has {id}the tag or the serial number {name}"))
@@ -28,9 +28,9 @@ pub fn no_asset(name: &str) -> CliError {
 
 /// Like [`asset`], but `None` if there is none.
 pub async fn find_asset(client: &Client, name: &str) -> Result<Option<Value>> {
-    // A tag and a serial number can have the form of an id.
+    // A tag or a serial number can look like an ID.
     let by_id = is_id(name).then(|| format!("assets/{name}"));
-    // Dots would lead to another path.
+    // A path segment of dots would be resolved to another path.
     let by_tag =
         (!name.bytes().all(|byte| byte == b'.')).then(|| format!("assets/by-tag/{}", utf8_percent_encode(name, SEGMENT)));
     for path in by_id.into_iter().chain(by_tag) {
@@ -53,7 +53,7 @@ pub async fn find_asset(client: &Client, name: &str) -> Result<Option<Value>> {
     }
 }
 
-/// `user` is an id, an e-mail address, or the name of only one active user.
+/// Finds a user. `user` is an ID, an email address, or a name that only one active user has.
 pub async fn user(client: &Client, user: &str) -> Result<Value> {
     if user.contains('@') {
         let users = client.data("users", &[("email", user)]).await?;
@@ -69,7 +69,8 @@ pub async fn user(client: &Client, user: &str) -> Result<Value> {
     client.object(&format!("users/{id}"), &[]).await
 }
 
-/// `name` is an e-mail address, an id, all of `Ada <ada@example.com>`, or a name that only one user has.
+/// Like [`user`], also for inactive users: `name` is an ID, an email address, `Ada <ada@example.com>`, or a name that only one
+/// user has.
 pub async fn user_named(client: &Client, name: &str) -> Result<Value> {
     let name = name.rsplit_once('<').and_then(|(_, address)| address.strip_suffix('>')).unwrap_or(name).trim();
     if is_id(name) || name.contains('@') {
@@ -89,7 +90,7 @@ pub async fn user_named(client: &Client, name: &str) -> Result<Value> {
     }
 }
 
-/// A process definition.
+/// Finds a process definition by its slug.
 pub async fn process(client: &Client, slug: &str) -> Result<Value> {
     let is_slug = !slug.is_empty() && slug.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
     if is_slug && let Some(process) = only(client.data("processes", &[("slug", slug)]).await?)? {
@@ -101,7 +102,7 @@ pub async fn process(client: &Client, slug: &str) -> Result<Value> {
     Err(CliError::Failed(format!("unknown process {slug}; known: {known}")))
 }
 
-/// The id of the asset type with this code or name, or of the only one that is similar.
+/// The ID of the asset type with this code or name, or of the only similar type.
 pub async fn asset_type(client: &Client, name: &str) -> Result<String> {
     let coded = client.data("catalog/asset-types", &[("code", name)]).await?;
     let named = client.data("catalog/asset-types", &[("q", name)]).await?;
@@ -115,7 +116,7 @@ pub async fn asset_type(client: &Client, name: &str) -> Result<String> {
     })
 }
 
-/// The list is filtered by a unique value.
+/// The list's filter is unique, so it has at most one row.
 fn only(list: Value) -> Result<Option<Value>> {
     match items(&list) {
         [] => Ok(None),
@@ -124,7 +125,7 @@ fn only(list: Value) -> Result<Option<Value>> {
     }
 }
 
-/// The user with an id, as [`person`] shows them; the id itself if the user is deleted, or the key may not read users.
+/// A user's [`person`] text by ID; the ID itself if the user is deleted, or the key has no access to users.
 pub async fn person_with(client: &Client, id: &str) -> Result<String> {
     match client.data(&format!("users/{id}"), &[]).await {
         Ok(user) => Ok(person(&user)),
@@ -133,7 +134,7 @@ pub async fn person_with(client: &Client, id: &str) -> Result<String> {
     }
 }
 
-/// The users with these ids, as [`person_with`] shows them.
+/// The [`person_with`] texts of these users, by ID.
 pub async fn people_with<'a>(client: &Client, ids: impl Iterator<Item = &'a str>) -> Result<BTreeMap<String, String>> {
     let mut people = BTreeMap::new();
     for id in ids {
@@ -144,7 +145,7 @@ pub async fn people_with<'a>(client: &Client, ids: impl Iterator<Item = &'a str>
     Ok(people)
 }
 
-/// All users by their ids, as [`person`] shows them; none if the key may not read users.
+/// The [`person`] texts of all users, by ID; empty if the key has no access to users.
 pub async fn everybody(client: &Client) -> Result<BTreeMap<String, String>> {
     match client.rows("users", Query::new(), u64::MAX).await {
         Err(CliError::Answered { status: 403, .. }) => Ok(BTreeMap::new()),
@@ -162,12 +163,12 @@ pub fn tag_and_name(asset: &Value) -> String {
     terminal::clean(&format!("{} {}", text(&asset["asset_tag"]), text(&asset["name"])))
 }
 
-/// `-` for anything but a text.
+/// `-` if the value isn't a string.
 pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
 }
 
-/// None of anything but an array.
+/// Empty if the value isn't an array.
 pub fn items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
@@ -182,7 +183,7 @@ pub fn is_id(text: &str) -> bool {
     text.len() == 36 && text.bytes().enumerate().all(fits)
 }
 
-/// A user as the service lists it.
+/// A user, as in the service's list.
 #[derive(Debug, Clone, Deserialize)]
 pub struct User {
     id: String,
@@ -193,14 +194,14 @@ pub struct User {
 
 /// Searches users by words in their names and e-mail addresses.
 pub enum Directory<'c> {
-    /// The service searches.
+    /// Searches with requests to the service.
     Service(&'c Client),
-    /// All users, each with the text to search.
+    /// Searches a copy of all users, each with its searchable text.
     Copy(Vec<(String, User)>),
 }
 
 impl Directory<'_> {
-    /// Reads all users, mostly with one request: a part of an export has more than 10,000.
+    /// Reads all users, usually with one request, because a part of an export holds over 10,000.
     pub async fn read(client: &Client) -> Result<Self> {
         let mut all = Vec::new();
         let parts = client.parts("users/export", Query::new(), Format::Ndjson, |part| {
@@ -214,7 +215,7 @@ impl Directory<'_> {
         Ok(Self::Copy(all))
     }
 
-    /// The ID of the one active user with this name, or the candidates.
+    /// The ID of the only active user with this name, or an error with the candidates.
     pub async fn find(&self, name: &str) -> Result<Result<String, String>> {
         let (words, longest) = search(name);
         if words.is_empty() || name.chars().count() > MAX_CHARS || name.contains(char::is_control) {
@@ -228,7 +229,7 @@ impl Directory<'_> {
         Ok(decide(name, &users, &similar))
     }
 
-    /// Users with all of these words in their name or e-mail address.
+    /// Users whose name or email address contains all of these words.
     async fn users(&self, words: &str) -> Result<Vec<User>> {
         match self {
             Self::Service(client) => {
@@ -244,8 +245,8 @@ impl Directory<'_> {
     }
 }
 
-/// The ID of the one active user with this display name, in either order, or with this e-mail address. `users` have all words of
-/// the name, and `similar` some.
+/// The ID of the only active user with this display name, in either word order, or with this email address. `users` contain all
+/// words of the name, and `similar` some of them.
 fn decide(name: &str, users: &[User], similar: &[User]) -> Result<String, String> {
     let called: Vec<&User> = users.iter().filter(|user| is_called(user, name)).collect();
     let active: Vec<&User> = called.iter().copied().filter(|user| user.is_active).collect();
@@ -283,7 +284,7 @@ fn plain(name: &str) -> String {
     folded(&ordered.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// The words to search for, and the longest one of several.
+/// Returns the words to search for and, if there are several, the longest one.
 fn search(name: &str) -> (String, Option<&str>) {
     let words: Vec<&str> = name.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty()).collect();
     (words.join(" "), words.iter().copied().max_by_key(|word| word.chars().count()).filter(|_| words.len() > 1))

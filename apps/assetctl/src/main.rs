@@ -1,5 +1,5 @@
-//! `assetctl`: imports an inventory from files as people have them and exports it again, lists it and takes stock, prints labels,
-//! hands assets over, offboards users, and shows events as they come, over HTTP.
+//! `assetctl`, the command line for users of the service over HTTP: imports, exports and lists an inventory, takes stock,
+//! prints labels, hands assets over, offboards users, and shows events.
 
 mod args;
 mod config;
@@ -37,7 +37,7 @@ async fn main() -> ExitCode {
         Err(error) => {
             terminal::print_error(&error.to_string());
             if is_json {
-                // If standard output can't be written, the exit code says the same.
+                // If writing to standard output fails, the exit code still reports the error.
                 let _ = output::print_json(&json!({"error": error.to_string(), "exit_code": error.exit_code()}));
             }
             ExitCode::from(error.exit_code())

@@ -8,7 +8,7 @@ const SUBJECT: &str = "Lambda instances";
 /// Number of instances of an account that can't be reserved ("Configuring reserved concurrency for a function", Lambda developer
 /// guide).
 const UNRESERVABLE: u64 = 100;
-/// The share of the account's limit that deliveries may take without reservations, as a divisor. Requests share the rest.
+/// Without reservations, deliveries can take 1/2 of the account's limit. Requests share the rest.
 const DELIVERIES_PART: u64 = 2;
 
 /// `parameters` are the stack's parameters that differ from the template's defaults.

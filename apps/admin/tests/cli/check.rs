@@ -32,7 +32,7 @@ async fn item(operator: &Operator, key: &Item) -> Option<Item> {
     get.send().await.unwrap().item
 }
 
-/// The key of the unique marker for the user's address.
+/// The key of the unique marker for the user's email address.
 fn email_marker(tenant: &str) -> Item {
     let email = Unique { field: "email", value: "ada@example.com".into(), reserved_after_deletion: false };
     Keys::of(tenant.parse().unwrap()).unique(Kind::User, &email).item()
@@ -46,7 +46,7 @@ async fn delete(operator: &Operator, key: &Item) {
     operator.client().delete_item().table_name(server::TABLE).set_key(Some(key.clone())).send().await.unwrap();
 }
 
-/// The only finding, which is open.
+/// Returns the only finding, which must be open.
 fn only_finding(report: &Value) -> &Value {
     assert_eq!((&report["open"], report["findings"].as_array().unwrap().len()), (&json!(1), 1), "{report}");
     &report["findings"][0]
@@ -176,7 +176,7 @@ async fn a_damaged_tenant_or_key_does_not_stop_the_operator() {
     assert_eq!(operator.json(&["tenant", "list"])["name"], "Acme");
 }
 
-/// A webhook with three deliveries: one is due in an hour, one is a little late, and one an hour and a minute.
+/// A webhook with three deliveries: due in an hour, slightly late, and an hour and a minute late.
 async fn overdue_delivery(operator: &Operator, tenant: &str) -> Delivery {
     let store = operator.store().tenant(tenant.parse().unwrap());
     let now = store.store().now();

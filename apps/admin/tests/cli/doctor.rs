@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use tokio::net::TcpListener;
 
-/// Runs the command line with only these variables, and with this AWS configuration in its home directory. Returns whether it
-/// succeeded, and its output.
+/// Runs the command line with only these variables, and with this AWS configuration in its home directory. Returns its output,
+/// and whether it succeeded.
 fn run(home: &std::path::Path, config: &str, variables: &[(&str, &str)]) -> (bool, String) {
     std::fs::create_dir_all(home.join(".aws")).unwrap();
     std::fs::write(home.join(".aws/config"), config).unwrap();
@@ -101,7 +101,7 @@ async fn what_a_table_lacks_is_named_until_it_is_there() {
     for subject in ["stream", "deletion protection"] {
         assert_eq!(state(&before, subject), "problem", "{before:?}");
     }
-    // The engine has no backups.
+    // The engine doesn't support point-in-time recovery.
     let (state_of_recovery, text) = &before["point-in-time recovery"];
     assert!(state_of_recovery == "unknown" && text.contains("dynamodb:DescribeContinuousBackups"), "{before:?}");
 

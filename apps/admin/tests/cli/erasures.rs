@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 const MARK: &str = "Zyx9Mark";
 
-/// The API with a clock two minutes behind, because a user who has just changed can't be erased.
+/// The API with a clock two minutes behind, because users who have just changed can't be erased.
 struct Service {
     router: Router,
     key: String,
@@ -36,7 +36,7 @@ impl Service {
     }
 }
 
-/// Ada, who has an asset.
+/// Creates Ada, who has an asset.
 struct Fixture {
     operator: Operator,
     service: Service,
@@ -156,7 +156,7 @@ async fn erasures_are_repeated_in_a_restored_table() {
     assert_eq!(reasons.len(), 2, "{done:?}");
     assert!(reasons.contains(&"the tenant doesn't have the user") && reasons.contains(&"the table doesn't have the tenant"));
     assert_eq!(fixture.operator.json(&["check", "--tenant", "acme"])["open"], 0);
-    // Again, from the standard input.
+    // Repeats it from the standard input.
     let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
     command.args(["erase", "--repeat", "-"]).envs(fixture.operator.environment()).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();

@@ -121,13 +121,13 @@ async fn dry_runs_say_what_would_happen_and_write_nothing() {
         assert_eq!(dump(&operator).await, before, "{arguments:?}");
     }
     assert!(!key_file.exists(), "a dry run has created a key");
-    // A command that fails without `--dry-run` fails with it, too.
+    // `--dry-run` fails if the real command would fail.
     let past = [&create[..], &["--expires-at", "2020-01-01T00:00:00Z", "--dry-run"]].concat();
     assert!(operator.error(&past).contains("in the future"));
     assert!(operator.error(&["key", "revoke", "--tenant", "acme", "--key", UNKNOWN_ID, "--dry-run"]).contains("not found"));
     let remove = ["record", "remove", "--tenant", "acme", "--kind", "key", "--id", key, "--dry-run"];
     assert!(operator.error(&remove).contains("can be read"));
-    // A damaged record.
+    // Damages a record.
     let soon = aws_sdk_dynamodb::types::AttributeValue::S("soon".into());
     let update = operator.client().update_item().table_name(server::TABLE).set_key(Some(key_item));
     update.update_expression("SET created_at = :soon").expression_attribute_values(":soon", soon).send().await.unwrap();

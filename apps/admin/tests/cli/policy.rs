@@ -87,7 +87,7 @@ async fn the_documented_policy_permits_what_the_commands_call_and_nothing_else()
     ] {
         operator.lines(&command.split(' ').collect::<Vec<_>>());
     }
-    // It fails, because the engine has no backups.
+    // Always fails, because the engine has no backups.
     operator.run(&["doctor"]);
     let sent = String::from_utf8_lossy(&sent.lock().unwrap()).into_owned();
     let policy = policy();
@@ -98,6 +98,6 @@ async fn the_documented_policy_permits_what_the_commands_call_and_nothing_else()
         permitted.extend(actions.filter_map(|action| action.strip_prefix("dynamodb:")).map(str::to_owned));
     }
     assert_eq!(needed(&sent), permitted);
-    // The removal of a record reads them, and an erasure does to name the user's assets.
+    // Removing a record reads the user's assets, and an erasure names them.
     assert!(["/index/history", "/index/list_index"].iter().all(|index| policy.to_string().contains(index)));
 }

@@ -42,7 +42,7 @@ fn verify(operator: &Operator, receipt: &Path, keys: &Path) -> Output {
 #[tokio::test]
 async fn a_receipt_is_verified_without_a_table() {
     let mut operator = Operator::start().await;
-    // Nothing listens there.
+    // Nothing listens at this address.
     operator.engine.url = "http://127.0.0.1:1".into();
     let folder = tempfile::tempdir().unwrap();
     let [receipt, set] = ["receipt.json", "keys.json"].map(|name| folder.path().join(name));
@@ -109,6 +109,6 @@ async fn after_a_rotation_the_old_key_is_still_published() {
         let public = key.public().unwrap();
         assert_eq!(jwks.find(&public.kid()), Some(public));
     }
-    // The rotation has an event.
+    // The rotation appears in the events.
     assert_eq!(operator.json(&["verify", "--tenant", &tenant])["valid"], true);
 }

@@ -1,4 +1,4 @@
-//! `admin tenant`: creation, keys, limits, upgrades and deletion.
+//! `admin tenant`: creates, limits, upgrades and deletes tenants, and creates their keys.
 
 use crate::{Operator, UNKNOWN_ID};
 use axum::body::Body;
@@ -77,7 +77,7 @@ async fn a_tenants_requests_can_be_limited_and_the_limit_removed() {
         router.clone().oneshot(request.body(Body::empty()).unwrap())
     };
     let mut statuses = Vec::new();
-    // A new minute may start meanwhile.
+    // A new minute can start meanwhile.
     for _ in 0..8 {
         statuses.push(request().await.unwrap().status().as_u16());
     }
@@ -95,7 +95,7 @@ async fn an_upgrade_adds_missing_system_processes() {
     let operator = Operator::start().await;
     let tenant = operator.create_tenant();
     assert_eq!(operator.json(&["tenant", "upgrade"]), json!({"tenant_id": tenant, "added": []}));
-    // A tenant that is older than this process.
+    // Makes the tenant older than this process.
     let store = operator.store().tenant(tenant.parse().unwrap());
     let processes: Vec<Stored<Process>> = store.all().await.unwrap();
     let repair = processes.into_iter().find(|process| process.value.slug.as_str() == "repair").unwrap();
@@ -183,7 +183,7 @@ async fn the_tenants_name_must_be_typed() {
     let before = items(&operator).await;
     for (line, reason) in [
         ("Beta\n", "the names differ"),
-        // Another tenant may have this name.
+        // Another tenant can have this name.
         ("acme\n", "the names differ"),
         ("\n", "the names differ"),
         ("", "or use --yes"),

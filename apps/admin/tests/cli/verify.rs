@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Creates a tenant with a user who was changed twice, some time ago. Returns the tenant, its store, and the keys of the user's
 /// events, oldest first.
 async fn tenant_with_changed_user(operator: &Operator) -> (String, TenantStore, Vec<Item>) {
-    // Writes of the last seconds may not be fully visible, and are not verified.
+    // Writes of the last few seconds are not verified, because they may not be visible yet.
     let past = operator.store_with_clock(-60);
     let created = past.create_tenant("Acme".parse().unwrap(), Some("ada@example.com".parse().unwrap()), 600).await.unwrap();
     let (store, id) = (past.tenant(created.tenant_id), created.user_id.unwrap());
@@ -41,7 +41,7 @@ async fn a_tenant_with_unbroken_chains_is_valid() {
     let verify = ["verify", "--tenant", &tenant];
     let valid = json!({"tenant_id": tenant, "valid": true, "records": 10, "events": 12});
     assert_eq!(operator.json(&verify), valid);
-    // A deleted resource keeps its chain.
+    // A deleted resource keeps its hash chain.
     let processes: Vec<Stored<Process>> = store.all().await.unwrap();
     let context = ChangeContext::operator(store.store().now());
     store.delete(&processes[0], &context).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_record_that_does_not_match_its_history_is_found() {
 #[tokio::test]
 async fn events_lists_every_change_since_a_time() {
     let operator = Operator::start().await;
-    // Long enough ago that no earlier event can still appear.
+    // Old enough that no earlier event can still appear.
     let at = |text: &str| -> Timestamp { text.parse().unwrap() };
     let created = at("2026-03-05T10:00:00Z");
     let store = Store::new(operator.client(), server::TABLE, Arc::new(move || created));

@@ -1,4 +1,4 @@
-//! The options of `import`, and how a suggested command repeats them.
+//! The options of `import`, and the options to repeat in a suggested command.
 
 use crate::import::columns::convert::{Constant, DateFormat, ValueMapping};
 use crate::import::columns::suggest::as_option;
@@ -147,7 +147,7 @@ fn encoding(name: &str) -> Result<&'static encoding_rs::Encoding, String> {
         .ok_or_else(|| format!("no such encoding; save the file as UTF-8, or name one of {ENCODINGS}"))
 }
 
-/// The options that affect rows, as they are typed.
+/// The options that affect rows, in shell syntax.
 pub fn words(options: &Import) -> Vec<String> {
     let option = |name: &str, value: &str| format!("{name} {}", quote(value));
     let flag = |name: &str, is_set: bool| is_set.then(|| name.to_owned());
@@ -166,7 +166,7 @@ pub fn words(options: &Import) -> Vec<String> {
     words
 }
 
-/// The command that imports the file of refused rows.
+/// The command that imports the file with the refused rows.
 pub fn resend_command(options: &Import, refused: &Path) -> String {
     let file = format!("assetctl import {}", quote(&refused.display().to_string()));
     [vec![file], words(options)].concat().join(" ")

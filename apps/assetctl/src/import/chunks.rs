@@ -40,20 +40,20 @@ impl<R: Read> Rows<R> {
     }
 }
 
-/// Rows for one request, and broken rows among them, which are not sent.
+/// Rows for one request. Broken rows among them are not sent.
 #[derive(Debug, Default)]
 pub struct Chunk {
-    /// Counts from 0.
+    /// Starts at 0.
     pub number: u64,
-    /// The body of the request; empty if no row can be sent.
+    /// Body of the request; empty if no row can be sent.
     pub body: Vec<u8>,
-    /// All rows in the file's order, without the bytes to send.
+    /// All rows in file order, without their request bodies.
     pub rows: Vec<Row>,
-    /// Hashes of the values that could identify the same record in another chunk.
+    /// Hashes of values that could identify the same record in another chunk.
     pub keys: HashSet<u64>,
-    /// A sent row doesn't identify a record to update.
+    /// Whether a sent row doesn't identify a record to update.
     pub has_unmatched: bool,
-    /// The approximate bytes of the rows in the file.
+    /// Approximate size of the rows in the file, in bytes.
     pub raw_length: u64,
 }
 
@@ -63,7 +63,7 @@ impl Chunk {
     }
 }
 
-/// Numbers of rows that identify the same record, by the hash of the value.
+/// Numbers of rows that identify the same record, by the hash of the identifying value.
 #[derive(Debug, Default)]
 pub struct Doubles(HashMap<u64, Vec<u64>>);
 
@@ -105,7 +105,7 @@ impl<R: Read> Chunks<R> {
 }
 
 impl Doubles {
-    /// Reads all rows.
+    /// Reads all rows of the file.
     pub fn find<R: Read>(mut rows: Rows<R>) -> io::Result<Self> {
         let (mut first, mut doubles) = (HashMap::new(), HashMap::new());
         while let Some(row) = rows.next()? {

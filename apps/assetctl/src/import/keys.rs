@@ -1,5 +1,5 @@
-//! The idempotency keys of an import's requests. They follow from the command, so running it again resumes it: for 24
-//! hours, the service remembers each imported row by the key of its request and its place in it.
+//! The idempotency keys of an import's requests. They depend only on the command, so running it again resumes it: for 24 hours,
+//! the service remembers each imported row by the key of its request and its position in it.
 
 use crate::config::Connection;
 use crate::error::Result;
@@ -18,14 +18,15 @@ pub struct Keys {
     by_place: Sha256,
     by_content: Sha256,
     create_unmatched: bool,
-    /// How often all rows of a request were refused, by its number. As nothing was created, other rows can be sent in its place.
+    /// How often all rows of a request were refused, by request number. Nothing was created, so other rows can be sent in their
+    /// place.
     attempts: BTreeMap<u64, u32>,
-    /// The file of the attempts.
+    /// File with the attempts.
     state: Option<PathBuf>,
 }
 
 impl Keys {
-    /// `parameters` are the query of the URL. `again` makes other keys of the same command.
+    /// `parameters` is the query of the URL. `again` changes the keys of an otherwise equal command.
     pub fn new(options: &Import, connection: &Connection, path: &str, parameters: &str, again: &str) -> Result<Self> {
         let hash = |parts: &[&[u8]]| parts.iter().fold(Sha256::new(), |hash, part| hash.chain_update(part).chain_update([0]));
         let file = options.file.canonicalize().unwrap_or_else(|_| options.file.clone());
@@ -41,7 +42,7 @@ impl Keys {
                 again.as_bytes(),
                 b"content",
                 parameters.as_bytes(),
-                // A key that was rotated is refused with the idempotency keys from before.
+                // The service rejects an idempotency key that another API key has used, for example before a rotation.
                 connection.api_key.authorization()?.as_bytes(),
             ]),
             create_unmatched,
@@ -50,15 +51,15 @@ impl Keys {
         })
     }
 
-    /// If each sending of a row would create something, the key depends on the place of the rows in the file, not on their content:
-    /// after a correction, the service then refuses the request, instead of creating its other rows twice.
+    /// If sending the rows again would create records twice, the key depends on their position in the file, not on their
+    /// content. The service then refuses corrected rows, instead of creating the others twice.
     pub fn of(&self, chunk: &Chunk) -> String {
         let hash = if self.protects(chunk) { self.by_place.clone() } else { self.by_content.clone().chain_update(&chunk.body) };
         let attempts = self.attempts.get(&chunk.number).copied().filter(|_| self.protects(chunk)).unwrap_or_default();
         hex(&hash.chain_update(chunk.number.to_be_bytes()).chain_update(attempts.to_be_bytes()).finalize())
     }
 
-    /// Remembers requests whose rows were all refused.
+    /// Counts an attempt for requests whose rows were all refused.
     pub fn note_refused(&self, chunks: &[u64]) {
         let Some((path, folder)) = self.state.as_ref().and_then(|path| Some((path, path.parent()?))) else { return };
         if chunks.is_empty() {
@@ -66,11 +67,11 @@ impl Keys {
         }
         let mut attempts = self.attempts.clone();
         chunks.iter().for_each(|number| *attempts.entry(*number).or_default() += 1);
-        // Without the file, the next run refuses what could create rows twice.
+        // Best effort: without the file, the next run refuses rows that it could create twice.
         let _ = fs::create_dir_all(folder).and_then(|()| fs::write(path, json!(attempts).to_string()));
     }
 
-    /// The key keeps changed rows from being created twice.
+    /// Whether the key must prevent changed rows from being created twice.
     pub fn protects(&self, chunk: &Chunk) -> bool {
         self.create_unmatched && chunk.has_unmatched
     }
@@ -82,7 +83,7 @@ mod tests {
     use crate::config::{api_key, base_url};
     use crate::import::args::tests::parsed;
 
-    /// For a chunk with a number, a body, and whether it has rows that identify no record.
+    /// The key of a chunk, given its number, body, and whether some rows identify no record.
     fn key(options: &[&str], api_key_text: &str, again: &str, (number, body, has_unmatched): (u64, &str, bool)) -> String {
         let api_key = api_key([(Some(api_key_text.into()), None), (None, None)]).unwrap();
         let connection = Connection { base_url: base_url(Some("https://a.example"), false).unwrap(), api_key };
@@ -98,7 +99,7 @@ mod tests {
         let with =
             |options: &[&str], body| key(&[&["a.csv", "--match", "asset_tag"], options].concat(), "k", "", (1, body, true));
         assert_eq!(with(&["--create-unmatched"], "row"), with(&["--create-unmatched"], "other"));
-        // Without that option, the service refuses rows that name nothing.
+        // Without that option, the service refuses rows that identify no record.
         assert_ne!(with(&[], "row"), with(&[], "other"));
     }
 

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use terminal::print_note;
 
-/// Columns of an export with the ID of the record in the exporting service, and the time of its creation there.
+/// An export's columns with the ID of the record in the exporting service, and the time of its creation there.
 const OF_RECORD: [&str; 2] = ["id", "created_at"];
 
 pub async fn import(options: &Import, connection: &Connection, is_json: bool) -> Result<u8> {
@@ -43,7 +43,7 @@ pub async fn import(options: &Import, connection: &Connection, is_json: bool) ->
     run.import().await
 }
 
-/// Ignores an export's ID columns unless rows are matched by ID: the IDs may be another service's.
+/// Ignores an export's ID columns unless rows are matched by ID, because they can be another service's.
 fn without_ids(options: &Import, source: &Source) -> Import {
     let mut options = options.clone();
     let Some(matched) = options.match_by.column().filter(|column| *column != "id") else { return options };
@@ -58,7 +58,7 @@ fn without_ids(options: &Import, source: &Source) -> Import {
     options
 }
 
-/// Matching by a column that the file lacks would create everything again.
+/// Returns an error if the file lacks the matched column, because the import would create all records again.
 fn check_match(options: &Import, columns: &Columns) -> Result<()> {
     let Some(column) = options.match_by.column() else { return Ok(()) };
     if !options.kind().has_column(column) {
@@ -160,9 +160,8 @@ impl Run<'_> {
     }
 }
 
-/// Whether the check refused rows because an earlier run of the same command imported some: where a value must be unique, they are
-/// then duplicates of themselves. Sends the first chunk with refused rows: unless it was begun before, the service checks its rows
-/// again, and writes none of them.
+/// Whether an earlier run of the same command imported rows that the check now refuses as duplicates of themselves. Sends the
+/// first chunk with refused rows: if no earlier run sent it, the service only checks its rows and writes none.
 async fn has_begun(sender: &Sender<'_>, report: &Report<'_>) -> Result<bool> {
     let Some(chunk) = report.refused_chunk.as_ref().filter(|_| !report.has_broken) else { return Ok(false) };
     match sender.send(chunk, true, &Arc::default()).await {

@@ -1,4 +1,4 @@
-//! For each error of a row, the option or the edit of the file that helps.
+//! Suggests an option or an edit of the file for each error of a row.
 
 use crate::import::args::Import;
 use crate::import::columns::convert::{date_of_day_number, price_with_comma, price_with_point};
@@ -9,7 +9,7 @@ use crate::output::quote;
 use fields::CellType;
 use fields::serial_number::{SHORTENED, is_placeholder};
 
-/// The beginning of the reason of rows with the same value.
+/// Prefix of the reason for rows with the same value.
 pub const SAME_VALUE: &str = "has the same value in row";
 
 const CORRECT: &str = "correct the cell";
@@ -24,9 +24,9 @@ pub struct Remedies<'a> {
 #[derive(Debug, Default)]
 pub struct Help {
     pub text: String,
-    /// An option to add, which differs among rows with the same reason.
+    /// An option to add, which can differ among rows with the same reason.
     pub option: Option<String>,
-    /// What helps instead if most rows have the error.
+    /// Advice if most rows have the error.
     pub if_most: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl From<String> for Help {
 }
 
 impl Remedies<'_> {
-    /// `error` has the file's name of the column.
+    /// `error` names the column as the file does.
     pub fn of(&self, error: &RowError, original: &Original) -> Help {
         let Some(column) = error.column.as_deref() else { return of_row(&error.detail).to_owned().into() };
         let cell = original.text(self.names, column).unwrap_or_default();
@@ -90,7 +90,7 @@ impl Remedies<'_> {
         Help { if_most, ..Help::from(text) }
     }
 
-    /// Errors of most rows come from an option rather than from the cells.
+    /// If most rows have the error, its cause is an option rather than a cell.
     fn of_most(&self, field: &str, column: &str) -> String {
         let is_date = self.cell_type(field) == Some(CellType::Date);
         let map = quote(&format!("{column}={field}"));
@@ -101,7 +101,7 @@ impl Remedies<'_> {
         self.options.kind().import_column(field).map(|column| column.cell)
     }
 
-    /// The imported columns of the file, with their fields.
+    /// The file's imported columns, with their fields.
     fn columns(&self) -> impl Iterator<Item = (&str, &str)> {
         self.names.iter().zip(self.targets).filter_map(|(name, target)| match target {
             Target::Field(field) => Some((name.as_str(), field.as_str())),
@@ -117,7 +117,7 @@ impl Remedies<'_> {
         self.columns().find(|(_, mapped)| *mapped == field).map(|(name, _)| name)
     }
 
-    /// For a row whose value doesn't identify a record to update.
+    /// Advice for a row whose value doesn't identify a record to update.
     fn unmatched(&self, field: &str, column: &str, cell: &str) -> Help {
         let is_missing = cell.is_empty() || (field == "serial_number" && is_placeholder(cell));
         let text = match field {

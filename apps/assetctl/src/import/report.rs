@@ -1,5 +1,5 @@
-//! The results of an import: refused rows go to a file, which can be corrected and sent again; each reason is shown once; and a
-//! summary counts rows and, in a dry run, sums up the fields that would change.
+//! Reports the results of an import: writes refused rows to a file, which can be corrected and imported; shows each reason
+//! once; and prints a summary, in a dry run with the fields that would change.
 
 use crate::error::{CliError, Result};
 use crate::http::unreadable;
@@ -24,30 +24,30 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use terminal::{clean, print_note};
 
-/// Maximum number of reasons shown on a terminal.
+/// Maximum number of reasons to show on a terminal.
 const MAX_LINES: usize = 20;
 /// Maximum number of refused rows in the JSON summary.
 const MAX_TOLD: usize = 100;
-/// Maximum number of fields counted: a file can name a new custom field in each row.
+/// Maximum number of fields to count: a file can name a new custom field in each row.
 const MAX_FIELDS: usize = 1_000;
-/// Maximum number of different reasons counted.
+/// Maximum number of different reasons to count.
 const MAX_REASONS: usize = 1_000;
 /// Minimum number of rows with the same error for advice about the whole file.
 const MANY: u64 = 3;
-/// Maximum number of options kept per reason.
+/// Maximum number of options to keep per reason.
 const MAX_OPTIONS: usize = 20;
-/// Errors worth a retry: the service is busy, or another run of the command is sending the row.
+/// Codes of errors that a retry can solve: the service is busy, or a concurrent run is sending the row.
 const TEMPORARY: [&str; 2] = ["UNAVAILABLE", "REQUEST_IN_PROGRESS"];
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
     pub created: u64,
     pub updated: u64,
-    /// Records that already had the row's values.
+    /// Rows whose values the record already had.
     pub unchanged: u64,
-    /// Rows that were refused by the service, or can't be sent.
+    /// Rows that the service refused, or that can't be sent.
     pub refused: u64,
-    /// Good rows, left out because another one was refused.
+    /// Valid rows that were left out because another row was refused.
     pub skipped: u64,
     /// Rows that an earlier run of the same command imported.
     pub already: u64,
@@ -74,14 +74,14 @@ impl Counts {
 pub struct RowResult {
     row: usize,
     pub outcome: Outcome,
-    /// An earlier request with the same idempotency key imported it.
+    /// An earlier request with the same idempotency key imported the row.
     #[serde(default)]
     pub replayed: bool,
     #[serde(default)]
     pub errors: Vec<RowError>,
     #[serde(default)]
     pub skipped_cells: Vec<RowError>,
-    /// In a dry run.
+    /// Fields that would change, in a dry run.
     #[serde(default)]
     pub changes: Vec<FieldChange>,
 }
@@ -96,7 +96,7 @@ pub enum Outcome {
     Skipped,
 }
 
-/// The service's response to an import.
+/// The results in the service's response to an import.
 #[derive(Debug, Deserialize)]
 struct ImportResponse {
     data: Vec<RowResult>,
@@ -105,7 +105,7 @@ struct ImportResponse {
 #[derive(Debug)]
 pub enum Results {
     Settled(Vec<RowResult>),
-    /// This many rows must be tried again, with the same request.
+    /// This many rows must be retried, with the same request.
     Unavailable(usize),
 }
 
@@ -113,7 +113,7 @@ pub enum Results {
 ///
 /// # Errors
 ///
-/// Returns [`CliError::Failed`] if it doesn't fit the request.
+/// Returns [`CliError::Failed`] if the response doesn't match the request.
 pub fn results(body: &[u8], sent: usize) -> Result<Results> {
     let ImportResponse { data } = serde_json::from_slice(body).map_err(|_| unreadable())?;
     let is_in_order = data.iter().enumerate().all(|(index, result)| result.row == index + 1);
@@ -135,28 +135,28 @@ struct RefusedRow {
     errors: Vec<RowError>,
 }
 
-/// The results of the rows so far.
+/// Accumulates the results of the rows.
 pub struct Report<'a> {
     source: &'a Source,
     options: &'a Import,
     remedies: Remedies<'a>,
-    /// The file's names of columns, by the field that is sent.
+    /// Column names in the file, by field name in the request.
     columns: HashMap<&'a str, &'a str>,
     pub counts: Counts,
     /// The first refused rows.
     refused: Vec<RefusedRow>,
     reasons: Reasons,
     file: Option<RefusedFile>,
-    /// The cells that were left out of imported rows, and their number.
+    /// Reasons for leaving cells out of imported rows.
     skipped: Reasons,
     skipped_cells: u64,
-    /// Of a dry run.
+    /// Changes in a dry run.
     changes: Changes,
-    /// The first request with rows that the service refused.
+    /// First request with rows that the service refused.
     pub refused_chunk: Option<Chunk>,
-    /// Some rows can't be sent.
+    /// Whether some rows can't be sent.
     pub has_broken: bool,
-    /// The requests that had no effect.
+    /// Numbers of the requests that had no effect.
     pub refused_chunks: Vec<u64>,
 }
 
@@ -185,7 +185,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Adds the next rows of the file. `results`: of the rows that were sent.
+    /// Adds the next rows of the file. `results` are those of the sent rows.
     pub fn add(&mut self, chunk: Chunk, results: Vec<RowResult>) -> Result<()> {
         if !results.is_empty() && results.iter().all(|row| row.outcome == Outcome::Refused) {
             self.refused_chunks.push(chunk.number);
@@ -235,10 +235,10 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// With the file's names of the columns.
+    /// Replaces the names of fields in errors by the file's column names.
     fn named(&self, errors: Vec<RowError>) -> Vec<RowError> {
         let name = |field: String| self.columns.get(field.as_str()).map_or(field.clone(), |name| (*name).to_owned());
-        // The service names the parameter of a request.
+        // The service's text names a query parameter; here it is an option.
         let detail = |detail: String| detail.replace("create_unmatched=true", "--create-unmatched");
         let named = |error: RowError| RowError { column: error.column.map(name), detail: detail(error.detail), ..error };
         errors.into_iter().map(named).collect()
@@ -257,7 +257,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// For `a.csv`: `a.csv.refused.csv`, and of that one's `a.csv.refused-2.csv`.
+/// Returns `a.csv.refused.csv` for `a.csv`, and `a.csv.refused-2.csv` for `a.csv.refused.csv`.
 fn path_of(path: &Path, extension: &str) -> PathBuf {
     let name = path.to_string_lossy();
     let earlier = name.strip_suffix(&format!(".{extension}")).and_then(|name| name.rsplit_once(".refused"));
@@ -268,10 +268,10 @@ fn path_of(path: &Path, extension: &str) -> PathBuf {
     }
 }
 
-/// Collected in a file without a name, so that an interrupted import leaves nothing behind.
+/// Written to an unnamed temporary file, so that an interrupted import leaves nothing behind.
 struct RefusedFile {
     output: BufWriter<File>,
-    /// The delimiter, and the column with the reasons of an earlier attempt; `None` for NDJSON.
+    /// Delimiter, and index of the column with an earlier import's reasons; `None` for NDJSON.
     csv: Option<(u8, Option<usize>)>,
 }
 
@@ -281,7 +281,7 @@ impl RefusedFile {
         let earlier = source.names.iter().position(|name| name == REASONS);
         let csv = (source.format == Format::Csv).then_some((source.delimiter, earlier));
         if csv.is_some() {
-            // The byte order mark tells spreadsheets that it is UTF-8.
+            // The byte order mark tells spreadsheet programs that the file is UTF-8.
             output.write_all("\u{feff}".as_bytes())?;
         }
         let mut file = Self { output, csv };
@@ -299,7 +299,7 @@ impl RefusedFile {
         }
     }
 
-    /// Writes the reasons before the cells, so that a row with a cell too few still has one too few.
+    /// Puts the reasons before the cells, so that a row with a missing cell still lacks its last one.
     fn write_cells(&mut self, reasons: &str, cells: &StringRecord) -> Result<()> {
         let Some((delimiter, earlier)) = self.csv else { return Ok(()) };
         let mut writer = WriterBuilder::new().delimiter(delimiter).flexible(true).from_writer(&mut self.output);
@@ -323,7 +323,7 @@ impl RefusedFile {
         Ok(())
     }
 
-    /// Puts it beside the imported file. An earlier one may contain corrections: it is kept as `….old`.
+    /// Moves the file next to the imported file. Renames an earlier one, which may contain corrections, to `….old`.
     fn finish(self, source: &Source) -> Result<PathBuf> {
         let path = path_of(&source.path, source.format.name());
         let mut rows = self.output.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -338,7 +338,7 @@ impl RefusedFile {
     }
 }
 
-/// What the summary of an import says beside its report.
+/// What the summary of an import shows besides the report.
 pub struct Summary {
     pub elapsed: Duration,
     pub has_written: bool,
@@ -346,7 +346,7 @@ pub struct Summary {
 }
 
 impl Report<'_> {
-    /// Prints the summary after the last row. Returns whether all rows are fine.
+    /// Prints the summary after the last row. Returns whether all rows were accepted.
     pub fn print(&mut self, summary: &Summary) -> Result<bool> {
         let file = self.finish()?;
         if summary.is_json {
@@ -413,7 +413,7 @@ impl Report<'_> {
         }
     }
 
-    /// Of a dry run.
+    /// Prints the changes in a dry run.
     fn print_changes(&self) -> Result<()> {
         let changes = self.changes.most_frequent();
         for (field, change) in changes.iter().take(MAX_LINES) {
@@ -464,7 +464,7 @@ impl Report<'_> {
     }
 }
 
-/// A reason, its first row, and what helps.
+/// A reason for refusing rows: its first row, and advice.
 #[derive(Debug)]
 struct Reason {
     rows: u64,
@@ -473,9 +473,9 @@ struct Reason {
     error: RowError,
     help: String,
     if_most: Option<String>,
-    /// Add all of them.
+    /// Options that the advice adds to the command.
     options: BTreeSet<String>,
-    /// A row is counted once, even if several of its cells have the reason.
+    /// Number of the last row with the reason, because a row counts once even if several cells have it.
     last_row: u64,
 }
 
@@ -505,7 +505,7 @@ impl Reason {
 struct Reasons {
     found: Vec<Reason>,
     places: HashMap<String, usize>,
-    /// Errors that are not among the counted reasons.
+    /// Number of errors beyond the counted reasons.
     left_out: u64,
 }
 
@@ -526,8 +526,8 @@ impl Reasons {
         }
     }
 
-    /// If most rows have the same error, replaces its advice about single rows by advice about the whole file. `rows` is the
-    /// number of all rows.
+    /// If most rows have the same error, replaces the advice about single rows by advice about the whole file. `rows` is the
+    /// total number of rows.
     fn compare(&mut self, rows: u64) {
         for reason in self.found.iter_mut().filter(|reason| reason.rows >= MANY && reason.rows * 2 > rows) {
             if let Some(help) = reason.if_most.take() {
@@ -536,7 +536,7 @@ impl Reasons {
         }
     }
 
-    /// The most frequent ones first; equally frequent ones are in the file's order.
+    /// Sorted by frequency, then in file order.
     fn most_frequent(&self) -> Vec<&Reason> {
         let mut reasons: Vec<&Reason> = self.found.iter().collect();
         reasons.sort_by_key(|reason| Reverse(reason.rows));
@@ -548,7 +548,7 @@ impl Reasons {
     }
 }
 
-/// Without the cell's text at the beginning, and without the other rows.
+/// Removes the cell's text at the beginning, and the numbers of other rows.
 fn general(detail: &str) -> &str {
     if detail.starts_with(SAME_VALUE) {
         return SAME_VALUE;
@@ -556,7 +556,7 @@ fn general(detail: &str) -> &str {
     detail.strip_prefix('"').and_then(|rest| rest.split_once("\" ")).map_or(detail, |(_, rest)| rest)
 }
 
-/// One change of a row, from the service.
+/// A change to a field of a row, from the service.
 #[derive(Debug, Deserialize)]
 pub struct FieldChange {
     field: String,
@@ -570,17 +570,17 @@ fn exactly<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error
     exact(Box::<RawValue>::deserialize(deserializer)?.get()).map_err(serde::de::Error::custom)
 }
 
-/// The changes of all rows, by field.
+/// Changes of all rows, by field.
 #[derive(Debug, Default)]
 struct Changes(BTreeMap<String, Change>);
 
-/// The changes of a field.
+/// Changes of one field.
 #[derive(Debug, Default)]
 struct Change {
     rows: u64,
-    /// The first old and new value.
+    /// First old and new value.
     example: (String, String),
-    /// Rows in which only leading zeros differ.
+    /// Number of rows that differ only in leading zeros.
     zeros: u64,
     example_of_zeros: (String, String),
 }

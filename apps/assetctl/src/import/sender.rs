@@ -1,4 +1,4 @@
-//! Sends the chunks of a file, several at once, until all are settled.
+//! Sends the chunks of a file, several at once, until all rows are settled.
 
 use crate::error::{CliError, Result};
 use crate::http::{Answer, Backoff, Busy, Client, MAX_AT_ONCE, Request};
@@ -18,9 +18,10 @@ use terminal::print_note;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// The wait for requests under way after Ctrl-C.
+/// How long to wait for requests in flight after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(10);
-/// Maximum number of chunks, of up to 1 MB, read but not reported yet: while one is retried, later ones are sent.
+/// Maximum number of chunks, of up to 1 MB, that are read but not reported yet: later chunks are sent while an earlier one is
+/// retried.
 const MAX_OPEN: usize = 16;
 
 /// Sends chunks and reports their results.
@@ -28,7 +29,7 @@ pub struct Sender<'a> {
     pub client: &'a Client,
     pub url: Url,
     pub content_type: &'static str,
-    /// Nothing is written without keys.
+    /// Idempotency keys; `None` in a dry run.
     pub keys: Option<&'a Keys>,
     pub file: &'a Path,
     /// The command that continues the import.
@@ -40,13 +41,13 @@ pub struct Sender<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ending {
     Complete,
-    /// A row was refused, and the rest was not sent.
+    /// A row was refused, and later rows were not sent.
     Refused,
-    /// After this many rows.
+    /// Interrupted after this many rows.
     Interrupted(u64),
 }
 
-/// A chunk that is not in the report yet.
+/// A chunk that isn't in the report yet.
 struct Open {
     chunk: Chunk,
     results: Option<Vec<RowResult>>,
@@ -55,8 +56,8 @@ struct Open {
 impl Sender<'_> {
     /// # Errors
     ///
-    /// Returns [`CliError::Answered`] when the service refuses the first request, [`CliError::Usage`] when an earlier run sent it
-    /// with other rows, and [`CliError::Failed`] when it refuses another one, or doesn't respond for too long.
+    /// Returns [`CliError::Answered`] if the service refuses the first request, [`CliError::Usage`] if an earlier run sent it
+    /// with other rows, and [`CliError::Failed`] if the service refuses another request or doesn't respond for too long.
     pub async fn run<R: Read>(&self, chunks: &mut Chunks<R>, report: &mut Report<'_>, progress: &mut Progress) -> Result<Ending> {
         let (mut open, mut under_way, waits) = (VecDeque::<Open>::new(), JoinSet::new(), Arc::new(Notify::new()));
         let (mut next, mut is_at_end, mut is_stopping, mut has_answered, mut rows) = (None, false, false, false, 0);
@@ -64,7 +65,7 @@ impl Sender<'_> {
         loop {
             while !is_at_end && !is_stopping && interrupt.count() == 0 {
                 report_settled(&mut open, report)?;
-                // The first request alone shows whether key, columns and address are right.
+                // Only one request is sent at first, because it shows whether key, columns and address are right.
                 let at_once = if has_answered { MAX_AT_ONCE } else { 1 };
                 if under_way.len() >= at_once || open.len() >= MAX_OPEN {
                     break;
@@ -73,7 +74,7 @@ impl Sender<'_> {
                     is_at_end = true;
                     break;
                 };
-                // Rows for the same record take effect in the file's order.
+                // Rows for the same record are sent in file order.
                 if open.iter().any(|earlier| earlier.results.is_none() && !earlier.chunk.keys.is_disjoint(&chunk.keys)) {
                     next = Some(chunk);
                     break;
@@ -124,8 +125,8 @@ impl Sender<'_> {
         }
     }
 
-    /// Sends a chunk until all of its rows are settled. Ends without results if it is interrupted while the service is busy.
-    /// `is_known`: the service has responded before.
+    /// Sends a chunk until all of its rows are settled. Returns `None` if it is interrupted while the service is busy.
+    /// `is_known` means that the service has responded before.
     pub fn send(
         &self,
         chunk: &Chunk,
@@ -145,7 +146,7 @@ impl Sender<'_> {
                     Answer::Busy(busy) => busy,
                     Answer::Done(reply) => match results(&reply.body, sent)? {
                         Results::Settled(mut rows) => {
-                            // Then they are results of this run.
+                            // An earlier attempt of this run may have imported the rows, so they are not replayed.
                             rows.iter_mut().for_each(|row| row.replayed &= !may_be_done);
                             return Ok(Some(rows));
                         }
@@ -171,7 +172,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Says how to go on. `rows`: how many were settled before; `None` if it is the first request.
+    /// Adds how to continue. `rows` is the number of rows settled before; `None` for the first request.
     fn explain(&self, error: CliError, chunk: &Chunk, rows: Option<u64>) -> CliError {
         let Some(keys) = self.keys else { return error };
         if error.is_used_key() && keys.protects(chunk) {

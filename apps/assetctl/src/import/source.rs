@@ -1,4 +1,4 @@
-//! The imported file: its format, its rows as often as they are needed, and the users in it.
+//! The file to import: its format, its rows, which can be read several times, and its users.
 
 use crate::error::{CliError, Result};
 use crate::http::Client;
@@ -28,9 +28,9 @@ pub struct Source {
     pub examination: Examination,
     pub format: Format,
     pub delimiter: u8,
-    /// The names of the columns of CSV, each once, or of all members of NDJSON.
+    /// CSV column names without duplicates, or the members of all NDJSON objects.
     pub names: Vec<String>,
-    /// Names with a number that the file doesn't have.
+    /// Numbered names of columns with the same heading.
     pub doubled: BTreeSet<String>,
     doubles: OnceCell<Rc<Doubles>>,
 }
@@ -60,7 +60,7 @@ impl Source {
         Ok(source)
     }
 
-    /// The detected encoding, format and delimiter, in words.
+    /// Detected encoding, format and delimiter, in words.
     pub fn describe(&self) -> String {
         let (delimiter, columns) = (encoding::delimiter_name(self.delimiter), count(self.names.len() as u64, "column"));
         let form = match self.format {
@@ -70,7 +70,7 @@ impl Source {
         format!("{}: {} ({}), {form}", self.path.display(), self.examination.encoding.name(), self.examination.how)
     }
 
-    /// Signs of a wrong option, or of a file that was saved in an unreadable form.
+    /// Signs of a wrong option, or of a damaged file.
     pub fn doubts(&self, options: &Import) -> Vec<String> {
         let encoding = self.examination.encoding.name();
         let of_encoding = self.examination.doubt.map(|doubt| match doubt {
@@ -131,7 +131,7 @@ impl Source {
         if problems.is_empty() { Ok(Columns { targets, fields }) } else { Err(self.misfit(options, &problems)) }
     }
 
-    /// The fields of `--skip-bad`, which names them or columns of the file.
+    /// Fields of `--skip-bad`, whose arguments are fields or columns of the file.
     fn skip_bad(&self, options: &Import, targets: &[Target], problems: &mut Vec<String>) -> Vec<String> {
         let mut fields = Vec::new();
         for column in &options.skip_bad {
@@ -206,12 +206,12 @@ impl Source {
                 names.extend(found.map(|name| name.trim().to_owned()));
             }
         }
-        // A file without objects is refused line by line.
+        // A file without objects has a refused row for each line.
         Ok(if names.is_empty() { vec![REASONS.to_owned()] } else { names.into_iter().collect() })
     }
 }
 
-/// The type of a file that isn't text.
+/// Type of a file that isn't text.
 fn binary(sample: &[u8]) -> Option<&'static str> {
     if sample.starts_with(b"PK\x03\x04") || sample.starts_with(b"\xD0\xCF\x11\xE0") {
         return Some("a spreadsheet or an archive, not CSV");
@@ -226,11 +226,11 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
 }
 
-/// Up to this many names are searched, each with a request or two. For more, all users are read, mostly with one request: for the
-/// service, reading 500 users costs as much as a search.
+/// Maximum number of names to search for, each with one or two requests. For more names, one request usually reads all users:
+/// for the service, reading 500 users costs as much as a search.
 const FEW: usize = 10;
 
-/// Looks each name up once, in however many rows it is. Without a column of names, nothing is sent.
+/// Looks up each different name once. Sends nothing if no column has names.
 pub async fn find_owners(client: &Client, source: &Source, options: &Import, columns: &Columns) -> Result<Owners> {
     let (names, mut owners) = (names(source, options, columns)?, Owners::new());
     let _notice =
@@ -242,7 +242,7 @@ pub async fn find_owners(client: &Client, source: &Source, options: &Import, col
     Ok(owners)
 }
 
-/// All names in the rows, after `--map-value`.
+/// All different names in the rows, after `--map-value`.
 fn names(source: &Source, options: &Import, columns: &Columns) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let mut targets = columns.targets.iter().zip(&source.names);
@@ -251,7 +251,7 @@ fn names(source: &Source, options: &Import, columns: &Columns) -> Result<BTreeSe
     let mut rows = source.rows(options, columns)?;
     while let Some(row) = rows.next()? {
         let cell = row.original.text(&source.names, column).unwrap_or_default();
-        // An ambiguous one is the row's error.
+        // The row reports an ambiguous value.
         let name = columns.fields.values.translate(column, &cell).unwrap_or_default().trim();
         if !name.is_empty() && name != "\\N" {
             names.insert(name.to_owned());

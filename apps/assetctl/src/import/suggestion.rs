@@ -1,6 +1,6 @@
-//! `assetctl import --suggest`: surveys the cells of a file, and suggests the command that imports it, as far as columns and cells look
-//! familiar: users, dates, prices, and words for fields with a fixed vocabulary, in English, German, French and Spanish. No import
-//! relies on a guess.
+//! `assetctl import --suggest`: surveys the cells of a file, and suggests the command that imports it. Recognizes columns,
+//! users, dates, prices, and words for fields with a fixed vocabulary, in English, German, French and Spanish. The import
+//! itself never relies on a guess.
 
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::import::OF_RECORD;
@@ -21,10 +21,10 @@ use std::sync::LazyLock;
 use strsim::osa_distance;
 use terminal::{clean, print_note};
 
-/// Maximum number of different values kept per column.
+/// Maximum number of different values to keep per column.
 const MAX_VALUES: usize = 50;
 const OWNERS: [&str; 2] = [OWNER_NAME, "assigned_to_email"];
-/// Serial numbers come first, because other files know the same devices by them; only an export has the ID.
+/// Serial numbers come first, because files of other systems have them too; only exports have the ID.
 const ASSETS: [MatchBy; 3] = [MatchBy::Id, MatchBy::SerialNumber, MatchBy::AssetTag];
 const USERS: [MatchBy; 2] = [MatchBy::Id, MatchBy::Email];
 
@@ -38,7 +38,7 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     let mut found = suggestions(options.kind(), &source.names, &suggested.mappings);
     let is_mapped = |name: &String| suggested.mappings.iter().any(|mapping| mapping.column == *name);
     let is_own_field = |name: &&String| options.kind().has_column(name) && !is_mapped(name);
-    // A number at the end doesn't make another custom field of it.
+    // The number of a repeated heading must not create another custom field.
     found.unknown.extend(source.doubled.iter().filter(is_own_field).cloned());
     suggested.mappings.extend(found.mappings);
     let survey = Survey::of(&source, &suggested)?;
@@ -89,7 +89,7 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
         } else if survey.assigned_in_stock == survey.rows {
             format!("{assets} would have a holder and be in_stock: --set status=in_use gives all rows that status.")
         } else {
-            // A status that all rows get would be wrong for the others.
+            // A constant status would be wrong for the other rows.
             format!(
                 "{assets} of {} would have a holder and be in_stock. Add a column of the status to the file; or change these assets \
                  afterwards, by an import of asset_tag,status with --match asset_tag.",
@@ -134,7 +134,7 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     Ok(EXIT_SUCCESS)
 }
 
-/// The command, and each of its options.
+/// The words of the command, one per option.
 fn command(options: &Import) -> Vec<String> {
     let mut command = vec![format!("assetctl import {}", quote(&options.file.display().to_string()))];
     command.extend(words(options));
@@ -181,7 +181,7 @@ fn are(number: u64, thing: &str) -> String {
     format!("{} {}", count(number, thing), if number == 1 { "is" } else { "are" })
 }
 
-/// A kind of thing, with headings that only its files have, and how many of them are needed.
+/// A kind of record, headings that only its files have, and how many of them identify it.
 const KINDS: [(&str, &str, usize); 3] = [
     (
         LICENCES,
@@ -193,22 +193,22 @@ const KINDS: [(&str, &str, usize); 3] = [
     ("accessories or consumables", "minqty minamt minamount minimumqty minimumquantity minimumamount itemno mindestbestand", 1),
 ];
 const LICENCES: &str = "licences";
-/// One of these is enough: the rows are assets.
+/// One of these headings is enough to identify assets.
 const TAGS: &str = "assettag inventarnummer";
-/// Like [`TAGS`], but licences have serial numbers, too.
+/// Like [`TAGS`], but licences also have serial numbers.
 const SERIALS: &str = "serialnumber serialno serial seriennummer";
 
-/// Headings of lists of people. A list of assets has some of them, too.
+/// Headings of lists of people. Lists of assets also have some of them.
 const PEOPLE: &str = "firstname givenname vorname lastname surname nachname displayname fullname username email emailaddress mail \
                       userprincipalname jobtitle employeenumber employeenum activated isactive accountenabled role";
 const MANY_OF_PEOPLE: usize = 3;
 /// Headings that lists of people don't have.
 const THINGS: &str = "name itemname assetname devicename computername hostname device category model modelname modelnumber \
                       manufacturer status purchasedate purchasecost purchaseprice";
-/// Headings of quantities.
+/// Headings of columns with quantities.
 const QUANTITIES: [&str; 2] = ["quantity", "qty"];
 
-/// The number of these headings that the file has.
+/// How many of these headings the file has.
 fn number_of(headings: &str, names: &[String]) -> usize {
     let plain: Vec<String> = names.iter().map(|name| plain(name)).collect();
     headings.split_whitespace().filter(|heading| plain.iter().any(|name| name == heading)).count()
@@ -232,35 +232,35 @@ fn other_than_assets(options: &Import, names: &[String]) -> Option<String> {
     Some(format!("This looks like a list of {kind}. The command makes an asset of each row: import it only if that is wanted."))
 }
 
-/// A column that is imported.
+/// An imported column and its cells.
 #[derive(Debug, Default)]
 struct Surveyed {
     name: String,
     field: String,
     filled: u64,
-    /// Placeholders, values of a vocabulary, and types.
+    /// Different placeholders, values of a vocabulary, or types.
     values: BTreeSet<String>,
     addresses: u64,
-    /// Cells with an ID of this service.
+    /// Number of cells with an ID of this service.
     ids: u64,
-    /// The number of shortened serial numbers, and the first.
+    /// Number of shortened serial numbers, and the first one.
     shortened: Option<(u64, String)>,
-    /// The number of dates that are a spreadsheet's day numbers, and the first.
+    /// Number of dates given as spreadsheet day numbers, and the first one.
     day_numbers: Option<(u64, String)>,
-    /// Cells with several words.
+    /// Number of cells with several words.
     names: u64,
-    /// Cells with the value of an earlier one, without placeholders.
+    /// Number of cells that repeat an earlier value, except placeholders.
     doubled: u64,
     hashes: HashSet<u64>,
 }
 
 impl Surveyed {
-    /// The number of different values of an identifier, without placeholders.
+    /// Number of different values of an identifier, without placeholders.
     fn distinct(&self) -> u64 {
         self.hashes.len() as u64
     }
 
-    /// The values, each once, case-insensitive.
+    /// The different values, case-insensitive.
     fn spellings(&self) -> impl Iterator<Item = &str> {
         let mut seen = HashSet::new();
         self.values.iter().map(String::as_str).filter(move |value| seen.insert(folded(value)))
@@ -297,14 +297,14 @@ struct Survey {
     columns: Vec<Surveyed>,
     dates: Dates,
     prices: Prices,
-    /// Rows with a user whose status is in_stock, or missing.
+    /// Number of rows with a user whose status is in_stock or missing.
     assigned_in_stock: u64,
-    /// The column of quantities, the number of rows with more than one thing, and the first quantity.
+    /// The column with quantities, the number of rows with a quantity above 1, and the first such quantity.
     quantity: Option<(String, u64, String)>,
 }
 
 impl Survey {
-    /// Reads all rows.
+    /// Surveys all rows.
     fn of(source: &Source, options: &Import) -> Result<Self> {
         let kind = options.kind();
         let (mappings, _) = joined(&options.mappings, &source.names, &mut Vec::new());
@@ -315,7 +315,7 @@ impl Survey {
         let surveyed =
             |name: &String| Some(Surveyed { name: name.trim().to_owned(), field: field_of(name.trim())?, ..Surveyed::default() });
         let mut survey = Self { columns: source.names.iter().filter_map(surveyed).collect(), ..Self::default() };
-        // Cells stay as they are.
+        // Cells are surveyed unconverted.
         let columns = Columns { targets: vec![Target::Ignored; source.names.len()], fields: Fields::new(kind) };
         let quantity = source.names.iter().find(|name| QUANTITIES.contains(&plain(name).as_str()));
         let mut rows = source.rows(options, &columns)?;
@@ -355,14 +355,14 @@ impl Survey {
         self.columns.iter().find(|column| column.field == field)
     }
 
-    /// The columns of users: by name, or by e-mail address.
+    /// Columns with users, by name or by email address.
     fn owners(&self) -> impl Iterator<Item = &Surveyed> {
         self.columns.iter().filter(|column| OWNERS.contains(&column.field.as_str()))
     }
 }
 
-/// The cells of a column of users show whether they are names or e-mail addresses, whatever its heading is. With a column of
-/// addresses, columns of names are superfluous. Columns with a `--map` stay.
+/// The cells of a column with users show whether they are names or email addresses, regardless of its heading. A column with
+/// addresses makes columns with names superfluous. Keeps columns with a `--map`.
 fn owners(options: &mut Import, survey: &Survey, given: &[Mapping], notes: &mut Vec<String>) {
     let has_addresses = |column: &&Surveyed| column.addresses * 2 > column.filled;
     let addresses = survey.owners().find(has_addresses).map(|column| column.name.as_str());
@@ -403,7 +403,7 @@ fn vocabularies(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) 
     }
 }
 
-/// Texts that are not codes of asset types count as empty, until somebody fills in their codes.
+/// Asset types that are not codes are treated as empty, until the user fills in their codes.
 fn types(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     let Some(column) = survey.column("asset_type_code") else { return };
     let name = &column.name;
@@ -446,8 +446,8 @@ fn unguessed(column: &Surveyed, strange: &[&str]) -> String {
     )
 }
 
-/// The field, its value, and words for it, separated by commas, in lower case and without punctuation. Ambiguous words are missing: "in
-/// service" is a repair here, and elsewhere use.
+/// The field, its value, and words for it, separated by commas, in lower case and without punctuation. Ambiguous words are left
+/// out: "in service" can mean a repair or normal use.
 const WORDS: &[(&str, &str, &str)] = &[
     (
         "status",
@@ -499,7 +499,7 @@ fn known(field: &str) -> impl Iterator<Item = &'static str> {
     WORDS.iter().filter(move |(known, ..)| *known == field).map(|(_, value, _)| *value)
 }
 
-/// The value for a word: with exactly this word, or the only one with a similar word.
+/// Finds the value for a word: an exact match, or the only value with a similar word.
 pub fn guess(field: &str, word: &str) -> Option<&'static str> {
     let word = spaced(word);
     let candidates = || {
@@ -521,13 +521,13 @@ pub fn guess(field: &str, word: &str) -> Option<&'static str> {
     near.iter().all(|(distance, other)| *distance > least || *other == value).then_some(value)
 }
 
-/// In lower case, with single spaces instead of punctuation.
+/// Lower case, with single spaces instead of punctuation.
 fn spaced(text: &str) -> String {
     let lower = folded(text);
     lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Leaves out a column `id` with the numbers of another system.
+/// Ignores a column `id` with another system's numbers.
 fn foreign_ids(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     let Some(column) = survey.column("id").filter(|column| column.ids == 0) else { return };
     if options.mappings.iter().any(|mapping| mapping.column == column.name) {
@@ -545,7 +545,7 @@ fn matching(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     if options.match_by == MatchBy::None {
         let found = candidates.iter().find(|matching| column_of(matching).is_some());
         options.match_by = found.copied().unwrap_or(MatchBy::None);
-        // New assets can have tags, which the service doesn't know yet.
+        // New assets can have tags that the service doesn't know yet.
         options.create_unmatched |= options.match_by == MatchBy::AssetTag;
     }
     let Some(column) = column_of(&options.match_by) else {
@@ -573,7 +573,7 @@ fn matching(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     if options.match_by != MatchBy::SerialNumber
         && let Some(serials) = survey.column("serial_number")
     {
-        // The service takes them for serial numbers, unless rows are matched by them.
+        // Unless rows are matched by serial number, the service would accept placeholders as serial numbers.
         let given = |new: &ValueMapping| options.value_mappings.iter().any(|known| known.cell == new.cell);
         let placeholders = serials.spellings().map(|value| ValueMapping::new(&serials.name, value, ""));
         let new: Vec<_> = placeholders.filter(|new| !given(new)).collect();
@@ -604,7 +604,7 @@ const FORMATS: [&str; 14] = [
     "DD.MM.YYYY HH:mm",
 ];
 
-/// The formats that fit a date, without the service's.
+/// The formats that match a date, except the service's.
 pub fn formats_of(cell: &str) -> Vec<&'static str> {
     fitting(cell).filter(|format| FORMATS.first() != Some(format)).collect()
 }
@@ -617,14 +617,14 @@ fn fitting(cell: &str) -> impl Iterator<Item = &'static str> + use<'_> {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Finding<T> {
-    /// There are no cells, or they are as the service reads them.
+    /// There are no cells, or all have the service's format.
     Nothing,
     Clear(T),
-    /// The cells fit several forms, which differ in meaning.
+    /// The cells match several formats with different meanings.
     Ambiguous(T, T),
 }
 
-/// The numbers of cells, by the formats that they fit.
+/// Number of cells by the formats that they match.
 #[derive(Debug, Default)]
 struct Dates(BTreeMap<Vec<&'static str>, u64>);
 
@@ -640,7 +640,7 @@ impl Dates {
     }
 
     /// The most frequent format except the service's, which is always understood. Cells with a day above 12 show the order of
-    /// day and month, if none contradicts.
+    /// day and month, unless another cell contradicts.
     fn finding(&self) -> Finding<&'static str> {
         let [own, others @ ..] = FORMATS;
         let number = |format: &&str| self.count(|formats| formats.contains(format) && !formats.contains(&own));
@@ -655,14 +655,14 @@ impl Dates {
         }
     }
 
-    /// Cells in neither this format nor the service's.
+    /// Number of cells in neither this format nor the service's.
     fn misfits(&self, format: &str) -> u64 {
         let [own, ..] = FORMATS;
         self.count(|formats| !formats.contains(&format) && !formats.contains(&own))
     }
 }
 
-/// The format with day and month in the other order, if people use both.
+/// The format with day and month swapped, if it is in use.
 fn swapped(format: &str) -> Option<&'static str> {
     let other = format.replace("DD", "_").replace("MM", "DD").replace('_', "MM");
     FORMATS.into_iter().find(|known| *known == other && *known != format)
@@ -670,13 +670,13 @@ fn swapped(format: &str) -> Option<&'static str> {
 
 #[derive(Debug, Default)]
 struct Prices {
-    /// `12,49`.
+    /// Like `12,49`.
     with_comma: u64,
-    /// `12.49`.
+    /// Like `12.49`.
     with_point: u64,
-    /// `1.249`, which either reads.
+    /// Like `1.249`, which can have a decimal point or a thousands separator.
     ambiguous: u64,
-    /// `1,249`.
+    /// Like `1,249`.
     thousands: u64,
 }
 
@@ -693,7 +693,7 @@ impl Prices {
         }
     }
 
-    /// Whether prices have a decimal comma, or a decimal point and commas between thousands.
+    /// Whether prices have a decimal comma, or a decimal point and thousands separators.
     fn finding(&self) -> Finding<bool> {
         match (self.with_comma, self.with_point) {
             (1.., 0) => Finding::Clear(true),

@@ -1,13 +1,13 @@
-//! The result of a call: structured content and one line for people, together at most 8 KB.
+//! The result of a tool call: structured content and a line for people, together at most 8 KB.
 
 use crate::lookup::text;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 use terminal::clean_hidden;
 
-/// Maximum size of the structured content, as JSON, and the line together.
+/// Maximum size of the structured content, as JSON, plus the line.
 const MAX_BYTES: usize = 8 * 1024;
-/// Room beside the rows of a list: for other members and the line.
+/// Space reserved beside a list's rows, for other members and the line.
 const RESERVE: usize = 2600;
 /// Maximum length of a text in the line, in characters.
 const MAX_QUOTED: usize = 60;
@@ -29,7 +29,7 @@ impl Answer {
         if is_long(&line, &data) {
             line.push_str(" Shortened to 8 KB.");
         }
-        // The members of the top level stay: a token is never cut.
+        // Top-level members are never shortened, so a token stays complete.
         let mut most = MAX_BYTES;
         while is_long(&line, &data) && most > 0 {
             most /= 2;
@@ -44,7 +44,7 @@ impl Answer {
     }
 }
 
-/// As many rows as there is room for. `next` says how to get the rest after a number of rows.
+/// Returns as many rows as fit. `next` says how to get the rest after a number of rows.
 pub fn rows(name: &str, all: Vec<Value>, has_more: bool, next: impl Fn(usize) -> String) -> Map<String, Value> {
     let (count, mut size) = (all.len(), RESERVE);
     let fits = |row: &Value| {
@@ -68,7 +68,7 @@ fn joined(all: &[Value], number: usize, separator: &str, and: &str, in_words: im
     all.iter().take(number).map(in_words).chain(more).collect::<Vec<_>>().join(separator)
 }
 
-/// The fields that differ, by name, except the version and the time of the last change. Custom fields differ one by one.
+/// The fields that differ, by name, except the version and the time of the last change. Compares custom fields one by one.
 pub fn differences(from: &Value, to: &Value) -> Vec<Value> {
     let (from, to) = (from.as_object().cloned().unwrap_or_default(), to.as_object().cloned().unwrap_or_default());
     let names = from.keys().chain(to.keys().filter(|name| !from.contains_key(*name)));
@@ -87,12 +87,12 @@ pub fn differences(from: &Value, to: &Value) -> Vec<Value> {
     told.collect()
 }
 
-/// `status: "in_use" → "returned"`; of many, the first ones.
+/// `status: "in_use" → "returned"`; shortened if there are many changes.
 pub fn in_words(changes: &[Value]) -> String {
     let value = |value: &Value| if value.is_null() { "none".to_owned() } else { quoted(value) };
     let one = |change: &Value| {
         let field = match text(&change["field"]) {
-            // Others chose this name, not the service.
+            // Custom field names come from users, so they are quoted.
             name if name.bytes().any(|byte| !byte.is_ascii_lowercase() && byte != b'_') => quoted(&change["field"]),
             name => name.to_owned(),
         };
@@ -101,7 +101,7 @@ pub fn in_words(changes: &[Value]) -> String {
     joined(changes, 4, ", ", "", one)
 }
 
-/// Somebody else's text in quotation marks, so that it can't pass for a part of the sentence.
+/// Quotes somebody else's text, so that it can't pass for a part of the sentence.
 pub fn quoted(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let (text, mut short) = (clean_hidden(&text).replace('\n', " ").replace('"', "'"), String::new());
@@ -109,7 +109,7 @@ pub fn quoted(value: &Value) -> String {
     if short.len() < text.len() { format!("\"{short}…\"") } else { format!("\"{short}\"") }
 }
 
-/// Removes control characters and hidden characters from every text and every name. `most` limits items, members and characters.
+/// Removes control characters and invisible characters from all texts and names. `most` limits items, members and characters.
 pub fn clean(value: Value, most: usize) -> Value {
     let short = |text: &str| clean_hidden(text).chars().take(most.max(MAX_QUOTED)).collect::<String>();
     match value {

@@ -1,6 +1,6 @@
 //! Changes in two steps: a plan is a dry run with a token, and `apply` sends the real request. Each plan can be applied once,
-//! within some minutes, by this process. Fields change by batches; handovers and offboardings run as on the command line, but the
-//! link of a handover is a secret that only the command line shows.
+//! within a few minutes, by this process. Field changes use batches. Handovers and offboardings work as on the command line,
+//! but a handover's link is a secret that only the command line shows.
 
 use crate::error::{CliError, Result};
 use crate::handover::{Handover, Order, RunOptions, Running};

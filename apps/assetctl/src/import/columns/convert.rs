@@ -1,5 +1,5 @@
-//! Converts values for the service: dates and prices as people write them, words such as `Lager` for `in_stock`, and values for all
-//! rows.
+//! Converts values for the service: dates and prices in other formats, words such as `Lager` for `in_stock`, and constants for
+//! all rows.
 
 use crate::import::columns::{Kind, OWNER_NAME, Target, sent_name};
 use crate::output::folded;
@@ -13,7 +13,7 @@ use std::str::FromStr;
 pub struct DateFormat {
     given: String,
     strftime: String,
-    /// It reads YYYY-MM-DD, perhaps as another date.
+    /// Whether the format also matches YYYY-MM-DD texts, possibly with another meaning.
     reads_iso: bool,
 }
 
@@ -25,7 +25,7 @@ impl DateFormat {
         format.reads_iso = format.date("2001-02-03").is_ok();
         let example = NaiveDate::from_ymd_opt(2024, 12, 31).ok_or("no such date")?;
         let mut text = String::new();
-        // Fails for an unknown directive.
+        // `write!` fails for an unknown directive.
         let written = write!(text, "{}", example.and_time(NaiveTime::MIN).format(&format.strftime));
         if written.is_ok() && format.date(&text).as_deref() == Ok("2024-12-31") {
             Ok(format)
@@ -45,7 +45,7 @@ impl DateFormat {
         }
     }
 
-    /// Like [`DateFormat::date`]; YYYY-MM-DD is understood beside any other format.
+    /// Like [`DateFormat::date`], but also accepts YYYY-MM-DD.
     pub fn date_or_iso(&self, text: &str) -> Result<String, String> {
         let iso = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|date| date.to_string());
         let is_iso = || !self.reads_iso && iso().as_deref() == Some(text);
@@ -57,7 +57,7 @@ impl DateFormat {
     }
 }
 
-/// Translates `DD.MM.YYYY HH:mm:ss` to strftime's directives. Everything else stands for itself.
+/// Translates `DD.MM.YYYY HH:mm:ss` to strftime directives. Other characters stay unchanged.
 fn to_strftime(given: &str) -> String {
     const TOKENS: [(&str, &str); 12] = [
         ("YYYY", "%Y"),
@@ -87,8 +87,8 @@ fn to_strftime(given: &str) -> String {
     format
 }
 
-/// Converts a spreadsheet's date number, in days since 1899-12-30: 44606 is 2022-02-14. Only for five digits, optionally with the
-/// time as a fraction, and for the years 1990 to 2099.
+/// Converts a spreadsheet's date number, in days since 1899-12-30: 44606 is 2022-02-14. Accepts only five digits, optionally
+/// with the time as a fraction, for the years 1990 to 2099.
 pub fn date_of_day_number(text: &str) -> Option<String> {
     let (days, time) = text.split_once(['.', ',']).unwrap_or((text, "0"));
     let days = Some(days).filter(|days| days.len() == 5 && is_number(days) && is_number(time))?.parse::<u64>().ok()?;
@@ -96,8 +96,8 @@ pub fn date_of_day_number(text: &str) -> Option<String> {
     (1990..2100).contains(&date.year()).then(|| date.to_string())
 }
 
-/// `$1,249.00` becomes `1249.00`. `None` without a price and, unless the decimal point `is_known`, for `1,249`, which
-/// could have a decimal comma.
+/// `$1,249.00` becomes `1249.00`. `None` if the text isn't a price, or is ambiguous: unless the decimal point `is_known`,
+/// `1,249` could have a decimal comma.
 pub fn price_with_point(text: &str, is_known: bool) -> Option<String> {
     let number = without_currency(text);
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
@@ -120,7 +120,7 @@ fn price(text: &str) -> Option<String> {
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
     let (whole, fraction) = number.split_once(',').unwrap_or((number, ""));
     let fraction = match fraction {
-        // "1.249,-" is how round prices are written.
+        // Round prices are often written as "1.249,-".
         "" | "-" | "--" | "–" | "—" => "00",
         digits if digits.len() <= 4 && is_number(digits) => digits,
         _ => return None,
@@ -129,14 +129,14 @@ fn price(text: &str) -> Option<String> {
     Some(format!("{sign}{whole}.{fraction:0<2}"))
 }
 
-/// Removes the text around the number: a sign such as €, or letters such as EUR.
+/// Removes a currency sign or code, such as € or EUR.
 fn without_currency(text: &str) -> &str {
     let is_currency =
         |character: char| character.is_whitespace() || character.is_alphabetic() || matches!(character, '€' | '$' | '£' | '¥');
     text.trim_matches(is_currency)
 }
 
-/// Removes the separators of thousands, `point` or others; `None` if they don't stand before groups of three digits.
+/// Removes thousands separators, `point` or others; `None` if they don't separate groups of three digits.
 fn without_groups(whole: &str, point: char) -> Option<String> {
     let mut groups = whole.split([point, ' ', '\u{a0}', '\u{202f}', '\'', '’']);
     let first = groups.next().filter(|first| is_number(first))?;
@@ -152,9 +152,9 @@ fn is_number(text: &str) -> bool {
 /// `--map-value "Status:Lager=in_stock"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueMapping {
-    /// `COLUMN:VALUE`. Both can contain colons: only the file's columns tell where the value begins.
+    /// `COLUMN:VALUE`. Both can contain colons, so the value can only be found with the file's columns.
     pub cell: String,
-    /// An empty one leaves the field alone.
+    /// If empty, the field stays unchanged.
     pub meaning: String,
 }
 
@@ -198,7 +198,7 @@ impl FromStr for Constant {
     }
 }
 
-/// Adds a problem for each constant that can't be one.
+/// Adds a problem for each invalid constant.
 pub fn check_constants(kind: Kind, constants: &[Constant], targets: &[Target], names: &[String], problems: &mut Vec<String>) {
     for (index, Constant { field, .. }) in constants.iter().enumerate() {
         let is_mapped = |target: &Target| matches!(target, Target::Field(mapped) if sent_name(mapped) == field);
@@ -214,15 +214,15 @@ pub fn check_constants(kind: Kind, constants: &[Constant], targets: &[Target], n
     }
 }
 
-/// The meanings of a column's values, in the order in which they were given.
+/// The meanings of a column's values, in the order of the options.
 type Meanings = Vec<(String, String)>;
 
-/// The meanings of values, by the column's name in the file.
+/// Meanings of values, by column name.
 #[derive(Debug, Clone, Default)]
 pub struct Values(BTreeMap<String, Meanings>);
 
 impl Values {
-    /// Adds a problem for each mapping that fits no column.
+    /// Adds a problem for each mapping without an imported column.
     pub fn resolve(mappings: &[ValueMapping], names: &[String], targets: &[Target], problems: &mut Vec<String>) -> Self {
         let mut values = Self::default();
         for mapping in mappings {
@@ -244,11 +244,11 @@ impl Values {
         values
     }
 
-    /// The meaning of a cell: of the same value, or else of the only value that differs in nothing but case.
+    /// Returns the meaning of a cell: of the same value, or of the only value that differs only in case.
     ///
     /// # Errors
     ///
-    /// Returns the error for the row if several values with different meanings differ from the cell only in case.
+    /// Returns an error for the row if several values with different meanings differ from the cell only in case.
     pub fn translate<'a>(&'a self, column: &str, cell: &'a str) -> Result<&'a str, String> {
         let Some(meanings) = self.0.get(column) else { return Ok(cell) };
         let value = cell.trim();

@@ -18,7 +18,7 @@ pub const CUSTOM_FIELD: &str = "custom_fields.";
 /// The column of users by their display names. The service doesn't know it: the user's ID is sent.
 pub const OWNER_NAME: &str = "assigned_to_name";
 
-/// The columns that only this program knows.
+/// Columns that only this program knows.
 const OWN_COLUMNS: &[Column] = &[Column::new(
     OWNER_NAME,
     CellType::Text,
@@ -64,25 +64,25 @@ impl Kind {
     }
 }
 
-/// The column of reasons in a file of refused rows, which the import ignores.
+/// The column of reasons in a file of refused rows. The import ignores it.
 pub const REASONS: &str = "reasons";
 
-/// The separator of a place's levels.
+/// Separator between the levels of a location.
 pub const LEVELS: &str = " / ";
 
-/// Further columns whose cells are added to the cell of a first one.
+/// Further columns whose cells are appended to the first column's cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Joined {
     pub columns: Vec<String>,
-    /// Between the cells.
+    /// Text between the cells.
     pub separator: &'static str,
 }
 
-/// `--map "Serial No=serial_number"`; without a field, the column is ignored.
+/// `--map "Serial No=serial_number"`. Without a field, the column is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     pub column: String,
-    /// `None` ignores the column.
+    /// `None` if the column is ignored.
     pub field: Option<String>,
 }
 
@@ -97,8 +97,8 @@ impl std::str::FromStr for Mapping {
 }
 
 impl Mapping {
-    /// The columns that it is about: one, or several that are joined, as in `First Name + Last Name` and `Building / Room`; and what
-    /// is between their cells.
+    /// Returns the mapped columns and the separator between their cells. Usually one column, or several as in `First Name +
+    /// Last Name` and `Building / Room`.
     pub fn columns<'a>(&'a self, names: &[String]) -> (Vec<&'a str>, &'static str) {
         let is_known = |column: &str| names.iter().any(|name| name.trim() == column);
         for (between, separator) in [(" + ", " "), (LEVELS, LEVELS), ("+", " "), ("/", LEVELS)] {
@@ -111,8 +111,8 @@ impl Mapping {
     }
 }
 
-/// One mapping for each column. The last one counts, because people append to a command that they have pasted. Adds a problem for
-/// a column with two fields.
+/// Returns one mapping for each column. The last one counts, because people append options to a pasted command. Adds a problem
+/// for a column with two fields.
 pub fn settled(mappings: &[Mapping], problems: &mut Vec<String>) -> Vec<Mapping> {
     let mut settled: Vec<Mapping> = Vec::new();
     for mapping in mappings {
@@ -130,7 +130,7 @@ pub fn settled(mappings: &[Mapping], problems: &mut Vec<String>) -> Vec<Mapping>
     settled
 }
 
-/// Splits mappings of joined columns: into a mapping for each column, and the further columns by the first one. Adds the problems
+/// Splits mappings of joined columns into a mapping for each column, and the further columns by first column. Adds the problems
 /// of [`settled`].
 pub fn joined(mappings: &[Mapping], names: &[String], problems: &mut Vec<String>) -> (Vec<Mapping>, BTreeMap<String, Joined>) {
     let (mut single, mut parts, mut joined) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -145,7 +145,7 @@ pub fn joined(mappings: &[Mapping], names: &[String], problems: &mut Vec<String>
         }
     }
     let mut single = settled(&single, problems);
-    // A column that is a part of another one can still be a field by itself.
+    // A part of a joined column can also be mapped to another field.
     parts.retain(|part: &Mapping| !single.iter().any(|known| known.column == part.column));
     single.extend(parts);
     (single, joined)
@@ -153,28 +153,27 @@ pub fn joined(mappings: &[Mapping], names: &[String], problems: &mut Vec<String>
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// It is sent as this field.
+    /// The column is sent as this field.
     Field(String),
     Ignored,
-    /// Without a name, the column must be empty.
+    /// The column has no name, so its cells must be empty.
     Nameless,
 }
 
-/// The columns of a file, and how their cells are sent.
+/// A file's columns, and how to send their cells.
 #[derive(Debug)]
 pub struct Columns {
-    /// One for each column.
+    /// The target of each column.
     pub targets: Vec<Target>,
     pub fields: Fields,
 }
 
-/// The field as the service knows it.
+/// The name of the field in requests.
 pub fn sent_name(field: &str) -> &str {
     if field == OWNER_NAME { "assigned_to" } else { field }
 }
 
-/// The names, with a number for the second and every further column of a heading, as in `Category (2)`; and the names with a number
-/// that the file doesn't have.
+/// Returns the names, numbered from the second column with the same heading on, as in `Category (2)`; and the numbered names.
 pub fn numbered(headings: &[String]) -> (Vec<String>, BTreeSet<String>) {
     let known: HashSet<&str> = headings.iter().map(String::as_str).collect();
     let (mut counts, mut names, mut doubled) = (HashMap::<&str, u32>::new(), Vec::new(), BTreeSet::new());
@@ -195,11 +194,11 @@ pub fn numbered(headings: &[String]) -> (Vec<String>, BTreeSet<String>) {
     (names, doubled)
 }
 
-/// The use of each of the file's columns. `doubled` are names that [`numbered`] has made.
+/// The target of each column. `doubled` are the names that [`numbered`] has made.
 ///
 /// # Errors
 ///
-/// All errors of the columns and the mappings, a line for each.
+/// Lists all errors of the columns and the mappings, one per line.
 pub fn resolve(
     kind: Kind,
     names: &[String],
@@ -217,7 +216,7 @@ pub fn resolve(
     }
     let target_of = |(name, number): (&String, usize)| {
         let is_mapped = || mappings.iter().any(|mapping| mapping.column == *name);
-        // A number at the end doesn't make another custom field of it.
+        // The number of a repeated heading must not create another custom field.
         if doubled.contains(name) && !is_mapped() {
             let (named, ignored) = (quote(&format!("{name}=FIELD")), quote(&format!("{name}=")));
             let how = format!("name it with --map {named}, or ignore it with --map {ignored}");
@@ -260,7 +259,7 @@ pub fn target(kind: Kind, name: &str, mappings: &[Mapping], problems: &mut Vec<S
     }
 }
 
-/// The ID of the user with each name, or the error of rows with that name.
+/// The user's ID for each name, or the error for rows with that name.
 pub type Owners = BTreeMap<String, Result<String, String>>;
 
 #[derive(Debug, Clone, Default)]
@@ -268,16 +267,16 @@ pub struct Fields {
     pub kind: Kind,
     pub date_format: Option<DateFormat>,
     pub decimal_comma: bool,
-    /// Commas in prices separate thousands.
+    /// Whether commas in prices are thousands separators.
     pub decimal_point: bool,
     pub match_column: Option<&'static str>,
     pub values: Values,
-    /// As the service reads them.
+    /// Constants, converted for the service.
     pub constants: Vec<Constant>,
     pub owners: Rc<Owners>,
-    /// Fields whose bad cells are left out, instead of refusing their rows.
+    /// Fields whose bad cells are left out, instead of refusing the row.
     pub skip_bad: Vec<String>,
-    /// By the first of the columns.
+    /// Joined columns, by the name of the first one.
     pub joined: BTreeMap<String, Joined>,
 }
 
@@ -286,7 +285,7 @@ impl Fields {
         Self { kind, ..Self::default() }
     }
 
-    /// The value as the service reads it; `None` if it can stay as it is.
+    /// Returns the converted value; `None` if it can be sent unchanged.
     pub fn convert(&self, field: &str, value: &str) -> Result<Option<String>, String> {
         let value = value.trim();
         if value.is_empty() || value == "\\N" {
@@ -296,7 +295,7 @@ impl Fields {
             let owner = self.owners.get(value).cloned();
             return owner.unwrap_or_else(|| Err(format!("{value:?} was not looked up"))).map(Some);
         }
-        // An export, which is imported by id, may have some.
+        // Exports, which are imported by ID, can contain placeholders.
         if field == "serial_number" && self.match_column != Some("id") {
             if is_placeholder(value) {
                 return Err("is a placeholder, not a serial number".into());
@@ -321,7 +320,7 @@ impl Fields {
         }
     }
 
-    /// Whether the service refuses `?` in the field: it is a date or a number.
+    /// Whether the service rejects `?` as a value of the field, because it is a date or a number.
     pub fn is_checked(&self, field: &str) -> bool {
         let cell = self.kind.import_column(field).map(|column| column.cell);
         matches!(cell, Some(CellType::Date | CellType::Number))
@@ -329,11 +328,11 @@ impl Fields {
 
     /// The hash of a value that could identify the same record in another row.
     ///
-    /// Different values with the same hash only cost time: their rows wait for each other.
+    /// A collision only costs time: the rows wait for each other.
     pub fn key(&self, field: &str, value: &str) -> Option<u64> {
         let unique = if self.kind == Kind::Assets { "asset_tag" } else { "email" };
         let decides = self.match_column == Some(field) || [unique, "id"].contains(&field);
-        // An apostrophe may be one that the service removes.
+        // The service removes a leading apostrophe.
         let value = value.trim_start_matches('\'').trim();
         if !decides || value.is_empty() || value == "\\N" {
             return None;
@@ -345,7 +344,7 @@ impl Fields {
     }
 }
 
-/// A value in the form in which the service compares it.
+/// Normalizes a value as the service does for comparisons.
 pub fn compared(field: &str, value: &str) -> String {
     if field == "serial_number" { serial_number::key(value) } else { folded(value) }
 }

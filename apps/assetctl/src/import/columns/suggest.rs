@@ -1,4 +1,4 @@
-//! Guesses the fields of columns from the names in other systems, for suggestions only: no import relies on a guess.
+//! Guesses the fields of columns from headings of other systems. Only suggestions use guesses, never an import.
 
 use crate::import::columns::{Kind, LEVELS, Mapping, REASONS};
 use crate::output::quote;
@@ -9,58 +9,58 @@ pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
     guess(kind, column).map(|(field, _)| field).or_else(|| is_place().then_some(LOCATION))
 }
 
-/// In lower case, without spaces and punctuation, and without the prefix of Homebox's headings.
+/// Lower case, without spaces and punctuation, and without the prefix of Homebox's headings.
 pub fn plain(column: &str) -> String {
     let column = column.strip_prefix("HB.").unwrap_or(column);
     column.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Beginnings of headings about the holder of an asset.
+/// Prefixes of headings about the holder of an asset.
 const HOLDERS: [&str; 3] = ["checkedoutto", "assignedto", "primaryuser"];
 
-/// The [plain] heading of a column about the holder of an asset, without that beginning; `None` for other columns.
+/// The [plain] heading of a column about the holder of an asset, without the prefix; `None` for other columns.
 fn of_holder(column: &str) -> Option<String> {
     let plain = plain(column);
     let rest = HOLDERS.iter().find_map(|holder| plain.strip_prefix(holder))?;
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 
-/// The [plain] heading. A list of users can be a list of their assets.
+/// The [plain] heading. For an import of users, the file can be a list of their assets.
 fn heading(kind: Kind, column: &str) -> String {
     let of_holder = (kind == Kind::Users).then(|| of_holder(column)).flatten();
     of_holder.unwrap_or_else(|| plain(column))
 }
 
-/// The field, and the rank of the name: 0 is best.
+/// The field, and the rank of the heading, where 0 is best.
 fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
     let plain = heading(kind, column);
-    // A place can be in several columns: see `join_levels`.
+    // A location can consist of several columns: see `join_levels`.
     let columns = kind.import_columns().filter(|column| column.name != LOCATION);
     let known = columns.clone().find_map(|column| {
         let rank = column.headings.split_whitespace().position(|heading| heading == plain)?;
         Some((column.name, rank + 1))
     });
-    // The names of fields themselves, in another case or with spaces.
+    // A field's own name, in another case or with spaces.
     let same = || columns.clone().find(|column| column.name.replace('_', "") == plain);
     known.or_else(|| same().map(|column| (column.name, 0)))
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Suggestions {
-    /// One for each field that a column could be.
+    /// A mapping for each field that a column could be.
     pub mappings: Vec<Mapping>,
-    /// Columns without a field, or with a better column for it.
+    /// Columns without a field, or whose field has a better column.
     pub unknown: Vec<String>,
 }
 
-/// For columns that are neither known nor mapped already.
+/// Suggests mappings for columns that are neither known nor mapped.
 pub fn suggestions(kind: Kind, columns: &[String], given: &[Mapping]) -> Suggestions {
     let columns: Vec<&str> = columns.iter().map(|column| column.trim()).collect();
     let is_mapped = |column: &str| given.iter().any(|mapping| mapping.column == column);
     let is_taken = |field: &str| columns.contains(&field) || given.iter().any(|mapping| mapping.field.as_deref() == Some(field));
     let open =
         || columns.iter().filter(|name| !name.is_empty() && **name != REASONS && !kind.has_column(name) && !is_mapped(name));
-    // In a list of users' assets, the other columns are about the assets: `Name` isn't theirs.
+    // In a list of users' assets, other columns describe the assets, so `Name` isn't the user's.
     let is_of_holder = |column: &str| kind == Kind::Users && of_holder(column).is_some();
     let has_holders = open().any(|column| is_of_holder(column) && field(kind, column) == Some("email"));
     let is_candidate = |column: &str| !has_holders || is_of_holder(column);
@@ -88,7 +88,7 @@ pub fn suggestions(kind: Kind, columns: &[String], given: &[Mapping]) -> Suggest
 }
 
 const LOCATION: &str = "location";
-/// Headings of the levels of a place, the widest level first.
+/// Headings of a location's levels, from the widest to the narrowest.
 const PLACES: [&str; 4] = [
     "site standort location campus niederlassung lagerort lieu emplacement ubicación sede ort place",
     "building gebäude bâtiment edificio",
@@ -100,7 +100,7 @@ const FIRST_NAMES: &str = "firstname givenname forename vorname prénom nombre";
 const LAST_NAMES: &str = "lastname surname familyname nachname nom apellido apellidos";
 
 impl Suggestions {
-    /// Makes the place of a column for each of its levels.
+    /// Joins the columns with levels of a location.
     fn join_levels(&mut self) {
         let find = |headings: &&str| {
             let column = |heading: &str| self.unknown.iter().find(|column| plain(column) == heading);
@@ -113,7 +113,7 @@ impl Suggestions {
         }
     }
 
-    /// Makes the display name of first and last name, if no column has it.
+    /// Joins first and last name to the display name, unless a column has it.
     fn join_names(&mut self, is_candidate: impl Fn(&str) -> bool) {
         if self.mappings.iter().any(|mapping| mapping.field.as_deref() == Some("display_name")) {
             return;
@@ -138,7 +138,7 @@ pub fn as_option(mapping: &Mapping) -> String {
 mod tests {
     use super::*;
 
-    /// The mappings for a header, and the unknown columns.
+    /// Returns the mappings suggested for a header, and the unknown columns.
     fn suggested(kind: Kind, header: &str) -> (String, String) {
         let columns: Vec<String> = header.split(',').map(str::to_owned).collect();
         let suggestions = suggestions(kind, &columns, &[]);
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// In lists of assets, the holders are the users.
+    /// In lists of assets, the holders are users.
     #[test]
     fn users_of_other_systems() {
         for (header, mapped, unknown) in [
@@ -251,7 +251,7 @@ mod tests {
             let (mapped, unknown) = suggested(Kind::Assets, header);
             assert!(mapped.ends_with(&format!("=name,{expected}")) && unknown.is_empty(), "{header}: {mapped} {unknown}");
         }
-        // One column of a level is enough, and a known place is not guessed.
+        // Only one column is used per level, and a column with a known location is not guessed again.
         assert_eq!(suggested(Kind::Assets, "Name,Location,Site").1, "Location");
         let columns: Vec<String> = ["location", "Room"].map(str::to_owned).to_vec();
         let given = suggestions(Kind::Assets, &columns, &["location=notes".parse().unwrap()]);

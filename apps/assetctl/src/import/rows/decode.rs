@@ -1,15 +1,15 @@
-//! A file as UTF-8 text, decoded while it is read.
+//! Decodes a file to UTF-8 text while it is read.
 //!
-//! Decoded text stays until it is [forgotten](Text::forget), so that a reader can go back to the start of a row. The places of
-//! bytes that can't be decoded are kept, too: in the text, they are a replacement character like any other.
+//! Keeps decoded text until it is [forgotten](Text::forget), so that a reader can go back to the start of a row. Remembers the
+//! positions of invalid bytes, because the text contains only a replacement character for them.
 
 use encoding_rs::{CoderResult, Decoder, DecoderResult, Encoding};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-/// Can be appended to the text: a reader that gets it inside a cell knows that the cell was never closed.
+/// Optional marker at the end of the text: a reader that finds it in a cell knows that a quote was not closed.
 pub const END_OF_TEXT: &str = "\u{1}end of text\u{1}";
-/// Maximum size of a row: the size of a request.
+/// Maximum size of a row, in bytes: the size limit of a request.
 pub const MAX_ROW: usize = 1 << 20;
 const BLOCK: usize = 16 << 10;
 
@@ -30,7 +30,7 @@ pub struct Text<R> {
 }
 
 impl<R: Read> Text<R> {
-    /// Decodes `input`, without its byte order mark; appends [`END_OF_TEXT`] as a line if `with_end`.
+    /// Decodes `input`, without its byte order mark. Appends [`END_OF_TEXT`] as a line if `with_end`.
     pub fn new(input: R, encoding: &'static Encoding, with_end: bool) -> Self {
         Self {
             input,
@@ -48,7 +48,7 @@ impl<R: Read> Text<R> {
         }
     }
 
-    /// The approximate position in the file of the kept text.
+    /// Approximate position in the file of the kept text.
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
     pub fn raw_position(&self) -> u64 {
         let decoded = self.start + self.text.len() as u64;
@@ -56,23 +56,23 @@ impl<R: Read> Text<R> {
         (self.raw_position as f64 * forgotten as f64 / decoded.max(1) as f64) as u64
     }
 
-    /// The line that was just read is the last one, and lacks its line break.
+    /// Whether the line that was just read is the last one, and has no line break.
     pub fn is_last_line_open(&self) -> bool {
         let rest = self.text.get(self.kept..).unwrap_or_default().trim_start_matches(['\r', '\n']);
         self.is_at_end && !self.ends_with_newline && (rest.is_empty() || rest.starts_with(END_OF_TEXT))
     }
 
-    /// The text must not be forgotten.
+    /// Returns the text between two offsets, which must not be forgotten.
     pub fn between(&self, from: u64, to: u64) -> &str {
         self.text.get(self.index(from)..self.index(to)).unwrap_or_default()
     }
 
-    /// As far as the text was read.
+    /// Returns the text from an offset up to the current position.
     pub fn after(&self, from: u64) -> &str {
         self.text.get(self.index(from)..self.cursor).unwrap_or_default()
     }
 
-    /// Returns whether bytes between the offsets couldn't be decoded. Forgets everything before `to`.
+    /// Returns whether bytes between the offsets couldn't be decoded. Forgets all text before `to`.
     pub fn take_unreadable(&mut self, from: u64, to: u64) -> bool {
         let mut found = false;
         while let Some(offset) = self.unreadable.pop_front_if(|offset| *offset < to) {
@@ -82,12 +82,12 @@ impl<R: Read> Text<R> {
         found
     }
 
-    /// The text from `to` must not be forgotten.
+    /// Goes back to an offset whose text must not be forgotten.
     pub fn rewind(&mut self, to: u64) {
         self.cursor = self.index(to);
     }
 
-    /// Skips the rest of a line that is too long to keep. Returns its end.
+    /// Skips the rest of a line that is too long to keep. Returns the offset of its end.
     pub fn skip_line(&mut self, from: u64) -> io::Result<u64> {
         self.rewind(from);
         loop {
@@ -175,7 +175,7 @@ impl<R: Read> Read for Text<R> {
     }
 }
 
-/// Decodes the start of a file; a character that is cut off at its end is left out.
+/// Decodes the start of a file, except a character that is cut off at its end.
 pub fn decode_sample(sample: &[u8], encoding: &'static Encoding) -> String {
     let mut decoder = encoding.new_decoder_with_bom_removal();
     let mut text = String::with_capacity(decoder.max_utf8_buffer_length(sample.len()).unwrap_or(sample.len() * 3));

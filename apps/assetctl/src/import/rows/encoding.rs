@@ -5,29 +5,29 @@ use csv::ReaderBuilder;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use std::io::{self, Read};
 
-/// The part of the file's start that is searched for a byte order mark, the bytes of UTF-16 and the delimiter.
+/// Size of the start that is searched for a byte order mark, UTF-16 and the delimiter, in bytes.
 const SAMPLE: usize = 64 << 10;
 
-/// The bytes without a character in windows-1252.
+/// Bytes that windows-1252 doesn't define.
 const UNDEFINED: [u8; 5] = [0x81, 0x8D, 0x8F, 0x90, 0x9D];
 
 /// The result of one pass over a file.
 pub struct Examination {
     pub encoding: &'static Encoding,
-    /// How the encoding was found, in words.
+    /// How the encoding was detected, in words.
     pub how: &'static str,
     pub doubt: Option<Doubt>,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     pub sample: Vec<u8>,
 }
 
-/// A sign that the file is read with the wrong encoding.
+/// A sign that the file is read with a wrong encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
-    /// It is UTF-8, with letters beyond ASCII.
+    /// The file is UTF-8 with characters beyond ASCII.
     IsUtf8,
-    /// It has bytes that windows-1252 leaves undefined.
+    /// The file has bytes that windows-1252 doesn't define.
     UndefinedBytes,
 }
 
@@ -53,7 +53,7 @@ pub fn examine(mut input: impl Read, given: Option<&'static Encoding>) -> io::Re
         (Some((encoding, _)), ..) => (encoding, "by its byte order mark"),
         (None, Some(encoding), _) => (encoding, "as given"),
         (None, None, Some(encoding)) => (encoding, "detected"),
-        // Text in another encoding hardly ever has valid sequences of UTF-8: a few bad bytes don't make it something else.
+        // Text in other encodings hardly ever contains valid UTF-8 sequences, so a few bad bytes don't rule out UTF-8.
         _ if utf8.invalid == 0 || utf8.valid > utf8.invalid => (UTF_8, "detected"),
         _ => (detector.guess(None, Utf8Detection::Deny), "detected"),
     };
@@ -65,7 +65,7 @@ pub fn examine(mut input: impl Read, given: Option<&'static Encoding>) -> io::Re
     Ok(Examination { encoding, how, doubt, size, sample })
 }
 
-/// Recognizes UTF-16 without a byte order mark: in tables, most characters are ASCII, whose other byte is 0.
+/// Recognizes UTF-16 without a byte order mark: in tables, most characters are ASCII, whose second byte is 0.
 fn utf16(start: &[u8]) -> Option<&'static Encoding> {
     let zeros = |first: usize| start.iter().skip(first).step_by(2).filter(|byte| **byte == 0).count();
     let (even, odd, enough) = (zeros(0), zeros(1), start.len() / 6);
@@ -77,7 +77,7 @@ fn utf16(start: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Counts valid and invalid sequences of UTF-8 beyond ASCII.
+/// Counts valid and invalid UTF-8 sequences beyond ASCII.
 #[derive(Debug, Default)]
 struct Utf8Statistics {
     valid: u64,
@@ -86,7 +86,7 @@ struct Utf8Statistics {
 }
 
 impl Utf8Statistics {
-    /// Nothing else is likely. Plain ASCII is UTF-8, too, but then the encoding doesn't matter.
+    /// Plain ASCII doesn't count: its encoding doesn't matter.
     fn is_utf8(&self) -> bool {
         self.valid > 0 && self.invalid == 0 && self.incomplete.is_empty()
     }
@@ -99,7 +99,7 @@ impl Utf8Statistics {
             let (valid, after) = rest.split_at(error.valid_up_to());
             self.count(valid);
             let Some(length) = error.error_len() else {
-                // A character that the next bytes may complete; at the end of the file, one that was cut off.
+                // The next bytes can complete this character, unless the file ends here.
                 self.incomplete = after.to_vec();
                 return;
             };
@@ -114,13 +114,13 @@ impl Utf8Statistics {
     }
 }
 
-/// In the order of preference.
+/// In order of preference.
 const CANDIDATES: [u8; 3] = [b',', b';', b'\t'];
 const ROWS: usize = 100;
 
-/// The delimiter that splits most rows into as many cells as the header has, and the header into most.
+/// Returns the delimiter for which most rows have as many cells as the header, and which splits the header into most cells.
 ///
-/// The line `sep=;`, which Excel writes and hides, decides.
+/// Excel writes and hides the line `sep=;`, which takes precedence.
 pub fn delimiter(sample: &str) -> u8 {
     excel_separator(sample.lines().next().unwrap_or_default()).unwrap_or_else(|| best_delimiter(sample))
 }
@@ -129,7 +129,7 @@ fn best_delimiter(sample: &str) -> u8 {
     CANDIDATES.into_iter().rev().max_by_key(|candidate| score(sample, *candidate)).unwrap_or(b',')
 }
 
-/// The delimiter with several columns, and their number, if the given one makes one column of the file.
+/// If the given delimiter makes a single column, returns a delimiter with several, and their number.
 pub fn better_delimiter(sample: &str, given: u8) -> Option<(u8, usize)> {
     let best = best_delimiter(sample);
     let columns = score(sample, best).1;
@@ -143,11 +143,12 @@ pub fn excel_separator(line: &str) -> Option<u8> {
     }
 }
 
-/// The rows of 1,000 that fit the header, and the cells of the header; a single cell means nothing.
+/// How many of the first 1,000 rows have as many cells as the header, and that number of cells. A header with a single cell
+/// scores 0.
 fn score(sample: &str, delimiter: u8) -> (usize, usize) {
     let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(false).from_reader(sample.as_bytes());
     let lengths: Vec<usize> = reader.records().take(ROWS).filter_map(Result::ok).map(|record| record.len()).collect();
-    // The sample may end in the middle of a row.
+    // The sample can end in the middle of a row.
     let complete = if lengths.len() > 2 && lengths.len() < ROWS { lengths.len() - 1 } else { lengths.len() };
     let header = lengths.first().copied().unwrap_or_default();
     if header < 2 {
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(doubt("Müller".as_bytes(), UTF_8), None);
         assert_eq!(doubt(b"M\xFCller", WINDOWS_1252), None);
         assert_eq!(doubt(b"Miller", WINDOWS_1252), None);
-        // In cp850.
+        // ä in cp850.
         assert_eq!(doubt(b"M\x81ller", WINDOWS_1252), Some(Doubt::UndefinedBytes));
         assert_eq!(examine(&b"M\xC3\xBCller"[..], None).unwrap().doubt, None);
     }

@@ -1,4 +1,4 @@
-//! The rows of a CSV or NDJSON file, checked and converted on their way to the service. Numbers of NDJSON keep their digits.
+//! The rows of a CSV or NDJSON file, checked and converted for the service. Numbers in NDJSON keep their digits.
 
 pub mod decode;
 pub mod encoding;
@@ -17,16 +17,16 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
-/// The error of a cell with a replacement character.
+/// Error of a cell with a replacement character.
 const MISSING: &str = "has \u{fffd} where bytes can't be read in this encoding, or where text is missing";
-/// The member for a refused line that is not a JSON object.
+/// Member name for a refused line that isn't a JSON object.
 pub const UNREADABLE: &str = "unreadable";
-/// The service refuses it as a date and as a number.
+/// A value that the service rejects both as a date and as a number.
 const REFUSED: &str = "?";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowError {
-    /// As in the file; `None` for the whole row.
+    /// Column name in the file; `None` if the error is about the whole row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
     pub detail: String,
@@ -55,13 +55,13 @@ impl fmt::Display for RowError {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Original {
-    /// The cells of a CSV row; perhaps fewer or more than the header, as its error.
+    /// The cells of a CSV row, which can be fewer or more than the header's.
     Cells(StringRecord),
     Line(String),
 }
 
 impl Original {
-    /// The text in a column, without white space around it; of NDJSON, also the JSON of a member that is not a text.
+    /// The text in a column, without surrounding white space. In NDJSON, values that aren't strings count as their JSON.
     pub fn text(&self, names: &[String], column: &str) -> Option<String> {
         let text = match self {
             Self::Cells(cells) => cells.get(names.iter().position(|name| name == column)?)?.to_owned(),
@@ -79,27 +79,27 @@ impl Original {
 pub struct Sendable {
     /// A line of CSV or NDJSON.
     pub bytes: Vec<u8>,
-    /// Hashes of the values that could identify the same record as another row.
+    /// Hashes of values that could identify the same record as another row.
     pub keys: Vec<u64>,
-    /// The column that identifies the record to update, with the hash of its value.
+    /// The column that identifies the record to update, and the hash of its value.
     pub matched: Option<(String, u64)>,
-    /// The errors of cells that are left out.
+    /// Errors of cells that are left out.
     pub skipped: Vec<RowError>,
-    /// The errors of cells for which [`REFUSED`] is sent, so that the service finds other errors of the row.
+    /// Errors of cells that are sent as [`REFUSED`], so that the service can find further errors of the row.
     pub bad: Vec<RowError>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Counts data rows from 1.
+    /// Number of the data row, from 1.
     pub number: u64,
     pub line: u64,
     pub original: Original,
-    /// The row as it is sent, or its errors.
+    /// The encoded row, or its errors.
     pub sendable: Result<Sendable, Vec<RowError>>,
 }
 
-/// A row while its cells are checked and converted.
+/// The result of checking and converting a row's cells.
 #[derive(Default)]
 struct Checked {
     keys: Vec<u64>,
@@ -151,7 +151,7 @@ pub struct CsvRows<R> {
     number: u64,
 }
 
-/// Returns the header, and the records after it. Skips the line `sep=;`, which Excel writes.
+/// Returns the header and the records. Skips the line `sep=;`, which Excel writes.
 pub fn read_header<R: Read>(text: Text<R>, delimiter: u8) -> io::Result<(Vec<String>, Records<R>)> {
     let mut records = Records::new(text, delimiter);
     let mut header = records.next(None)?;
@@ -175,7 +175,7 @@ impl<R: Read> CsvRows<R> {
         self.records.text()
     }
 
-    /// The sent columns, as the first line of every request.
+    /// The header of the sent columns, the first line of every request.
     pub fn header(&self) -> Vec<u8> {
         let fields = self.targets.iter().filter_map(|target| match target {
             Target::Field(field) => Some(sent_name(field)),
@@ -222,7 +222,7 @@ impl<R: Read> CsvRows<R> {
         checked.finish(encode(&cells))
     }
 
-    /// The cell, joined with the cells of other columns; `None` if none are joined to it.
+    /// The cell, joined with the cells of other columns; `None` if it isn't joined.
     fn joined(&self, name: &str, cell: &str, cells: &StringRecord) -> Option<String> {
         let Joined { columns, separator } = self.fields.joined.get(name)?;
         let place = |other: &String| self.names.iter().position(|name| name == other);
@@ -240,17 +240,17 @@ impl<R: Read> CsvRows<R> {
     }
 }
 
-/// Marks missing text, so that the row isn't taken for mended.
+/// Appends a replacement character to a cut-off row, so that importing it again without a correction fails.
 fn marked(cells: &StringRecord) -> StringRecord {
     let last = cells.len().saturating_sub(1);
     let mark = |index| if index == last { "\u{fffd}" } else { "" };
     cells.iter().enumerate().map(|(index, cell)| format!("{cell}{}", mark(index))).collect()
 }
 
-/// As the service reads it.
+/// Encodes a row for the service.
 fn encode(cells: &StringRecord) -> Vec<u8> {
     let mut writer = WriterBuilder::new().buffer_capacity(512).from_writer(Vec::new());
-    // Writing to memory can't fail, and a lost row would be noticed: the service counts rows.
+    // Writing to memory can't fail, and the service counts rows.
     let _ = writer.write_record(cells);
     writer.into_inner().unwrap_or_default()
 }
@@ -264,7 +264,7 @@ pub struct NdjsonRows<R> {
     number: u64,
 }
 
-/// The members of an object in order, each as it is written.
+/// The members of an object in order, with their values as written.
 pub struct Members(pub Vec<(String, Box<RawValue>)>);
 
 impl<R: Read> NdjsonRows<R> {
@@ -279,7 +279,7 @@ impl<R: Read> NdjsonRows<R> {
     pub fn next(&mut self) -> io::Result<Option<Row>> {
         loop {
             let mut bytes = Vec::new();
-            // Text refuses to go on when a line is longer than a row may be.
+            // Reading fails if a line is longer than a row can be.
             let read = self.input.read_until(b'\n', &mut bytes);
             let is_too_long = read.is_err() && bytes.len() >= MAX_ROW;
             if is_too_long {
@@ -307,7 +307,7 @@ impl<R: Read> NdjsonRows<R> {
     }
 
     fn skip_line(&mut self, read: u64) -> io::Result<()> {
-        // All that was read has been consumed, so the buffer is empty.
+        // Everything read has been consumed, so the buffer is empty.
         let text = self.input.get_mut();
         let next_line = text.skip_line(self.position + read)? + 1;
         text.rewind(next_line);
@@ -358,7 +358,7 @@ impl<R: Read> NdjsonRows<R> {
     }
 }
 
-/// A member with the value of a cell; `None` if it leaves the field alone.
+/// A member with the cell's value; `None` if the field stays unchanged.
 fn member(kind: Kind, field: String, cell: &str) -> Option<(String, Box<RawValue>)> {
     let is_boolean = kind.import_column(&field).is_some_and(|column| column.cell == CellType::Boolean);
     let value = match cell {
@@ -374,7 +374,7 @@ fn raw(text: &str) -> Box<RawValue> {
     to_raw_value(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// Names of members; none if the line is not an object.
+/// Names of the members; none if the line isn't an object.
 pub fn member_names(line: &str) -> Vec<String> {
     let members = serde_json::from_str(line).map_or(Vec::new(), |Members(members)| members);
     members.into_iter().map(|(name, _)| name).filter(|name| name != REASONS && name != UNREADABLE).collect()

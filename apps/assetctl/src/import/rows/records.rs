@@ -1,4 +1,4 @@
-//! The records of a CSV file, the broken ones included, with their places in the text.
+//! Reads the records of a CSV file, including broken ones, with their positions in the text.
 
 use crate::import::rows::decode::{END_OF_TEXT, MAX_ROW, Text};
 use csv::{Reader, ReaderBuilder, StringRecord};
@@ -11,9 +11,9 @@ pub struct Records<R> {
     reader: Reader<SharedText<R>>,
     delimiter: u8,
     base: u64,
-    /// The line where the next record begins.
+    /// Number of the line where the next record begins.
     line: u64,
-    /// The end of a line: a carriage return in files of old Macs.
+    /// Line break of the file: files of old Macs have carriage returns.
     line_break: Option<u8>,
 }
 
@@ -25,7 +25,7 @@ pub struct Record {
     pub broken: Option<&'static str>,
 }
 
-/// The text, which both the CSV reader and [`Records`] need.
+/// The text, shared by the CSV reader and [`Records`].
 struct SharedText<R>(Rc<RefCell<Text<R>>>);
 
 impl<R: Read> Read for SharedText<R> {
@@ -35,7 +35,7 @@ impl<R: Read> Read for SharedText<R> {
 }
 
 impl<R: Read> Records<R> {
-    /// `text` must tell its end.
+    /// `text` must have been created with `with_end`.
     pub fn new(text: Text<R>, delimiter: u8) -> Self {
         let text = Rc::new(RefCell::new(text));
         let reader = builder(delimiter).from_reader(SharedText(Rc::clone(&text)));
@@ -46,7 +46,7 @@ impl<R: Read> Records<R> {
         self.text.borrow()
     }
 
-    /// `expected` is the number of cells that the record should have, if that is known.
+    /// `expected` is the number of cells in the record, if known.
     pub fn next(&mut self, expected: Option<usize>) -> io::Result<Option<Record>> {
         let start = self.base + self.reader.position().byte();
         let mut cells = StringRecord::new();
@@ -76,7 +76,7 @@ impl<R: Read> Records<R> {
         Ok(Some(self.finish(start, end, cells, broken)))
     }
 
-    /// The row is several rows, because a quote isn't closed: its second line is a good row.
+    /// Whether the record swallowed several rows because a quote isn't closed: its second line is a valid row.
     fn has_swallowed_rows(&self, start: u64, end: u64, expected: Option<usize>) -> bool {
         let text = self.text();
         let raw = text.between(start, end).trim_start_matches(['\r', '\n']);
@@ -91,7 +91,7 @@ impl<R: Read> Records<R> {
         is_record && is_balanced && second.len() == expected
     }
 
-    /// Gives up on the quotes of a row: takes its first line alone, and goes on with the second.
+    /// Returns only the first line of a record with an unclosed quote. The next record begins at the second line.
     fn first_line(&mut self, start: u64, broken: &'static str) -> io::Result<Record> {
         let (lead, line) = {
             let text = self.text();
@@ -125,7 +125,7 @@ impl<R: Read> Records<R> {
     }
 }
 
-/// The end of a line, as the beginning of the text shows it.
+/// Detects the line break at the start of the text.
 fn line_break(beginning: &str) -> u8 {
     let text = beginning.split(END_OF_TEXT).next().unwrap_or_default().trim_end_matches('\n');
     if text.contains('\r') && !text.contains('\n') { b'\r' } else { b'\n' }
@@ -141,7 +141,7 @@ fn builder(delimiter: u8) -> ReaderBuilder {
     builder
 }
 
-/// Removes the end of the text, which the last cell has swallowed.
+/// Removes [`END_OF_TEXT`] from the last cell.
 fn without_end(cells: &StringRecord) -> StringRecord {
     let cut = |cell: &str| {
         let text = cell.trim_end_matches('\n').trim_end_matches(END_OF_TEXT).to_owned();
@@ -157,7 +157,7 @@ mod tests {
     use encoding_rs::{UTF_8, UTF_16LE};
     use proptest::prelude::*;
 
-    /// Rows of two cells: line, cells and the error of quotes.
+    /// Reads rows of two cells: line number, cells and the error about quotes.
     fn rows(text: &str) -> Vec<(u64, Vec<String>, Option<&'static str>)> {
         let mut records = Records::new(Text::new(text.as_bytes(), UTF_8, true), b',');
         let mut rows = Vec::new();
