@@ -23,7 +23,7 @@ const PAGE_ROWS: usize = 2_000;
 pub trait Assets: Send + Sync {
     fn item(&self, number: usize) -> Item;
 
-    /// The asset with this sort key, also if it was created otherwise; `None` if it's none of these.
+    /// The asset with this sort key, generated or sample; `None` if there is none.
     fn find(&self, sort_key: &str) -> Option<Item>;
 }
 
@@ -39,7 +39,7 @@ pub struct GeneratedIndex {
 struct Generated {
     assets: Box<dyn Assets>,
     count: usize,
-    /// Attributes of the index.
+    /// Key attributes of the index.
     attributes: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ impl Generated {
         json_item(&item).map(Value::Object)
     }
 
-    /// Complete items, at one read unit each; `None` if one of them is no such asset.
+    /// Complete items, at one read unit each; `None` if one of them isn't a generated asset.
     fn records(&self, tables: &Map<String, Value>) -> Option<Value> {
         let mut responses = Map::new();
         let mut capacity = Vec::new();

@@ -30,7 +30,7 @@ pub fn run(Options { seed: first, seeds }: Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs on a thread with a paused clock.
+/// Runs on a separate thread with a paused clock.
 fn simulate(seed: u64) -> Result<Report> {
     let simulation = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;

@@ -1,4 +1,4 @@
-//! `assetctl offboard`: starts the return of all assets of a user, and shows the plan for each.
+//! `assetctl offboard`: starts the return of all of a user's assets, and shows the plan for each.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
@@ -35,7 +35,7 @@ pub struct Offboard {
 /// Shows the plan for a user's assets, asks, and executes it.
 pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?;
-    // An id is checked by the request that uses it.
+    // An ID isn't looked up, because the request to offboard checks it.
     let is_id = is_id(&options.user);
     let user = if is_id { options.user.clone() } else { id_of(&lookup::user(&client, &options.user).await?) };
     let body = body(&client, options.process.as_deref(), options.keep_active).await?;
@@ -57,14 +57,14 @@ pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool
     }
     let mut done = Plan::default();
     let sent = send(&client, &path, &body, &new_run_id()?, &mut done).await;
-    // Started processes are shown, even if the rest has failed.
+    // Processes that have started are shown, even if the rest failed.
     if sent.is_ok() || done.user.is_object() {
         show(&done, true, is_json)?;
     }
     sent.map(|()| exit_code(&done))
 }
 
-/// Only matters, and is only requested, if nothing else is to be done.
+/// Whether the user is active. Only requested if there is nothing else to do.
 async fn is_active(client: &Client, path: &str, plan: &Plan) -> Result<bool> {
     if plan.starts_anything() {
         return Ok(true);
@@ -72,7 +72,7 @@ async fn is_active(client: &Client, path: &str, plan: &Plan) -> Result<bool> {
     Ok(client.post(path, DRY_RUN, &json!({"deactivate": false}), None).await?["user"]["is_active"] == true)
 }
 
-/// `process`: its slug.
+/// `process` is its slug.
 pub async fn body(client: &Client, process: Option<&str>, keep_active: bool) -> Result<Value> {
     let mut body = json!({"deactivate": !keep_active});
     if let Some(slug) = process {
@@ -107,7 +107,7 @@ fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
 
 const MORE: &str = "The user has more assets, which follow later.";
 
-/// On standard error, because the result goes to standard output.
+/// Asks on standard error, because the result goes to standard output.
 fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
     print_note(&plan.in_words(false));
     if plan.has_more {
@@ -120,8 +120,8 @@ fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
     }
 }
 
-/// Sends requests until the service has no more assets of the user, and adds the responses to `done`. `run`: the prefix of the
-/// requests' idempotency keys.
+/// Sends requests until the service has no more assets of the user, and adds the responses to `done`. `run` is the prefix of
+/// the idempotency keys.
 pub async fn send(client: &Client, path: &str, body: &Value, run: &str, done: &mut Plan) -> Result<()> {
     for number in 1.. {
         let answer = client.post(path, &[], body, Some(&format!("{run}-{number}"))).await;
@@ -146,25 +146,25 @@ fn exit_code(plan: &Plan) -> u8 {
     if plan.refused() == 0 { EXIT_SUCCESS } else { EXIT_REFUSED }
 }
 
-/// Lists in the response, in the order of the table.
+/// The lists in the response, in the order of the table.
 const LISTS: [&str; 3] = ["instances", "in_progress", "not_started"];
 
-/// One or more responses, merged.
+/// Merges one or more responses.
 #[derive(Debug, Default)]
 pub struct Plan {
     user: Value,
     pub process: Value,
     movements: Vec<Value>,
-    /// The assets of each list, by id, because a response can repeat an asset from an earlier one.
+    /// Assets of each list by ID, because a response can repeat assets of an earlier one.
     assets: BTreeMap<&'static str, BTreeMap<String, Value>>,
-    /// Ids of assets that the service can't read.
+    /// IDs of assets that the service can't read.
     pub unreadable: BTreeSet<String>,
-    /// Another request is needed for the rest of the assets.
+    /// Whether another request is needed for the remaining assets.
     pub has_more: bool,
 }
 
 impl Plan {
-    /// Adds a response. Returns whether its request started anything.
+    /// Adds a response. Returns whether its request started any process.
     pub fn add(&mut self, mut data: Value) -> bool {
         let movements = items(&data["movements"]).to_vec();
         let has_started = !movements.is_empty() || !items(&data["instances"]).is_empty();
@@ -173,7 +173,7 @@ impl Plan {
             let by_id = items(&data[list]).iter().map(|asset| (text(&asset["asset_id"]).to_owned(), asset.clone()));
             self.assets.entry(list).or_default().extend(by_id);
         }
-        // Processes that this command has started are in progress for the next request.
+        // The next response lists processes that this command has started as in progress.
         let started: BTreeSet<String> = self.started().map(|asset| text(&asset["asset_id"]).to_owned()).collect();
         self.assets.entry("in_progress").or_default().retain(|id, _| !started.contains(id));
         self.unreadable.extend(items(&data["unreadable"]).iter().filter_map(Value::as_str).map(str::to_owned));
@@ -190,7 +190,7 @@ impl Plan {
         self.assets.get(name).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// The number of assets on which the process can't start.
+    /// Number of assets on which the process can't start.
     fn refused(&self) -> usize {
         self.list("not_started").count() + self.unreadable.len()
     }
@@ -199,7 +199,7 @@ impl Plan {
         self.has_more || self.started().next().is_some()
     }
 
-    /// Without a question mark.
+    /// The question to confirm, without a question mark.
     fn question(&self, deactivates: bool) -> String {
         match (self.starts_anything(), deactivates) {
             (true, true) => format!("Start this for {}, and deactivate the user", self.user()),
@@ -227,7 +227,7 @@ impl Plan {
         format!("{}\n\n{summary}", self.table(is_done, terminal::width()))
     }
 
-    /// `width`: the columns of the terminal. `is_done`: the plan was executed.
+    /// `width` is the terminal's width in columns. `is_done` means that the plan was executed.
     fn table(&self, is_done: bool, width: Option<usize>) -> String {
         let mut table = Table::new(&[Column::new("TAG"), Column::text("ASSET"), Column::text("PROCESS")]);
         let mut add = |asset: &Value, what: String| {
@@ -246,7 +246,7 @@ impl Plan {
         if table.is_empty() { "The user has no assets.".to_owned() } else { table.render(width) }
     }
 
-    /// Commands that take the assets back: one for each movement and each other asset.
+    /// Commands that take the assets back: one per movement, and one per other asset.
     fn returns(&self) -> Vec<String> {
         let tag = |asset: &Value| quote(asset["asset_tag"].as_str().unwrap_or_default());
         let of_movement = |movement: &Value| (movement["id"].clone(), items(&movement["assets"]).iter().map(tag).collect());
@@ -289,7 +289,7 @@ impl Plan {
         tags.into_iter().map(step).collect()
     }
 
-    /// `process`: its name, as the line shows it.
+    /// `process` is its name in the line.
     pub fn summary(&self, process: &str, is_done: bool) -> String {
         let starts = if is_done { "started" } else { "would start" };
         let mut text = format!("{process} {starts} on {}", count(self.started().count() as u64, "asset"));

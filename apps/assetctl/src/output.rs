@@ -1,4 +1,4 @@
-//! Output: results on standard output, files that appear when they are complete, and the progress of an import.
+//! Output: results on standard output, files that appear once complete, and the progress of an import.
 
 use crate::error::{CliError, Result};
 use crate::import::rows::Members;
@@ -17,12 +17,12 @@ pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// For people. The reader may close the pipe early, as `head` does.
+/// Prints for people. The reader can close the pipe early, as `head` does.
 pub fn print(text: &str) -> Result<()> {
     Ok(terminal::print(text)?)
 }
 
-/// For programs, which get every byte and may close the pipe early.
+/// Prints for programs, which get every byte and can close the pipe early.
 pub fn print_data(text: &str) -> Result<()> {
     Ok(terminal::print_data(text).map(drop)?)
 }
@@ -31,22 +31,23 @@ pub fn print_json(value: &Value) -> Result<()> {
     print_data(&serde_json::to_string_pretty(&Exact(value)).map_err(std::io::Error::from)?)
 }
 
-/// On one line.
+/// Formats on one line.
 pub fn to_json(value: &Value) -> String {
-    // Texts and numbers can be written.
+    // Writing texts and numbers can't fail.
     serde_json::to_string(&Exact(value)).unwrap_or_default()
 }
 
-/// Asks for a yes; `None` if nobody answers.
+/// Asks for confirmation; `None` if there is no answer.
 pub fn confirm(question: &str) -> Result<Option<bool>> {
     let answer = terminal::ask(&format!("{question} [y/N]"))?;
     Ok(answer.map(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str())))
 }
 
-/// The first character of a text that stands for a number with a fraction: as a number of [`Value`], `0.3000` would be `0.3`.
+/// First character of a text that stands for a number with a fraction. In a [`Value`] number, `0.3000` would become `0.3`.
 const NUMBER: char = '\u{1}';
 
-/// Reads JSON. Numbers with a fraction become texts that [`digits`] knows, and that [`print_json`] and [`to_json`] write as they came.
+/// Reads JSON. Numbers with a fraction become texts that [`digits`] recognizes, and that [`print_json`] and [`to_json`] write
+/// unchanged.
 pub fn exact(json: &str) -> serde_json::Result<Value> {
     Ok(match json.trim_start().as_bytes().first() {
         Some(b'{') => {
@@ -65,7 +66,7 @@ pub fn exact(json: &str) -> serde_json::Result<Value> {
     })
 }
 
-/// The digits of a number that [`exact`] has read as a text.
+/// The digits of a number that [`exact`] has read.
 pub fn digits(value: &Value) -> Option<&str> {
     value.as_str()?.strip_prefix(NUMBER).filter(|digits| digits.bytes().all(|byte| b"0123456789.eE+-".contains(&byte)))
 }
@@ -85,7 +86,7 @@ impl Serialize for Exact<'_> {
     }
 }
 
-/// A new file in the folder of `path`, with the rights that new files have.
+/// Creates a temporary file in the folder of `path`, with the default permissions.
 pub fn temporary_beside(path: &Path) -> Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
@@ -114,7 +115,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Also the ending of its files.
+    /// Name of the format, and extension of its files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -129,19 +130,19 @@ impl Format {
         }
     }
 
-    /// By the extension of the file's name.
+    /// The format for a file name's extension.
     pub fn of(path: &Path) -> Self {
         let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
         if matches!(extension.as_deref(), Some("ndjson" | "jsonl")) { Self::Ndjson } else { Self::Csv }
     }
 }
 
-/// In hexadecimal digits.
+/// Formats as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// For a POSIX shell, if the word needs quotes.
+/// Quotes a word for a POSIX shell, if necessary.
 pub fn quote(word: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "-_./:=@%+,".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -153,7 +154,7 @@ pub fn quote(word: &str) -> String {
     }
 }
 
-/// Equal for texts that differ only in case, and in how accents are encoded.
+/// Normalizes case and Unicode encoding for comparisons.
 pub fn folded(text: &str) -> String {
     ComposingNormalizer::new_nfc().normalize(&text.to_lowercase()).into_owned()
 }
@@ -165,7 +166,7 @@ pub struct Progress {
     label: &'static str,
     size: u64,
     began: Instant,
-    /// Settled bytes.
+    /// Bytes of settled rows.
     done: u64,
     rows: u64,
     last_line: Instant,
@@ -182,7 +183,7 @@ impl Progress {
         Self { bar, label, size, began: now, done: 0, rows: 0, last_line: now }
     }
 
-    /// `length`: the bytes of the rows in the file.
+    /// `length` is the size of the rows in the file, in bytes.
     pub fn settled(&mut self, rows: u64, length: u64, note: &str) {
         self.rows += rows;
         self.done += length;
@@ -213,7 +214,7 @@ fn describe(rows: u64, elapsed: Duration, done: u64, left: u64) -> String {
     format!("{rows} rows, {rate:.0} rows/s, {} left", duration(Duration::from_secs_f64(time_left.min(1e9))))
 }
 
-/// In its two largest units.
+/// A duration in its two largest units.
 pub fn duration(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),

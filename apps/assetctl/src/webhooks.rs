@@ -1,5 +1,5 @@
-//! `assetctl webhooks listen`: follows the feed of all changes, prints a line for each event and a summary, and forwards events to a
-//! receiver on this computer, signed as in [Standard Webhooks](https://www.standardwebhooks.com).
+//! `assetctl webhooks listen`: follows the feed of all changes, prints a line for each event and a summary, and forwards events
+//! to a receiver on this computer, signed as in [Standard Webhooks](https://www.standardwebhooks.com).
 
 use crate::config::{Connection, is_local};
 use crate::error::{CliError, EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_SUCCESS, Result};
@@ -21,16 +21,16 @@ use std::str::FromStr;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 use terminal::{clean, examples, pad, print_data, print_note, print_styled, style};
 
-/// Between two looks at the feed.
+/// Polling interval of the feed.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// The limit for a response. The service has the same.
+/// Timeout for a response, as in the service.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// The limit for the body, which decides nothing.
+/// Timeout for the body of a response, which doesn't affect the outcome.
 const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_BODY_BYTES: usize = 256;
-/// The width of an event's type, so that most names are in one column.
+/// Column width of event types, so that most names are aligned.
 const TYPE_COLUMNS: usize = 18;
-/// Maximum length of the shown part of an error response, in characters.
+/// Maximum length to show of an error response, in characters.
 const MAX_SHOWN_CHARS: usize = 100;
 
 const LISTEN: &str = "\
@@ -71,7 +71,7 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// As the service takes them; `None` for all.
+    /// In the service's format; `None` for all.
     fn types(&self) -> Option<String> {
         let is_all = self.events.is_empty() || self.events.iter().any(|wanted| wanted == "*");
         (!is_all).then(|| self.events.join(","))
@@ -94,7 +94,7 @@ fn receiver_url(text: &str) -> Result<Url, String> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// Enough events arrived, or the output was closed.
+    /// The requested number of events arrived, or the output was closed.
     Complete,
     TimeOver,
     Interrupted,
@@ -104,7 +104,7 @@ enum Ending {
 ///
 /// # Errors
 ///
-/// Returns an error when the service refuses the requests, and when too few events came.
+/// Returns an error if the service refuses a request, or if too few events arrive.
 pub async fn listen(options: &Listen, connection: &Connection, is_json: bool) -> Result<u8> {
     let mut interrupt = Interrupt::listen();
     let began = Instant::now();
@@ -118,14 +118,14 @@ pub async fn listen(options: &Listen, connection: &Connection, is_json: bool) ->
         result = listener.follow(&client) => result.map(|()| Ending::Complete),
     };
     if terminal::is_error_terminal() && matches!(ending, Ok(Ending::Interrupted)) {
-        // Ends the line with ^C.
+        // Ends the line on which the terminal shows ^C.
         print_note("");
     }
     print_note(&listener.counts.summary(began.elapsed(), options.forward.is_some()));
     exit_code(ending?, listener.counts, options)
 }
 
-/// Prints a new secret, which the user doesn't know.
+/// Prints the secret if it is new.
 fn receiver(options: &Listen) -> Result<Option<Receiver>> {
     let Some(url) = options.forward.clone() else { return Ok(None) };
     let secret = match &options.secret {
@@ -166,8 +166,8 @@ struct Listener<'a> {
 }
 
 impl Listener<'_> {
-    /// Follows the feed until there were enough events: from now on, and perhaps with changes of the ten seconds before. Waits
-    /// while the service is busy or can't be reached; only the first request gives up.
+    /// Follows the feed from now on, possibly with changes of the last ten seconds, until enough events have arrived. Retries
+    /// while the service is busy or can't be reached, except at the first request.
     async fn follow(&mut self, client: &Client) -> Result<()> {
         let (types, limit, mut after) = (self.options.types(), MAX_PAGE.to_string(), None::<String>);
         loop {
@@ -199,7 +199,7 @@ impl Listener<'_> {
         format!("Listening to {types}{forwards}. Events come about ten seconds after their change. Ctrl-C ends.")
     }
 
-    /// Returns whether anybody still reads the output.
+    /// Returns whether the output is still read.
     async fn handle(&mut self, event: &Value) -> Result<bool> {
         let attempt = match &self.receiver {
             Some(receiver) => Some(receiver.send(text(&event["id"]), delivery(event, None)).await),
@@ -214,7 +214,7 @@ impl Listener<'_> {
     }
 }
 
-/// The JSON that receivers get; with the attempt to send it, if that is given.
+/// The JSON that receivers get, with the attempt to send it, if given.
 fn delivery(event: &Value, attempt: Option<&Attempt>) -> String {
     let mut delivery = json!({"type": event["type"], "timestamp": event["at"], "data": event});
     if let Some(attempt) = attempt {
@@ -235,7 +235,7 @@ fn line(event: &Value, attempt: Option<&Attempt>, is_coloured: bool) -> String {
     format!("{line}  {}", style::paint(&clean(&outcome(attempt)), colour, is_coloured))
 }
 
-/// Status and duration, and for a failure the receiver's text.
+/// Status and duration, and the receiver's text if it failed.
 fn outcome(attempt: &Attempt) -> String {
     let milliseconds = attempt.duration_ms;
     let Some(status) = attempt.status else {
@@ -249,7 +249,7 @@ fn outcome(attempt: &Attempt) -> String {
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     events: u64,
-    /// Events that the receiver refused or missed.
+    /// Number of events that the receiver refused or missed.
     failed: u64,
 }
 
@@ -261,7 +261,7 @@ impl Counts {
     }
 }
 
-/// The program that gets the events.
+/// The program that receives events.
 struct Receiver {
     http: reqwest::Client,
     url: Url,
@@ -287,9 +287,9 @@ impl Receiver {
         let mut builder = reqwest::Client::builder()
             .user_agent(USER_AGENT)
             .timeout(TIMEOUT)
-            // The service follows none either.
+            // The service follows no redirects either.
             .redirect(redirect::Policy::none())
-            // A receiver can restart at any time.
+            // A receiver can restart at any time, so connections aren't reused.
             .pool_max_idle_per_host(0);
         if is_local(&url) {
             builder = builder.no_proxy();
@@ -323,7 +323,7 @@ impl Receiver {
     }
 }
 
-/// `None` for an empty body.
+/// The start of the body; `None` if it is empty.
 async fn beginning(mut response: Response) -> Option<String> {
     let mut bytes = Vec::new();
     let read = async {
@@ -333,7 +333,7 @@ async fn beginning(mut response: Response) -> Option<String> {
             bytes.extend_from_slice(&chunk);
         }
     };
-    // The bytes until then are enough.
+    // On a timeout, the bytes read so far are enough.
     let _ = tokio::time::timeout(BODY_TIMEOUT, read).await;
     bytes.truncate(MAX_BODY_BYTES);
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
@@ -343,7 +343,7 @@ const PREFIX: &str = "whsec_";
 const NEW_BYTES: usize = 32;
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// Its `Debug` text does not disclose it.
+/// A signing secret, which `Debug` doesn't disclose.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
@@ -352,7 +352,7 @@ impl Secret {
         Ok(Self(random::<NEW_BYTES>()?.to_vec()))
     }
 
-    /// The text that receivers verify with.
+    /// The text form that receivers use to verify signatures.
     fn expose(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode_to_string(&self.0))
     }

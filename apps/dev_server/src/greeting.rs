@@ -37,7 +37,7 @@ impl Greeting<'_> {
             };
             format!("  {} {}\n                {}\n", title("Sign         "), address(url), aside(elsewhere))
         });
-        // Without jq, responses don't end with a newline.
+        // Without jq, curl must print the newline that responses lack.
         let end = if self.has_jq { " | jq" } else { " -w '\\n'" };
         format!(
             "{} {app}\n\n  \

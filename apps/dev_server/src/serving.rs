@@ -133,7 +133,7 @@ pub fn reachable(address: SocketAddr) -> SocketAddr {
 
 /// The source address of packets to other networks. Connecting a UDP socket sends nothing.
 fn address_in_network() -> Option<IpAddr> {
-    // An address for documentation (RFC 5737), which no host has.
+    // An address for documentation (RFC 5737): no packet is sent to it.
     const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect(ELSEWHERE).ok()?;

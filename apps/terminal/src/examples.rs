@@ -7,15 +7,15 @@ use clap::builder::StyledStr;
 use std::fmt::Write;
 
 const INDENT: &str = "  ";
-/// The longest line of an example. Longer ones are broken by a narrow terminal, and can't be copied.
+/// Maximum length of a line. Narrow terminals break longer ones, which then can't be copied.
 const MAX_COLUMNS: usize = 80;
 
-/// One on each line, for the end of a command's help. A line can go on after a `\`.
+/// Formats examples, one per line, for the end of a command's help. A line can continue after a `\`.
 #[must_use]
 pub fn examples(lines: &str) -> StyledStr {
     let heading = style::HEADING;
     let mut section = StyledStr::new();
-    // Writing to a text can't fail.
+    // Writing to a String can't fail.
     let _ = write!(section, "{heading}Examples:{heading:#}");
     for line in lines.lines() {
         let _ = write!(section, "\n{INDENT}{line}");
@@ -57,7 +57,7 @@ fn check(root: &Command, command: &Command, path: &str, faults: &mut Vec<String>
     }
 }
 
-/// The examples of a help text, without what follows a `|` or a `#`.
+/// The examples in a help text, without a `|` or `#` and the text after it.
 fn lines_of(help: &str) -> Vec<String> {
     let section = help.split("Examples:").nth(1).unwrap_or_default().split("\n\n").next().unwrap_or_default();
     let section = section.replace("\\\n", " ");
@@ -65,7 +65,7 @@ fn lines_of(help: &str) -> Vec<String> {
     lines.map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// Splits a command as a shell does, at spaces outside double quotes.
+/// Splits a command like a shell, at spaces outside double quotes.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
     for character in line.chars() {

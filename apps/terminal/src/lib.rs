@@ -32,7 +32,7 @@ pub fn is_error_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// In columns; `None` if standard output isn't a terminal, or its width is unknown.
+/// Width of the terminal in columns; `None` if standard output isn't a terminal, or its width is unknown.
 #[must_use]
 pub fn width() -> Option<usize> {
     let size = if is_terminal() { Term::stdout().size_checked() } else { None };

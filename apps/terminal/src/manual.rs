@@ -1,4 +1,4 @@
-//! The arguments of a program, and its manual pages and completions as files, which `.ci/release` puts into its archives.
+//! Parses a program's arguments, and generates its manual pages and completions, which `.ci/release` adds to its archives.
 
 use crate::print::{print, print_error, print_note, print_styled, print_styled_note};
 use crate::style::{is_coloured, is_output_coloured};
@@ -10,16 +10,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::{env, fs, io, process};
 
-/// The first argument that asks a program for its manual; the second one is the folder. The help doesn't show it.
+/// First argument that requests a program's manual; the second one is the folder. Not in the help.
 const ARGUMENT: &str = "--write-manual";
 
-/// Returns the folder, if the arguments after the program's name ask for the manual.
+/// Returns the folder if the program's arguments request the manual.
 fn folder(mut arguments: impl Iterator<Item = OsString>) -> Option<PathBuf> {
     let is_asked = arguments.next().is_some_and(|first| first == ARGUMENT);
     is_asked.then(|| arguments.next().map(PathBuf::from)).flatten()
 }
 
-/// Writes a page for the program and for each of its subcommands, and a file for each shell.
+/// Writes a manual page for the program and each subcommand, and a completion file for each shell.
 fn write(mut command: Command, folder: PathBuf) -> io::Result<()> {
     let name = command.get_name().to_owned();
     fs::create_dir_all(&folder)?;
@@ -30,7 +30,7 @@ fn write(mut command: Command, folder: PathBuf) -> io::Result<()> {
     clap_mangen::generate_to(command.disable_help_subcommand(true), folder)
 }
 
-/// Like [`Parser::parse`], but the errors have no control characters, since clap echoes arguments, and no misleading tips.
+/// Like [`Parser::parse`], but errors have no control characters, because clap echoes arguments, and no misleading tips.
 #[must_use]
 pub fn parse_arguments<T: Parser>() -> T {
     if let Some(folder) = folder(env::args_os().skip(1)) {
@@ -51,11 +51,11 @@ pub fn parse_arguments<T: Parser>() -> T {
 fn show(error: &Error) {
     let styled = error.render().ansi().to_string();
     let (styled, plain) = (styled.trim_end(), unstyled(styled.trim_end()));
-    // Styles in an argument can't be distinguished from clap's. They do no harm.
+    // Styles in an argument can't be told from clap's. They are harmless.
     if error.use_stderr() {
         if is_coloured(&io::stderr()) { print_styled_note(styled) } else { print_note(&plain) }
     } else {
-        // The exit code says the same if nothing can be written.
+        // If nothing can be written, the exit code still reports the error.
         let _ = if is_output_coloured() { print_styled(styled).map(drop) } else { print(&plain) };
     }
 }

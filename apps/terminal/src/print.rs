@@ -1,10 +1,10 @@
-//! The only place that writes to standard output and standard error. A terminal gets only clean text.
+//! The only place that writes to standard output and standard error. Terminals get only clean text.
 
 use crate::style;
 use crate::text::{clean, clean_lines, clean_styled};
 use std::io::{self, ErrorKind, StdoutLock, Write};
 
-/// Prints a text for people and ends its line. A reader may close the pipe early, as `head` does.
+/// Prints a line for people. The reader can close the pipe early, as `head` does.
 ///
 /// # Errors
 ///
@@ -13,7 +13,7 @@ pub fn print(text: &str) -> io::Result<()> {
     print_line(io::stdout().lock(), &clean_lines(text)).map(drop)
 }
 
-/// Like [`print()`], but keeps styles. Values in the text must be clean already. Returns whether anybody still reads the output.
+/// Like [`print()`], but keeps styles. Values in the text must already be clean. Returns whether the output is still read.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub fn print_styled(text: &str) -> io::Result<bool> {
     print_line(io::stdout().lock(), &clean_styled(text))
 }
 
-/// Prints a line for programs, as [`data`] does. Returns whether anybody still reads the output.
+/// Prints a line for programs, like [`data`]. Returns whether the output is still read.
 ///
 /// # Errors
 ///
@@ -31,8 +31,8 @@ pub fn print_data(text: &str) -> io::Result<bool> {
     print_line(data(), text)
 }
 
-/// Standard output for programs: they get every byte, and a terminal gets [clean lines](clean_lines). A line without its end is
-/// written at a flush.
+/// Standard output for programs, which get every byte. Terminals get [clean lines](clean_lines). An incomplete line is written
+/// when flushed.
 #[must_use]
 pub fn data() -> Box<dyn Write> {
     let output = io::stdout().lock();
@@ -46,7 +46,7 @@ fn print_line(mut output: impl Write, text: &str) -> io::Result<bool> {
     }
 }
 
-/// The reader closed the pipe, according to the error or one that it wraps.
+/// Whether the error, or one that it wraps, says that the reader closed the pipe.
 #[must_use]
 pub fn is_broken_pipe(error: &io::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
@@ -59,12 +59,12 @@ pub fn is_broken_pipe(error: &io::Error) -> bool {
     false
 }
 
-/// For people, on standard error.
+/// Prints for people, on standard error.
 pub fn print_note(text: &str) {
     write_error(&clean_lines(text), "\n");
 }
 
-/// For people, on standard error, with styles. Values in the text must be clean already.
+/// Prints for people with styles, on standard error. Values in the text must already be clean.
 pub fn print_styled_note(text: &str) {
     write_error(&clean_styled(text), "\n");
 }
@@ -76,13 +76,13 @@ pub fn ring_bell() {
     }
 }
 
-/// The reason of a program's failure, as clap prints wrong arguments.
+/// Prints why a program failed, in clap's format.
 pub fn print_error(text: &str) {
     let label = style::paint("error:", style::ERROR, style::is_coloured(&io::stderr()));
     print_styled_note(&format!("{label} {}", clean_lines(text)));
 }
 
-/// Asks on standard error. Returns the typed line without white space around it; `None` if there is nobody to ask.
+/// Asks on standard error. Returns the typed line without surrounding white space; `None` at the end of the input.
 ///
 /// # Errors
 ///
@@ -97,13 +97,13 @@ pub fn ask(question: &str) -> io::Result<Option<String>> {
     Ok(Some(line.trim().to_owned()))
 }
 
-/// The text must be clean.
+/// Writes a text that is already clean.
 fn write_error(text: &str, end: &str) {
-    // Nobody misses a line that can't be written.
+    // A failed write doesn't matter.
     let _ = io::stderr().lock().write_all(format!("{text}{end}").as_bytes());
 }
 
-/// A terminal, line by line: characters and line breaks are then complete.
+/// Writes to a terminal line by line, so that characters and line breaks are complete.
 struct CleanLines<'a> {
     output: StdoutLock<'a>,
     line: Vec<u8>,
@@ -141,10 +141,10 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    /// Calls that write to standard output or standard error, or let clap do it.
+    /// Functions and macros that write to standard output or standard error, or let clap do it.
     const WRITERS: [&str; 9] =
         ["print!(", "println!(", "println(", "dbg!(", "stdout()", "stderr()", "::stdout", "::stderr", "::parse()"];
-    /// Files of this crate that use these streams, the log, which cleans its lines, and a helper of tests.
+    /// Exempt files: the parts of this crate that use these streams, the log, which cleans its lines, and a test helper.
     const EXEMPT: [&str; 6] = [
         "apps/terminal/src/print.rs",
         "apps/terminal/src/lib.rs",

@@ -1,4 +1,4 @@
-//! A terminal for tests of programs' output.
+//! Pseudoterminals for tests of programs' output.
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -9,11 +9,11 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A text that a terminal obeys: it sets the title, clears the screen, hides the rest, begins a colour with one character,
-/// deletes, and turns the direction.
+/// A text with control sequences: sets the title, clears the screen, hides the rest, starts a colour with a single character,
+/// deletes, and changes the text direction.
 pub const HOSTILE: &str = "A\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8m\u{9b}31m\u{7f}\u{202e}\u{2067}\u{200e}\u{200f}\u{61c}Z";
 
-/// The time in which a program must show a text, or end.
+/// Timeout for a program to show a text or to end.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const INTERVAL: Duration = Duration::from_millis(10);
 
@@ -26,11 +26,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a program on a terminal with so many columns.
+    /// Starts a program on a terminal with this many columns.
     ///
     /// # Errors
     ///
-    /// Returns an error when there is no terminal, or when the program can't be started.
+    /// Returns an error if there is no terminal, or if the program can't be started.
     pub fn start(mut command: Command, columns: u16) -> io::Result<Self> {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         grantpt(&terminal)?;
@@ -43,7 +43,7 @@ impl Session {
         let keyboard = File::from(terminal);
         let (mut screen, shown) = (keyboard.try_clone()?, Arc::<Mutex<Vec<u8>>>::default());
         let sink = Arc::clone(&shown);
-        // Ends when nobody has the terminal open any more: the command's ends are dropped with it.
+        // Reading ends once nobody has the terminal open: this drops the command's handles.
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(length @ 1..) = screen.read(&mut buffer) {
@@ -62,7 +62,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The text doesn't appear in time. The error has everything that the program has shown.
+    /// Returns an error with the program's output if the text doesn't appear in time.
     pub fn wait_for(&self, text: &str) -> io::Result<String> {
         let start = Instant::now();
         loop {
@@ -79,19 +79,19 @@ impl Session {
 
     /// # Errors
     ///
-    /// Returns an error when nobody reads it.
+    /// Returns an error if nobody reads the input.
     pub fn type_text(&mut self, text: &str) -> io::Result<()> {
         self.keyboard.write_all(text.as_bytes())
     }
 
     /// # Errors
     ///
-    /// The program doesn't end in time. The error has everything that the program has shown.
+    /// Returns an error with the program's output if it doesn't end in time.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait()? {
-                // Its last output may still be on its way.
+                // The last output may not have arrived yet.
                 std::thread::sleep(10 * INTERVAL);
                 return Ok(status);
             }
@@ -110,7 +110,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The program may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! Colours, where people want them: on a terminal, unless `NO_COLOR` is set (<https://no-color.org>); and notices, lines that are
-//! shown while an action lasts.
+//! Colours on a terminal, unless `NO_COLOR` is set (<https://no-color.org>); and notices, which are shown while an action
+//! lasts.
 
 use crate::text::clean;
 use anstream::stream::RawStream;
@@ -8,18 +8,18 @@ pub use anstyle::Style;
 use anstyle::{AnsiColor, Color};
 use console::Term;
 
-/// As in the help of commands.
+/// Style of headings in a command's help.
 pub const HEADING: Style = Style::new().bold().underline();
-/// For emphasis.
+/// Emphasizes text.
 pub const STRONG: Style = Style::new().bold();
-/// Less important than the text around it.
+/// De-emphasizes text.
 pub const DIM: Style = Style::new().dimmed();
 pub const GOOD: Style = AnsiColor::Green.on_default();
-/// Neither success nor failure.
+/// For results that are neither success nor failure.
 pub const NEUTRAL: Style = AnsiColor::Cyan.on_default();
 pub const WARNING: Style = AnsiColor::Yellow.on_default();
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
-/// White on black, for drawings whose meaning depends on it.
+/// White on black, for drawings whose meaning depends on the colours.
 pub const CODE: Style = AnsiColor::BrightWhite.on_default().bg_color(Some(Color::Ansi(AnsiColor::Black)));
 
 pub fn is_coloured(stream: &impl RawStream) -> bool {
@@ -36,23 +36,23 @@ pub fn is_error_coloured() -> bool {
     is_coloured(&std::io::stderr())
 }
 
-/// Without colours, the text stays as it is.
+/// Returns the text unchanged if colours are off.
 #[must_use]
 pub fn paint(text: &str, style: Style, is_coloured: bool) -> String {
     if is_coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
 }
 
-/// A line on standard error, if that is a terminal. Dropping it erases the line.
+/// A line on standard error, if it is a terminal. Dropping it erases the line.
 #[derive(Debug)]
 pub struct Notice(Term);
 
 impl Notice {
-    /// The text must fit one line.
+    /// The text must fit on a line.
     #[must_use]
     pub fn show(text: &str) -> Self {
         let term = Term::stderr();
         if term.is_term() {
-            // Nobody misses a line that can't be written.
+            // A failed write doesn't matter.
             let _ = term.write_str(&clean(text));
         }
         Self(term)

@@ -4,7 +4,7 @@ use crate::text::{clean, pad, width, wrap};
 use std::borrow::Cow;
 
 const GAP: usize = 2;
-/// A column of text is not made narrower than this to fit the terminal.
+/// Minimum width to which a column of text is shrunk.
 const MIN_WIDTH: usize = 14;
 
 #[derive(Debug, Clone)]
@@ -15,25 +15,25 @@ pub struct Column {
 }
 
 impl Column {
-    /// Cells stay on one line, such as ids and times.
+    /// A column whose cells are never wrapped, such as IDs and times.
     #[must_use]
     pub const fn new(title: &'static str) -> Self {
         Self { title: Cow::Borrowed(title), is_right: false, is_text: false }
     }
 
-    /// Like [`text`](Self::text), with a title that others chose.
+    /// Like [`text`](Self::text), with a title from a user.
     #[must_use]
     pub fn named(title: &str) -> Self {
         Self { title: Cow::Owned(clean(title)), is_right: false, is_text: true }
     }
 
-    /// Cells are broken into lines if the table is too wide.
+    /// A column whose cells are wrapped if the table is too wide.
     #[must_use]
     pub const fn text(title: &'static str) -> Self {
         Self { title: Cow::Borrowed(title), is_right: false, is_text: true }
     }
 
-    /// Aligned at the right.
+    /// A right-aligned column.
     #[must_use]
     pub const fn number(title: &'static str) -> Self {
         Self { title: Cow::Borrowed(title), is_right: true, is_text: false }
@@ -52,7 +52,7 @@ impl Table {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    /// A cell for each column.
+    /// Adds a row with a cell for each column.
     pub fn add(&mut self, cells: impl IntoIterator<Item = String>) {
         let mut cells: Vec<String> = cells.into_iter().map(|cell| clean(&cell)).collect();
         cells.resize(self.columns.len(), String::new());
@@ -64,8 +64,8 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// `terminal` is the width of the terminal, in columns; without it, the table has its full width. If it is too wide even with
-    /// its texts in several lines, each row is a block with a line for each cell.
+    /// `terminal` is the terminal's width in columns; without it, the table has its full width. If the table is too wide even
+    /// with wrapped texts, each row becomes a block with a line for each cell.
     #[must_use]
     pub fn render(&self, terminal: Option<usize>) -> String {
         match self.widths(terminal.unwrap_or(usize::MAX)) {
@@ -78,7 +78,7 @@ impl Table {
         }
     }
 
-    /// `None` if the table can't be made narrow enough.
+    /// `None` if the table can't be shrunk enough.
     fn widths(&self, terminal: usize) -> Option<Vec<usize>> {
         let longest = |index: usize| self.rows.iter().map(|row| width(&row[index])).max().unwrap_or_default();
         let mut widths: Vec<usize> =
@@ -108,7 +108,7 @@ impl Table {
     }
 }
 
-/// A line for each member. `terminal` is the width of the terminal.
+/// Prints a line for each member. `terminal` is the terminal's width.
 #[must_use]
 pub fn record<'a>(members: impl IntoIterator<Item = (&'a str, String)>, terminal: Option<usize>) -> String {
     let members: Vec<(String, String)> = members.into_iter().map(|(title, text)| (clean(title), clean(&text))).collect();
@@ -116,7 +116,7 @@ pub fn record<'a>(members: impl IntoIterator<Item = (&'a str, String)>, terminal
     let room = terminal.map_or(usize::MAX, |terminal| terminal.saturating_sub(titles));
     let mut lines = Vec::new();
     for (title, text) in members {
-        // A value without spaces, such as an id or a key, stays on one line, so that it can be copied.
+        // Values without spaces, such as IDs and keys, are not wrapped, so that they can be copied.
         let parts = if text.contains(' ') && room >= MIN_WIDTH { wrap(&text, room) } else { vec![text] };
         for (number, part) in parts.into_iter().enumerate() {
             let title = if number == 0 { title.as_str() } else { "" };

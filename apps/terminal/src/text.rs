@@ -1,14 +1,14 @@
-//! Texts as a terminal can show them.
+//! Makes texts safe for terminals.
 
 use console::measure_text_width;
 
-/// Characters that change the direction of others, so that a text seems to be another one.
+/// Characters that change the text direction, which can disguise a text.
 const DIRECTIONS: [std::ops::RangeInclusive<char>; 4] =
     ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
-/// The styles of this crate and of clap's help, without the escape that they begin with.
+/// The styles of this crate and of clap's help, without their escape character.
 const STYLES: [&str; 10] = ["[0m", "[1m", "[2m", "[4m", "[31m", "[32m", "[33m", "[36m", "[97m", "[40m"];
 
-/// Removes everything that a terminal would obey: a name must not move the cursor.
+/// Removes everything that a terminal would interpret, so that a name can't move the cursor.
 #[must_use]
 pub fn clean(text: &str) -> String {
     let is_obeyed = |character: char| character.is_control() || DIRECTIONS.iter().any(|range| range.contains(&character));
@@ -26,7 +26,7 @@ pub fn clean_lines(text: &str) -> String {
     text.split('\n').map(|line| clean(line.strip_suffix('\r').unwrap_or(line))).collect::<Vec<_>>().join("\n")
 }
 
-/// Like [`clean_lines`], and removes characters that a program reads but nobody sees.
+/// Like [`clean_lines`], but also removes invisible characters that a program reads.
 #[must_use]
 pub fn clean_hidden(text: &str) -> String {
     let is_hidden = |character: char| {
@@ -40,7 +40,7 @@ pub fn unstyled(text: &str) -> String {
     STYLES.iter().fold(text.to_owned(), |text, style| text.replace(&format!("\u{1b}{style}"), ""))
 }
 
-/// Like [`clean_lines`], but keeps the styles. Values in the text must be clean already.
+/// Like [`clean_lines`], but keeps styles. Values in the text must already be clean.
 pub fn clean_styled(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let mut cleaned = clean_lines(parts.next().unwrap_or_default());
@@ -52,8 +52,7 @@ pub fn clean_styled(text: &str) -> String {
     cleaned
 }
 
-/// Shortens a time of the service, such as `2027-01-01T08:30:00.000Z`, to the minute: `2027-01-01 08:30`. Any other text stays as
-/// it is.
+/// Shortens a time such as `2027-01-01T08:30:00.000Z` to `2027-01-01 08:30`. Returns other texts unchanged.
 #[must_use]
 pub fn time(text: &str) -> String {
     let is_time = text.len() >= 20 && text.ends_with('Z') && text.get(10..11) == Some("T") && text.get(13..14) == Some(":");
@@ -63,7 +62,7 @@ pub fn time(text: &str) -> String {
     }
 }
 
-/// In columns; wide characters take two.
+/// Width in columns; wide characters take two.
 pub fn width(text: &str) -> usize {
     measure_text_width(text)
 }
@@ -75,7 +74,7 @@ pub fn pad(text: &str, columns: usize, is_right: bool) -> String {
     if is_right { blanks + text } else { text.to_owned() + &blanks }
 }
 
-/// Breaks a text into lines of at most `columns`, between words where that is possible.
+/// Wraps a text into lines of at most `columns`, between words if possible.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ').filter(|word| !word.is_empty()) {

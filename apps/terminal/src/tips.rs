@@ -1,19 +1,19 @@
-//! The tips in errors of a command line, without misleading ones.
+//! Removes misleading tips from errors of a command line.
 
 use clap::Error;
 use clap::error::{ContextKind, ContextValue};
 use strsim::osa_distance;
 
-/// In a similar word, at most one in this many characters differs.
+/// Two words are similar if at most one in this many characters differs.
 const DIFFERENCE: usize = 3;
-/// Minimum length of a part of a name that is similar to it, as `date` is to `date-format`.
+/// Minimum length of a part of a name that counts as similar, like `date` in `date-format`.
 const MIN_PART: usize = 3;
 
-/// Removes suggested names that aren't similar to the typed one, and the tip to pass an option as a value: no value begins with a
-/// hyphen.
+/// Removes suggestions that aren't similar to the typed name, and the tip to pass an option as a value, because no value begins
+/// with a hyphen.
 #[must_use]
 pub fn without_wrong_tips(mut error: Error) -> Error {
-    // An invalid value comes with the name of its option.
+    // An error about an invalid value names its option.
     let typed = [ContextKind::InvalidValue, ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
     let typed = typed.into_iter().find_map(|kind| text(error.get(kind)?)).unwrap_or_default();
     for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue] {

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-/// For the emulator's start and for each invocation.
+/// Timeout for the emulator's start and for each invocation.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A running emulator with one function. Dropping it ends both.

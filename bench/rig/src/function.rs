@@ -1,5 +1,5 @@
-//! Runs a function's binary as a process in the environment that Lambda provides: the variables, and the Runtime API ("Using the
-//! Lambda runtime API" in the AWS Lambda developer guide). Also measures memory and CPU time of a process, on Linux only.
+//! Runs a function's binary in the environment that Lambda provides: the variables, and the Runtime API ("Using the Lambda
+//! runtime API" in the AWS Lambda developer guide). Also measures memory and CPU time of a process, on Linux only.
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
@@ -145,7 +145,7 @@ impl Function {
     }
 }
 
-/// A figure of a process's memory: `VmRSS` for the current use, `VmHWM` for the peak. `process` is an ID, or `self`.
+/// Memory of a process: `VmRSS` for the current use, `VmHWM` for the peak. `process` is an ID, or `self`.
 ///
 /// # Errors
 ///

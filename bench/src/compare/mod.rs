@@ -273,7 +273,7 @@ impl<'a> Target<'a> {
         Ok(Self::Server { process, client, asset_id })
     }
 
-    /// Time until the function requested its first event, or the server was ready.
+    /// Time from the start until the first request for an event, or until the server is ready.
     fn start_time(&self) -> Duration {
         match self {
             Self::Function { function, .. } => function.init,
@@ -281,7 +281,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// CPU time that the process has used so far, the engine's included if it is the server.
+    /// CPU time of the process so far. For the server, this includes the engine's.
     fn cpu_time(&self) -> Result<Duration> {
         match self {
             Self::Function { function, .. } => function.cpu_time(),
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn ratios_are_those_of_the_rounds() {
-        // A round with other load on the machine slows down both.
+        // Load on the machine slows down both builds in a round.
         let (ratio, quartiles) = ratios(&[1.0, 10.0, 2.0, 4.0, 8.0], &[2.0, 20.0, 2.0, 6.0, 16.0]);
         assert_eq!((ratio, quartiles), (2.0, [1.5, 2.0]));
         assert_eq!(quantile(&[1.0, 2.0], 0.5), 1.5);

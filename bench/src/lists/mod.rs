@@ -205,7 +205,7 @@ async fn measure_snapshot(
     let cold = cold_lists(service, size, count).await?;
     let baseline = baseline.unwrap_or(&cold);
     report.add(Measurement::new(size, COLD_SNAPSHOT, &cold, baseline, Some(&service.store)))?;
-    // Custom fields need more than the missing tenth.
+    // Even at 90 % of the memory, custom fields don't fit.
     let store = service.store.clone().with_list_index_bytes(service.store.list_index_bytes() / 10 * 9);
     let list = async || {
         let page = PageRequest { number: 1, limit: 20 };
@@ -255,7 +255,7 @@ async fn sample(service: &Service, count: usize, action: impl AsyncFn() -> Resul
     sample_after(service, count, || {}, action).await
 }
 
-/// Does not measure `prepare`.
+/// Excludes the time of `prepare`.
 async fn sample_after(
     service: &Service,
     count: usize,
@@ -400,7 +400,7 @@ impl Report {
             trips <= 2.0 && units <= 30.0,
             true,
         )?;
-        // With few assets, most of the memory is not theirs.
+        // With few assets, most of the memory is used for other data.
         for row in self.measurements.iter().filter(|row| row.assets >= 100_000) {
             let Measurement { assets, scenario, bytes_per_asset: Some(bytes), .. } = row else { continue };
             let limit = if *scenario == COLD_WITHOUT_FIELDS { MAX_BYTES_WITHOUT_FIELDS } else { MAX_BYTES_PER_ASSET };
@@ -418,7 +418,7 @@ impl Report {
                 false,
             )?;
         }
-        // Times are only judged with a million assets, which are never measured by accident.
+        // Times only count with a million assets, because nobody measures that by accident.
         for (assets, max_units, max_ms, is_judged) in [(100_000, 100.0, 300.0, false), (MILLION, 100.0, 500.0, true)] {
             let mut rows = self.measurements.iter().filter(|row| row.assets == assets);
             if let Some(cold) = rows.find(|row| row.scenario == COLD_SNAPSHOT) {
@@ -446,7 +446,7 @@ impl Report {
                 false,
             )?;
         }
-        // Pairs the same lists of both sizes: they are in the same order, although the last page's name differs.
+        // Compares the lists of both sizes in order, because the last page's name depends on the size.
         let is_comparable = |row: &&Measurement| row.warm().is_some_and(|scenario| !scenario.grows);
         let small = self.measurements.iter().filter(|row| row.assets == 1_000).filter(is_comparable);
         let pairs = large().filter(is_comparable).zip(small).map(|(large, small)| large.p50_ms / small.p50_ms);

@@ -135,7 +135,7 @@ async fn send(client: &ApiClient, method: &str, path: &str, body: &Value) -> Res
 async fn create_assets(client: &ApiClient, options: &Options) -> Result<Vec<String>> {
     let mut records = Vec::new();
     let mut ticks = interval(Duration::from_secs(1) / options.rate);
-    // If the machine is too slow, later requests keep the interval instead of catching up: bursts are another test.
+    // If the machine is too slow, requests keep the interval instead of catching up, because bursts are not measured here.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for n in 0..options.events {
         ticks.tick().await;
@@ -145,13 +145,13 @@ async fn create_assets(client: &ApiClient, options: &Options) -> Result<Vec<Stri
     Ok(records)
 }
 
-/// Waits until they have everything, or nothing more arrives.
+/// Waits until the receivers have all events, or nothing more arrives.
 async fn wait_for_healthy(receivers: &[Receiver], records: &[String]) {
     let healthy: Vec<&Receiver> = receivers.iter().filter(|receiver| receiver.behaviour == Behaviour::Healthy).collect();
     wait_for(&healthy, records).await;
 }
 
-/// Waits until they have everything, or nothing more arrives.
+/// Waits until the receivers have all events, or nothing more arrives.
 async fn wait_for_all(receivers: &[Receiver], records: &[String]) {
     wait_for(&receivers.iter().collect::<Vec<_>>(), records).await;
 }
@@ -183,7 +183,7 @@ struct Used {
 }
 
 impl DeliverThread {
-    /// No other thread may use the function's connections.
+    /// `deliver` must not be used elsewhere, because its connections belong to this thread.
     fn start(deliver: Deliver) -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (invocations, mut received) = mpsc::unbounded_channel::<Invocation>();
@@ -198,7 +198,7 @@ impl DeliverThread {
                         let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
                         *used = Used { messages: used.messages + 1, cpu_time: cpu_time() };
                         drop(used);
-                        // When the benchmark ends, nobody waits for it any more.
+                        // At the end of the benchmark, nobody waits for the result.
                         let _ = respond.send(is_done);
                     });
                 }
@@ -213,7 +213,7 @@ impl DeliverThread {
         cpu_time / u32::try_from(messages).unwrap_or(u32::MAX).max(1)
     }
 
-    /// Passes messages to the thread.
+    /// Sends messages to the thread of `deliver`.
     fn handler(&self) -> Arc<Handler> {
         let invocations = self.invocations.clone();
         Arc::new(move |message, is_retry| {
@@ -231,7 +231,7 @@ const SLOW: Duration = Duration::from_secs(10);
 /// The behaviour of a receiver until it recovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Behaviour {
-    /// Always responds at once.
+    /// Responds at once.
     Healthy,
     /// Nothing listens on its port.
     Dead,
@@ -254,7 +254,7 @@ impl Behaviour {
 
 #[derive(Debug, Clone, Copy)]
 struct Accepted {
-    /// From the time in the event to its first delivery.
+    /// Latency from an event's time to its first delivery.
     latency: Duration,
     count: u64,
 }
@@ -271,7 +271,7 @@ struct ReceiverState {
     behaviour: Behaviour,
     has_recovered: AtomicBool,
     refused: AtomicU64,
-    /// By the ID of the event's record.
+    /// Latency by ID of the event's record.
     accepted: Mutex<HashMap<String, Accepted>>,
 }
 

@@ -12,7 +12,7 @@ from asset_lifecycle.models import WebhookEvent
 from standardwebhooks import Webhook, WebhookVerificationError
 
 webhook = Webhook(os.environ["WEBHOOK_SECRET"])
-# Every statement is a transaction of its own.
+# Every statement commits separately.
 inbox = sqlite3.connect("inbox.db", isolation_level=None, check_same_thread=False)
 inbox.execute("CREATE TABLE IF NOT EXISTS deliveries (id TEXT PRIMARY KEY, entity_id TEXT, version INTEGER, body TEXT, done INTEGER)")
 arrived, turn = Event(), Lock()
@@ -34,7 +34,7 @@ class Receiver(BaseHTTPRequestHandler):
             self.answer(401)
             return
         event = delivery.data
-        # The ID is the same at every attempt: a known one is ignored.
+        # All attempts have the same ID. A known one is a duplicate.
         row = (self.headers["webhook-id"], str(event.entity_id), event.version, body.decode())
         _, stored = run("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?, ?, FALSE)", row)
         self.answer(204)
@@ -57,7 +57,7 @@ def react() -> None:
         arrived.clear()
         waiting, _ = run("SELECT id, entity_id, version, body FROM deliveries WHERE NOT done ORDER BY id")
         for webhook_id, entity_id, version, body in waiting:
-            # Deliveries can overtake each other: an older version than the newest one is out of date.
+            # Deliveries can overtake each other, so ignore a version older than the newest one.
             newer, _ = run("SELECT 1 FROM deliveries WHERE entity_id = ? AND version > ?", (entity_id, version))
             if newer:
                 print("out of date: version", version, flush=True)

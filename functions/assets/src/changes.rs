@@ -96,7 +96,7 @@ pub(crate) async fn delete(caller: &Caller<AssetsWrite>, id: AssetId) -> Result<
 pub(crate) enum Target {
     New,
     Id(AssetId),
-    /// The asset with this serial number, given in its compared form, or a new asset.
+    /// Finds the asset with this serial number in compared form, or creates one.
     Serial(String),
 }
 
@@ -109,7 +109,7 @@ impl Target {
 pub(crate) enum Action {
     Write(Box<AssetWrite>),
     Delete,
-    /// Changes nothing: the operation or row has these errors.
+    /// Changes nothing, because the operation or row has these errors.
     Refuse(Vec<FieldError>),
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct AssetWrite {
     pub(crate) change: AssetChange,
     pub(crate) custom_fields: Vec<(String, CustomCell)>,
     pub(crate) unchanged: ReadOnlyFields,
-    /// From a file whose numbers a spreadsheet may have shortened.
+    /// The values come from a file whose numbers a spreadsheet can have shortened.
     pub(crate) is_imported: bool,
     /// Fields set by name, each with the column of the name.
     pub(crate) named_columns: Vec<(&'static str, &'static str)>,
@@ -211,7 +211,7 @@ fn new_asset(
     if change.name.is_none() && !change.errors.iter().any(|error| error.is_about("name")) {
         change.errors.push(FieldError::field("name", ValueError::required()));
     }
-    // A missing name is an error already. This placeholder lets the other errors be found.
+    // The missing name is already reported. With this placeholder, the other errors are found too.
     let name = change.name.clone().unwrap_or_else(|| Name::from_stored(String::new()));
     Asset::create(id, name, &change, references, validations).map_err(change_error)
 }
@@ -231,7 +231,7 @@ fn changed_asset(
     let references = records.references(Some(&old.value), &write.change)?;
     let mut change = write.with_custom_fields(Some(&old.value), &references);
     if target.serial().is_some() {
-        // The serial numbers are equal except for spelling. The asset keeps its own.
+        // If serial numbers differ only in spelling, the asset keeps its own.
         change.details.serial_number = Patch::Absent;
     }
     if !write.unchanged.is_empty() {
@@ -281,7 +281,7 @@ pub(crate) struct AssetOperation {
 
 pub(crate) struct Inputs {
     records: Arc<AssetRecords>,
-    /// For a creation: the new asset with its tag.
+    /// The new asset with its tag, for a creation.
     new: Option<Asset>,
 }
 

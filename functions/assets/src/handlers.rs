@@ -393,7 +393,7 @@ impl FromQuery for TextFilters {
                 Ok(column) => {
                     let is_full = columns.len() == MAX_CUSTOM_FIELDS;
                     match columns.iter_mut().find(|(known, _)| *known == column) {
-                        // The same name in another spelling.
+                        // The same field in another spelling.
                         Some((_, others)) => others.extend(values),
                         None if is_full => refuse(format!("must be one of at most {MAX_CUSTOM_FIELDS} custom fields").into()),
                         None => columns.push((column, values)),

@@ -1,4 +1,4 @@
-//! The endpoint of scans, for stock-taking.
+//! The endpoint for scans during stock-taking.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -207,7 +207,7 @@ struct Scan {
     index: usize,
     found: Found,
     location: Option<Location>,
-    /// As sent in the request.
+    /// Time of the scan, as sent.
     at: Option<Timestamp>,
     moves: bool,
 }
@@ -288,7 +288,7 @@ impl Operation for Scan {
     }
 }
 
-/// Each scan of a request is about a different asset.
+/// The scans of a request are all for different assets.
 impl ImportRow for Scan {}
 
 /// Record that assets were seen

@@ -34,7 +34,7 @@ const MAX_SECRETS: usize = 1000;
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) batch: u64,
-    /// The queue of first attempts only attempts what is likely to be fast.
+    /// The queue of first attempts attempts only deliveries that are likely to be fast.
     pub(crate) is_retry: bool,
     pub(crate) age: Age,
 }
@@ -149,7 +149,7 @@ impl Deliver {
     }
 }
 
-/// Whether this message makes the attempt, not a duplicate of it.
+/// Whether to attempt the delivery: false for a duplicate message.
 async fn claimed(
     store: &TenantStore,
     request: &DeliveryRequest,
@@ -189,7 +189,7 @@ async fn give_up(
     // All are missing only if the event doesn't exist.
     let Some(event_type) = of_record.or_else(of_event).or_else(of_test) else { return Ok(()) };
     match store.write_delivery(record, &Delivery::given_up(record, request, &event_type, now)).await {
-        // Another message has just settled it.
+        // Another message has just recorded the outcome.
         Ok(()) | Err(WriteError::Stale) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -288,7 +288,7 @@ impl RecentWebhooks {
         }
     }
 
-    /// Cached for the batch, whose messages are often for the same webhooks.
+    /// Cached for one batch, whose messages are often for the same webhooks.
     pub(crate) async fn health(&self, store: &TenantStore, webhook: WebhookId, batch: u64) -> Result<Health, StoreError> {
         let cell = {
             let mut kept = self.health.lock().unwrap_or_else(PoisonError::into_inner);

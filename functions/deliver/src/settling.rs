@@ -13,7 +13,7 @@ use shared::store::{TenantStore, WriteError};
 /// Maximum number of attempts to write a record despite concurrent changes.
 const MAX_ROUNDS: u32 = 5;
 
-/// Read before the attempt.
+/// Records as read before the attempt.
 pub(crate) struct Before {
     pub(crate) webhook: Stored<Webhook>,
     pub(crate) health: Health,

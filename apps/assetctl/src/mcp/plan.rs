@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// Maximum length of a text in the list of changes, in characters.
+/// Maximum length of a value in the list of changes, in characters.
 const MAX_VALUE: usize = 300;
 /// Maximum number of operations in an atomic batch.
 const MAX_OPERATIONS: usize = 20;
@@ -27,13 +27,13 @@ const MAX_PLANS: usize = 100;
 
 /// The response of a dry run.
 pub struct Preview {
-    /// The things that the plan depends on, with versions: objects by name.
+    /// Records that the plan depends on, with their versions: objects by name.
     pub seen: Value,
-    /// Field by field.
+    /// Changes, field by field.
     pub changes: Vec<Value>,
-    /// In words.
+    /// The changes in words.
     pub effect: String,
-    /// Of the real request.
+    /// Body of the real request.
     pub body: Value,
 }
 
@@ -41,14 +41,14 @@ pub struct Plan {
     pub tool: String,
     pub arguments: Value,
     pub preview: Preview,
-    /// The request was sent before, and not answered.
+    /// The request was sent before, but not answered.
     pub is_sent: bool,
     pub expires: Instant,
 }
 
 pub struct Plans {
     pub lifetime: Duration,
-    /// By their tokens, the oldest first.
+    /// Plans by token, oldest first.
     plans: Mutex<VecDeque<(String, Plan)>>,
 }
 
@@ -57,7 +57,7 @@ impl Plans {
         Self { lifetime, plans: Mutex::default() }
     }
 
-    /// A taken plan can't be taken again, unless it is put back.
+    /// Takes a plan out of the store, so that it can't be applied twice.
     pub async fn take(&self, token: &str) -> Result<Plan> {
         let mut plans = self.plans.lock().await;
         let is_named = |(own, plan): &(String, Plan)| own == token && plan.expires > Instant::now();
@@ -83,7 +83,7 @@ async fn preview(access: &Access, tool: &str, arguments: &Value) -> Result<Previ
     }
 }
 
-/// Decides what would change, and writes nothing.
+/// Decides what would change, without writing anything.
 pub async fn plan(access: &Access, plans: &Plans, tool: &str, arguments: Value) -> Result<Answer> {
     let preview = preview(access, tool, &arguments).await?;
     let effect = preview.effect.clone();
@@ -102,7 +102,7 @@ pub async fn plan(access: &Access, plans: &Plans, tool: &str, arguments: Value) 
     Ok(Answer::new(line, data))
 }
 
-/// A change with room for others beside it.
+/// Shortens a long change, so that others fit beside it.
 fn shortened(change: &Value) -> Value {
     let mut change = change.clone();
     for name in ["from", "to"] {
@@ -113,7 +113,7 @@ fn shortened(change: &Value) -> Value {
     change
 }
 
-/// Applies a plan that was taken out of the store, and puts it back if there is no response.
+/// Applies a plan taken out of the store, and puts it back if there is no response.
 pub async fn apply(access: &Access, plans: &Plans, token: &str, mut plan: Plan) -> Result<Answer> {
     match carry_out(access, token, &mut plan).await {
         Err(CliError::Unanswered(detail)) => {
@@ -127,7 +127,7 @@ pub async fn apply(access: &Access, plans: &Plans, token: &str, mut plan: Plan) 
 /// Sends the real request.
 async fn carry_out(access: &Access, token: &str, plan: &mut Plan) -> Result<Answer> {
     let again = async |plan: &Plan| preview(access, &plan.tool, &plan.arguments).await;
-    // Once sent, its idempotency key and versions prevent it from taking effect twice.
+    // Once the request is sent, its idempotency key and versions prevent a second effect.
     if !plan.is_sent {
         let now = again(plan).await?.seen;
         if now != plan.preview.seen {
@@ -147,7 +147,7 @@ async fn carry_out(access: &Access, token: &str, plan: &mut Plan) -> Result<Answ
     }
 }
 
-/// The refusal of a plan because something changed since.
+/// The error for a plan that is out of date.
 fn changed(seen: &Value, now: &Value) -> Answer {
     let mut all = Vec::new();
     for thing in differences(seen, now) {
@@ -191,7 +191,7 @@ async fn preview_change(access: &Access, arguments: &Value) -> Result<Preview> {
             continue;
         }
         operations.push(json!({"op": "update", "id": id, "if_match": etag, "body": fields}));
-        // A renamed type makes another tag, and the same version.
+        // Renaming an asset's type changes the ETag, but not the version in front of it.
         asset["version"] = etag.split('-').next().unwrap_or_default().trim_matches('"').into();
         seen.insert(text(&asset["asset_tag"]).to_owned(), asset);
     }
@@ -222,7 +222,7 @@ async fn preview_change(access: &Access, arguments: &Value) -> Result<Preview> {
     Ok(Preview { seen: seen.into(), changes, effect, body: batches.into() })
 }
 
-/// Adds the change of an asset. Equal changes of several assets are one, with all their tags.
+/// Adds the change of an asset. Equal changes of several assets are merged into one with all their tags.
 fn add(changes: &mut Vec<Value>, mut change: Value, tag: &Value) {
     let is_equal = |other: &&mut Value| ["field", "from", "to"].iter().all(|name| other[*name] == change[*name]);
     match changes.iter_mut().find(is_equal) {
@@ -285,13 +285,13 @@ async fn preview_handover(access: &Access, arguments: &Value) -> Result<Preview>
     let mut changes: Vec<Value> = if running.0["id"].is_null() {
         on.iter().map(|tag| start(tag, process)).collect()
     } else {
-        // For a running process, a dry run returns the state that it would reach.
+        // For a running process, a dry run returns the future state.
         let before = Running::read(&access.client, &running.path()).await?.open_labels();
         let go_on = |tag: &&str| json!({"asset": tag, "field": "steps_left", "from": before, "to": left});
         on.iter().filter(|_| before != left).map(go_on).collect()
     };
     let then = if running.0["process_id"] != order.process["id"] {
-        // A dry run ends with the preparation.
+        // A dry run ends after the preparation.
         let process = &order.process["name"];
         changes.extend(tags.iter().map(|tag| start(tag, process)));
         format!("then {} on {}", quoted(process), all_quoted(&tags))
@@ -315,7 +315,7 @@ async fn hand_over(access: &Access, arguments: &Value, token: &str) -> Result<(S
         let tags = tags.iter().map(|tag| quote(tag)).collect::<Vec<_>>().join(" ");
         let (to, process) = (quote(text(&order.user["email"])), quote(&options.process));
         let command = format!("assetctl handover {tags} --to {to} --process {process}");
-        // What a shell has to quote would end a quotation here.
+        // A command with quotes could end the quotation, so the text only refers to it.
         let is_plain = !command.contains(['\'', '"']);
         let shown = if is_plain { &command } else { "the command for_the_link_run" };
         line.push_str(&format!(" For the link to sign, run: {shown}"));

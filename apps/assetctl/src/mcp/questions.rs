@@ -1,4 +1,5 @@
-//! The tools as `tools.json` describes them: questions about assets, people, numbers and recent changes, and documents of an asset.
+//! The tools that `tools.json` describes: questions about assets, people, statistics and recent changes, and documents of an
+//! asset.
 
 use crate::error::{CliError, Result};
 use crate::http::{Client, JSON, Page, Query};
@@ -16,15 +17,16 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Maximum size of a text, in bytes: texts become parts of URLs.
+/// Maximum size of a text argument, in bytes: texts become parts of URLs.
 const MAX_TEXT: usize = 2000;
-/// Rows that one request reads.
+/// Number of rows to read with one request.
 const PAGE: u64 = 20;
-/// Latest changes that one request reads: many of a new organization's first ones come from its setup.
+/// Number of latest changes to read with one request. Many of a new organization's changes come from its setup and are left
+/// out.
 const CHANGES: &str = "50";
-/// The fields of an asset in a list.
+/// Fields of an asset in a list.
 const LISTED: [&str; 7] = ["asset_tag", "name", "status", "location", "asset_type_name", "serial_number", "warranty_until"];
-/// Arguments, and the filters of the list that they are.
+/// Arguments, and the list filters that they set.
 const FILTERS: [(&str, &str); 7] = [
     ("words", "q"),
     ("status", "status"),
@@ -34,31 +36,31 @@ const FILTERS: [(&str, &str); 7] = [
     ("changed_since", "updated_since"),
     ("sort", "sort"),
 ];
-/// Parameters of the list that are not filters.
+/// List parameters that are not filters.
 const NO_FILTERS: [&str; 4] = ["page", "limit", "expand", "sort"];
-/// Types of events: neither keys nor links nor webhooks.
+/// Types of events, without keys, links and webhooks.
 const TYPES: &str = "asset.*,user.*,instance.*,movement.*,process.*,asset_type.*,manufacturer.*,model.*,tenant.*";
 pub const PROMPT: &str = "who_has_what";
 
 #[derive(Deserialize)]
 struct Described<T> {
-    /// Plans or applies.
+    /// Whether the tool plans or applies changes.
     #[serde(default)]
     writes: bool,
-    /// Without these, the tool doesn't exist.
+    /// Scopes that the key needs for the tool.
     scopes: Vec<String>,
     #[serde(flatten)]
     what: T,
 }
 
-/// The described things that exist for a key.
+/// The tools or resources that are available with this key.
 pub fn described<T: DeserializeOwned>(all: &str, access: &Access, allow_writes: bool) -> Vec<T> {
     let all: Vec<Described<T>> = serde_json::from_str(all).unwrap_or_default();
     let exists = |one: &Described<T>| (allow_writes || !one.writes) && one.scopes.iter().all(|scope| access.has(scope));
     all.into_iter().filter(exists).map(|one| one.what).collect()
 }
 
-/// The tools that exist for a key. Only a plan has something to apply.
+/// The tools that are available with this key. Leaves out `apply` if there is no tool for plans.
 pub fn tools(access: &Access, allow_writes: bool) -> Vec<Tool> {
     let mut all: Vec<Tool> = described(include_str!("tools.json"), access, allow_writes);
     if !all.iter().any(|tool| tool.name.starts_with("plan_")) {
@@ -67,7 +69,8 @@ pub fn tools(access: &Access, allow_writes: bool) -> Vec<Tool> {
     all
 }
 
-/// Checks the arguments of a call by the tool's schema. Nulls and empty texts, which some assistants send, count as absent.
+/// Validates the arguments of a call against the tool's schema. Nulls and empty texts, which some assistants send, count as
+/// absent.
 pub fn check(mut given: Map<String, Value>, tool: &Tool) -> Result<Value> {
     let wrong = |text: String| Err(CliError::Usage(format!("wrong arguments: {text}")));
     given.retain(|_, value| !value.is_null() && value != "");
@@ -96,28 +99,28 @@ pub fn check(mut given: Map<String, Value>, tool: &Tool) -> Result<Value> {
     }
 }
 
-/// The texts of an argument.
+/// The texts in an argument.
 pub fn texts(argument: &Value) -> Vec<String> {
     items(argument).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Like [`person_with`]; null for nobody.
+/// Like [`person_with`], but null for nobody.
 pub async fn name_of(access: &Access, id: &Value) -> Result<Value> {
     let Some(id) = id.as_str() else { return Ok(Value::Null) };
     Ok(person_with(&access.client, id).await?.into())
 }
 
-/// A text as it is, and anything else as JSON.
+/// A text unchanged, and any other value as JSON.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The filters of a list in the arguments. `names`: of the argument, and of the filter.
+/// The list filters in the arguments. `names` are the argument's and the filter's.
 fn filters(arguments: &Value, names: &[(&str, &str)]) -> Query {
     names.iter().filter_map(|(name, filter)| Some(((*filter).to_owned(), plain(arguments.get(name)?)))).collect()
 }
 
-/// An argument that is a day.
+/// Parses an argument as a day.
 fn day(argument: &Value) -> Result<Option<Date>> {
     let read = |text| show::day(text).map_err(|error| CliError::Usage(format!("on {error}")));
     argument.as_str().map(read).transpose()
@@ -147,7 +150,7 @@ pub async fn find(access: &Access, arguments: &Value) -> Result<Answer> {
 
 type Row = fn(&Value) -> Value;
 
-/// A list as far as there is room, from a place on.
+/// Reads a page of a list, and returns as many rows as fit, after skipping some.
 async fn list(access: &Access, path: &str, mut query: Query, skip: &Value, name: &str, row: Row) -> Result<Map<String, Value>> {
     let skip = skip.as_u64().unwrap_or_default();
     query.extend([("limit", PAGE), ("page", skip / PAGE + 1)].map(|(name, number)| (name.to_owned(), number.to_string())));
@@ -161,7 +164,7 @@ async fn list(access: &Access, path: &str, mut query: Query, skip: &Value, name:
     Ok(data)
 }
 
-/// A page of a list of assets. `what` describes them in the line for people.
+/// Reads a page of a list of assets. `what` describes them in the line for people.
 async fn listed(access: &Access, path: &str, query: Query, skip: &Value, what: &str, row: Row) -> Result<Answer> {
     let data = list(access, path, query, skip, "assets", row).await?;
     let from = skip.as_u64().map_or(String::new(), |skip| format!(", after the first {skip}"));
@@ -177,7 +180,7 @@ fn row(asset: &Value) -> Value {
     row
 }
 
-/// Without the user who has it.
+/// An asset without its user.
 pub fn row_of_owner(asset: &Value) -> Value {
     let members = LISTED.into_iter().map(|name| (name.to_owned(), asset[name].clone()));
     members.filter(|(_, value)| !value.is_null() && value != "").collect::<Map<_, _>>().into()
@@ -282,7 +285,7 @@ pub async fn possible(access: &Access, arguments: &Value) -> Result<Answer> {
     let in_short = |process: &Value| format!("{} → {}", quoted(&process["name"]), text(&process["target_status"]));
     let starts = answer::first(&can_start, 5, in_short);
     let why = why_not.map_or(String::new(), |why| format!(" Its fields can't change: {why}."));
-    let able = if access.has("processes:write") { "" } else { ", though not with this key, which lacks processes:write" };
+    let able = if access.has("processes:write") { "" } else { "An entry of a history or of the feed. `people` are names by ID." };
     let number = count(can_start.len() as u64, "kind");
     let line = format!("{}. {number} of process can start{able}{starts}{why}", in_words(&asset));
     let skip = arguments["skip"].as_u64().and_then(|skip| usize::try_from(skip).ok()).unwrap_or_default();
@@ -313,7 +316,7 @@ pub async fn statistics(access: &Access) -> Result<Answer> {
     Ok(Answer::new(line, stats.as_object().cloned().unwrap_or_default()))
 }
 
-/// Part of the organization's creation by the operator: its settings, its first key and its first processes.
+/// Whether the operator's creation of the organization caused the event: its settings, first key and first processes.
 fn is_set_up(event: &Value) -> bool {
     let actor = &event["actor"];
     let is_operator = actor["key_id"].is_null() && actor["user_id"].is_null() && actor["link_id"].is_null();
@@ -349,7 +352,7 @@ pub async fn changes(access: &Access, arguments: &Value) -> Result<Answer> {
         (row["tag"], row["name"]) = (event["entity_tag"].clone(), event["entity_name"].clone());
         row
     };
-    // The service has read on beyond the last event that it returned.
+    // The service has read on beyond the last event in the response.
     let next = |shown: usize| text(if shown < rows.len() { &rows[shown - 1]["id"] } else { &meta["after"] });
     let rest = |shown| format!("call again with the same arguments, and after={}", next(shown));
     let mut data = answer::rows("changes", rows.iter().map(one).collect(), meta["has_more"] == true, rest);

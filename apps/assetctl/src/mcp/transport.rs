@@ -1,5 +1,5 @@
-//! The transport on standard input and output, one message per line. A line without a valid message gets an error with its ID.
-//! While too many requests are unanswered, none is read.
+//! Transport over standard input and output, one message per line. A line without a valid message is answered with an error
+//! that repeats its ID. While too many requests are unanswered, nothing is read.
 
 use rmcp::model::{ClientRequest, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -15,25 +15,25 @@ use tokio::task::JoinHandle;
 
 /// Maximum size of a line, in bytes. Calls are far smaller.
 const MAX_LINE: usize = 1 << 20;
-/// Maximum number of requests without a response yet; elicitations don't count.
+/// Maximum number of unanswered requests, not counting elicitations.
 const MAX_UNANSWERED: usize = 64;
-/// Maximum number of lines that wait to be written.
+/// Maximum number of lines waiting to be written.
 const MAX_WAITING: usize = 16;
-/// Time for the last responses after the end of the input.
+/// Time limit for the last responses after the end of the input.
 const END: Duration = Duration::from_secs(5);
 
-/// JSON-RPC 2.0, section 5.1.
+/// Error codes of JSON-RPC 2.0, section 5.1.
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 
-/// The methods of an assistant.
+/// Methods that the server knows.
 const METHODS: &str = "initialize ping prompts/get prompts/list resources/list resources/read resources/templates/list tools/call \
                        tools/list";
 
 type Received = RxJsonRpcMessage<RoleServer>;
 
-/// The unanswered requests, and the number of open questions to the client.
+/// Tracks unanswered requests, and the number of open questions to the client.
 #[derive(Default)]
 struct Open {
     state: Mutex<(HashSet<RequestId>, usize)>,
@@ -55,7 +55,7 @@ impl Open {
         self.change(|requests, _| requests.retain(|open| Some(open) != request));
     }
 
-    /// Waits for room.
+    /// Waits until another request can be read.
     async fn has_room(&self) {
         loop {
             let is_full = {
@@ -70,13 +70,13 @@ impl Open {
     }
 }
 
-/// Reads are cancel-safe: a partly read line stays here.
+/// Reads lines. Reading is cancel-safe: a partly read line stays here.
 pub struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,
-    /// The rest of a line that is too long is skipped.
+    /// Whether to skip the rest of a line that is too long.
     skips: bool,
-    /// Read, but not delivered or answered yet.
+    /// A read line that isn't delivered or answered yet.
     pending: Option<Read>,
     output: Option<mpsc::Sender<String>>,
     writer: Option<JoinHandle<()>>,
@@ -97,7 +97,7 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
         Self { input, line: Vec::new(), skips: false, pending: None, output: Some(sender), writer: Some(writer), open }
     }
 
-    /// Reads up to the end of a line. `None` at the end of the input.
+    /// Reads a line. `None` at the end of the input.
     async fn next_line(&mut self) -> Option<Read> {
         loop {
             let part = self.input.fill_buf().await.ok().filter(|part| !part.is_empty())?;
@@ -125,7 +125,7 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
 
 enum Read {
     Message(Box<Received>),
-    /// An unknown notification, which is never answered.
+    /// A notification with an unknown method, which needs no answer.
     Ignored,
     Refused(String),
 }
@@ -149,11 +149,11 @@ impl Read {
             _ => false,
         };
         match serde_json::from_value::<Received>(value) {
-            // Without an id it would be taken for a notification.
+            // rmcp reads a message with an invalid ID as a notification.
             Ok(JsonRpcMessage::Notification(_)) if sent_id.is_some() => {
                 Self::refused(INVALID_REQUEST, &id, "an id must be a text or a whole number")
             }
-            // With wrong params, a known method is read as a custom request.
+            // rmcp reads a known method with invalid params as a custom request.
             Ok(JsonRpcMessage::Request(request)) if is_known(&request.request) => {
                 Self::refused(INVALID_PARAMS, &id, "the params don't fit the method")
             }
@@ -206,7 +206,7 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for Lines<R> {
                         JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {
                             self.open.change(|_, questions| *questions = questions.saturating_sub(1));
                         }
-                        // A cancelled request is not answered.
+                        // A cancelled request gets no response.
                         JsonRpcMessage::Notification(_) => self.open.answered(cancelled(&message).as_ref()),
                     }
                     return Some(*message);
@@ -218,14 +218,14 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for Lines<R> {
     async fn close(&mut self) -> io::Result<()> {
         drop(self.output.take());
         if let Some(writer) = self.writer.take() {
-            // The client may have stopped to read.
+            // The client may have stopped reading.
             let _ = tokio::time::timeout(END, writer).await;
         }
         Ok(())
     }
 }
 
-/// The request that a notification cancels.
+/// The ID of the request that a notification cancels.
 fn cancelled(message: &Received) -> Option<RequestId> {
     let message = serde_json::to_value(message).ok().filter(|message| message["method"] == "notifications/cancelled")?;
     serde_json::from_value(message["params"]["requestId"].clone()).ok()
@@ -235,7 +235,7 @@ fn cancelled(message: &Received) -> Option<RequestId> {
 mod tests {
     use super::*;
 
-    /// The answer to a line, or the method of its message.
+    /// The code and ID of the error for a line, or the method of its message.
     fn read(line: &str) -> Value {
         match Read::of(line.as_bytes()) {
             Read::Message(message) => serde_json::to_value(&message).expect("a message")["method"].take(),
@@ -280,7 +280,7 @@ mod tests {
         serde_json::from_value(json!({"jsonrpc": "2.0", "id": id, "result": {}})).expect("an answer")
     }
 
-    /// The next message, if it is there.
+    /// Returns the next message if it has arrived.
     async fn ready<R: AsyncRead + Unpin + Send>(lines: &mut Lines<R>) -> Option<Received> {
         tokio::time::timeout(Duration::ZERO, lines.receive()).await.ok().flatten()
     }
@@ -297,7 +297,7 @@ mod tests {
         lines.send(answer(0)).await.expect("sent");
         assert!(ready(&mut lines).await.is_some());
         assert!(ready(&mut lines).await.is_none());
-        // A question to the person makes room for another request.
+        // A question to the person leaves room for another request.
         let question = json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"});
         lines.send(serde_json::from_value(question).expect("a question")).await.expect("sent");
         assert!(ready(&mut lines).await.is_some());

@@ -1,18 +1,18 @@
-//! Small files as other systems export them and spreadsheets spoil them.
+//! Imports small files as other systems export them and as spreadsheets damage them.
 
 use crate::support::service::Service;
 use crate::support::{Folder, counts};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Standard output and standard error of `--suggest`.
+/// Returns the standard output and standard error of `--suggest`.
 fn suggest(service: &Service, path: &Path, options: &[&str]) -> (String, String) {
     let run = service.run(&[&["import", path.to_str().unwrap(), "--suggest"], options].concat());
     assert_eq!(run.code, 0, "{}", run.stderr);
     (run.stdout, run.stderr)
 }
 
-/// Imports a file with the suggested command and further options, as a shell reads them. Returns the summary.
+/// Imports a file with the suggested command and further options, run by a shell. Returns the summary.
 fn import_as_suggested(service: &Service, path: &Path, options: &str) -> Value {
     let users: &[&str] = if options == "--users" { &["--users"] } else { &[] };
     let (command, _) = suggest(service, path, users);

@@ -1,4 +1,4 @@
-//! `assetctl handover` with the real service, also with `--wait`.
+//! `assetctl handover` against the real service, with and without `--wait`.
 
 use crate::support::scripted::{Answer, Scripted};
 use crate::support::service::Service;
@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use terminal::pty::Session;
 
-/// Hands over to Mary.
+/// Runs `assetctl handover` to Mary.
 fn to_mary(service: &Service, words: &[&str]) -> Run {
     service.run(&[&["handover", "--to", "mary@example.org"], words].concat())
 }
@@ -107,7 +107,7 @@ fn several_assets_are_one_movement() {
     assert_eq!((&result["status"], &result["link"]), (&json!("completed"), &Value::Null), "{}", done.stderr);
     assert!(result["receipt"].as_str().unwrap().contains("/v1/movements/"), "{result}");
     assert_eq!((service.total("/movements"), result["assets"].as_array().map(Vec::len)), (1, Some(2)));
-    // An asset that the user got in another way does not count as handed over.
+    // An asset that was assigned to the user directly doesn't count as handed over.
     let id = result["assets"][0]["id"].as_str().unwrap();
     let ada = service.user("Ada", true);
     service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": ada}));
@@ -201,7 +201,7 @@ fn of_two_handovers_at_once_one_succeeds() {
     assert_eq!(service.total("/processes/instances"), 2);
 }
 
-/// The text of a QR code drawn in half blocks, which are its light modules.
+/// Reads the text of a QR code drawn in half blocks, which are its light modules.
 fn decode(lines: &[&str]) -> String {
     const SCALE: usize = 4;
     let rows: Vec<Vec<char>> = lines.iter().map(|line| line.chars().collect()).collect();
@@ -254,7 +254,7 @@ fn only_a_request_that_takes_effect_once_is_repeated() {
         "GET /assets/by-tag/AST-1" => Answer::data(&json!({"id": id, "asset_tag": "AST-1", "name": "Laptop"})),
         "POST /processes/p1/start" if starts.fetch_add(1, Relaxed) == 0 => Answer::problem(503, "UNAVAILABLE", "Try again."),
         "POST /processes/p1/start" => Answer::data(&instance),
-        // The rate limit is checked before anything is done.
+        // A rate-limited request has no effect, so it is retried even without an idempotency key.
         "POST /processes/instances/i1/links" if links.fetch_add(1, Relaxed) == 0 => Answer::problem(429, "RATE_LIMITED", "Slow."),
         "POST /processes/instances/i1/links" => Answer::problem(503, "UNAVAILABLE", "Try again."),
         route if route == format!("GET /users/{user}") => {
@@ -287,7 +287,7 @@ fn wait(service: &Service, tag: &str, options: &[&str]) -> Waiting {
 }
 
 impl Waiting {
-    /// Without the link.
+    /// Waits for the end. The output lacks the link, which was read before.
     fn end(mut self) -> Run {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();

@@ -1,5 +1,5 @@
-//! Texts that a terminal would obey reach programs unchanged, and never a terminal. A command gives up on endless responses, and
-//! on a service that asks it to wait for hours.
+//! Hostile texts reach programs unchanged, but never a terminal. A command gives up on endless responses, and on a service that
+//! asks it to wait for hours.
 
 use crate::mcp::odd_answers;
 use crate::support::inventory_files::plain_laptops;
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use terminal::pty::{HOSTILE, Session};
 
-/// Obeyed by terminals, but never part of a word.
+/// Characters that terminals interpret, and that no word contains.
 const OBEYED: &str = "\u{1b}\u{9b}\u{202e}";
 const USER: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
@@ -63,7 +63,7 @@ fn person() -> Value {
     json!({"id": USER, "display_name": HOSTILE, "email": HOSTILE, "is_active": true})
 }
 
-/// A definition, and an instance of it.
+/// A process definition with an instance of it.
 fn process() -> Value {
     let step = json!({"type": "user_picker", "key": HOSTILE, "label": HOSTILE, "items": [HOSTILE]});
     json!({
@@ -89,7 +89,7 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-/// Commands that get hostile texts, from everywhere.
+/// Commands whose arguments, files and responses contain hostile texts.
 struct Commands {
     folder: Folder,
     service: Scripted,
@@ -173,20 +173,20 @@ impl Commands {
         Run::of(self.command(words).stdin(Stdio::null()).output().unwrap())
     }
 
-    /// Runs a command on a terminal, and returns the output.
+    /// Runs a command on a terminal, and returns its output.
     fn show(&self, words: &[String]) -> String {
         let mut command = self.command(words);
         command.env("TERM", "xterm").env_remove("NO_COLOR");
         let mut session = Session::start(command, 80).unwrap();
         session.type_text("n\n").unwrap();
         session.wait().unwrap();
-        // The file of an import that the next one would refuse to begin again.
+        // Deletes the state of the import, because the next import of the file would be refused.
         let _ = std::fs::remove_file(self.folder.path(&format!("{HOSTILE}.csv.assetctl")));
         session.shown()
     }
 }
 
-/// Nothing but line breaks would be obeyed by a terminal.
+/// Whether a terminal would interpret nothing but line breaks.
 fn is_clean(text: &str) -> bool {
     let directions = ['\u{202e}', '\u{2067}', '\u{200e}', '\u{200f}', '\u{61c}'];
     text.chars().all(|character| (character == '\n' || !character.is_control()) && !directions.contains(&character))
@@ -207,7 +207,7 @@ fn a_terminal_gets_no_hostile_text() {
     let commands = Commands::new();
     for words in commands.for_people().into_iter().chain(commands.for_programs()) {
         let shown = commands.show(&words);
-        // The program itself writes progress and colours.
+        // The program writes progress and colours itself.
         let obeyed = "\u{1b}] \u{1b}[2J \u{1b}[8m \u{7} \u{9b} \u{7f} \u{202e} \u{2067} \u{200e} \u{200f} \u{61c}";
         for hostile in obeyed.split(' ') {
             assert!(!shown.contains(hostile), "{words:?} shows {hostile:?}: {shown:?}");
@@ -242,7 +242,7 @@ fn a_terminal_still_gets_colours_and_line_breaks() {
     assert!(table.contains("id,name\n1,\"A\u{fffd}]0;owned"), "{table:?}");
 }
 
-/// Runs a command that must end by itself.
+/// Runs a command that must end without help.
 fn run(url: &str, arguments: &[&str]) -> Run {
     let mut command = command(url, arguments);
     command.stdin(Stdio::null());
@@ -251,12 +251,12 @@ fn run(url: &str, arguments: &[&str]) -> Run {
     while child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Has no effect if it has ended.
+    // Does nothing if the command has ended.
     child.kill().unwrap();
     end(child)
 }
 
-/// One for each way to wait.
+/// A command for each kind of wait.
 fn waiting(file: &str) -> [Vec<&str>; 7] {
     [
         vec!["export", "--give-up-after", "3"],

@@ -1,4 +1,4 @@
-//! Imports messy files, and goes on with interrupted imports: no row is lost or imported twice.
+//! Imports messy files, and continues interrupted imports: no row is lost or imported twice.
 
 use crate::support::inventory_files::{german_laptops, german_options, plain_laptops};
 use crate::support::server::{Misbehaviour, Options, Server};
@@ -205,7 +205,7 @@ fn ctrl_c_ends_in_order_and_says_how_to_go_on() {
     assert!(run.stderr.contains(" run the same command again.\n"), "{}", run.stderr);
     assert_eq!(import(&server.url, &path, &[]).code, 0);
     assert_eq!(serials(&server), (8_000, 8_000));
-    // Each `--again` starts over, unless it names an interrupted import.
+    // Each `--again` starts over, unless it has the name of an interrupted import.
     let run = interrupted(&["--again"]);
     let again = run.stderr.split_once(" run the command again with ").unwrap().1.split_once(".\n").unwrap().0;
     assert_eq!(import(&server.url, &path, &[again]).code, 0, "{again}");
@@ -227,9 +227,9 @@ fn without_a_column_to_match_a_file_that_changed_is_not_imported_twice() {
     let corrected = import(&server.url, &path, &[]);
     assert!(corrected.code == 2 && corrected.stderr.contains(told), "{}", corrected.stderr);
     assert!(server.seen().rows.iter().all(|row| row["name"] != "Laptop CL" && !row.contains_key("notes")));
-    // Another service, and another file, know nothing of it.
+    // The import of another file, or into another service, starts from the beginning.
     assert_eq!(import(&slow(0).url, &path, &[]).counts(), [4_000, 0, 0, 0]);
-    // With a row that was added, all others are the same.
+    // After adding a row, the other rows are recognized.
     std::fs::write(&path, plain_laptops(4_001)).unwrap();
     let longer = import(&server.url, &path, &[]);
     assert_eq!((longer.code, serials(&server)), (0, (4_001, 4_001)), "{}", longer.stderr);

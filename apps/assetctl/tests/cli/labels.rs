@@ -112,7 +112,7 @@ fn single_labels_are_files_named_by_their_tags() {
 fn zpl_goes_to_the_printer() {
     let printed = run(&service(2).url, &["labels", "--all", "--format", "zpl", "--dpi", "203"]);
     assert_eq!((printed.code, printed.stdout.as_str()), (0, "^XAzpl  203^XZ\n^XAzpl  203^XZ\n"), "{}", printed.stderr);
-    // A reader may close the pipe early.
+    // A reader can close the pipe early.
     let service = service(5_000);
     let mut child = spawn(command(&service.url, &["labels", "--all", "--format", "zpl"]));
     let mut start = [0; 3];

@@ -5,7 +5,7 @@ use crate::support::service::Service;
 use crate::support::{Folder, run};
 use serde_json::{Value, json};
 
-/// A list of so many assets, in pages.
+/// A service with a list of this many assets, in pages.
 fn listing(total: u64, may_read_users: bool) -> Scripted {
     Scripted::start(move |request, _| {
         assert_eq!(request.route, "GET /assets");
@@ -159,7 +159,7 @@ fn filters_and_groups_of_the_real_service() {
     assert_eq!(stats["assets"]["total"], 2);
 }
 
-/// An export in parts. The service is busy once in the middle.
+/// A service with an export in parts, which is busy once in the middle.
 fn exporting(parts: &'static [&'static str]) -> Scripted {
     Scripted::start(move |request, number| match number {
         1 => Answer::busy("0"),
@@ -274,7 +274,7 @@ fn stats_are_tables_or_json() {
         "instances": {"by_status": {"in_progress": 0}, "by_process": {}}
     });
     let answer = stats.clone();
-    // The first request finds the service busy.
+    // The service is busy at the first request.
     let service = Scripted::start(move |_, number| match number {
         0 => Answer::problem(503, "UNAVAILABLE", "Try again."),
         _ => Answer::data(&answer),

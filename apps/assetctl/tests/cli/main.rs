@@ -1,4 +1,4 @@
-//! Runs the real binary against fake services, and against the real one.
+//! Runs the real binary against fake services and against the real one.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
 mod field_files;

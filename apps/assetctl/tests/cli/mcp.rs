@@ -1,4 +1,4 @@
-//! `assetctl mcp`. `.ci/mcp/check` talks to it with real clients.
+//! `assetctl mcp`. `.ci/mcp/check` tests it with real clients.
 
 use crate::offboard::{USER, offboarding};
 use crate::support::command;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// A test fails if a response takes longer.
+/// Maximum response time in a test.
 const LIMIT: Duration = Duration::from_secs(120);
 const ID: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
@@ -24,7 +24,7 @@ fn me(scopes: &[&str]) -> Answer {
     Answer::data(&json!({"key": {"scopes": scopes}, "tenant": {"time_zone": "Europe/Berlin"}}))
 }
 
-/// A service for a change of the asset to `returned`. `real` is the response to the request that makes the change.
+/// A service for changing the asset's status to `returned`. `real` is its response to the request that makes the change.
 fn answer(request: &Request, real: Answer) -> Answer {
     let is_dry_run = request.parameter("dry_run") == "true";
     match request.route.as_str() {
@@ -45,7 +45,7 @@ fn done() -> Answer {
 
 #[test]
 fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
-    // The first real request is answered by a wait that is too long.
+    // The service first answers the real request with a wait that is too long.
     let service = Scripted::start(|request, number| answer(request, if number < 8 { Answer::busy("300") } else { done() }));
     let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
     let (failed, line, plan) = session.call("plan_change", &json!({"assets": ["AST-1"], "set": {"status": "returned"}}));
@@ -62,7 +62,7 @@ fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
     assert!(posts.iter().all(|post| post.body == body), "{posts:?}");
     let key = plan["token"].as_str().map(str::to_owned);
     let sent: Vec<_> = posts.iter().map(|post| (post.parameter("dry_run") == "true", post.idempotency_key.clone())).collect();
-    // The plan, the look before it is applied, and the request twice.
+    // The requests: plan, check before applying it, and the real request twice.
     assert_eq!(sent, [(true, None), (true, None), (false, key.clone()), (false, key)]);
     assert_eq!(session.end(), 0);
 }
@@ -132,7 +132,7 @@ fn a_begun_handover_goes_on() {
     let (failed, line, _) = session.apply(&plan);
     assert!(!failed, "{line}");
     assert!(session.call("plan_handover", &ticked).1.starts_with("Nothing to do"));
-    // Once it is signed, it completes.
+    // After the signature, the plan completes the process.
     let run = service.run(&["handover", &tag, "--to", "mary"]);
     service.sign_through("signature", run.stdout.trim(), json!({}));
     let (_, line, plan) = session.call("plan_handover", &order);
@@ -143,14 +143,14 @@ fn a_begun_handover_goes_on() {
     assert_eq!(session.end(), 0);
 }
 
-/// Of the real requests.
+/// Idempotency keys of the real requests.
 fn keys(service: &Scripted) -> Vec<Option<String>> {
     let real = service.posts().into_iter().filter(|post| post.parameter("dry_run") != "true");
     real.map(|post| post.idempotency_key).collect()
 }
 
-/// A service that prepares an asset and hands it over. The second look at the asset and the first start of the handover are not
-/// answered in time.
+/// A service that prepares an asset and hands it over. It doesn't respond in time to the second read of the asset and to the
+/// first start of the handover.
 fn handing_over() -> Scripted {
     let (is_prepared, looks, starts) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
     let steps =
@@ -196,7 +196,7 @@ fn a_repeated_handover_sends_only_unanswered_requests_again() {
     let order = json!({"assets": ["AST-1"], "person": USER, "process": "own", "prepare": true});
     let (failed, line, plan) = session.call("plan_handover", &order);
     assert!(!failed, "{line}");
-    // The look before anything is sent, and then the second of two requests.
+    // The first failure is the read before anything is sent, and the next one is the second of two requests.
     for sent in [0, 2] {
         let (failed, line, _) = session.apply(&plan);
         assert!(failed && line.contains("Apply the same token again: it takes effect only once."), "{line}");
@@ -257,7 +257,7 @@ fn a_custom_field_is_changed_and_the_others_stay() {
     assert!(!session.apply(&plan).0);
     let shown = service.get(&format!("/assets/by-tag/{}", tags[0]));
     assert_eq!(shown["data"]["custom_fields"], json!({"ram_gb": 32, "color": "grey", "os": "Linux"}));
-    // More than a batch takes.
+    // A change of more assets than fit in one batch.
     let order = json!({"assets": tags, "set": {"custom_fields.color": "red"}});
     let (_, line, plan) = session.call("plan_change", &order);
     assert!(line.contains("45 assets: ") && line.contains("Applied 20 by 20, each all or none."), "{line}");
@@ -362,7 +362,7 @@ fn questions_become_filters_and_changes_leave_out_the_setup() {
     assert_eq!(session.end(), 0);
 }
 
-/// Of a service, or of something else at its address.
+/// Unexpected responses, from the service or from something else at its address.
 pub fn odd_answers() -> Vec<Value> {
     let thing = json!({"id": ID, "asset_tag": 5, "name": [], "assigned_to": {}, "custom_fields": 5, "steps": 5, "instances": 5});
     let odd =
@@ -428,7 +428,7 @@ impl McpSession {
         writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    /// The response to an invalid message.
+    /// Sends an invalid message, and returns the response.
     fn answer_to(&mut self, line: &str) -> Value {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
         self.next()
@@ -438,7 +438,7 @@ impl McpSession {
         serde_json::from_str(&self.lines.recv_timeout(LIMIT).unwrap()).unwrap()
     }
 
-    /// The next line must be the response.
+    /// Sends a request. The next line must be its response.
     fn ask(&mut self, method: &str, parameters: &Value) -> Value {
         self.number += 1;
         self.send(&json!({"jsonrpc": "2.0", "id": self.number, "method": method, "params": parameters}));
@@ -453,7 +453,7 @@ impl McpSession {
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Whether it failed, the line for people, and the structured content.
+    /// Calls a tool. Returns whether it failed, the line for people, and the structured content.
     fn call(&mut self, tool: &str, arguments: &Value) -> (bool, String, Value) {
         let mut result = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))["result"].take();
         let line = result["content"][0]["text"].as_str().unwrap().to_owned();

@@ -12,7 +12,7 @@ fn asset(number: u32) -> Value {
     json!({"asset_id": format!("a{number}"), "asset_tag": format!("AST-{number}"), "asset_name": "Laptop", "instance_id": null})
 }
 
-/// The response for `assets`: the first ones make a movement, and the last can't start if `is_refused`.
+/// The response for `assets`. They form a movement, except the last one if `is_refused`, on which the process can't start.
 pub fn offboarding(assets: std::ops::Range<u32>, is_refused: bool, has_more: bool) -> Value {
     let mut assets: Vec<Value> = assets.map(asset).collect();
     let refused = is_refused.then(|| {
@@ -111,7 +111,7 @@ fn options_become_members_and_everything_that_starts_is_0() {
 
 #[test]
 fn requests_are_repeated_under_their_key_until_nothing_is_left() {
-    // One dry run; then a first part that must wait, and a second one.
+    // The responses: a dry run, a first part after a 503, and a second part.
     let service = Scripted::start(|request, number| match number {
         0 => Answer::data(&offboarding(1..4, false, true)),
         1 => Answer::problem(503, "UNAVAILABLE", "Try again."),
@@ -156,7 +156,7 @@ fn without_assets(is_active: bool) -> Value {
 
 #[test]
 fn nothing_is_asked_if_there_is_nothing_to_do() {
-    // A dry run that deactivates says that the user would be inactive; otherwise, it says whether the user is active.
+    // With `deactivate`, a dry run reports the user's future state as inactive; without, the current state.
     for (is_active, options, asks) in [(false, &[][..], false), (true, &[], true), (true, &["--keep-active"], false)] {
         let service = Scripted::start(move |request, _| match request.body["deactivate"] == true {
             true => Answer::data(&without_assets(false)),
@@ -271,7 +271,7 @@ fn nothing_starts_if_nobody_is_there_to_sign() {
     }
     assert_eq!(service.total("/processes/instances"), 0);
     service.run(&["return", &nobodys, "--from", "mary"]).link();
-    // An inactive user signs as well.
+    // An inactive user can sign, too.
     service.run(&["return", &adas]).link();
 }
 

@@ -1,4 +1,4 @@
-//! Imports two messy lists of the same devices with the suggested commands: of a device management, and of purchases.
+//! Imports two messy lists of the same devices with the suggested commands: a device management export and a purchase list.
 
 use crate::support::inventory_files::encode_windows_1252;
 use crate::support::scripted::{Answer, Scripted};
@@ -7,7 +7,7 @@ use crate::support::{Folder, Run, run};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Display names; the e-mail address has the number. Two have the same name.
+/// Display names of users, whose email addresses contain their index. Two users have the same name.
 const PEOPLE: [&str; 8] = [
     "Ada Lovelace",
     "Alan Turing",
@@ -18,11 +18,11 @@ const PEOPLE: [&str; 8] = [
     "Grace van der Berg",
     "Konrad Zuse",
 ];
-/// In [`PEOPLE`]: inactive, and without devices.
+/// Index in [`PEOPLE`] of an inactive user without devices.
 const INACTIVE: usize = 7;
-/// In [`PEOPLE`]: the owner of all devices of "Thomas Müller".
+/// Index in [`PEOPLE`] of the user who has all devices of "Thomas Müller".
 const THOMAS: usize = 5;
-/// The words of the list of purchases with their statuses. The program doesn't know the last word.
+/// Words in the purchase list, with the status that they mean. The program doesn't know the last word.
 const STATES: [(&str, &str); 7] = [
     ("im Einsatz", "in_use"),
     ("Im Einsatz", "in_use"),
@@ -33,9 +33,9 @@ const STATES: [(&str, &str); 7] = [
     ("Schrank 3", "in_stock"),
 ];
 const SERIALS_OF_NONE: [&str; 3] = ["n/a", "N/A", "-"];
-/// Devices 1 to 30 are in both lists, up to 40 only in the device management, and up to 60 only in the list of purchases.
+/// Devices 1 to 30 are in both lists, 31 to 40 only in the device management export, and 41 to 60 only in the purchase list.
 const DEVICES: usize = 60;
-/// Without serial numbers.
+/// Devices without serial numbers.
 const MONITORS: std::ops::RangeInclusive<usize> = 51..=60;
 
 fn ways_out(run: &Run) -> Vec<String> {
@@ -73,7 +73,7 @@ fn two_messy_lists_become_one_right_inventory_and_importing_them_again_changes_n
     folder.file("devices.csv", device_management());
     let paste = |line: &str| service.paste(&folder.path(""), line);
 
-    // The list with the tags comes first: later ones can't add them.
+    // The list with tags comes first, because a later import can't add them.
     let suggested = paste("assetctl import purchases.csv --suggest");
     assert_eq!(suggested.code, 0, "{}", suggested.stderr);
     assert!(suggested.stderr.contains("Zustand: no guess for Schrank 3."), "{}", suggested.stderr);
@@ -203,7 +203,7 @@ fn name(device: usize) -> String {
 }
 
 fn owner(device: usize) -> Option<usize> {
-    // Every fifth has none.
+    // Every fifth device has no owner.
     (!device.is_multiple_of(5)).then_some([0, 1, 2, 3, THOMAS, 6][device % 6])
 }
 
@@ -211,7 +211,7 @@ fn state(device: usize) -> (&'static str, &'static str) {
     STATES[device % STATES.len()]
 }
 
-/// In UTF-16 with a byte order mark and semicolons. Three devices have no usable serial number.
+/// UTF-16 with a byte order mark and semicolons. Three devices have no usable serial number.
 fn device_management() -> Vec<u8> {
     let mut text = "\u{feff}Device name;Serial number;Manufacturer;Model;Primary user display name;OS\r\n".to_owned();
     for device in 1..=40 {
@@ -224,7 +224,7 @@ fn device_management() -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// In Windows-1252 with semicolons, German dates and prices, and last names first.
+/// Windows-1252 with semicolons, German dates and prices, and last names first.
 fn purchases() -> Vec<u8> {
     let mut text = "Inventarnr;Bezeichnung;Seriennummer;Kaufdatum;Kaufpreis;Zustand;Benutzer;Kostenstelle\r\n".to_owned();
     for device in (1..=30).chain(41..=DEVICES) {
@@ -244,7 +244,7 @@ fn purchases() -> Vec<u8> {
     encode_windows_1252(&text)
 }
 
-/// The rows that [`inventory`] must have.
+/// The rows that must be in the inventory.
 fn expected() -> Vec<Value> {
     let mut devices: Vec<Value> = (1..=DEVICES)
         .map(|device| {

@@ -30,7 +30,7 @@ fn create_catalog(service: &Service) {
     }
 }
 
-/// Name, model, date and price of purchase in cents, owner and notes of each good laptop, by its serial number.
+/// Name, model, purchase date, price in cents, owner and notes of each valid laptop, by serial number.
 fn german_rows(bytes: &[u8]) -> BTreeMap<String, Value> {
     let text = crate::support::inventory_files::decode_windows_1252(bytes);
     let mut reader = csv::ReaderBuilder::new().delimiter(b';').flexible(true).from_reader(text.as_bytes());
@@ -58,7 +58,7 @@ fn asset_rows(assets: &[Value]) -> BTreeMap<String, Value> {
     assets.iter().map(|asset| (asset["serial_number"].as_str().unwrap().to_owned(), row(asset))).collect()
 }
 
-/// Checks that an export, imported again by id, changes nothing.
+/// Checks that importing an export by ID changes nothing.
 fn check_round_trip(service: &Service, folder: &Folder, what: &str) {
     let total = service.total(&format!("/{what}"));
     for format in ["csv", "ndjson"] {
@@ -102,7 +102,7 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
     let assets = service.assets();
     assert_eq!(assets.len() as u64, rows - refused);
     let (found, expected) = (asset_rows(&assets), german_rows(&bytes));
-    // One at a time, because thousands would hide what is wrong.
+    // Compares row by row, because a diff of thousands of rows would be unreadable.
     assert!(found.keys().eq(expected.keys()));
     found.iter().for_each(|(serial, row)| assert_eq!(row, &expected[serial], "{serial}"));
     assert!(assets.iter().all(|asset| asset["asset_type_code"] == "LAP"));
@@ -118,7 +118,7 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
     let unknown = &errors(77)[0];
     assert_eq!((&unknown["column"], &unknown["code"]), (&json!("Hersteller"), &json!("VALIDATION_ERROR")));
 
-    // Some rows are mended at first, and the others when they are refused once more.
+    // Corrects some rows first, and the others after they are refused again.
     let refused_file = folder.path("laptops.csv.refused.csv");
     let text = std::fs::read_to_string(&refused_file).unwrap();
     assert!(text.starts_with(&format!("\u{feff}reasons;{GERMAN_HEADER}\n")), "{text}");
@@ -145,13 +145,13 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
     check_round_trip(&service, &folder, "users");
 }
 
-/// Corrects the manufacturer or the serial number of a refused row, or adds what it lacks.
+/// Corrects a refused row's manufacturer or serial number, or adds missing cells.
 fn mend(line: &str) -> String {
     let model = MODELS.iter().find(|(_, model, _)| line.contains(&model.replace('"', "\"\"")));
     let line =
         model.map_or(line.to_owned(), |(manufacturer, ..)| line.replace(";Unbekannt & Söhne;", &format!(";{manufacturer};")));
     if line.contains("has the same value in row") {
-        // Names end with the number of their row.
+        // Names end with the row number.
         let (serial, name) = (line.find(";SN").unwrap() + 3, line.split(';').find(|cell| cell.starts_with("Laptop ")).unwrap());
         let row: u64 = name.rsplit(' ').next().unwrap().parse().unwrap();
         return format!("{}{row:06}{}", &line[..serial], &line[serial + 6..]);
@@ -185,7 +185,7 @@ fn a_file_that_is_cut_off_loses_only_its_last_row() {
         let refused = &run.json()["refused_rows"][0];
         assert_eq!((run.code, &refused["row"], &refused["line"]), (3, &json!(251), &json!(252)));
         assert!(refused["errors"][0]["detail"].as_str().unwrap().contains(reason), "{refused}");
-        // It is refused again, instead of being taken for a whole row.
+        // The row is refused again, because a replacement character marks it as cut off.
         check_counts(&service.import(&folder.path("laptops.csv.refused.csv"), &[]), [0, 0, 0, 1]);
         assert_eq!(service.total("/assets"), before + 250);
     }
@@ -235,12 +235,12 @@ fn a_corrected_file_creates_nothing_twice_and_its_refused_rows_are_imported() {
     }
     assert_eq!(service.total("/assets"), 248);
     let refused = folder.path("monitors.csv.refused.csv");
-    // None of its rows is imported, so other rows can be sent in their place.
+    // The request created nothing, so other rows can be sent in its place.
     check_counts(&service.import(&refused, &[]), [0, 0, 0, 2]);
     let mended = std::fs::read_to_string(&refused).unwrap().replace(",soon", ",2024-03-10");
     std::fs::write(&refused, mended).unwrap();
     check_counts(&service.import(&refused, &[]), [2, 0, 0, 0]);
-    // With --match, the rows that did not change are recognized.
+    // With --match, unchanged rows are recognized.
     let of_serials = |name: &str| format!("name,serial_number\n{name},S-1\nB,S-2\n");
     let path = folder.file("laptops.csv", of_serials("A"));
     check_counts(&service.import(&path, &["--match", "serial_number"]), [2, 0, 0, 0]);
@@ -263,7 +263,7 @@ fn refused_rows_are_sent_again_and_imported_ones_are_not() {
     );
     assert!(run.code == 0 && run.stderr.contains("--again imports them again."), "{}", run.stderr);
     check_counts(&service.import(&path, &["--again"]), [3, 0, 0, 0]);
-    // The same name goes on where an import with it was interrupted.
+    // The same name continues the import that had it.
     check_counts(&service.import(&path, &["--again=x"]), [3, 0, 0, 0]);
     check_counts(&service.import(&path, &["--again=x"]), [0, 0, 0, 0]);
     assert_eq!(service.total("/assets"), 9);
@@ -285,7 +285,7 @@ fn all_or_nothing_goes_on_although_its_own_rows_are_in_the_way() {
     let summary = run.json();
     assert_eq!((run.code, &summary["rows"], &summary["refused"]), (0, &json!(450), &json!(0)), "{summary}\n{}", run.stderr);
     assert_eq!(service.total("/users"), 450);
-    // Rows of another import stay in the way.
+    // Duplicates of rows from another import are refused.
     let others = service.import(&folder.file("others.csv", rows(450..=460)), &options).json();
     assert_eq!((&others["written"], &others["refused"]), (&json!(false), &json!(1)), "{others}");
     assert_eq!(service.total("/users"), 450);

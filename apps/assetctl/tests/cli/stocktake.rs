@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 const PLACE: &str = "Berlin / 3rd floor";
 
-/// Stores stock-takings in the folder.
+/// Runs a command that stores stock-takings in the folder.
 fn run(mut command: Command, folder: &Folder) -> Run {
     Run::of(command.env("XDG_STATE_HOME", folder.path("state")).stdin(Stdio::null()).output().unwrap())
 }
@@ -19,7 +19,8 @@ fn typing(mut command: Command, folder: &Folder) -> Child {
     spawn(command)
 }
 
-/// Finds tags that begin with `A`: with an even number here, and with an odd one elsewhere; and some serial numbers.
+/// Responds to an item. Tags that begin with `A` are found: even numbers here, odd ones elsewhere. Some serial numbers are
+/// found, too.
 fn entry(index: usize, item: &Value) -> Value {
     let found = |tag: &str, outcome: &str, location: &str| {
         json!({"index": index, "outcome": outcome, "id": format!("id of {tag}"), "asset_tag": tag, "name": "Laptop",
@@ -40,7 +41,7 @@ fn entry(index: usize, item: &Value) -> Value {
     }
 }
 
-/// A service where `missing` were not seen.
+/// A service whose list of unseen assets is `missing`.
 fn service(missing: Value) -> Scripted {
     Scripted::start(move |request, _| match request.route.as_str() {
         "GET /me" => Answer::data(&json!({"tenant": {"id": "t1"}, "key": {"scopes": []}})),
@@ -120,7 +121,7 @@ fn an_interrupted_stock_taking_continues() {
     let arguments = ["stocktake", PLACE, "--file", scans.to_str().unwrap(), "--json"];
     let first = run(command(&service.url, &arguments), &folder).json();
     let sent = service.posts().len();
-    // Found assets are not sent again.
+    // Assets found before are not sent again.
     let again = run(command(&service.url, &[&arguments[..], &["--move"]].concat()), &folder);
     assert!(again.stderr.starts_with("Continues the stock-taking of "), "{}", again.stderr);
     assert!(again.stderr.contains(": 3 codes so far."), "{}", again.stderr);
@@ -129,7 +130,7 @@ fn an_interrupted_stock_taking_continues() {
     assert_eq!((&again["found"], &again["unknown"]), (&first["found"], &json!(["X-1"])));
     assert_eq!(posts[0].body["items"], json!([{"tag": "A-3"}, {"tag": "X-1"}]));
     assert_eq!(posts[0].body["move"], true);
-    // Another place, and a new stock-taking, begin with nothing.
+    // A stock-taking that is new, or in another place, starts empty.
     let new = run(command(&service.url, &[&arguments[..], &["--again"]].concat()), &folder);
     assert!(!new.stderr.contains("Continues"), "{}", new.stderr);
     let nowhere = run(command(&service.url, &["stocktake", " / "]), &folder);

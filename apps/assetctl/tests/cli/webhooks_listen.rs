@@ -27,7 +27,7 @@ fn page(events: &[Value], after: &str, has_more: bool) -> Answer {
     Answer::json(&json!({"data": events, "meta": meta}))
 }
 
-/// The start, two pages at once, and nothing after that.
+/// Responds with the start position, then two pages, then nothing.
 fn two_pages(request: &Request) -> Answer {
     assert_eq!((request.route.as_str(), request.parameter("limit")), ("GET /events", "100"));
     match request.parameter("after") {
@@ -72,7 +72,7 @@ fn changes_of_the_real_service_reach_a_receiver_although_the_service_restarts() 
     assert_eq!((deliveries.len(), lines.len()), (3, 3));
     let other = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     assert!(deliveries.iter().all(|delivery| delivery.is_signed_by(secret(&run)) && !delivery.is_signed_by(other)));
-    // The entries are as in the feed, byte by byte.
+    // The entries have the same bytes as in the feed.
     let feed = service.get("/events?types=asset.*");
     for (index, name) in ["First", "Second", "Third"].into_iter().enumerate() {
         let (delivery, mut body, line) = (&deliveries[index], deliveries[index].body(), &lines[index]);
@@ -122,7 +122,7 @@ fn failures_of_the_receiver_are_shown_and_the_rest_goes_on() {
 
 #[test]
 fn a_busy_service_is_waited_for_and_a_refusal_is_not() {
-    // The second request is the first one after the start.
+    // The second request is the first after the one for the start position.
     let service = Scripted::start(|request, number| match number {
         1 => Answer::problem(429, "RATE_LIMITED", "Slow down."),
         2..=7 => Answer::problem(if number % 2 == 0 { 500 } else { 503 }, "UNAVAILABLE", "Try again."),
@@ -207,7 +207,7 @@ struct Deliveries {
     seen: Mutex<Vec<Delivery>>,
 }
 
-/// A receiver of webhooks, which verifies deliveries with the official library.
+/// A webhook receiver that verifies deliveries with the official library.
 struct Receiver {
     deliveries: Arc<Deliveries>,
     _runtime: Runtime,
@@ -215,7 +215,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// `script` returns the response to each delivery; deliveries are numbered from 0.
+    /// `script` returns the response to each delivery, numbered from 0.
     fn start(script: impl Fn(usize) -> (u16, &'static str) + Send + Sync + 'static) -> Self {
         let deliveries = Arc::new(Deliveries { script: Box::new(script), seen: Mutex::default() });
         let routes = Router::new().route("/hook", post(receive)).with_state(Arc::clone(&deliveries));

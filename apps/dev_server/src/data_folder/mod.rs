@@ -96,7 +96,7 @@ impl DataFolder {
         let mut tenant = DemoTenant { tenant_id, api_key, handover: None };
         if let Some(clock) = clock {
             let _notice = Notice::show("Creating assets and users to try the API with …");
-            // More than a hundred lines about successful requests would hide the greeting.
+            // More than a hundred lines about successful requests would push the greeting off the screen.
             tenant.handover = Some(demo::load(router, &tenant.api_key, clock).with_subscriber(log::warnings(log)).await?);
         }
         if let Some(path) = path {

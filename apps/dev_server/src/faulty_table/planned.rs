@@ -182,7 +182,8 @@ impl Faults {
         self.index_capacity.0.lock().unwrap().rows = Some(rows);
     }
 
-    /// Throttles the index `list_index` after this many pages, and adds `per_second` more each second. `None` stops it.
+    /// Throttles the index `list_index` after this many pages, and permits `per_second` more each second. `None` stops
+    /// throttling.
     pub fn limit_index_pages(&self, pages: Option<usize>, per_second: usize) {
         let mut capacity = self.index_capacity.0.lock().unwrap();
         (capacity.left, capacity.per_second) = (pages.map(|pages| pages as f64), per_second as f64);

@@ -221,7 +221,7 @@ async fn check_list(
     if !(least..=most).contains(&total) {
         wrong(format!("the total is {total}, not {least} to {most}"));
     }
-    // The whole list is on one page.
+    // The page contains the whole list.
     if path.contains("limit=100") && total <= 100 {
         for states in records.iter().filter(|states| states.iter().all(Option::is_some)) {
             if !states.iter().flatten().any(|state| rows.contains(state)) {

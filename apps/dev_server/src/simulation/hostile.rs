@@ -231,7 +231,7 @@ impl Generator {
         };
         let is_own = request.api_key == target.api_key || link == Some(&request.api_key);
         let is_permitted = !operation.needs_key || is_own && is_valid;
-        // The link may have ended.
+        // The signing link may have ended.
         request.may_be_unauthorized = !is_permitted || link.is_some() || operation.takes_link;
         Attack { request, is_permitted }
     }
@@ -320,7 +320,7 @@ fn operations(document: &Value) -> Vec<Operation> {
     let paths = document["paths"].as_object().into_iter().flatten();
     for (path, method) in paths.flat_map(|(path, _)| METHODS.map(|method| (path, method))) {
         let operation = &document["paths"][path][method.to_lowercase()];
-        // Exports read all records of a kind from the table, which lists must not.
+        // Skips exports, which read all records of a kind from the table as lists must not.
         if !operation.is_object() || path.ends_with("/export") {
             continue;
         }

@@ -105,7 +105,7 @@ fn finish(service: &Service, tenant: &Tenant, place: usize, response: &ApiRespon
     service.add_violation(format!("{}: a change of {asset} returns {} {}", tenant.name, response.status, response.body));
 }
 
-/// Sends two changes at once that both require the asset's current version. Exactly one must win.
+/// Sends two concurrent changes that both require the asset's current version. Exactly one must win.
 pub async fn change_asset_at_once(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = reserve(tenant, random, |_| true) else { return };
     let path = format!("/assets/{id}");
@@ -117,7 +117,7 @@ pub async fn change_asset_at_once(service: &Service, tenant: &Tenant, random: &S
         request.if_match = Some(etag.clone());
         async move { service.send(&request).await }
     };
-    // Each is sent once: a retry couldn't tell its own success from a rival's.
+    // Each change is sent once, because a retry couldn't tell its success from a rival's.
     tenant.model().assets[place].register.begin(Some(first.1.clone()));
     tenant.model().assets[place].register.begin(Some(second.1.clone()));
     let (one, other) = futures_util::join!(send(&first.0), send(&second.0));
@@ -158,7 +158,7 @@ pub async fn delete_asset(service: &Service, tenant: &Tenant, random: &SeededRan
     let Some((place, id)) = reserve(tenant, random, |asset| asset.running.is_none()) else { return };
     tenant.model().assets[place].register.begin(None);
     let response = service.settle(&tenant.request("DELETE", format!("/assets/{id}"), Value::Null)).await;
-    // 404 if an earlier attempt took effect.
+    // 404 if an earlier attempt has deleted it.
     finish(service, tenant, place, &response, &[200, 204, 404]);
     release(tenant, place);
 }
@@ -252,7 +252,7 @@ async fn create_user(service: &Service, tenant: &Tenant, random: &SeededRandom) 
     if created.len() != 1 || responses.iter().any(|response| !matches!(response.status, 201 | 409)) {
         service.add_violation(format!("{}: one user is created as {responses:?}", tenant.name));
     }
-    // A search by the address finds the user once the creation is acknowledged.
+    // Searching by the address finds the user once the creation is acknowledged.
     let found = service.settle(&tenant.request("GET", format!("/users?email={}", email.to_uppercase()), Value::Null)).await;
     if created.iter().any(|response| found.body["data"][0]["id"] != id_in(response)) {
         service.add_violation(format!("{}: {email} finds {} {}", tenant.name, found.status, found.body));

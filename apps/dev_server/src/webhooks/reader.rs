@@ -18,9 +18,9 @@ use tokio::sync::watch;
 
 /// Same as in template.yaml.
 const BATCH_SIZE: usize = 100;
-/// The pause after an empty read.
+/// Pause after an empty read.
 const IDLE: Duration = Duration::from_millis(200);
-/// The pause after a read of records, to limit the load on a busy engine.
+/// Pause after reading records, to limit the load on a busy engine.
 const BUSY: Duration = Duration::from_millis(10);
 /// First and maximum backoff after failures.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
@@ -34,7 +34,7 @@ pub(super) struct StreamReader {
     trimmer: Trimmer,
     queue: MemoryQueue,
     fanout: Fanout,
-    /// For the next read.
+    /// Position of the next read.
     iterator: Option<String>,
     /// Sequence number of the last record that was fanned out.
     after: Option<String>,
@@ -47,7 +47,7 @@ impl StreamReader {
         Self { streams, stream, table, trimmer, queue, fanout, iterator: None, after: None, is_trimmed: true }
     }
 
-    /// Reads until told to stop.
+    /// Reads until it is told to stop.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let mut backoff = BACKOFF.0;
         while !*stop.borrow() {

@@ -1,4 +1,4 @@
-//! The stream of the embedded engine, and the path from it to the queue's messages.
+//! Tests the path from the embedded engine's stream to the queue's messages.
 
 use super::reader::{is_new_event, of_stream};
 use super::*;
@@ -27,7 +27,7 @@ struct Local {
     store: Store,
 }
 
-/// The events of the handled messages.
+/// The events of handled messages.
 type Events = Arc<Mutex<Vec<EventId>>>;
 
 impl Local {
@@ -40,14 +40,14 @@ impl Local {
         Self { engine, client, store }
     }
 
-    /// Creates a tenant with a webhook for everything.
+    /// Creates a tenant with a webhook for all events.
     async fn tenant(&self) -> TenantId {
         let tenant = self.store.create_tenant("Acme".parse().unwrap(), None, 600).await.unwrap().tenant_id;
         self.webhook(tenant, 0).await;
         tenant
     }
 
-    /// Its creation is an event.
+    /// Creates a webhook, which is also an event.
     async fn webhook(&self, tenant: TenantId, slot: u8) {
         let (store, now) = (self.store.tenant(tenant), self.store.now());
         let id: WebhookId = store.new_id(now).unwrap();
@@ -89,7 +89,7 @@ impl Local {
         }
     }
 
-    /// Records that are still in the stream.
+    /// The records that are still in the stream.
     async fn records(&self, arn: &str) -> Vec<Record> {
         let streams = table::stream_client(&self.engine.url);
         let described = streams.describe_stream().stream_arn(arn).send().await.unwrap();

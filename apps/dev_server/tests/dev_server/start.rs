@@ -60,7 +60,7 @@ fn people_see_addresses_a_key_and_then_their_requests() {
     command.env("NO_COLOR", "1");
     let mut session = Session::start(command, 80).unwrap();
     let shown = session.wait_for(END).unwrap();
-    // The note about creating data is erased before the start.
+    // The note about creating data is erased when the server is ready.
     let (notice, start) = shown.split_once("Inventory").unwrap();
     assert!(notice.starts_with("Creating assets and users") && notice.ends_with("\u{1b}[2K"), "{notice:?}");
     assert!(!start.contains('\u{1b}'), "{start}");
@@ -141,7 +141,7 @@ fn a_request_that_computes_does_not_hold_up_others() {
     }
     let (start, imported, end) = import.join().unwrap();
     assert!(imported.starts_with("HTTP/1.1 200"), "{imported}");
-    // Earlier, other requests may have been faster than the import. A blocked request is only answered at the end.
+    // Early requests can be faster than the import, and blocked ones are only answered at its end.
     let middle = start + (end - start) / 4;
     let meanwhile = others.iter().filter(|answered| (middle..end).contains(*answered)).count();
     assert!(meanwhile >= 4, "{meanwhile} of {} others were answered while it computed", others.len());

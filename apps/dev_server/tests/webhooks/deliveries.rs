@@ -50,7 +50,7 @@ fn addresses_of_this_machine_need_the_option() {
     let server = Server::start(&folder);
     let webhook = server.client.create_webhook(&receiver.url);
     server.terminate();
-    // The webhook is still there, but nothing is sent to it any more.
+    // The webhook still exists, but gets nothing any more.
     let data = folder.path().join("data");
     let server = Server::start_with(&folder, &["--data", data.to_str().unwrap()]);
     let body = json!({"url": receiver.url, "events": ["*"]});
@@ -113,7 +113,7 @@ fn a_receiver_that_hangs_does_not_keep_the_process_alive() {
     until("the delivery is under way", || (!receiver.arrivals().is_empty()).then_some(()));
     let took = server.terminate();
     assert!((Duration::from_secs(4)..Duration::from_secs(12)).contains(&took), "{took:?}");
-    // The next start repeats it at once.
+    // The next start retries it at once.
     receiver.respond(204, Duration::ZERO);
     let _server = Server::start(&folder);
     until("it arrives again", || (receiver.arrivals().len() >= 2).then_some(()));

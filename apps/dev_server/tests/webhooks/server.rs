@@ -43,7 +43,7 @@ impl Server {
 
     pub fn start_with(folder: &TempDir, options: &[&str]) -> Self {
         let (ready, log) = (path(folder, "ready.json"), File::options().create(true).append(true).open(path(folder, "log")));
-        // A killed server has left it behind.
+        // A killed server leaves its ready file behind.
         let _ = std::fs::remove_file(&ready);
         let mut command = Command::new(env!("CARGO_BIN_EXE_asset-lifecycle-dev"));
         command.args(["--addr", "127.0.0.1:0", "--empty", "--log", "json", "--ready-file", ready.to_str().unwrap()]);
@@ -58,7 +58,7 @@ impl Server {
         Self { child, client: Client { address, key: ready["api_key"].as_str().unwrap().to_owned() } }
     }
 
-    /// Like `kill -9`.
+    /// Kills the server, like `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -100,7 +100,7 @@ impl Client {
         Ok((status.ok_or_else(|| Error::other("the response has no status"))?, body))
     }
 
-    /// The request must succeed.
+    /// Sends a request, which must succeed.
     pub fn send(&self, method: &str, path: &str, body: &Value) -> Value {
         let (status, response) = self.try_send(method, path, body).unwrap();
         assert!((200..300).contains(&status), "{method} {path}: {status} {response}");
@@ -159,7 +159,7 @@ pub struct Arrival {
 #[derive(Default)]
 struct Shared {
     arrivals: Mutex<Vec<Arrival>>,
-    /// Delay and status of responses.
+    /// Delay and status of the responses.
     behaviour: Mutex<(Duration, StatusCode)>,
 }
 

@@ -60,7 +60,7 @@ pub async fn import_assets(
         .await
 }
 
-/// Normalizes the values that rows are matched by, to find two rows for one asset.
+/// Normalizes the values that match rows, to find two rows for one asset.
 fn compared(matching: AssetMatch) -> fn(&str) -> String {
     match matching {
         // IDs and tags are case-insensitive.
@@ -78,7 +78,7 @@ async fn operations(
     let mut names = NamesInRows::default();
     rows.iter().for_each(|row| row.add_names(matching, &mut names));
     if !names.emails.is_empty() {
-        // Otherwise, the response would reveal which addresses belong to users.
+        // Without this scope, the response would reveal which addresses belong to users.
         caller.check_scope(Scope::UsersRead)?;
     }
     let named = NamedRecords::read(&caller.store, &names).await?;

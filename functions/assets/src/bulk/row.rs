@@ -251,7 +251,7 @@ pub(crate) struct NamedRecords {
 #[derive(Debug, Clone, Copy)]
 enum TagOwner {
     Asset(AssetId),
-    /// Deleted at this time.
+    /// Time of the deletion.
     Deleted(Timestamp),
 }
 
@@ -268,7 +268,7 @@ fn unique(field: &'static str, values: &BTreeSet<String>) -> Vec<Unique> {
 }
 
 impl NamedRecords {
-    /// Takes one round trip, and another one for asset tags; for models it reads the whole catalog, which is small.
+    /// Takes one round trip, and another one for asset tags. Models need the whole catalog, which is small.
     pub(crate) async fn read(store: &TenantStore, names: &NamesInRows) -> Result<Self, StoreError> {
         let (codes, emails, tags) =
             (unique("code", &names.type_codes), unique("email", &names.emails), unique("asset_tag", &names.tags));

@@ -120,7 +120,7 @@ pub struct Layout {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub text: String,
-    /// Where the text starts: its left edge if read from left to right, otherwise its right edge. The middle of a centred text.
+    /// Start of the text: its left edge if written from left to right, otherwise its right edge. The middle of a centred text.
     pub x: u32,
     pub top: u32,
     pub size: u32,

@@ -50,7 +50,7 @@ pub struct SignedDelivery<'a> {
     pub body: String,
 }
 
-/// Sends deliveries to their receivers. Tests replace it.
+/// Sends deliveries to their receivers. Tests replace this trait.
 pub trait Transport: Send + Sync {
     /// Sends a delivery once.
     fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt>;
@@ -74,7 +74,7 @@ impl Sender {
         Self::with(CheckedResolver::new(policy), roots, Limits::default())
     }
 
-    /// Takes everything that tests replace.
+    /// Like `new`, with parameters for everything that tests replace.
     fn with(resolver: CheckedResolver, roots: RootCertStore, limits: Limits) -> reqwest::Result<Self> {
         // Fails if a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();

@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(doubt("Müller".as_bytes(), UTF_8), None);
         assert_eq!(doubt(b"M\xFCller", WINDOWS_1252), None);
         assert_eq!(doubt(b"Miller", WINDOWS_1252), None);
-        // ä in cp850.
+        // `Müller` in cp850.
         assert_eq!(doubt(b"M\x81ller", WINDOWS_1252), Some(Doubt::UndefinedBytes));
         assert_eq!(examine(&b"M\xC3\xBCller"[..], None).unwrap().doubt, None);
     }

@@ -1,27 +1,27 @@
-//! Messy inventories for tests of the import, always the same.
+//! Generates messy inventories for tests of the import, the same in every run.
 
 use encoding_rs::WINDOWS_1252;
 use fastrand::Rng;
 use std::fmt::Write;
 
-/// The errors of [`german_laptops`], which tests count on.
+/// Kinds of errors in [`german_laptops`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mess {
     None,
-    /// With the serial number of the row before.
+    /// The serial number repeats the previous row's.
     DoubledSerial,
-    /// The catalog lacks the manufacturer.
+    /// The manufacturer isn't in the catalog.
     UnknownManufacturer,
-    /// The date of purchase doesn't exist.
+    /// The purchase date doesn't exist.
     BadDate,
-    /// The price is a word.
+    /// The price isn't a number.
     BadPrice,
     /// The row has too few cells.
     TooFewCells,
 }
 
-/// Rows count from 1. 1 in 100 serials is a duplicate, 1 in 250 manufacturers is unknown, and of 1,000 rows, one has a bad date,
-/// one a bad price and one too few cells.
+/// The error of a row, counted from 1. In 100 rows, one has a duplicate serial number; in 250, one has an unknown manufacturer;
+/// in 1,000, one has a bad date, one a bad price and one too few cells.
 pub fn mess(row: u64) -> Mess {
     match row % 1_000 {
         333 => Mess::BadDate,
@@ -33,7 +33,7 @@ pub fn mess(row: u64) -> Mess {
     }
 }
 
-/// The row has the serial number of another one.
+/// Whether the row repeats another row's serial number.
 pub fn is_doubled(row: u64) -> bool {
     [row, row + 1].iter().any(|row| mess(*row) == Mess::DoubledSerial)
 }
@@ -69,7 +69,7 @@ fn maps(columns: &'static str) -> Vec<&'static str> {
     columns.split(',').flat_map(|column| ["--map", column]).collect()
 }
 
-/// The manufacturers and models of the laptops, with prices in cents.
+/// Manufacturers and models of the laptops, with prices in cents.
 pub const MODELS: [(&str, &str, u32); 6] = [
     ("Lenovo", "ThinkPad T14 Gen 4", 124_900),
     ("Dell", "Latitude 7440", 138_950),
@@ -80,13 +80,13 @@ pub const MODELS: [(&str, &str, u32); 6] = [
 ];
 const NAMES: [&str; 8] = ["Müller", "Schäfer", "Groß", "Böhm", "Weiß", "Lange", "D'Angelo", "van der Berg"];
 
-/// E-mail addresses as the service has them: in lower case.
+/// Email addresses in lower case, as the service stores them.
 pub fn owners() -> Vec<String> {
     (1..=100).map(|number| format!("person{number:03}@example.de")).collect()
 }
 
-/// As a German Excel writes them: Windows-1252, semicolons, CRLF, `09.03.2024` and `1.249,00 €`, e-mail addresses in mixed case,
-/// notes with line breaks and quotes, and the [mess].
+/// A file as a German Excel writes it: Windows-1252, semicolons, CRLF, `09.03.2024` and `1.249,00 €`, email addresses in mixed
+/// case, notes with line breaks and quotes, and [errors][mess].
 pub fn german_laptops(rows: u64) -> Vec<u8> {
     encode_windows_1252(&german_text(rows))
 }
@@ -121,7 +121,7 @@ fn german_text(rows: u64) -> String {
     text
 }
 
-/// Intune's device export with a byte order mark, in UTF-16 (little-endian) with tabs, as Excel's "Unicode text" is.
+/// Intune's device export in UTF-16 (little-endian) with a byte order mark and tabs, like Excel's "Unicode text".
 pub fn intune_utf16(rows: u64) -> Vec<u8> {
     let mut random = Rng::with_seed(2);
     let owners = owners();
@@ -143,7 +143,7 @@ pub fn plain_laptops(rows: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// [`plain_laptops`] whose last row is cut off in the middle of a cell, and of a quoted one if `in_quotes`.
+/// [`plain_laptops`] with a last row that is cut off in the middle of a cell, which is quoted if `in_quotes`.
 pub fn cut_off(rows: u64, in_quotes: bool) -> Vec<u8> {
     let mut bytes = plain_laptops(rows);
     bytes.extend(if in_quotes { &b"Laptop,Lenovo,\"ThinkPad T1"[..] } else { b"Laptop,Lenovo,Thin" });

@@ -67,20 +67,20 @@ impl Run {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
     }
 
-    /// The link for a signature.
+    /// The signing link in the output.
     pub fn link(&self) -> String {
         assert!(self.code == 0 && self.stdout.contains("/v1/sign#sgn_"), "{}{}", self.stdout, self.stderr);
         assert_eq!(self.stdout.lines().count(), 1, "{}", self.stdout);
         self.stdout.trim().to_owned()
     }
 
-    /// Of an import with `--json`.
+    /// The counts in the output of an import with `--json`.
     pub fn counts(&self) -> [u64; 4] {
         counts(&self.json())
     }
 }
 
-/// The created, updated, unchanged and refused rows in the summary of an import.
+/// Numbers of created, updated, unchanged and refused rows in an import's summary.
 pub fn counts(summary: &Value) -> [u64; 4] {
     ["created", "updated", "unchanged", "refused"].map(|name| summary[name].as_u64().unwrap())
 }
@@ -110,7 +110,7 @@ pub fn interrupt(child: &Child) {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
 }
 
-/// Serves routes at a free port. Returns the address without a path.
+/// Serves routes at a free port. Returns the URL without a path.
 pub fn serve(routes: Router) -> (Runtime, String) {
     let runtime = Runtime::new().unwrap();
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -119,7 +119,7 @@ pub fn serve(routes: Router) -> (Runtime, String) {
     (runtime, url)
 }
 
-/// Reads a command's stderr up to and including `text`, and leaves the rest unread.
+/// Reads a command's stderr up to and including `text`.
 pub fn stderr_until(child: &mut Child, text: &str) -> String {
     let (mut said, stderr) = (Vec::new(), child.stderr.as_mut().unwrap());
     while !said.ends_with(text.as_bytes()) {

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 
-/// Bytes after which an endless response ends after all, before a client that reads everything fills the memory.
+/// Size at which an endless response ends after all, before a client that reads everything runs out of memory.
 const END: u64 = 64 << 20;
 
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub struct Request {
     /// Method and path below `/v1`, such as `GET /me`.
     pub route: String,
     pub query: BTreeMap<String, String>,
-    /// An array if it has several lines of JSON.
+    /// The JSON body, or an array for several lines of JSON.
     pub body: Value,
     pub idempotency_key: Option<String>,
 }
@@ -45,7 +45,7 @@ impl Answer {
         Self { status: 200, body, headers: vec![("content-type", content_type.to_owned())] }
     }
 
-    /// A whole JSON document.
+    /// A response whose body is this document, without an envelope.
     pub fn json(document: &Value) -> Self {
         Self::new("application/json", document.to_string())
     }
@@ -64,7 +64,7 @@ impl Answer {
         Self { status, ..Self::new("application/problem+json", body) }
     }
 
-    /// A problem document that asks to wait.
+    /// A problem document with `Retry-After`.
     pub fn busy(retry_after: &str) -> Self {
         Self::problem(503, "UNAVAILABLE", "Not now.").with("retry-after", retry_after)
     }
@@ -84,7 +84,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// `script` returns the response to each request; requests are numbered from 0.
+    /// `script` returns the response to each request, numbered from 0.
     pub fn start(script: impl Fn(&Request, usize) -> Answer + Send + Sync + 'static) -> Self {
         let service = Arc::new(Service { script: Box::new(script), requests: Mutex::default() });
         let (runtime, url) = serve(Router::new().fallback(answer).with_state(Arc::clone(&service)));
@@ -126,14 +126,14 @@ async fn answer(State(service): State<Arc<Service>>, method: Method, uri: Uri, h
     response
 }
 
-/// A service with endless responses.
+/// A service whose responses don't end.
 pub struct Endless {
     sent: Arc<AtomicU64>,
     pub url: String,
 }
 
 impl Endless {
-    /// All responses have a body of this type, and a Content-Length if `is_announced`.
+    /// All responses have this media type, and a Content-Length if `is_announced`.
     pub fn start(content_type: &'static str, is_announced: bool) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -143,14 +143,14 @@ impl Endless {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\n{length}\r\n\r\n");
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                // The client closes the connection.
+                // The write fails once the client closes the connection.
                 let _ = answer_without_end(&mut stream.unwrap(), &head, &counter);
             }
         });
         Self { sent, url }
     }
 
-    /// A client has closed a connection before the end.
+    /// Whether a client has closed a connection before the end.
     pub fn is_cut_off(&self) -> bool {
         self.sent.load(Relaxed) < END
     }

@@ -1,4 +1,4 @@
-//! A fake import endpoint in memory, with faults on request.
+//! A fake import endpoint in memory, with faults on demand.
 
 use super::{KEY, serve};
 use axum::Router;
@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// The fault of each request, by its number, from 0.
+/// The fault for each request, numbered from 0.
 pub type Mischief = Box<dyn Fn(usize) -> Option<Misbehaviour> + Send + Sync>;
 
 #[derive(Debug, Clone, Copy)]
 pub enum Misbehaviour {
     Status(u16, Option<u64>),
-    /// Every second row that isn't stored yet is UNAVAILABLE.
+    /// Every second row that isn't stored yet gets UNAVAILABLE.
     RowsUnavailable,
-    /// It takes effect, but the response is lost.
+    /// The request takes effect, but its response is lost.
     LoseResponse,
 }
 
@@ -29,12 +29,12 @@ pub type Fields = BTreeMap<String, String>;
 
 #[derive(Default)]
 pub struct Seen {
-    /// Imported rows, in the order in which they took effect; updates replace them.
+    /// Imported rows, in order of their effect. An update replaces its row.
     pub rows: Vec<Fields>,
     pub requests: usize,
     pub most_at_once: usize,
     under_way: usize,
-    /// The outcomes of the rows that took effect, for each idempotency key.
+    /// The outcomes of imported rows, by idempotency key.
     settled: HashMap<String, BTreeMap<usize, &'static str>>,
     bodies: HashMap<String, Bytes>,
 }
@@ -55,7 +55,7 @@ pub struct Server {
 pub struct Options {
     pub mischief: Mischief,
     pub delay: Duration,
-    /// Once this many requests came, further ones wait until as many are there at once.
+    /// After this many requests, further ones wait until this many arrive concurrently.
     pub crowd: usize,
 }
 
@@ -84,7 +84,7 @@ impl Server {
 }
 
 impl Service {
-    /// Waits until enough requests were there at once, but not forever.
+    /// Waits for enough concurrent requests, up to a time limit.
     async fn wait_for_crowd(&self) {
         for _ in 0..1_000 {
             if self.seen.lock().unwrap().most_at_once >= self.crowd {

@@ -1,4 +1,4 @@
-//! The real service in this process, with its own engine, table and tenant.
+//! The real service in this process, with a separate engine, table and tenant.
 
 use super::Run;
 use aws_sdk_dynamodb::Client;
@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
-/// A signature of one dot.
+/// A signature that consists of a dot.
 const DOT: &str =
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII=";
 
@@ -57,7 +57,7 @@ impl Service {
         Self::start_days_ago(&Arc::default())
     }
 
-    /// The number of days that the clock is behind can be changed later.
+    /// Starts a service whose clock is this many days behind. The number can be changed later.
     pub fn start_days_ago(days: &Arc<AtomicU32>) -> Self {
         let days = Arc::clone(days);
         let clock = move || system_clock()().plus(TimeDelta::days(-i64::from(days.load(Ordering::Relaxed))));
@@ -76,7 +76,7 @@ impl Service {
         Self { url, key, router, runtime, served, _engine: engine }
     }
 
-    /// Closes all connections and the port, until it is started again.
+    /// Closes all connections and the port, until the service is started again.
     pub fn stop(&self) {
         let Served { end, task } = self.served.lock().unwrap().take().unwrap();
         end.send(()).unwrap();
@@ -89,12 +89,12 @@ impl Service {
         *self.served.lock().unwrap() = Some(Served::start(&self.runtime, listener, self.router.clone()));
     }
 
-    /// The request must succeed.
+    /// Sends a request, which must succeed.
     pub fn send(&self, method: &str, path: &str, body: &Value) -> Value {
         self.send_with(&self.key, method, path, body)
     }
 
-    /// Signs with a link, to its end, as its page does. `values` are for its other steps.
+    /// Signs with a link, as its page does, and submits all its steps. `values` are for the other steps.
     pub fn sign(&self, link: &str, values: Value) {
         let session = self.send_with(link.split_once('#').unwrap().1, "GET", "/sign/session", &json!({}));
         let last = &session["data"]["steps"].as_array().unwrap().last().unwrap()["step"]["key"];
@@ -115,7 +115,7 @@ impl Service {
         };
         self.runtime.block_on(async {
             let mut response = self.router.clone().oneshot(request()).await.unwrap();
-            // The machine is busy.
+            // Retries reads on a busy machine.
             while method == "GET" && response.status() == StatusCode::SERVICE_UNAVAILABLE {
                 response = self.router.clone().oneshot(request()).await.unwrap();
             }
@@ -130,13 +130,13 @@ impl Service {
         self.send("POST", path, body)["data"]["id"].as_str().unwrap().to_owned()
     }
 
-    /// With the address `name@example.org`. Returns the ID.
+    /// Creates a user with the address `name@example.org`. Returns the ID.
     pub fn user(&self, name: &str, is_active: bool) -> String {
         let email = format!("{}@example.org", name.to_lowercase());
         self.create("/users", &json!({"email": email, "display_name": name, "is_active": is_active}))
     }
 
-    /// Returns its ID and tag.
+    /// Creates an asset. Returns its ID and tag.
     pub fn asset(&self, status: &str) -> (String, String) {
         let asset = &self.send("POST", "/assets", &json!({"name": "Laptop", "status": status}))["data"];
         (asset["id"].as_str().unwrap().to_owned(), asset["asset_tag"].as_str().unwrap().to_owned())
@@ -160,7 +160,7 @@ impl Service {
         self.run_command(self.command(arguments))
     }
 
-    /// Runs a command line with a shell in a folder, as if it were pasted.
+    /// Runs a command line in a shell in this folder, as if it were pasted.
     pub fn paste(&self, folder: &Path, line: &str) -> Run {
         let program = Path::new(env!("CARGO_BIN_EXE_assetctl")).parent().unwrap();
         let template = self.command(&[]);

@@ -78,7 +78,7 @@ const ANSWERS: &[&[&str]] = &[
     &["fe80::1"],
     &["fd00:ec2::254"],
     &["64:ff9b::7f00:1"],
-    // One good and one bad address, in both orders.
+    // One permitted and one forbidden address, in both orders.
     &["1.1.1.1", "127.0.0.1"],
     &["127.0.0.1", "1.1.1.1"],
     &["2606:4700::1111", "::1"],
@@ -145,8 +145,8 @@ async fn names_in_the_systems_resolver_are_checked() {
     assert_eq!(receiver.connections().len(), 1);
 }
 
-/// The first lookup returns a good address, the next one a bad one. There is no second lookup: the connection goes to the checked
-/// address.
+/// The first lookup returns a permitted address, and a second one would return a forbidden address. There is no second lookup:
+/// the connection goes to the checked address.
 #[tokio::test]
 async fn a_name_is_resolved_once_for_each_connection() {
     let receiver = Receiver::responding("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;

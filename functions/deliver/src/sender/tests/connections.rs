@@ -77,8 +77,7 @@ async fn a_delivery_is_not_sent_again_if_a_used_connection_breaks() {
     }
 }
 
-/// As in a frozen function: the receiver closes the connection, and nothing runs that could notice. The connection is too old to
-/// be reused.
+/// As in a frozen function: the receiver closes the connection, and no task notices. The connection is too old to be reused.
 #[test]
 fn a_connection_that_was_closed_while_frozen_loses_nothing() {
     let receivers = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -100,7 +99,7 @@ fn a_connection_that_was_closed_while_frozen_loses_nothing() {
     assert_eq!((receiver.connections().len(), receiver.requests().len()), (3, 3));
 }
 
-/// Runs itself again, with a proxy in the environment, and checks where it connects to.
+/// Runs this test's binary again, with a proxy in the environment, and checks where it connects to.
 #[tokio::test]
 async fn proxies_in_the_environment_are_ignored() {
     const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];

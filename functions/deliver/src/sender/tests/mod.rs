@@ -19,7 +19,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The address that counts as public in tests. A local receiver can have it.
+/// Address that counts as public in tests, so that a local receiver can use it.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Host name of receivers.
 const NAME: &str = "receiver.example.com";
@@ -47,7 +47,7 @@ fn short(total: u64) -> Limits {
     Limits { total: Duration::from_millis(total), ..Limits::default() }
 }
 
-/// A resolver with a list of answers for each name; the last one repeats. Other names are not found.
+/// A resolver with a list of answers for each name; the last answer repeats. Other names don't exist.
 #[derive(Default)]
 struct Names {
     answers: HashMap<String, Vec<Vec<IpAddr>>>,
@@ -69,7 +69,7 @@ impl Names {
         self
     }
 
-    /// Knows the receivers' name, with the address that counts as public.
+    /// Resolves the receivers' name to the address that counts as public.
     fn with_receiver() -> Self {
         Self::new().with(NAME, &["127.0.0.1"])
     }
@@ -97,7 +97,7 @@ fn sender(Rules { policy, is_public }: Rules, names: &Arc<Names>, limits: Limits
     Sender::with(CheckedResolver { policy, is_public, lookup: Arc::new(lookup) }, roots, limits).unwrap()
 }
 
-/// For receivers without TLS, with the dev server's rules.
+/// A sender for receivers without TLS, with the dev server's rules.
 fn plain_sender(limits: Limits) -> Sender {
     sender(Rules::of_service(AddressPolicy::PublicOrLoopback), &Arc::new(Names::new()), limits)
 }

@@ -87,17 +87,17 @@ impl Drop for Receiver {
 }
 
 impl Receiver {
-    /// `handle` gets every connection.
+    /// `handle` is called for every connection.
     pub async fn plain<F: Future<Output = ()> + Send + 'static>(handle: impl Fn(Accepted) -> F + Send + Sync + 'static) -> Self {
         Self::start(None, handle).await
     }
 
-    /// `handle` gets every connection.
+    /// `handle` is called for every connection.
     pub async fn tls<F: Future<Output = ()> + Send + 'static>(handle: impl Fn(Accepted) -> F + Send + Sync + 'static) -> Self {
         Self::start(Some(&certificates().valid), handle).await
     }
 
-    /// `handle` gets every connection.
+    /// `handle` is called for every connection.
     pub async fn start<F: Future<Output = ()> + Send + 'static>(
         identity: Option<&Identity>,
         handle: impl Fn(Accepted) -> F + Send + Sync + 'static,

@@ -193,7 +193,7 @@ async fn a_slow_receiver_delays_no_other() {
     assert_eq!(slow.connections().len(), 1);
 }
 
-/// A library's error that wraps another.
+/// A library's error that wraps another one.
 #[derive(Debug)]
 struct Wrapper(Box<dyn Error + Send + Sync>);
 
