@@ -1,4 +1,4 @@
-//! template.yaml, compared with the code: the table, the gateway, and each function's role with the calls of its routes.
+//! Compares template.yaml with the code: the table, the gateway, and each function's role with the calls of its routes.
 
 use crate::support::functions::{FUNCTIONS, Function, resource, resources, routes, select};
 use crate::support::operations::{METHODS, dry_run};
@@ -28,7 +28,7 @@ fn the_table_is_protected_and_backed_up() {
     assert_eq!(properties["TimeToLiveSpecification"]["Enabled"], true);
 }
 
-/// Otherwise, no snapshot would ever be started.
+/// Otherwise, no snapshot would be written.
 #[test]
 fn the_function_of_snapshots_has_time_for_one_and_for_others_before_it() {
     let seconds = resource("SnapshotsFunction")["Properties"]["Timeout"].as_u64().unwrap();
@@ -54,7 +54,7 @@ fn the_gateway_responds_to_preflights_like_the_dev_server() {
     assert_eq!(names("ExposeHeaders"), server::CORS_RESPONSE_HEADERS);
     assert_eq!(names("AllowHeaders"), server::CORS_REQUEST_HEADERS);
     assert_eq!(cors["MaxAge"].as_u64(), Some(server::CORS_MAX_AGE.as_secs()));
-    // The gateway responds to a preflight by itself only if OPTIONS is among the methods.
+    // The gateway only responds to preflight requests itself if OPTIONS is among the methods.
     let methods = server::CORS_METHODS.iter().map(ToString::to_string).chain(["OPTIONS".to_owned()]);
     assert_eq!(names("AllowMethods"), methods.collect::<Vec<_>>());
 }
@@ -79,7 +79,7 @@ fn every_request_gets_to_the_function_that_has_its_path() {
     assert!(errors.is_empty(), "the Events in template.yaml and the routes in functions/ differ:\n{}", errors.join("\n"));
 }
 
-/// Anybody can call these, with or without a link.
+/// Anyone can call these routes, even without a link.
 #[test]
 fn every_route_of_the_signing_page_has_a_throttle_of_its_own() {
     let settings = resource("Api")["Properties"]["RouteSettings"].clone();
@@ -92,12 +92,12 @@ fn every_route_of_the_signing_page_has_a_throttle_of_its_own() {
     let routes = routes();
     let of_sign = routes.iter().filter(|route| route.function.package == "sign").map(|route| route.key.clone());
     assert_eq!(limited, of_sign.collect());
-    // Requests to one path don't use up what another may have.
+    // Requests to one path don't use up the limit of another.
     let paths: BTreeSet<String> = Function::named("sign").operations().into_iter().map(|(_, path)| path).collect();
     assert_eq!(limited, paths.iter().map(|path| format!("ANY {path}")).collect());
 }
 
-/// Otherwise, links would start with the host of the request.
+/// Otherwise, links would start with the host from the request.
 #[test]
 fn links_begin_with_the_public_url_or_else_with_the_custom_domain() {
     for function in FUNCTIONS {
@@ -180,8 +180,8 @@ const RESTORED: &str = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::Acc
 /// An action on the table (`table`), on one of its indexes, or on its stream (`stream`).
 type Permission = (String, String);
 
-/// The permissions that requests to the table need, and the partitions that they name. A transaction needs the permissions of its
-/// items ("DynamoDB API permissions" in the AWS developer guide).
+/// The permissions needed for requests to the table, and the partitions named in them. A transaction needs the permissions of
+/// its items ("DynamoDB API permissions" in the AWS developer guide).
 pub fn needed(requests: Vec<(String, Json)>) -> (BTreeSet<Permission>, BTreeSet<String>) {
     let mut permissions = BTreeSet::new();
     let mut found = Vec::new();
@@ -203,22 +203,22 @@ fn action_of(write: &str) -> String {
     format!("{write}Item")
 }
 
-/// One text or several, as IAM writes lists.
+/// A string or a list of strings, as IAM writes lists.
 pub fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Sequence(items) => items.iter().flat_map(texts).collect(),
         Value::String(text) => vec![text.clone()],
-        // The two values of a condition, after its name.
+        // The condition's name, followed by its two values.
         Value::Tagged(tagged) if tagged.tag == "If" => texts(&tagged.value).split_off(1),
         Value::Tagged(tagged) => texts(&tagged.value),
         other => panic!("{other:?} is not a list of texts"),
     }
 }
 
-/// `function` is the name in the template. Includes the statements of policies that roles share.
+/// `function` is the name in the template. Includes statements of shared policies.
 pub fn statements(function: &str) -> Vec<Value> {
     let role = resource(&format!("{function}Role"))["Properties"].clone();
-    // `resource` panics for a managed policy of AWS, which isn't in the template.
+    // `resource` panics for AWS managed policies, which aren't in the template.
     let shared = role
         .get("ManagedPolicyArns")
         .map(texts)
@@ -236,7 +236,7 @@ pub fn statements(function: &str) -> Vec<Value> {
     statements.map(unconditional).collect()
 }
 
-/// The role's permissions on the stack's own table, after checking that it has the same on a restored one.
+/// The role's permissions on the stack's own table. Checks that it has the same on a restored table.
 pub fn granted(function: &str) -> BTreeSet<Permission> {
     let (mut own, mut restored) = (BTreeSet::new(), BTreeSet::new());
     for statement in statements(function) {
@@ -259,9 +259,9 @@ pub fn granted(function: &str) -> BTreeSet<Permission> {
     own
 }
 
-/// For each of the role's statements about the table.
+/// Calls `visit` for each of the role's statements about the table.
 pub fn allows_partition(function: &str, partition: &str) -> Vec<bool> {
-    // A stream has no leading keys.
+    // The leading-keys condition doesn't apply to streams.
     let of_table = |statement: &&Value| texts(&statement["Action"])[0].starts_with("dynamodb:") && statement["Sid"] != "Stream";
     let allows = |statement: &Value| {
         let condition = statement["Condition"].as_mapping().unwrap_or_else(|| panic!("{function} has no condition"));
@@ -279,10 +279,10 @@ pub fn allows_partition(function: &str, partition: &str) -> Vec<bool> {
     statements(function).iter().filter(of_table).map(allows).collect()
 }
 
-/// The functions that serve requests and encrypt or decrypt receipts' keys or secrets of webhooks.
+/// The functions that serve requests and encrypt or decrypt receipt keys or webhook secrets.
 const HAS_KEY_ENCRYPTION: [&str; 3] = ["processes", "sign", "webhooks"];
 
-/// The secret of a link that opens all steps of a new instance for this asset: a user and a signature.
+/// The secret of a link to a new instance on this asset. The link covers all its steps: a user and a signature.
 async fn signing_link(owner: &Client, asset: &str) -> String {
     let steps =
         json!([{"type": "user_picker", "key": "who", "label": "Who"}, {"type": "signature", "key": "sign", "label": "Sign"}]);
@@ -291,7 +291,7 @@ async fn signing_link(owner: &Client, asset: &str) -> String {
     link["url"].as_str().unwrap().split_once('#').unwrap().1.to_owned()
 }
 
-/// Sends every request that leads to other calls to the table.
+/// Sends every kind of request that causes different calls to the table.
 async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     let asset_type = owner.asset_type("Laptop", "LAP", "physical").await;
     let model = owner.model("Dell", "XPS", &asset_type).await;
@@ -307,7 +307,7 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
     let samples = Samples::create(owner).await;
     let secret = if function.package == "sign" { signing_link(owner, &linked).await } else { String::new() };
     let bound = owner.post("/keys", bound).await.data()["api_key"].as_str().unwrap().to_owned();
-    // The next request writes the last use of the key.
+    // The next request writes the key's last use.
     api.advance_clock(7200);
     api.faults.take_requests();
     let store = api.replica(0, 1 << 20).store;
@@ -343,7 +343,7 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
                 own.patch(&path, body).await.data();
             }
             own.post("/assets", json!({"name": "x", "model_id": model})).await.data();
-            // The holder gets one asset for another, so the count of their assets is checked and not changed.
+            // The holder gets one asset and gives another back, so their asset count is checked but unchanged.
             let operations = json!([{"op": "update", "id": linked, "body": {"assigned_to": holder, "model_id": other}},
                 {"op": "update", "id": assigned, "body": {"assigned_to": user}},
                 {"op": "delete", "id": owner.asset(json!({"name": "old"})).await}]);
@@ -442,7 +442,7 @@ fn wildcards_are_used_only_for_actions_without_resources() {
                 assert!(!action.contains('*'), "{action}");
                 assert_ne!(action, "dynamodb:Scan");
                 let everywhere = texts(&statement["Resource"]).iter().any(|resource| resource.contains('*'));
-                // Policies can only name objects by a pattern, and the table's stream has a time in its name.
+                // Policies name S3 objects by pattern, and a stream's name contains its creation time.
                 let is_object = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"].contains(&action.as_str())
                     || statement["Sid"] == "Stream";
                 assert_eq!(everywhere, action.starts_with("xray:") || is_object, "{action}");

@@ -1,4 +1,4 @@
-//! The whole API as its users see it: the real router, the real SDK, an engine that speaks DynamoDB.
+//! Tests the whole API as its users see it: the real router, the real SDK, and a DynamoDB-compatible engine.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
 mod assets;

@@ -1,5 +1,4 @@
-//! Receipts of instances and movements: their contents, the keys that sign them so that anybody can verify them, and the page to
-//! print.
+//! Receipts of instances and movements: contents, public keys to verify them, and the printable page.
 
 use crate::support::prelude::*;
 use crate::support::processes::{advance_movement, completed_receipt, large_signature, public_keys};
@@ -113,7 +112,7 @@ async fn a_receipt_lists_who_did_what_and_when() {
     "#);
 }
 
-/// Needs only responses. Checks the signature, the image hashes and the history's hashes.
+/// Verifies the signature, the image hashes and the history's hashes from responses alone.
 #[tokio::test(start_paused = true)]
 async fn anybody_can_verify_a_receipt() {
     let client = over_http().await;
@@ -131,7 +130,7 @@ async fn anybody_can_verify_a_receipt() {
     let in_receipt: Vec<(&Value, &Value)> =
         receipt["events"].as_array().unwrap().iter().map(|event| (&event["id"], &event["hash"])).collect();
     assert_eq!((in_receipt.len(), in_receipt), (5, listed));
-    // A change of any byte of the receipt is noticed.
+    // A change of any byte invalidates the receipt.
     let start = text.find("\"receipt\"").unwrap() + 10;
     let end = text.find("\"signature\":{\"alg\"").unwrap() - 1;
     for place in (start..end).step_by(7) {
@@ -262,7 +261,7 @@ async fn simultaneous_receipts_create_one_key_and_one_event() {
     let made: Vec<&Value> = events.as_array().unwrap().iter().filter(|event| event["type"] == "receipt_keys.created").collect();
     assert_eq!(made.len(), 1);
     assert_eq!(made[0]["changes"]["kid"]["new"], keys.keys[0].kid);
-    // The private key is in no event and not in the table, unless encrypted.
+    // The private key is never in an event, and in the table only encrypted.
     let key = api.store.tenant(client.tenant).receipt_keys().await.unwrap().unwrap().value.current;
     let encrypted = String::from(key.encrypted_seed.clone());
     assert!(!json!(events).to_string().contains(&encrypted));
@@ -271,7 +270,7 @@ async fn simultaneous_receipts_create_one_key_and_one_event() {
     assert!(!key.encrypted_seed.0.windows(seed.len()).any(|window| window == seed));
     let other = api.tenant().await;
     assert!(api.key_encryption.decrypt_key(Purpose::ReceiptKey, other.tenant, &key.encrypted_seed.0).await.is_err());
-    // Lists accept the new type of event.
+    // The list index must accept the new event type.
     assert_eq!(client.total("/assets").await, 1);
 }
 
@@ -322,7 +321,7 @@ fn steps() -> Value {
     ])
 }
 
-/// Three assets to Ada, the second cancelled. Returns the path and the movement.
+/// A movement of three assets to Ada, one of which is cancelled. Returns its path and the movement.
 async fn movement(client: &Client) -> (String, Value) {
     let user = client.user("Ada Lovelace").await;
     let process = create_process(client, steps()).await;
@@ -379,7 +378,7 @@ async fn one_receipt_has_the_steps_once_and_each_asset_with_its_history() {
         assert_eq!(instance["step_event_ids"], json!(expected));
     }
     assert_eq!(receipt["events"][0]["type"], "movement.created");
-    // An instance's own receipt has the same facts.
+    // The receipts of its instances contain the same facts.
     let own = client.get(&format!("/processes/instances/{}/receipt", instances[0]["instance_id"].as_str().unwrap())).await.json();
     for (step, own) in steps.iter().zip(own["receipt"]["steps"].as_array().unwrap()) {
         let mut own = own.clone();
@@ -456,7 +455,7 @@ async fn a_movements_page_shows_each_asset_and_the_signature_once() {
 async fn a_receipt_of_twenty_assets_is_bounded() {
     let (api, client) = Api::with_tenant().await;
     let mut steps: Vec<Value> = (0..9).map(|n| json!({"type": "textarea", "key": format!("t{n}"), "label": "T"})).collect();
-    // Last, since each later response would show the signature of every asset.
+    // The signature is last, because each later response would include it for every asset.
     steps.push(json!({"type": "signature", "key": "sign", "label": "S"}));
     let process = create_process(&client, json!(steps)).await;
     let started = start_movement(&client, &process, &client.assets(20).await).await;
@@ -471,7 +470,7 @@ async fn a_receipt_of_twenty_assets_is_bounded() {
         let (reply, cost) = api.cost(client.get(&format!("{path}?format={format}"))).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         assert!(reply.bytes.len() < MAX_BODY, "{format}: {} bytes", reply.bytes.len());
-        // The histories of ten assets at a time are read in parallel, which the meter may count as more.
+        // Ten histories at a time are read in parallel, which the meter can count as more round trips.
         assert!(cost.calls <= 140 && cost.round_trips <= 20, "{format}: {cost:?}");
     }
 }
@@ -522,7 +521,7 @@ async fn the_page_shows_signatures_and_escapes_every_text() {
     assert!(policy.contains(&base64_simd::STANDARD.encode_to_string(digest)));
     assert!(!text.contains(" style=") && !text.contains("http"), "the page must load nothing");
     assert_eq!(page.header("x-content-type-options"), "nosniff");
-    // An image that was replaced after signing is not shown.
+    // An image replaced after the signature is not shown.
     let id: InstanceId = instance.parse().unwrap();
     let instance = api.store.tenant(client.tenant).get::<Instance>(id).await.unwrap().unwrap();
     let (name, _) = instance.value.signatures().find(|(name, _)| name.step == "g").unwrap();
@@ -532,7 +531,7 @@ async fn the_page_shows_signatures_and_escapes_every_text() {
     assert!(!text.contains("<img") && text.contains("missing or has changed"), "{text}");
 }
 
-/// The template, the tag and the organization are typed by people too, in any direction of writing.
+/// The template, the tag and the organization's name are also typed by people, in any text direction.
 #[tokio::test(start_paused = true)]
 async fn the_page_names_the_organization_and_isolates_every_typed_text() {
     let client = over_http().await;
@@ -553,7 +552,7 @@ async fn the_page_names_the_organization_and_isolates_every_typed_text() {
     let outside: String = body.split("<bdi>").map(|part| part.split_once("</bdi>").map_or(part, |(_, rest)| rest)).collect();
     assert!(!outside.chars().any(|c| ('\u{5d0}'..='\u{5ea}').contains(&c)), "{outside}");
     assert!(page.contains("<bdi>שלום &#38; Co</bdi>") && page.contains("<title>Receipt: &#x2068;Own&#x2069;</title>"), "{page}");
-    // The signed receipt has times in UTC; the page has them as the organization's clocks show them.
+    // The signed receipt has times in UTC, and the page shows them in the organization's time zone.
     let signed = client.get(&path).await.json();
     let at = signed["receipt"]["completed_at"].as_str().unwrap();
     let shown = page.split_once(&format!("<time datetime=\"{at}\">")).unwrap().1.split_once("</time>").unwrap().0;

@@ -1,4 +1,4 @@
-// Requests to the API, as any client sends them.
+// Sends requests to the API, like any other client.
 import { has, query, say, t } from './page.js'
 
 const MAX_ATTEMPTS = 6

@@ -1,4 +1,5 @@
-// Assets: their fields and values in words, one asset with its label, processes, history and change, and the changes of all.
+// Assets: their fields and values as text; one asset with its label, processes, history and changes; and changes of several
+// assets.
 import { Problem, assetTypes, endOf, get, instanceName, known, latest, may, send, userName } from './api.js'
 import { ago, amount, button, card, date, facts, go, h, has, heading, hint, link, moment, named, own, say, sentence, show, skeleton, status, t } from './page.js'
 import { attempt, clearProblems, dayField, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
@@ -103,7 +104,7 @@ export async function asset(main, params, signal, [, id]) {
 
   async function showFields() {
     const { day } = params
-    // Whoever types a day stays in its field.
+    // While someone types a day, keep the field that has the focus.
     if (!present.isConnected) show(fields, present)
     const back = button(t('back-to-now'), () => go(here, {}, true), 'plain')
     try {
@@ -323,7 +324,7 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
     event.preventDefault()
     cancelled()
   })
-  // A plan of other values than those shown would mislead.
+  // The plan must match the shown values, so an edit discards it.
   element.addEventListener('input', () => next.querySelector('[type=submit]') || edit())
   edit()
   return { element, focus: all[0].control }

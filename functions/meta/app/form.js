@@ -1,4 +1,4 @@
-// Fields, their problems, and fields that suggest as one types.
+// Fields, their errors, and fields that suggest values while typing.
 import { Problem, cached, get, latest } from './api.js'
 import { button, every, h, has, hint, named, newId, own, query, show, t } from './page.js'
 

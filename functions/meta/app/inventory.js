@@ -1,4 +1,4 @@
-// The inventory: search, filters, the list, what to do with chosen assets, and pictures.
+// The inventory: search, filters, the list, actions on selected assets, and charts.
 import { assetTypes, cached, fresh, get, intent, known, latest, literal, may, now } from './api.js'
 import { ago, amount, button, card, date, every, go, h, hint, link, number, own, query, say, show, skeleton, status, svg, t } from './page.js'
 import { attempt, debounced, empty, field, input, locationField, pager, personField, searchField, select } from './form.js'

@@ -1,5 +1,5 @@
-// Elements of the page, the addresses of its views, and texts in the reader's language. All text goes through text nodes, so that
-// nothing in it can be markup.
+// Elements of the page, URLs of its views, and texts in the reader's language. All text goes into text nodes, so it can't be
+// interpreted as markup.
 
 /**
  * Creates an element: `h('p.hint', { title }, children)`. Functions listen to events, members that the element has are set, others

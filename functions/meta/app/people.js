@@ -1,4 +1,4 @@
-// People: what somebody has and had, and their offboarding.
+// People: their current and former assets, and their offboarding.
 import { endOf, get, intent, latest, may, plan } from './api.js'
 import { ago, button, card, facts, go, h, heading, hint, link, own, show, skeleton, t } from './page.js'
 import { attempt, checkbox, dayField, empty, field, pager, planBox, searchField, select } from './form.js'
@@ -73,7 +73,7 @@ export async function person(main, params, signal, [, id]) {
     }))
     const doIt = (asked) => attempt(outcome, async () => {
       let { data } = await once(path, asked)
-      // Of somebody with very many assets, a request starts a part.
+      // For a user with very many assets, each request starts only a part.
       for (let round = 1; data.has_more; round++) {
         const { data: more } = await once(path, asked, round)
         data = { ...more, movements: [...data.movements, ...more.movements], instances: [...data.instances, ...more.instances] }

@@ -1,4 +1,5 @@
-// Processes: handing over, taking back and any other, with the plan first, the link as a code, and the receipt.
+// Processes: hands assets over, takes them back and runs other processes, with a preview, the link as a QR code, and the
+// receipt.
 import { Problem, get, intent, may, plan, post, send, userName, uuid } from './api.js'
 import { ago, button, card, date, facts, go, h, heading, hint, href, link, moment, own, say, show, skeleton, status, t } from './page.js'
 import { attempt, checkbox, clearProblems, empty, field, form, input, personField, planBox, select, showProblems, submit, suggesting } from './form.js'
@@ -213,7 +214,7 @@ async function submitEach(path, steps, values, once) {
 }
 
 async function makeLink(path, signer) {
-  // With another key each time: a repeated response would lack the address.
+  // Always a new idempotency key, because a replayed response would lack the link's URL.
   const { data } = await post(`${base(path)}/links`, { signer }, uuid())
   if (data.url) links.set(path, data)
 }
@@ -278,7 +279,7 @@ export async function run(main, _, signal, [, ...parts]) {
     const picked = lead().steps.find(({ type }) => type === 'user_picker')
     let signer = picked ? lead().step_data[picked.key] : null
     const who = personField((user) => (signer = user?.id ?? null))
-    // Who gives something back signs for it.
+    // A return is signed by the asset's current user.
     Promise.resolve(signer ?? get(`/assets/${lead().asset_id}`, signal).then(({ data }) => data.assigned_to))
       .then(async (id) => {
         const name = id && (await userName(id))
@@ -317,7 +318,7 @@ export async function run(main, _, signal, [, ...parts]) {
         links.delete(path)
         return await showAll()
       } catch (error) {
-        // The next look may succeed.
+        // The next poll may succeed.
         if (signal.aborted || !(error instanceof Problem) || error.status === 401) return
       }
     }

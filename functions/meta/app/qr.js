@@ -1,4 +1,4 @@
-// QR codes (ISO/IEC 18004) of addresses: byte mode, level M, versions 1 to 15, which is up to 412 bytes.
+// QR codes (ISO/IEC 18004) of URLs: byte mode, level M, versions 1 to 15, which is up to 412 bytes.
 import { svg } from './page.js'
 
 /** Of level M by version: data bytes, check bytes of a block, and number of blocks. */
@@ -88,11 +88,11 @@ export function modules(text) {
   const lines = version > 1 ? Math.floor(version / 7) + 2 : 0
   const step = Math.ceil((version * 4 + 4) / (lines * 2 - 2)) * 2
   const places = Array.from({ length: lines }, (_, n) => (n ? size - 7 - (lines - 1 - n) * step : 6))
-  // Not where the finders are.
+  // No alignment patterns on the finder patterns.
   const far = size - 7
   for (const y of places) for (const x of places) if (!(x === 6 && (y === 6 || y === far)) && !(x === far && y === 6)) square(x, y, 2, [1])
   const format = (mask) => {
-    // The bits of level M, before those of the mask, are 0.
+    // The bits before the mask are 0 for level M.
     const bits = withRemainder(mask, 10, 0x537) ^ 0x5412
     for (let n = 0; n < 15; n++) {
       const dark = (bits >> n) & 1

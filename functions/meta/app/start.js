@@ -1,4 +1,4 @@
-// The beginning: key, language, and which view the address asks for.
+// Start of the page: the key, the language, and the view for the URL.
 import { Problem, get, may, session, setKey } from './api.js'
 import { asset, byTag, changes } from './asset.js'
 import { button, card, current, facts, h, heading, hint, href, link, own, part, readersLanguage, say, show, skeleton, speak, t } from './page.js'
@@ -44,7 +44,7 @@ async function signIn() {
   let problem = null
   if (session.key) {
     try {
-      // At the same time as the texts, and the list that most keys may read.
+      // Request the list, which most keys can read, while the texts load.
       const { path: [view], params } = current()
       if (view === 'assets') readAhead(params)
       const [{ data }] = await Promise.all([get('/me'), texts])
@@ -118,7 +118,7 @@ async function showView() {
     show(main, problemBox(error, () => ((shown = null), showView())))
   }
   if (isFirst) return
-  // A screen reader starts there, unless the view has its own beginning.
+  // Screen readers start at the heading, unless the view has set the focus.
   if (!main.contains(document.activeElement) || document.activeElement === main) (main.querySelector('h1') ?? main).focus({ preventScroll: true })
   scrollTo(0, 0)
 }
@@ -149,7 +149,7 @@ addEventListener('keydown', (event) => {
     else location.hash = '#/assets'
     event.preventDefault()
   } else if (event.key === 'Escape' && !isTyping && !event.defaultPrevented && ['asset', 'person', 'run', 'changes'].includes(current().path[0])) {
-    // Not to where this page was opened from.
+    // Only go back within this page.
     if (moves > 1) history.back()
     else location.hash = '#/assets'
   }

@@ -1,4 +1,4 @@
-// Stock-taking: what is scanned is told at once, kept in the tab, and sent when there is a connection, each scan once.
+// Stock-taking: each scan is announced at once, stored in the tab, and sent once when there is a connection.
 import { Problem, get, literal, may, now, post, session, uuid } from './api.js'
 import { button, card, decoded, h, heading, hint, own, say, show, t } from './page.js'
 import { attempt, checkbox, faultText, field, form, input, locationField, problemBox, submit } from './form.js'
@@ -32,7 +32,7 @@ function tone(isHigh) {
     wave.stop(audio.currentTime + (isHigh ? 0.08 : 0.35))
     wave.onended = () => audio.close()
   } catch {
-    // Without sound, the colour tells.
+    // Without sound, the colour shows the result.
   }
   navigator.vibrate?.(isHigh ? 40 : [120, 60, 120])
 }
@@ -123,7 +123,7 @@ export function stock(main, params, signal) {
       while (state && !signal.aborted) {
         const waiting = state.scans.filter(({ outcome }) => outcome === 'waiting').slice(0, BATCH)
         if (waiting.length === 0) break
-        // A batch that may have arrived is sent again as it was: the service answers it once.
+        // A batch that may have arrived is sent again unchanged, so that its idempotency key still fits.
         if (!state.batch) {
           const [{ at }] = waiting
           const isLate = +now() - Date.parse(at) > LATE_MS
@@ -168,7 +168,7 @@ export function stock(main, params, signal) {
 
   const settle = (results) => end((one, n) => {
     const { outcome, ...asset } = results.find(({ index }) => index === n) ?? one
-    // What is no tag may be a serial number.
+    // A code that is no known tag may be a serial number.
     if (outcome === 'unknown' && one.by === 'tag') return (one.by = 'serial_number')
     one.outcome = outcome
     one.asset = asset.asset_tag ? asset : null

@@ -147,7 +147,7 @@ mod tests {
             assert_eq!(texts.len(), LANGUAGES, "{name}");
             let expected = between(&texts[0], "{", '}');
             for text in &texts {
-                // Both forms, if the text has two (singular and plural).
+                // Both forms, if the text has a singular and a plural.
                 assert!(text.split('~').count() <= 2, "{name}: {text}");
                 for form in text.split('~') {
                     assert!(!form.trim().is_empty(), "{name}");
@@ -227,7 +227,7 @@ mod tests {
             let expected: BTreeSet<&str> = has_limit.then_some("count").into_iter().collect();
             assert_eq!(between(&text[0], "{", '}'), expected, "{code}");
         }
-        // Of a fault without a code.
+        // `fault.other` is for errors without a code.
         let faults = texts.keys().filter(|name| name.starts_with("fault.") && *name != "fault.other");
         assert_eq!(faults.count(), ErrorCode::ALL.len(), "there is a text without a code");
     }

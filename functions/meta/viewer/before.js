@@ -1,2 +1,2 @@
-// A library of the viewer would try whether it may compile code, which the page's policy forbids.
+// A library of the viewer would test whether it can compile code, which the page's policy forbids.
 globalThis.__zod_globalConfig = { jitless: true };

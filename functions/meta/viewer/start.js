@@ -1,6 +1,6 @@
 // Starts the viewer with the OpenAPI document.
 
-// The viewer would send the examples of optional parameters' schemas, and so filter lists by them.
+// The viewer would send the examples of optional parameters, which would filter lists.
 function leaveOptionalParametersEmpty(api) {
   const resolved = (schema) => schema?.$ref?.slice(2).split('/').reduce((part, name) => part?.[name], api) ?? schema
   const operations = Object.values(api.paths).flatMap((item) => Object.values(item))
@@ -15,7 +15,7 @@ function leaveOptionalParametersEmpty(api) {
 const url = new URL('openapi.json', location.href)
 let isLoaded = false
 
-// The first request is for the document.
+// The viewer's first request is for the document.
 async function customFetch(...request) {
   const response = await fetch(...request)
   if (isLoaded || !response.ok) return response
@@ -29,10 +29,10 @@ document.getElementById('docs').replaceChildren()
 Scalar.createApiReference('#docs', {
   url: url.href,
   customFetch,
-  // Whatever the document says: requests go to where this page comes from.
+  // Requests go to this page's origin, regardless of the document's servers.
   servers: [{ url: new URL('.', url).href.replace(/\/$/, '') }],
   authentication: { preferredSecurityScheme: 'api_key' },
-  // Nothing is stored, and nothing comes from elsewhere.
+  // Store nothing, and load nothing from other origins.
   persistAuth: false,
   withDefaultFonts: false,
   telemetry: false,

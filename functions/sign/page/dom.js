@@ -1,4 +1,4 @@
-// The elements of the page. All text goes through text nodes, so that nothing in it can be markup.
+// Elements of the page. All text goes into text nodes, so it can't be interpreted as markup.
 
 /**
  * Creates an element. Members that the element has are set, others become attributes.

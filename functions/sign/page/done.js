@@ -1,4 +1,4 @@
-// What the page shows when there is nothing left to enter.
+// What the page shows when nothing is left to enter.
 
 /** Shows when and by whom something was submitted, if that is known. @param {Submitted} entry */
 const shownOrigin = ({ at, by }) =>
@@ -50,7 +50,7 @@ function showDone(session, own, notice) {
   const show = (all) => {
     const origins = all.map(shownOrigin)
     const [first] = origins
-    // What is the same for all is said once.
+    // If all values have the same author and time, they are shown once.
     const common = first && origins.every((origin) => origin?.textContent === first.textContent) ? first : null
     list.replaceChildren(...all.flatMap((entry, index) => shownEntry(entry, common ? null : (origins[index] ?? null))))
     entries.replaceChildren(heading, list, common ?? '')

@@ -1,4 +1,4 @@
-// What was typed and drawn, kept in this tab so that it survives a reload. The link's secret is never part of it.
+// Stores typed text and drawings in this tab, so that they survive a reload. Never stores the link's secret.
 
 /** @type {{ linkId: string, draft: Draft }} */
 let drafted = { linkId: '', draft: { fields: {}, keys: {} } }
@@ -18,7 +18,7 @@ function draftOf(linkId) {
       const { fields, keys } = JSON.parse(sessionStorage.getItem(draftName(linkId)) ?? '{}')
       if (fields && keys) drafted.draft = { fields, keys }
     } catch {
-      // Nothing was kept.
+      // Nothing was stored.
     }
   }
   return drafted.draft
@@ -28,7 +28,7 @@ function storeDraft() {
   try {
     sessionStorage.setItem(draftName(drafted.linkId), JSON.stringify(drafted.draft))
   } catch {
-    // The page keeps it.
+    // Without storage, the draft is only lost with the page.
   }
 }
 
@@ -38,7 +38,7 @@ function removeDraft(linkId) {
   try {
     sessionStorage.removeItem(draftName(linkId))
   } catch {
-    // There is none.
+    // There is no stored draft.
   }
 }
 

@@ -1,4 +1,4 @@
-// The controls of each type of step, except signatures.
+// Controls for each type of step, except signatures.
 
 /**
  * Creates what all fields have: a group named by the step's label, with a place for an error. The label can also be that of

@@ -1,4 +1,4 @@
-// The form: what is signed for, the open steps, and errors beside them.
+// The form: what the signer confirms, the open steps, and errors next to their fields.
 
 /** @param {SignedAsset} asset */
 function shownAsset({ asset_tag, name, manufacturer, model, serial_number, location }) {
@@ -25,7 +25,7 @@ function shownAssets({ assets, movement_number }) {
     { className: 'assets', 'aria-labelledby': title.id },
     title,
     movement_number ? create('p', { className: 'hint' }, isolated(movement_number)) : null,
-    // All of them: nobody signs for what is folded away.
+    // Show all values unfolded: nobody should sign for hidden ones.
     create('ul', {}, ...assets.map(shownAsset)),
   )
 }
@@ -38,7 +38,7 @@ function shownAssets({ assets, movement_number }) {
  */
 function fieldOf(session, open) {
   const { fields } = draftOf(session.link_id)
-  // "constructor" is a key like any other.
+  // A step key can be the name of an inherited property, such as "constructor".
   const kept = Object.hasOwn(fields, open.step.key) ? fields[open.step.key] : undefined
   switch (open.step.type) {
     case 'user_picker': return personField(open, kept, session.signer)
@@ -101,14 +101,14 @@ const secondLook = (count) => t('second-look', { count })
 function correct(field) {
   if (field.error.hidden) return
   const error = field.check()
-  // A page that got shorter could move under the hand that signs.
+  // If the page got shorter, it could move while someone is signing.
   part('form').style.minHeight = `${innerHeight - part('form').getBoundingClientRect().top}px`
   setError(field, error)
   const problem = part('problem')
   const lines = [...problem.querySelectorAll('li')]
   const line = lines.find((item) => item.getAttribute('data-of') === field.open.step.key)
   if (!line) return
-  // Who corrects an entry need not hear the others again.
+  // While someone corrects a field, screen readers need not repeat the other errors.
   problem.setAttribute('aria-live', 'off')
   if (error !== null) return line.lastElementChild?.replaceChildren(error)
   const count = problem.querySelector('p')

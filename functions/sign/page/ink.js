@@ -1,4 +1,4 @@
-// Strokes: how the movement of a finger, a pen or a mouse becomes ink.
+// Strokes: turns the movement of a finger, a pen or a mouse into ink.
 
 const THINNEST = 1
 const THICKEST = 3.6
@@ -126,7 +126,7 @@ function fillStroke(context, stroke) {
       const bend = Math.abs(Math.atan2(Math.sin(angle - lastAngle), Math.cos(angle - lastAngle)))
       if (bend > MAX_BEND || left.length > MAX_EDGES) {
         fillBand()
-        // It covers the seam, too.
+        // The circle also covers the seam.
         addCircle(lastX, lastY, lastRadius)
       }
       if (left.length === 0) addEdges(lastX, lastY, lastRadius, angle)

@@ -1,4 +1,4 @@
-// What the page shows of a session, and of a request that was refused.
+// What the page shows for a session, and for a refused request.
 
 /**
  * Shows a session: its form, or its end.

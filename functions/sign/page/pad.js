@@ -1,5 +1,5 @@
-// The pad that is drawn on. Strokes are kept in pixels from its middle, so that they stay where they are when the pad gets
-// another size, and shrink only if they don't fit.
+// The signature pad. Strokes are stored relative to the centre, so they stay in place when the pad is resized, and shrink only
+// if they don't fit.
 
 /** So far from the edge is what has to fit. */
 const EDGE = 2
@@ -25,10 +25,10 @@ class Pad {
     for (const end of /** @type {const} */ (['pointerup', 'pointercancel', 'lostpointercapture'])) {
       listen(end, (event) => this.up(event))
     }
-    // Without this, iPadOS takes the pen's strokes for handwriting to recognize.
+    // Otherwise, iPadOS tries to recognize the strokes as handwriting.
     listen('touchmove', (event) => event.preventDefault(), { passive: false })
     new ResizeObserver(() => this.layOut()).observe(this.canvas)
-    // Zooming and moving to another screen change the density without changing the size.
+    // Zooming and moving to another screen change the pixel density without changing the size.
     window.addEventListener('resize', () => this.layOut())
     for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) {
       matchMedia(query).addEventListener('change', () => this.layOut())
@@ -63,7 +63,7 @@ class Pad {
     event.preventDefault()
     this.pointerId = event.pointerId
     this.canvas.setPointerCapture(event.pointerId)
-    // A pen without a sensor reports one half, always.
+    // A pen without a pressure sensor always reports 0.5.
     this.pen = new Pen(event.pointerType === 'pen' && event.pressure !== 0.5)
     this.add(event)
     this.draw()

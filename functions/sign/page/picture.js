@@ -1,4 +1,4 @@
-// PNG images of signatures, within the limits of the service.
+// Encodes signatures as PNG images, within the service's limits.
 
 const MAX_BYTES = 128 * 1024
 const MAX_SIDE = 4096

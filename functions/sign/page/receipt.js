@@ -1,4 +1,4 @@
-// The receipt: its essentials on the page, and the whole of it as a file.
+// The receipt: a summary on the page, and the complete receipt as a file.
 
 /**
  * Returns the steps of the receipt as the page shows them, with the images that this tab still has; null without a receipt.

@@ -1,4 +1,4 @@
-// Requests to the service. The link's secret is the fragment of the address, and goes nowhere but into their headers.
+// Sends requests to the service. The link's secret is the URL's fragment, and is only sent in the Authorization header.
 
 const TIME_LIMIT_MS = 20_000
 const MAX_ATTEMPTS = 5
@@ -56,7 +56,7 @@ async function countDown(reason, seconds) {
   for (let left = seconds; left > 0; left = (end - performance.now()) / 1000) {
     say(`${reason} ${t('again-in', { count: Math.ceil(left) })}${kept()}`)
     await pause(Math.min(1, left))
-    // Screen readers say the first number only.
+    // Announce the countdown to screen readers only once.
     part('status').setAttribute('aria-live', 'off')
   }
   part('status').removeAttribute('aria-live')

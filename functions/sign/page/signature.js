@@ -1,4 +1,4 @@
-// A step that is signed: by drawing, or by typing a name.
+// A signature step: drawn, or typed as a name.
 
 /** @param {SessionStep} open @param {FieldDraft | undefined} kept @returns {Field} */
 function signatureField(open, kept) {
@@ -64,7 +64,7 @@ function signatureField(open, kept) {
       const isMissing = isTyped ? pictureOfName(name.value) === null : !isDrawn(pad.strokes)
       if (isMissing && !isTyped && pad.strokes.length) return t('too-short')
       if (!isMissing && !canReadDrawings()) return t('hidden-drawing')
-      // A stored signature is somebody else's.
+      // A stored signature is someone else's.
       if (!isMissing || !open.step.required) return null
       return isTyped ? t('missing.name') : t('missing.signature')
     },

@@ -1,4 +1,4 @@
-// Loads what the link opens.
+// Loads the session of the link.
 
 /**
  * Loads the session, and shows it.
@@ -25,7 +25,7 @@ async function load(notice = '') {
   return false
 }
 
-// Another link in the same tab changes the fragment only.
+// Opening another link in the same tab only changes the fragment.
 window.addEventListener('hashchange', () => location.reload())
 window.addEventListener('online', online)
 part('form').addEventListener('submit', (event) => event.preventDefault())

@@ -1,4 +1,4 @@
-// Submitting what was entered: once, however often the button is pressed and the connection is lost.
+// Submits the form once, even if the button is pressed repeatedly or the connection is lost.
 
 /** @type {SigningSession | null} */
 let session = null
@@ -19,7 +19,7 @@ function bodyOf(batch, values) {
   const stepData = {}
   batch.forEach(({ open }, index) => {
     const value = values[index] ?? null
-    // Null removes what was stored before.
+    // Null removes a stored value.
     if (value !== null || open.value !== null || open.is_stored) stepData[open.step.key] = value
   })
   const typed = batch.filter((field, index) => field.isTyped?.() && values[index])
@@ -94,7 +94,7 @@ async function submit() {
   const reply = await submitFields(all)
   setSending(false)
   if (reply.status === 200) return showSession(session)
-  // Some of the steps may have been submitted before one was refused.
+  // Some steps may have been submitted before one was refused.
   const isPart = session.steps.length !== all.length
   if (isPart) showSession(session)
   refused(reply)

@@ -1,4 +1,4 @@
-// Texts in the reader's language, and values and times as people read them.
+// Texts in the reader's language, and formatted values and times.
 
 /** A language tag, such as `de-CH`. */
 let locale = 'en'
@@ -48,7 +48,7 @@ const t = (key, values = {}) =>
 const pieces = (key, values) =>
   template(key, null).split(/(\{\w+\})/).map((piece) => values[piece.slice(1, -1)] ?? piece)
 
-// With the zone: whoever reads it may be elsewhere. A style of dates and times would not take it.
+// Show the time zone, because the reader can be elsewhere. `dateStyle` and `timeStyle` can't be combined with it.
 /** @type {Intl.DateTimeFormatOptions} */
 const TIME = { year: 'numeric', month: 'long', day: 'numeric', hour: 'numeric', minute: '2-digit', timeZoneName: 'short' }
 
@@ -104,7 +104,7 @@ const typedHint = () => create('p', { className: 'hint' }, t('typed'))
 function shownSubmission({ step, value, user_name, is_stored, is_typed, signed_by, signed_at }) {
   if (step.type !== 'signature') return shownValue(step, value, user_name)
   if (!is_stored) return create('p', { className: 'hint' }, t('not-signed'))
-  // Null only without a signature.
+  // Null only if there is no signature.
   const isKnown = signed_by && signed_at
   const signed = isKnown ? pieces('signed-by', { name: isolated(signed_by), time: shownTime(signed_at) }) : [t('signed')]
   const statement = create('p', { className: 'value', dir: 'auto' }, step.statement ?? '')

@@ -112,7 +112,7 @@ pub(crate) fn check_active(webhook: &Webhook) -> Result<(), ApiError> {
 async fn ask_for<V: From<Delivery> + Serialize>(caller: &VerifiedCaller, delivery: Delivery) -> Result<Data<V>, ApiError> {
     let queue = secrets::queue(&caller.app)?;
     let is_test = delivery.event_type == TEST_EVENT;
-    // A test is in no history.
+    // A test event is in no history.
     let test = is_test.then(|| TestEvent { actor: caller.context.actor.nameless() });
     let Delivery { webhook_id, event_id, requested_at, .. } = delivery;
     let request = DeliveryRequest::first(caller.store.id(), webhook_id, event_id, requested_at);

@@ -3,7 +3,7 @@
 use crate::support::bulk::statuses;
 use crate::support::prelude::*;
 
-/// The prefix of the keys of tag counters: a refused request may leave a gap.
+/// Prefix of the keys of tag counters. A refused request can leave a gap.
 const COUNTER: &str = "SEQUENCE#";
 
 #[tokio::test(start_paused = true)]

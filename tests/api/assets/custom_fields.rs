@@ -25,7 +25,7 @@ async fn custom_fields_must_match_the_schema_of_the_asset_type() {
     );
     let path = format!("/assets/{}", client.asset(body(json!({"ram": 16}))).await);
     assert_eq!(client.patch(&path, json!({"custom_fields": {}})).await.field_errors(), ["/custom_fields"]);
-    // A new schema applies from the next change of custom fields or type.
+    // A new schema takes effect with the next change of custom fields or type.
     let other_schema = json!({"custom_fields_schema": {"required": ["cpu"]}});
     client.patch(&format!("/catalog/asset-types/{asset_type}"), other_schema).await.data();
     client.patch(&path, json!({"name": "renamed"})).await.data();
@@ -89,8 +89,8 @@ async fn texts_in_custom_fields_are_composed_however_they_come() {
     }
 }
 
-/// Checks that creating an asset, also in a batch, and changing this one, whose serial number is `S1`, are refused with an error
-/// at this place.
+/// Checks that creating this asset (alone and in a batch) and changing it (by ID and by its serial number `S1`) are refused
+/// with an error at this pointer.
 async fn refused_everywhere(client: &Client, asset: &str, body: &Value, pointer: &str) {
     assert_eq!(client.post("/assets", body.clone()).await.field_errors(), [pointer], "{body}");
     assert_eq!(client.patch(&format!("/assets/{asset}"), body.clone()).await.field_errors(), [pointer], "{body}");
@@ -116,7 +116,7 @@ async fn a_null_character_in_custom_fields_is_refused_where_it_is() {
     }
 }
 
-/// A type whose assets need a memory size, and may have a color.
+/// Creates a type whose assets need a memory size, and can have a color.
 async fn laptops(client: &Client) -> String {
     let properties = json!({"ram_gb": {"type": "integer"}, "color": {"type": "string"}, "ports": {"items": {"type": "string"}}});
     let schema = json!({"required": ["ram_gb"], "additionalProperties": false, "properties": properties});
@@ -206,7 +206,7 @@ async fn the_errors_of_single_custom_fields_point_at_them() {
     ] {
         assert_eq!(patch(&format!(r#"{{"custom_fields_patch":{unreadable}}}"#)).await, pointers, "{unreadable}");
     }
-    // Each fits, and together they don't.
+    // Each value fits, but not both together.
     let untyped = client.asset(json!({"name": "x", "custom_fields": {"a": "x".repeat(20_000)}})).await;
     let body = json!({"custom_fields_patch": {"b": "x".repeat(20_000)}});
     assert_eq!(client.patch(&format!("/assets/{untyped}"), body).await.field_errors(), ["/custom_fields_patch"]);
@@ -233,7 +233,7 @@ async fn a_number_in_another_form_changes_nothing() {
         assert_eq!((sent.text(), sent.header("etag")), (read.text(), read.header("etag")), "{same}");
     }
     assert_eq!(entries().await, 1);
-    // Beside another change, equal values keep their form.
+    // If another field changes, equal values keep their form.
     let changed = patch(r#"{"name":"y","purchase_price":2499,"custom_fields":{"a":1.0,"b":[2,{"c":0.5}],"d":1}}"#).await;
     assert!(changed.text().contains(r#""purchase_price":2499.00,"#), "{}", changed.text());
     assert!(changed.text().contains(r#""custom_fields":{"a":1,"b":[2.0,{"c":0.5}],"d":1}"#), "{}", changed.text());
@@ -308,7 +308,7 @@ async fn a_request_validates_until_its_budget_is_spent() {
     client.batch("/assets/batch", &operations).await.problem(422, "SCHEMA_BUDGET_SPENT");
 }
 
-/// With `on_error=abort`, all rows are checked before the first is written. Checked rows are not validated again.
+/// With `on_error=abort`, all rows are checked before the first is written, and not validated again.
 #[tokio::test(start_paused = true)]
 async fn a_check_and_the_write_after_it_validate_once() {
     let client = over_http().await;
@@ -345,11 +345,11 @@ async fn private_names_are_refused_in_every_body_at_any_depth() {
     let asset_type = client.asset_type("T", "TT", "physical").await;
     let refused = client.patch(&format!("/catalog/asset-types/{asset_type}"), properties).await;
     assert_eq!(refused.field_errors(), [format!("/custom_fields_schema/properties/a/const/{RAW_VALUE}")]);
-    // A read-only field, which is compared with the present one, and a member of the body itself.
+    // A read-only field, which is compared with its current value, and a member of the body itself.
     let refused = client.patch(&format!("/assets/{asset}"), json!({"created_at": hidden("\"x\"")})).await;
     assert_eq!(refused.field_errors(), [format!("/created_at/{RAW_VALUE}")]);
     assert_eq!(client.patch(&format!("/assets/{asset}"), hidden("{}")).await.field_errors(), [format!("/{RAW_VALUE}")]);
-    // No asset can have such a field.
+    // An asset can't have such a field.
     assert_eq!(client.get(&format!("/assets?custom_fields.{RAW_VALUE}=1")).await.data(), json!([]));
     let value = json!({"name": "x", "custom_fields": {"a": RAW_VALUE}});
     client.post("/assets", value).await.data();
@@ -377,7 +377,7 @@ async fn private_names_are_refused_in_imports() {
     let cell = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let reply = client.import("/assets", "", &format!("name,custom_fields\nx,{}\n", cell(&hidden("[").to_string()))).await;
     assert_eq!(row_errors(&reply, 0).len(), 1, "{}", reply.text());
-    // A cell whose schema says that it is JSON is a text if it can't be one of these.
+    // A JSON cell that can't be parsed is imported as text.
     let csv = format!("name,asset_type_code,custom_fields.a\nx,TT,{}\n", cell(&hidden("[").to_string()));
     let reply = client.import("/assets", "", &csv).await;
     let errors = row_errors(&reply, 0);
@@ -385,7 +385,7 @@ async fn private_names_are_refused_in_imports() {
     assert_eq!(client.total("/assets").await, 0);
 }
 
-/// Puts another schema in place of the one of an asset type, as an older version may have stored it.
+/// Replaces an asset type's schema by one that an older version may have stored.
 async fn store_schema(api: &Api, client: &Client, asset_type: &str, schema: &str) {
     let keys = Keys::of(client.tenant);
     let hash = schema_hash(schema);
@@ -410,7 +410,7 @@ async fn a_stored_schema_that_is_refused_today_validates_nothing_and_can_be_repl
         let path = format!("/catalog/asset-types/{asset_type}");
         store_schema(&api, &client, &asset_type, schema).await;
         let body = json!({"name": "x", "asset_type_id": asset_type, "custom_fields": {"a": "x"}});
-        // The library ignores the unknown keyword, whose name is private.
+        // The library ignores this private keyword.
         if !schema.contains("private") {
             let refused = client.post("/assets", body.clone()).await;
             assert_eq!(refused.field_errors(), ["/custom_fields"], "{schema}");

@@ -89,7 +89,7 @@ async fn an_import_of_an_export_changes_nothing_under_a_schema_that_is_newer() {
     assert_eq!(outcomes(&client.import("/assets", "?match=id", &text).await), ["unchanged"]);
 }
 
-/// If responses depended on the address, they would tell a key that may not list users who is one.
+/// Otherwise, responses would tell a key without access to users which addresses belong to users.
 #[tokio::test(start_paused = true)]
 async fn addresses_are_for_keys_that_may_list_users() {
     let client = over_http().await;
@@ -158,7 +158,7 @@ fn asset() -> impl Strategy<Value = Value> {
     )
 }
 
-/// An import with `match=id` of an exported asset finds no difference, for any contents.
+/// For any asset, importing its export with `match=id` finds no difference.
 #[test]
 fn an_import_of_an_export_changes_nothing() {
     let runtime = runtime();

@@ -1,4 +1,4 @@
-//! Imports of assets and users: rows, the resources that they update, and imports that are interrupted and sent again.
+//! Imports of assets and users: rows, matching, and repeated requests after an interruption.
 
 use crate::support::Disturbance;
 use crate::support::bulk::row_errors;
@@ -286,8 +286,8 @@ async fn an_import_reads_once_what_its_rows_share_and_a_repetition_writes_nothin
     api.meter.take();
     assert_eq!(outcomes(&client.import_once("/assets", &csv, "key").await), ["created"; 20]);
     let first = api.meter.take();
-    // Besides the rows' transactions: the key, its counter, two reads of the key's stored response, the marker of the
-    // request, two of names, one of records, and the numbers of the tags.
+    // Besides the rows' transactions: the key, its counter, two reads of the key's stored response, the request's marker, two
+    // lookups of names, one of records, and the tag numbers.
     assert!(first.calls <= 20 + 10 && first.read_units <= 12.0, "{first:?}");
     assert!(first.write_units <= 20.0 * 18.0 + 6.0, "{first:?}");
     assert_eq!(outcomes(&client.import_once("/assets", &csv, "key").await), ["created"; 20]);
@@ -463,7 +463,7 @@ async fn a_value_to_match_that_is_no_text_is_not_called_empty() {
         ("/users", "email", json!({"display_name": "x", "email": true})),
     ] {
         for more in ["", "&create_unmatched=true"] {
-            // A user's e-mail address is needed, so that no row without one creates a user.
+            // Every row must have a user's email address, so no row without one can create a user.
             if path == "/users" && !more.is_empty() {
                 continue;
             }
@@ -563,7 +563,7 @@ async fn a_row_is_written_without_its_bad_cell_if_that_is_wanted() {
     assert_eq!(refused.field_errors(), ["skip_bad", "skip_bad"]);
 }
 
-/// The row before has only the ID of a dry run while the cells are checked.
+/// While cells are checked, the row before only has a dry run's ID.
 #[tokio::test(start_paused = true)]
 async fn a_skipped_cell_names_no_asset_that_does_not_exist() {
     let client = over_http().await;
@@ -590,7 +590,7 @@ async fn a_skipped_cell_with_two_errors_counts_once() {
     assert_eq!((errors, &reply.json()["meta"]["skipped_cells"]), (Some(2), &json!(1)), "{reply:?}");
 }
 
-/// Sends an import that is disturbed at each place in every way, and then again under the same key.
+/// Disturbs an import in every way at each place, and then repeats it with the same idempotency key.
 async fn import_goes_on(path: &str, csv: &str, expected: &[&str], total: u64) {
     let (api, client) = Api::with_tenant().await;
     let send = async |client: &Client| {
@@ -652,7 +652,7 @@ async fn a_key_with_two_bodies_at_once_executes_one_of_them() {
         let (client, csv) = (&client, csv(&format!("n{n}")));
         async move {
             let mut reply = client.import_once("/assets", &csv, "key").await;
-            // On a busy machine, looking for the other request may take too long.
+            // On a busy machine, waiting for the concurrent request can time out.
             while reply.status == 503 {
                 reply = client.import_once("/assets", &csv, "key").await;
             }
@@ -712,7 +712,7 @@ async fn a_repeated_import_takes_no_numbers() {
     assert_eq!(next["asset_tag"], "AST-000003");
 }
 
-/// The tag of the first row is taken by then: by that row.
+/// At the repetition, the first row's tag is taken by that row itself.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_import_has_skipped_the_same_cells() {
     let client = over_http().await;
@@ -734,7 +734,7 @@ async fn an_effect_whose_answer_was_lost_counts_for_the_rows_that_follow() {
     let ada = client.user("Ada").await;
     let rows = format!("id,email,display_name\n{ada},y@example.com,Ada\n,ada@example.com,Next\n");
     let (path, content_type) = ("/users/import?match=id&create_unmatched=true", Some("text/csv"));
-    // The first transaction says that the request has begun.
+    // The first transaction stores that the request has started.
     for place in 0..12 {
         let key = format!("key-{place}");
         let send = async || client.send_with("POST", path, content_type, rows.clone(), &[("idempotency-key", &key)]).await;

@@ -1,4 +1,4 @@
-//! Labels: that codes can be read back, in every format and as a browser prints them, and that no text gets out of its place.
+//! Labels: codes are readable in every format and when printed by a browser, and texts stay in their place.
 
 use crate::support::prelude::*;
 use axum::extract::Request;
@@ -15,7 +15,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Reads a PNG; of colours, the red part is enough for black and white.
+    /// Reads a PNG's red channel, which is enough for black and white.
     pub fn of_png(bytes: &[u8]) -> Self {
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
@@ -39,7 +39,7 @@ fn png(reply: &Reply) -> Image {
     Image::of_png(&reply.bytes)
 }
 
-/// Draws the path of an SVG's code, ten pixels for each module.
+/// Draws the path of an SVG's code, with ten pixels per module.
 fn svg_code(svg: &str) -> Image {
     let path = svg.split_once(" d=\"").unwrap().1.split_once('"').unwrap().0;
     let runs: Vec<Vec<usize>> = path
@@ -59,7 +59,7 @@ fn svg_code(svg: &str) -> Image {
     image
 }
 
-/// Draws the bitmap of a label printer's commands.
+/// Draws the bitmap in a label printer's commands.
 fn zpl_code(zpl: &str) -> Image {
     let field = zpl.split_once("^GFA,").unwrap().1.split_once("^FS").unwrap().0;
     let [total, _, row, hex] = field.split(',').collect::<Vec<_>>()[..] else { panic!("{field}") };
@@ -127,17 +127,17 @@ async fn the_code_can_hold_an_address_with_the_tag_or_the_id() {
     assert!(svg.text().contains("Büro 1/#001"));
     assert_eq!(svg.header("content-disposition"), "inline; filename=\"B_ro_1__001.svg\"");
     assert_eq!(png(&client.get(&format!("{path}?format=png&size=25x25")).await).codes(), [address]);
-    // Without a template the code holds the tag, in UTF-8.
+    // Without a template, the code contains the tag in UTF-8.
     client.patch("/settings", json!({"label_url_template": null})).await.data();
     assert_eq!(png(&client.get(&format!("{path}?format=png")).await).codes(), ["Büro 1/#001"]);
-    // The longest address fits a label of 20 mm, and is refused where it could not be scanned.
+    // A label of 20 mm can hold the longest URL. A code too small to scan is refused.
     let long = format!("https://example.com/{}{{asset_tag}}", "x".repeat(224));
     client.patch("/settings", json!({"label_url_template": long})).await.data();
     assert_eq!(client.get(&format!("{path}?format=png&size=19x19")).await.field_errors(), ["size"]);
     let reply = client.get(&format!("{path}?format=png&size=25x25")).await;
     assert_eq!(png(&reply).codes(), [long.replace("{asset_tag}", "B%C3%BCro%201%2F%23001")]);
     assert_eq!(client.get(&format!("/assets/labels?ids={id}&layout=letter-80")).await.field_errors(), ["layout"]);
-    // The largest codes of a full page fit a response.
+    // A full page with the largest codes fits in a response.
     let emoji = format!("NNN{}", "🙂".repeat(27));
     let long = format!("https://example.com/{}{{asset_tag}}{{id}}", "x".repeat(220));
     client.patch("/settings", json!({"asset_tag_template": emoji, "label_url_template": long})).await.data();
@@ -269,7 +269,7 @@ async fn bad_requests_for_labels_are_refused() {
     {
         assert_eq!(client.get(&format!("/assets/labels?ids={id}&{query}")).await.field_errors(), [parameter]);
     }
-    // Assets of other tenants are unknown, and each unknown one is named.
+    // Assets of other tenants are unknown. The error names each unknown asset.
     let other = api.tenant().await;
     let foreign = other.asset(json!({"name": "x"})).await;
     let problem = client.get(&format!("/assets/labels?ids={UNKNOWN_ID},{id},{foreign}")).await.problem(422, "VALIDATION_ERROR");
@@ -280,7 +280,7 @@ async fn bad_requests_for_labels_are_refused() {
 
 const DOTS_PER_MM: f64 = 300.0 / 25.4;
 
-/// Serves the API to a browser, which can't send a key. Returns its address.
+/// Serves the API to a browser, which can't send a key. Returns the URL.
 async fn serve(client: &Client) -> String {
     let key = HeaderValue::try_from(format!("Bearer {}", client.key)).unwrap();
     let with_key = move |mut request: Request, next: Next| {
@@ -327,7 +327,7 @@ fn pgm(file: &Path) -> Image {
     Image { width, height, pixels: bytes[bytes.len() - width * height..].to_vec() }
 }
 
-/// `element` begins with the element.
+/// Reads an attribute of the element at the start of the text.
 fn attribute(element: &str, name: &str) -> f64 {
     element.split_once(&format!(" {name}=\"")).unwrap().1.split_once('"').unwrap().0.parse().unwrap()
 }
@@ -398,14 +398,14 @@ async fn the_code_of_a_label_of_20_millimetres_can_be_read() {
     let shot = folder.path().join("label-20x20.png");
     let shot_argument = format!("--screenshot={}", shot.display());
     let url = format!("{base}/assets/{id}/label?size=20x20");
-    // 96 pixels of a page are an inch, so that these are 300 dots.
+    // 96 CSS pixels are an inch, so the scale gives 300 dots per inch.
     chromium(folder.path(), &["--force-device-scale-factor=3.125", "--window-size=600,400", &shot_argument, &url]).await;
     let image = Image::of_png(&std::fs::read(&shot).unwrap());
     assert_eq!(image.codes(), ["https://assets.example.com/AST-000001"]);
     keep(folder.path());
 }
 
-/// Copies the files to the folder that `LABELS_FOLDER` names, for people.
+/// Copies the files to the folder in `LABELS_FOLDER`, for inspection.
 fn keep(folder: &Path) {
     let Some(kept) = std::env::var_os("LABELS_FOLDER") else { return };
     for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {

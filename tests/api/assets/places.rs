@@ -1,4 +1,4 @@
-//! Places of assets, filters and orders by places, ranges and custom fields, and scans, as for stock-taking.
+//! Locations of assets; filters and sort orders by location, ranges and custom fields; and scans.
 
 use crate::support::bulk::{outcomes, row_errors};
 use crate::support::{Api, Client, Replica, UNKNOWN_ID, over_http};
@@ -33,7 +33,7 @@ async fn a_place_has_one_form_wherever_it_is_sent() {
     assert_eq!(client.patch(&path, json!({"location": null})).await.data()["location"], Value::Null);
 }
 
-/// The names of all matching assets: in a list from the index, from the table, and in an export.
+/// Names of all matching assets, compared between lists from the index and the table, and an export.
 pub async fn check(client: &Client, without_index: &Replica, query: &str, expected: &[&str]) {
     let names = async |client: &Client, path: &str| -> Vec<String> {
         let data = client.get(path).await.data();
@@ -167,7 +167,7 @@ async fn custom_fields_are_asked_about_in_any_spelling_and_however_long_their_na
     let long = "x".repeat(255);
     client.post("/assets", json!({"name": "a", "custom_fields": {"Färg": "Blå", long.as_str(): 1}})).await.data();
     client.post("/assets", json!({"name": "b"})).await.data();
-    // The names and values are taken apart into letters and marks.
+    // Names and values are in decomposed form (NFD).
     let (name, value) = ("custom_fields.Fa%CC%88rg", "Bla%CC%8A");
     for client in [&client, &without_index] {
         let queries = [
@@ -251,7 +251,7 @@ async fn an_import_can_claim_since_when_an_asset_is_assigned() {
     let entry = client.get(&format!("/assets/{asset}/history?verify=true")).await;
     assert_eq!(entry.data()[0]["changes"]["assigned_since"]["new"], "2025-03-01");
 
-    // The claim ends with the assignment, and recorded assignments take precedence over claims.
+    // The claim ends with the assignment. Recorded assignments take precedence over it.
     api.advance_clock(60);
     let path = format!("/assets/{asset}");
     assert_eq!(client.patch(&path, json!({"assigned_to": eve})).await.data()["assigned_since"], Value::Null);
@@ -311,7 +311,7 @@ async fn each_item_is_answered_in_its_place() {
     assert_eq!(moved.data()[1]["location"], "berlin / 3");
     let there = client.get("/assets?asset_tag=T-2").await.data()[0].clone();
     assert_eq!((&there["location"], &there["last_seen_at"]), (&json!("berlin / 3"), &there["updated_at"]));
-    // What is missing.
+    // No asset is missing.
     let since = there["last_seen_at"].as_str().unwrap();
     assert_eq!(client.total(&format!("/assets?location=berlin&last_seen_before={since}")).await, 0);
     assert_eq!(client.total(&format!("/assets?last_seen_before={since}")).await, 2);
@@ -337,7 +337,7 @@ async fn a_scan_spoils_nothing_that_was_read_before() {
     let before = api.now();
     api.advance_clock(60);
     assert_eq!(scan(None).await, ["seen"]);
-    // The asset can be sent back as it was read, even after another scan; a later value is refused.
+    // The asset can be sent back as read, even after another scan. A later time is refused.
     let patch = |asset: &Value, etag: &str| {
         let (client, path, body, etag) = (client.clone(), path.clone(), asset.to_string(), etag.to_owned());
         async move { client.send_json("PATCH", &path, &body, ("if-match", &etag)).await }
@@ -352,7 +352,7 @@ async fn a_scan_spoils_nothing_that_was_read_before() {
     assert_eq!(scan(None).await, ["seen"]);
     assert_eq!(outcomes(&client.import("/assets", "?match=id", &csv).await), ["unchanged"]);
 
-    // Earlier scans change nothing, and the past is known.
+    // Older scans change nothing, and `as_of` knows the history.
     let last = client.get(&path).await.data();
     assert_eq!(scan(Some(before.to_string())).await, ["seen"]);
     assert_eq!(client.get(&path).await.data(), last);
@@ -386,7 +386,7 @@ async fn what_was_read_before_a_scan_moved_the_asset_can_be_sent_back() {
         read["updated_at"] = json!(wrong);
         assert_eq!(client.patch(&path, read.clone()).await.field_errors(), ["/updated_at"], "{wrong}");
     }
-    // What no scan changes.
+    // Scans change neither the version nor these fields.
     let user = client.post("/users", json!({"email": "ada@example.com", "display_name": "Ada"})).await;
     api.advance_clock(60);
     let path = format!("/users/{}", user.id());
@@ -443,7 +443,7 @@ async fn a_repeated_request_does_nothing_twice_and_two_people_scan_twice() {
     assert_eq!((outcomes(&dry).len(), api.dump().await), (3, before));
 }
 
-/// The one that is stored later came first: it is decided again.
+/// The scan that is committed last happened first, so it is decided again.
 #[tokio::test(start_paused = true)]
 async fn of_two_scans_at_once_both_count_and_the_later_one_moves() {
     let (api, client) = Api::with_tenant().await;

@@ -61,7 +61,7 @@ async fn a_model_fills_manufacturer_model_and_type() {
     ] {
         assert_eq!(asset[field], value, "{field}");
     }
-    // The catalog_* fields follow the catalog; manufacturer and model stay as they were filled in.
+    // The catalog_* fields follow the catalog, but manufacturer and model keep their values.
     let manufacturer = client.get("/catalog/manufacturers").await.data()[0]["id"].as_str().unwrap().to_owned();
     client.patch(&format!("/catalog/manufacturers/{manufacturer}"), json!({"name": "JB"})).await.data();
     client.patch(&format!("/catalog/models/{model}"), json!({"name": "Ultimate"})).await.data();
@@ -289,7 +289,7 @@ async fn an_upsert_that_sees_the_claim_of_another_before_its_asset_makes_no_seco
     let (api, client) = Api::with_tenant().await;
     let put = async || client.send("PUT", PATH, Some("application/json"), "{\"name\": \"x\"}").await;
     let id = put().await.id();
-    // A torn read in the middle of the transaction: it sees neither the asset nor its event.
+    // A read in the middle of the transaction sees neither the asset nor its event.
     api.faults.tear_record(1, &id, None);
     let again = put().await;
     assert_eq!(client.total("/assets").await, 1, "{}", again.text());

@@ -36,7 +36,7 @@ async fn every_write_is_counted_at_once() {
     });
     assert_eq!(assets, expected);
 
-    // The catalog's name of today, and no longer what is deleted.
+    // Statistics use the catalog's current names, and leave out deleted assets.
     let manufacturer = client.get("/catalog/manufacturers").await.data()[0]["id"].as_str().unwrap().to_owned();
     client.patch(&format!("/catalog/manufacturers/{manufacturer}"), json!({"name": "Lenovo Group"})).await.data();
     client.patch(&format!("/assets/{linked}"), json!({"purchase_price": null, "assigned_to": null})).await.data();

@@ -79,7 +79,7 @@ async fn a_thing_keeps_the_tag_that_it_wears() {
     let path = format!("/assets/{}", made.id());
     assert_eq!(client.patch(&path, json!({"asset_tag": "other"})).await.field_errors(), ["/asset_tag"]);
     assert_eq!(client.patch(&path, json!({"asset_tag": "Inv/0143", "name": "Notebook"})).await.data()["name"], "Notebook");
-    // No path could name `.` and `..`.
+    // URLs can't contain `.` and `..` as path segments.
     for invalid in [json!(""), json!("."), json!(".."), json!("two words"), json!("Ä1"), json!("x".repeat(65)), json!(7)] {
         assert_eq!(client.post("/assets", json!({"name": "x", "asset_tag": invalid})).await.field_errors(), ["/asset_tag"]);
     }

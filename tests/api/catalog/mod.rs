@@ -25,7 +25,7 @@ async fn entries_are_created_read_changed_and_deleted() {
         assert_eq!(changed[field], change[field]);
         assert_eq!(client.get(&path).await.data(), changed);
     }
-    // An entry that another one refers to can't be deleted.
+    // A catalog entry can't be deleted while another one refers to it.
     assert_eq!(client.delete(&format!("/catalog/asset-types/{asset_type}")).await.problem(409, "IN_USE")["count"], 1);
     assert_eq!(client.delete(&format!("/catalog/manufacturers/{manufacturer}")).await.problem(409, "IN_USE")["count"], 1);
     client.delete(&format!("/catalog/models/{}", created.id())).await.data();
@@ -74,7 +74,7 @@ async fn a_model_in_use_keeps_its_type() {
     assert_eq!(client.patch(&path, json!({"asset_type_id": phone})).await.problem(409, "IN_USE")["count"], 1);
     client.patch(&path, json!({"name": "XPS 13"})).await.data();
     assert_eq!(client.delete(&path).await.problem(409, "IN_USE")["count"], 1);
-    // Both the model and the asset use the type.
+    // The model and the asset both use the type.
     assert_eq!(client.delete(&format!("/catalog/asset-types/{laptop}")).await.problem(409, "IN_USE")["count"], 2);
     client.patch(&format!("/assets/{asset}"), json!({"model_id": null})).await.data();
     client.patch(&path, json!({"asset_type_id": phone})).await.data();
@@ -143,7 +143,7 @@ async fn lists_and_filters_read_no_schemas_but_those_of_their_page() {
     let asset = client.asset(json!({"name": "licence", "asset_type_id": logical})).await;
     client.asset(json!({"name": "laptop"})).await;
     api.advance_clock(120);
-    // A type takes about 410 bytes, and the schema of a page's type 8 units.
+    // A type takes about 410 bytes in the index, and a listed type's schema 8 units.
     let of_all = count as f64 * 410.0 / 4096.0;
     for (name, index_bytes) in [("a cold list index", 64 << 20), ("no list index", 0)] {
         for (path, more) in
@@ -153,7 +153,7 @@ async fn lists_and_filters_read_no_schemas_but_those_of_their_page() {
             cold.get("/settings").await.data();
             let (page, cost) = api.cost(cold.get(path)).await;
             assert!(page.status.is_success(), "{}", page.text());
-            // Without an index, the types of the kind are looked up first, and again for each attempt at a page.
+            // Without an index, the types of this kind are looked up first, and again for each attempt at a page.
             let times = if index_bytes == 0 && path.starts_with("/assets") { 2.0 } else { 1.0 };
             assert!(cost.read_units <= times * of_all + more, "{name}, {path}: {cost:?}");
             if path.starts_with("/assets") {
@@ -173,7 +173,7 @@ async fn types_of_kind(client: &Client, kind: &str) -> String {
     found["id"].as_str().unwrap().to_owned()
 }
 
-/// Beyond a few megabytes, a list does not keep the records, and reads the page again.
+/// Above a few megabytes, a list doesn't keep the records in memory, but reads the page again.
 #[tokio::test(start_paused = true)]
 async fn a_list_of_large_records_has_the_same_pages() {
     let client = over_http().await;
@@ -205,7 +205,7 @@ async fn a_schema_comes_back_as_sent_and_is_read_once() {
     cold.get(&path).await.data();
     let requests = api.faults.take_requests();
     assert!(!requests.iter().any(|(_, request)| request.to_string().contains("SCHEMA#")), "{requests:?}");
-    // An equal schema is no change.
+    // Sending an equal schema changes nothing.
     let version = client.get(&path).await.header("etag").to_owned();
     let fields = json!({"a": {}, "z": {"minimum": 1}});
     let equal = json!({"required": ["z"], "properties": fields, "type": "object", "$schema": dialect});

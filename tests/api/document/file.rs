@@ -1,4 +1,4 @@
-//! The OpenAPI document in docs, and the one that the service serves.
+//! Compares the OpenAPI document in docs with the served one.
 
 use crate::document::examples;
 use crate::support::document::{at, is_dry_run_of_creation, response, served_document};
@@ -7,7 +7,7 @@ use crate::support::prelude::*;
 use crate::support::samples_over_http;
 use std::path::Path;
 
-/// To write the file: `UPDATE_OPENAPI=1 cargo test --workspace --test api document`.
+/// Updates the file: `UPDATE_OPENAPI=1 cargo test --workspace --test api document`.
 #[tokio::test(start_paused = true)]
 async fn the_document_in_docs_matches_the_routes() {
     if std::env::var_os("UPDATE_OPENAPI").is_some() {
@@ -28,7 +28,7 @@ async fn the_document_in_docs_matches_the_routes() {
     );
 }
 
-/// Every function refuses requests by this list.
+/// Functions reject unknown fields by this list.
 #[test]
 fn the_list_of_paths_is_that_of_the_document() {
     let document = serde_json::to_value(dev_server::document::document().unwrap()).unwrap();
@@ -54,7 +54,7 @@ fn the_list_of_paths_is_that_of_the_document() {
     );
 }
 
-/// Calls `visitor` with every object and its JSON Pointer.
+/// Calls `visitor` with each object and its JSON Pointer.
 fn visit(value: &Value, pointer: &str, visitor: &mut impl FnMut(&str, &Value)) {
     match value {
         Value::Object(object) => {
@@ -68,7 +68,7 @@ fn visit(value: &Value, pointer: &str, visitor: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-/// Pointers of the objects that `is_wrong` finds, except within examples.
+/// Pointers of the objects for which `is_wrong` is true, except within examples.
 fn wrong(is_wrong: impl Fn(&str, &Value) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     visit(&served_document(), "", &mut |pointer, object| {
@@ -173,14 +173,14 @@ async fn bodies_are_read_as_the_document_describes_them() {
         };
         let schema = at(document, schema);
         let fields = schema["properties"].as_object().unwrap_or_else(|| panic!("{operation} has no fields"));
-        // No field takes an empty array in an array, so each must be refused by its own name, and nothing else.
+        // No field accepts `[[]]`, so the response must have exactly one error per field.
         let invalid: Map<String, Value> = fields.keys().map(|name| (name.clone(), json!([[]]))).collect();
         let path = samples.path(&operation.path);
         let send = async |body: String| client.send(&operation.method, &path, Some("application/json"), body).await;
         let reply = send(Value::Object(invalid).to_string()).await;
         let mut expected: Vec<String> = fields.keys().map(|name| format!("/{name}")).collect();
         expected.sort();
-        // An error within an array has the element's index behind the field's name.
+        // An error in an array has the element's index after the field's name.
         let field = |location: &String| location.split('/').take(2).collect::<Vec<_>>().join("/");
         let found: Vec<String> = reply.field_errors().iter().map(field).collect();
         assert_eq!(found, expected, "{operation}");
@@ -188,7 +188,7 @@ async fn bodies_are_read_as_the_document_describes_them() {
         let required = schema["required"].as_array().cloned().unwrap_or_default();
         let mut expected: Vec<String> = required.iter().map(|name| format!("/{}", name.as_str().unwrap())).collect();
         expected.push("/colour".into());
-        // The document can't say that one of two fields is required.
+        // The schema can't express that one of two fields is required.
         expected.extend(operation.path.ends_with("/start").then(|| "/asset_id".to_owned()));
         expected.sort();
         assert_eq!(send(r#"{"colour":"red"}"#.to_owned()).await.field_errors(), expected, "{operation}");
@@ -197,7 +197,7 @@ async fn bodies_are_read_as_the_document_describes_them() {
     assert!(seen >= 12, "only {seen} bodies");
 }
 
-/// Every response, whether success or error, has a status that the document lists and a body that fits its schema.
+/// Each response has a status in the document, and a body that matches its schema.
 #[tokio::test(start_paused = true)]
 async fn responses_are_as_the_document_describes_them() {
     let (client, samples) = samples_over_http().await;

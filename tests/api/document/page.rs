@@ -1,5 +1,5 @@
-//! The page that shows the document, and the page to look at the inventory, its files, and the way to it from a label.
-//! `.ci/pages/app` opens it in a browser.
+//! The documentation page and the inventory page, their files, and the redirect from a label. `.ci/pages/app` tests the
+//! inventory page in a browser.
 
 use crate::support::functions::Function;
 use crate::support::prelude::*;
@@ -9,7 +9,7 @@ use axum::http::Request;
 use sha2::Digest;
 use std::collections::BTreeMap;
 
-/// A browser's header for a page.
+/// The `Accept` header that browsers send for a page.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
 
 async fn send(router: &Router, method: &str, path: &str, accept: &str) -> Reply {
@@ -22,7 +22,7 @@ async fn send_with(router: &Router, method: &str, path: &str, headers: &[(&str, 
     call(router, request.body(Body::empty()).unwrap()).await
 }
 
-/// The dev server's router, and the deployed function's.
+/// The routers of the dev server and of the deployed function.
 async fn routers() -> (Api, [Router; 2]) {
     let api = Api::start().await;
     let routers = [api.router.clone(), Function::named("meta").router(api.store.clone())];
@@ -98,7 +98,7 @@ async fn the_documentation_names_no_other_host_and_stores_nothing_but_its_script
         assert_eq!(reply.header("cache-control"), "public, max-age=31536000, immutable");
         assert_eq!(reply.header("x-content-type-options"), "nosniff");
         assert_eq!(reply.bytes[..2], [0x1f, 0x8b], "a gzip header");
-        // In Base64, it must fit a response of Lambda; and the whole function must stay below 8 MB.
+        // Encoded as Base64, the script must fit in a Lambda response, and the whole function must stay below 8 MB.
         assert!((500_000..1_500_000).contains(&reply.bytes.len()), "{} bytes", reply.bytes.len());
         let plain = get("identity").await;
         assert!(!plain.headers.contains_key("content-encoding"));
@@ -140,7 +140,7 @@ async fn only_get_and_head_are_taken_and_other_paths_do_not_exist() {
     }
 }
 
-/// The paths of the page's files, in its order.
+/// Paths of the page's files, in their order on the page.
 fn named(page: &str) -> Vec<&str> {
     let values = ["src=\"", "href=\""].into_iter().flat_map(|start| page.split(start).skip(1));
     values.filter_map(|rest| rest.split('"').next()).filter(|path| path.starts_with("/v1/app/")).collect()
@@ -234,7 +234,7 @@ async fn the_address_on_a_label_leads_people_to_the_page_whatever_the_tag_is() {
     }
     assert_eq!(api.faults.take_requests().len(), 0, "nothing is read");
     let path = format!("/v1/assets/by-tag/{known}");
-    // Programs, and browsers with a key, get what they always got.
+    // Without `text/html` or with a key, the response is unchanged.
     for accept in ["*/*", "application/json"] {
         send(&api.router, "GET", &path, accept).await.problem(401, "UNAUTHORIZED");
     }

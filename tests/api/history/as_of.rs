@@ -1,4 +1,4 @@
-//! Assets, and assets of users, at earlier times: a GET with `as_of` returns what a GET returned then.
+//! Assets, and users' assets, at earlier times: a GET with `as_of` returns what a GET returned at that time.
 
 use crate::support::prelude::*;
 use crate::support::table::put_all;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use shared::domain::values::id::AssetId;
 use tokio::runtime::Runtime;
 
-/// One write. Numbers choose among existing records.
+/// A write. Numbers select existing records.
 #[derive(Debug, Clone)]
 enum Step {
     Create(Value),
@@ -48,7 +48,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 3..20)
 }
 
-/// The responses to GETs at a moment: path, status and data.
+/// Recorded responses to GETs: path, status and data.
 struct Moment {
     at: String,
     answers: Vec<(String, u16, Value)>,
@@ -56,7 +56,7 @@ struct Moment {
 
 struct World {
     api: Api,
-    /// How long the table's indexes lag, in the time of the runtime, which the service's clock doesn't follow.
+    /// How long the table's indexes lag, by the runtime's clock, which is independent of the service's.
     lag: Duration,
     client: Client,
     users: Vec<String>,
@@ -153,7 +153,7 @@ impl World {
             for (path, status, data) in answers {
                 let path_then = format!("{path}?as_of={at}");
                 let mut then = self.client.get(&path_then).await;
-                // The last change may not be readable yet, which the response says.
+                // While the last change may not be visible yet, the response is a 503.
                 for _ in 0..3 {
                     if then.status != 503 {
                         break;
@@ -230,7 +230,7 @@ async fn a_time_in_the_future_or_no_time_is_refused() {
         let reply = client.get(&format!("/assets/{asset}?as_of={at}")).await;
         assert_eq!((reply.status.as_u16(), &reply.json()["errors"][0]["parameter"]), (422, &json!("as_of")), "{at}");
     }
-    // A clock that is a little ahead.
+    // `as_of` can be slightly in the future.
     let soon = api.now().plus_seconds(30).to_string();
     client.get(&format!("/assets/{asset}?as_of={soon}")).await.data();
 }

@@ -1,4 +1,4 @@
-//! The history of a resource, and its verification, which finds every change that was made behind the service's back.
+//! The history of a resource, and its verification, which detects every change that bypassed the service.
 
 use crate::support::prelude::*;
 use crate::support::table::{
@@ -60,7 +60,7 @@ async fn a_history_lists_who_changed_what_newest_first() {
     assert_eq!(first["actor"], json!({"key_id": made["id"], "key_name": "ada's", "user_id": user, "user_name": "Ada"}));
     assert_eq!((&first["previous_hash"], &newest["previous_hash"]), (&Value::Null, &first["hash"]));
     assert_eq!(first["changes"]["purchase_price"], json!({"old": null, "new": "2499.0"}));
-    // An outsider can check this with nothing but the response.
+    // Anyone can verify this with the response alone.
     for event in [newest, first] {
         assert_eq!(event["hash"], readers_hash(event));
     }
@@ -105,7 +105,7 @@ async fn the_history_of_an_instance_has_its_steps_without_images() {
     assert_eq!(history["verification"], json!({"valid": true, "checked": 2, "broken": null}));
     assert_eq!(history["data"][0]["changes"]["status"], json!({"old": "in_progress", "new": "completed"}));
     assert_eq!(history["data"][0]["changes"]["step_data"]["new"]["s"]["bytes"], 68);
-    // The asset's own history has the change as well.
+    // The asset's own history also has this change.
     let history = client.get(&format!("/assets/{asset}/history")).await.json();
     assert_eq!(history["data"][0]["changes"]["status"], json!({"old": "in_stock", "new": "in_use"}));
 }
@@ -167,7 +167,7 @@ async fn one_changed_byte_of_any_event_is_found() {
         let event = history["data"][3 - version as usize]["id"].clone();
         let broken = json!({"event_id": event, "version": version, "reason": "wrong_hash"});
         assert_eq!(found["verification"], json!({"valid": false, "checked": version - 1, "broken": broken}));
-        // With a matching hash, the next event or the record itself shows the change.
+        // If the hash is adjusted, the next event or the record itself reveals the change.
         set_text(&api, &key, "hash", hash(&text_attribute(&api, &key, "entry").await)).await;
         let found = client.get(&format!("{path}?verify=true")).await.json();
         let (place, reason) = if version == 3 { (3, "wrong_head") } else { (version + 1, "wrong_previous") };
@@ -190,7 +190,7 @@ async fn a_record_that_was_removed_without_an_event_is_found() {
     assert_eq!(found["verification"]["broken"], json!({"event_id": null, "version": 4, "reason": "gone"}));
 }
 
-/// Without the tombstone, the chain of a deleted record could be cut off unnoticed.
+/// Without the tombstone, events at the end of a deleted record's chain could be removed unnoticed.
 #[tokio::test(start_paused = true)]
 async fn a_deleted_record_whose_last_entries_were_removed_is_found() {
     let (api, client) = Api::with_tenant().await;
@@ -230,7 +230,7 @@ async fn an_event_after_the_last_is_found() {
     let (_, path) = changed_asset(&client).await;
     let history = client.get(&path).await.json();
     append_event(&api, &client, &history, "asset.approved").await;
-    // The record may still follow.
+    // The record may not be visible yet.
     client.get(&format!("{path}?verify=true")).await.problem(503, "UNAVAILABLE");
     let unsettled = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await;
     assert!(matches!(unsettled, Err(StoreError::Unsettled(_))), "{unsettled:?}");

@@ -1,4 +1,4 @@
-//! `GET /v1/events`: every change of the tenant, in order and without gaps; its filters, and the names of the records.
+//! `GET /v1/events`: all changes of a tenant, in order and without gaps, with filters and the records' names.
 
 use crate::support::functions::{self, Function};
 use crate::support::prelude::*;
@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use shared::domain::values::id::AssetId;
 use std::path::Path;
 
-/// Reads the feed to its end. Returns the events, the next cursor, and the number of requests.
+/// Follows the feed to its end. Returns the events, the next cursor, and the number of requests.
 async fn follow(client: &Client, after: &Value, query: &str) -> (Vec<Value>, Value, usize) {
     let (mut events, mut after) = (Vec::new(), after.clone());
     for requests in 1.. {
@@ -24,7 +24,7 @@ async fn follow(client: &Client, after: &Value, query: &str) -> (Vec<Value>, Val
     unreachable!()
 }
 
-/// [`follow`] without filters, and with the checks of a page. Returns the events and the next cursor.
+/// Like [`follow`], without filters; also checks each page. Returns the events and the next cursor.
 async fn follow_all(client: &Client, after: &Value, limit: usize) -> (Vec<Value>, Value) {
     let (events, after, requests) = follow(client, after, &format!("limit={limit}")).await;
     assert!(events.len() <= limit * requests, "{} events in {requests} pages of {limit}", events.len());
@@ -37,7 +37,7 @@ async fn the_feed_lists_every_event_in_order_after_a_short_delay() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "a"})).await;
     client.patch(&format!("/assets/{id}"), json!({"name": "b"})).await.data();
-    // Events with earlier ids may still appear.
+    // Too recent: events with earlier IDs could still appear.
     assert_eq!(follow_all(&client, &Value::Null, 20).await, (vec![], Value::Null));
     api.advance_clock(11);
     let (events, after) = follow_all(&client, &Value::Null, 20).await;
@@ -109,7 +109,7 @@ async fn now_begins_with_what_happens_next_and_misses_nothing() {
     client.asset(json!({"name": "long ago"})).await;
     api.advance_clock(60);
     client.use_key_once().await;
-    // Its event has an early ID, and is written late.
+    // This event has an early ID, but is written late.
     let slow = api.replica(-2_000, 0).client(&client);
     let late = slow.post("/catalog/manufacturers", json!({"name": "late"}));
     let meanwhile = async {
@@ -195,14 +195,14 @@ async fn events_of_one_resource_are_listed_whether_the_index_has_them_or_not() {
     api.faults.freeze_history(None);
     check(0, "an index that may be behind").await;
     check(600, "an index that is up to date").await;
-    // New events are found by a reader who has waited for them.
+    // A reader with a cursor finds new events.
     let (_, after, _) = follow(&client, &Value::Null, &query).await;
     client.delete(&format!("/assets/{asset}")).await;
     api.advance_clock(11);
     assert_eq!(types(&follow(&client, &after, &query).await.0), ["asset.deleted"]);
 }
 
-/// Appends copies of the event of another record to the table, as a tenant with many changes has them.
+/// Appends copies of another record's event to the table, as in a tenant with many changes.
 async fn many_events(api: &Api, client: &Client, count: i64) {
     let other = client.asset(json!({"name": "other"})).await;
     let history = client.get(&format!("/assets/{other}/history")).await.json();
@@ -231,13 +231,13 @@ async fn a_filter_that_matches_little_reads_a_bounded_part_and_makes_progress() 
     let (page, cost) = api.cost(async { client.get("/events?types=user.created").await.json() }).await;
     assert_eq!((&page["data"], &page["meta"]["has_more"]), (&json!([]), &json!(true)));
     assert!(page["meta"]["after"].is_string());
-    // Four pages of 250 events, besides the check of the key and counting the request.
+    // Four pages of 250 events, in addition to checking the key and counting the request.
     assert!(cost.calls <= 6 && cost.read_units < 400.0, "{cost:?}");
-    // The index leads to the events of one resource without reading the others.
+    // With `entity_id`, the index finds the resource's events without reading others.
     let ((events, _, requests), cost) = api.cost(follow(&client, &Value::Null, &format!("entity_id={asset}"))).await;
     assert_eq!((types(&events), requests), (vec!["asset.created", "asset.updated"], 1));
     assert!(cost.calls <= 6 && cost.read_units < 12.0, "{cost:?}");
-    // A period leads to its beginning.
+    // With `since`, reading starts at that time.
     let since = events[1]["at"].as_str().unwrap();
     let (page, cost) = api.cost(async { client.get(&format!("/events?since={since}")).await.json() }).await;
     assert_eq!(types(page["data"].as_array().unwrap()), ["asset.updated", "user.created"]);
@@ -295,7 +295,7 @@ async fn a_reader_that_began_in_the_future_misses_nothing() {
     assert_eq!(types(&events).last(), Some(&"manufacturer.created"));
 }
 
-/// The time of an event is the arrival of its request, and the feed is in the order of writes.
+/// An event's time is when its request arrived, but the feed is in order of writes.
 #[tokio::test(start_paused = true)]
 async fn a_period_has_what_was_requested_in_it_and_written_later() {
     let (api, client) = Api::with_tenant().await;
@@ -351,7 +351,7 @@ async fn events_say_what_the_resource_is_called_now() {
     assert_eq!(called(&movement["id"]), (movement["number"].clone(), Value::Null));
     assert_eq!(called(&json!(client.tenant.to_string())), (json!("Acme"), Value::Null));
     assert!(events.iter().all(|event| event["entity_name"].is_string()), "{events:?}");
-    // Names are beside what the history shows, not in it.
+    // Names appear only in the feed, not in the history.
     let history = client.get(&format!("/assets/{id}/history")).await.data();
     let newest = events.iter().rfind(|event| event["entity_id"] == id).unwrap();
     let mut entry = newest.clone();
@@ -359,7 +359,7 @@ async fn events_say_what_the_resource_is_called_now() {
         entry.as_object_mut().unwrap().remove(name);
     }
     assert_eq!(entry, history[0]);
-    // A record that is lost has no name.
+    // A lost record has no name.
     delete_item(&api, &Keys::of(client.tenant).record(Kind::Asset, id.parse::<AssetId>().unwrap().uuid()).item()).await;
     let (events, ..) = follow(&client, &Value::Null, &format!("entity_id={id}")).await;
     assert_eq!((&events[0]["entity_name"], &events[0]["entity_tag"]), (&Value::Null, &Value::Null));
@@ -378,7 +378,7 @@ async fn a_page_behind_many_scans_takes_few_reads() {
     let path = format!("/events?limit=1&after={}", after.as_str().unwrap());
     let (page, cost) = api.cost(async { client.get(&path).await.json() }).await;
     assert_eq!((types(page["data"].as_array().unwrap()), &page["meta"]["has_more"]), (vec!["user.created"], &json!(false)));
-    // The first two events, and all others; the key, and the name.
+    // Reads the first two events and then all others, the key, and the name.
     assert!(cost.round_trips <= 4 && cost.calls <= 5, "{cost:?}");
 }
 
@@ -394,16 +394,16 @@ async fn the_names_of_a_page_take_one_more_read() {
     };
     cost("/events?limit=1").await;
     let first = cost("/events?limit=100").await;
-    // The key and, at the same time, the events; the records.
+    // The key and the events concurrently, then the records.
     assert_eq!((first.calls, first.round_trips), (3, 2));
     client.delete(&format!("/assets/{}", ids[99])).await;
     api.advance_clock(11);
-    // The tombstone, and the event of the deletion.
+    // Also reads the tombstone and the event of the deletion.
     let last = cost(&format!("/events?entity_id={}&types=asset.created", ids[99])).await;
     assert!(last.calls <= 8, "{last:?}");
 }
 
-/// For refused requests, `coverage` compares the whole table; this test counts the events of successful ones.
+/// Counts the events of successful requests. `coverage` checks that refused requests write nothing.
 #[tokio::test(start_paused = true)]
 async fn every_successful_write_adds_one_event_for_each_changed_record() {
     let (api, client, samples) = Api::with_samples().await;
@@ -426,14 +426,14 @@ async fn each_sample_event_gets_the_status_in_its_name() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../events");
     let mut seen = 0;
     let entries = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    // The events in `background` are no requests.
+    // Samples in `background` are not requests.
     let functions = entries(&folder).filter(|function| !function.ends_with("background"));
     let mut files: Vec<_> = functions.flat_map(|function| entries(&function)).collect();
     files.sort();
     for file in files {
         let name = file.strip_prefix(&folder).unwrap().with_extension("").to_str().unwrap().to_owned();
         let text = std::fs::read_to_string(&file).unwrap();
-        // A new one for each, because one of them is deleted.
+        // Each sample gets a new asset, because one of them deletes it.
         let asset = client.asset(json!({"name": "Laptop"})).await;
         let text = text.replace("apl_REPLACE_WITH_YOUR_KEY", &client.key).replace("REPLACE_WITH_AN_ASSET_ID", &asset);
         let request = lambda_http::request::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -1,4 +1,4 @@
-//! Histories while the index `history` lags behind the table, and while reads see a transaction's items one by one.
+//! Histories while the index `history` lags behind the table, or while a transaction's items become visible one by one.
 
 use crate::support::all_items;
 use crate::support::prelude::*;
@@ -9,7 +9,7 @@ use shared::domain::values::id::AssetId;
 use shared::store::StoreError;
 use shared::store::keys::{Item, Key};
 
-/// The index as it was before the asset was created, after each of its changes, and with gaps.
+/// States of the index: before the asset was created, after each change, and with gaps.
 #[tokio::test(start_paused = true)]
 async fn a_lagging_index_hides_nothing() {
     let (api, client) = Api::with_tenant().await;
@@ -49,7 +49,7 @@ async fn a_lagging_index_hides_nothing() {
     }
 }
 
-/// Checks a history that the index hides in part: it is either whole and valid, or unavailable for now.
+/// Checks a history that is partly missing from the index: the response must be complete and valid, or a 503.
 async fn check_late(client: &Client, path: &str, total: u64, what: &str) {
     for query in ["?verify=true&limit=100", "?limit=100", "?limit=1&page=2"] {
         let reply = client.get(&format!("{path}{query}")).await;
@@ -71,7 +71,7 @@ async fn check_late(client: &Client, path: &str, total: u64, what: &str) {
 
 const LAGS: [i64; 3] = [75, 30 * 60, 59 * 60];
 
-/// Every kind of event of an asset and its instances, each while the index has nothing of it.
+/// Hides each kind of event of an asset and its instances from the index.
 #[tokio::test(start_paused = true)]
 async fn a_late_event_of_any_kind_is_never_a_verdict() {
     for lag in sample(LAGS, 1) {
@@ -91,7 +91,7 @@ async fn a_late_event_of_any_kind_is_never_a_verdict() {
             }
             api.advance_clock(lag);
             api.faults.freeze_history(Some(index));
-            // The record, or its tombstone, names the only event that the index lacks.
+            // Only the latest event is missing, and the record or its tombstone names it.
             let verified = client.get(&format!("{of_asset}?verify=true&limit=100")).await.json();
             assert_eq!(verified["verification"], json!({"valid": true, "checked": total, "broken": null}), "{change} {lag}");
             assert_eq!(versions(&verified), (1..=total).rev().collect::<Vec<_>>(), "{change} {lag}");
@@ -128,7 +128,7 @@ async fn a_receipt_is_right_or_unavailable_while_the_index_is_late() {
                 _ => {}
             }
             api.advance_clock(lag);
-            // An index that is more than an hour behind would be a verdict.
+            // After an hour, a missing event counts as removed.
             let indexes = if change == "none" { vec![empty.clone(), index] } else { vec![index] };
             for index in indexes {
                 api.faults.freeze_history(Some(index));
@@ -184,14 +184,14 @@ async fn an_index_that_is_too_far_behind_is_503_and_not_a_broken_chain() {
     assert_eq!(versions(&client.get(&path).await.json()), [3, 2, 1]);
 }
 
-/// The time that an item stays as it was before the transaction.
+/// How long an item stays in its state before the transaction.
 const LATE_BY: Duration = Duration::from_millis(250);
 
 async fn items(api: &Api) -> HashMap<String, Item> {
     all_items(api).await.into_iter().filter_map(|item| Some((Key::of(&item)?.sort().to_owned(), item))).collect()
 }
 
-/// Sets an item to an earlier or the present state.
+/// Sets an item to an earlier state, or back to the current one.
 async fn set_item(api: &Api, present: &Item, wanted: Option<&Item>) {
     match wanted {
         Some(item) => {
@@ -201,7 +201,7 @@ async fn set_item(api: &Api, present: &Item, wanted: Option<&Item>) {
     }
 }
 
-/// Creates, updates or deletes an asset; returns its id.
+/// Creates, updates or deletes an asset. Returns its ID.
 async fn change(client: &Client, kind: &str, asset: &str) -> String {
     let path = format!("/assets/{asset}");
     match kind {
@@ -246,7 +246,7 @@ async fn a_transaction_that_is_visible_in_part_is_never_a_verdict() {
     }
 }
 
-/// The record names its latest event, which is not visible yet: neither by its key nor among the recent events.
+/// The record refers to its latest event, which isn't visible yet, neither by key nor among recent events.
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_visible_after_its_record_is_waited_for() {
     let (api, client) = Api::with_tenant().await;
@@ -258,7 +258,7 @@ async fn an_event_that_is_visible_after_its_record_is_waited_for() {
     assert_eq!(api.faults.stop_tearing(), 0);
 }
 
-/// The same for a transaction whose rest never becomes visible: for as long as it may be in flight, there is no verdict.
+/// The rest of the transaction never becomes visible. As long as it may be in flight, the response is a 503.
 #[tokio::test(start_paused = true)]
 async fn what_may_be_in_flight_is_unavailable() {
     for kind in ["create", "update"] {

@@ -1,4 +1,4 @@
-//! Conventions for every route: bodies, paths, headers, deadlines, and values at the bounds of every field.
+//! Conventions for all routes: bodies, paths, headers, deadlines, and boundary values of all fields.
 
 use crate::support::document::{at, is_dry_run_of_creation, response};
 use crate::support::functions::{Function, resource};
@@ -34,7 +34,7 @@ async fn malformed_bodies_are_400_and_change_nothing() {
         (b"{\"name\":\"a\\u0000b\"}".to_vec(), "application/json", 422, "VALIDATION_ERROR"),
         (b"{\"name\":\"a\",\"\\ud800\":1}".to_vec(), "application/json", 422, "VALIDATION_ERROR"),
         (b"null".to_vec(), "application/json", 422, "VALIDATION_ERROR"),
-        // API Gateway replaces what it can't decode.
+        // API Gateway replaces invalid UTF-8.
         ("{\"name\":\"Gr\u{fffd}\u{fffd}e\"}".into(), "application/json", 400, "MALFORMED_REQUEST"),
         (b"{\"name\":\"Gr\\ufffd\"}".to_vec(), "application/json", 400, "MALFORMED_REQUEST"),
         (b"{\"name\":1e999}".to_vec(), "application/json", 422, "VALIDATION_ERROR"),
@@ -143,15 +143,15 @@ async fn an_unreachable_table_is_503_and_a_missing_one_is_500() {
     assert!(!problem.to_string().contains("no-such-table"));
 }
 
-/// Checks the headers of a response against its description. Returns their described names.
+/// Checks a response's headers against the document. Returns the names of the documented ones.
 fn described(document: &Value, description: &Value, reply: &Reply, name: &str) -> Vec<String> {
     let status = reply.status.as_str();
     let described = response(description, status).unwrap_or_else(|| panic!("{name}: no {status}"));
     let none = Map::new();
     let known = described["headers"].as_object().unwrap_or(&none);
     let mut names = Vec::new();
-    // The document describes the first two with the body, two by the parameters that cause them, and the last ones for all responses
-    // at once; CORS is for browsers.
+    // Skips headers that are documented elsewhere: the first two with the body, two with the parameters that cause them, the
+    // last ones for all responses, and CORS not at all.
     let is_skipped = |header: &str| {
         let elsewhere =
             ["content-type", "content-length", "vary", "dry-run", "idempotent-replayed", "cache-control", "x-request-id"];
@@ -210,7 +210,8 @@ async fn every_header_of_a_response_is_described() {
         }
         let (found, reply) = send(&client.key, &[("idempotency-key", &name)]).await;
         assert!(reply.status.is_success(), "{name}: {}", reply.text());
-        // A success has every documented header, except the headers of an export with another part or with damaged records.
+        // A successful response has all documented headers, except two of exports that depend on further parts and damaged
+        // records.
         let promised = operation.description["responses"][reply.status.as_str()]["headers"].as_object();
         let is_rare = |header: &&String| ["Link", "X-Unreadable"].contains(&header.as_str());
         for header in promised.into_iter().flat_map(Map::keys).filter(|header| !is_rare(header)) {
@@ -248,11 +249,11 @@ async fn pages_of_other_origins_may_send_and_read_the_described_headers() {
     let (document, _) = operations();
     let components = |kind: &str| document["components"][kind].as_object().unwrap();
     let parameters = components("parameters").values().filter(|parameter| parameter["in"] == "header");
-    // What the service sends itself.
+    // Skips headers that the service sends to webhooks.
     let parameters = parameters.filter(|parameter| !parameter["name"].as_str().unwrap().starts_with("webhook-"));
     let mut sent: BTreeSet<String> = parameters.map(|parameter| parameter["name"].as_str().unwrap().to_lowercase()).collect();
     sent.extend(["authorization".to_owned(), "content-type".to_owned()]);
-    // Browsers show the first to every page, and the others are of no use to one.
+    // Browsers expose the first header to every page, and pages don't need the others.
     let hidden = ["www-authenticate", "x-content-type-options", "content-security-policy", "referrer-policy"];
     let read = components("headers").keys().map(|name| name.to_lowercase()).filter(|name| !hidden.contains(&name.as_str()));
     let read: BTreeSet<String> = read.chain(["dry-run", "idempotent-replayed"].map(str::to_owned)).collect();
@@ -297,7 +298,7 @@ async fn a_request_that_takes_too_long_is_a_503_before_the_deadline() {
     assert_eq!(problem["request_id"], "8476a536-e9f4-11e8-9739-2dfe598c3fcd");
     assert_eq!((reply.header("retry-after"), reply.header("cache-control")), ("1", "no-store"));
     drop(held);
-    // The counter of asset tags has moved; nothing of the asset was written.
+    // Only the counter of asset tags has changed; the asset was not written.
     let after = api.dump().await;
     assert_eq!(after.0.iter().filter(|item| !before.0.contains(item)).count(), 1);
 }
@@ -308,13 +309,13 @@ async fn a_deadline_with_enough_time_left_changes_nothing() {
     let router = Function::named("assets").router(api.store.clone());
     let deadline = api.now().millis() + 15_000;
     assert_eq!(call(&router, request("POST", &client.key, r#"{"name": "quick"}"#, deadline)).await.status.as_u16(), 201);
-    // With less time than the response needs, no call to the table is started.
+    // If there is not enough time for the response, no call to the table is started.
     call(&router, request("GET", &client.key, "", api.now().millis() + 300)).await.problem(503, "UNAVAILABLE");
-    // A small number is no deadline: `cargo lambda watch` sends one.
+    // A small number is not a deadline: `cargo lambda watch` sends such numbers.
     assert_eq!(call(&router, request("GET", &client.key, "", 600_000)).await.status.as_u16(), 200);
 }
 
-/// JSON texts, separated by two spaces or more: values at the bounds of some field.
+/// JSON values at the limits of fields, separated by at least two spaces.
 const VALUES: &str = r#"
     null  true  false  0  -0  1  -1  0.0001  999999999999.9999  1e11  1E-4  10000e-8  1000000  1000001  604800
     9007199254740991  9007199254740993.0  1e300  5e-324  []  {}  [[]]  ""  " "  "\t"  "a"  " a "  "\u0000"  "\ud83d\ude00"
@@ -328,7 +329,7 @@ const VALUES: &str = r#"
     [{"type":"text","key":"a","label":"\ud83d\ude00"}]  [{"type":"select","key":"a","label":"L","options":[" x "]}]
     [{"type":"date","key":"a","label":"L","required":false}]  "in_use"  "admin"  "logical"  "inactive""#;
 
-/// With long ones.
+/// The values, including long ones.
 fn values() -> Vec<String> {
     let long = |c: &str, n: usize| format!("\"{}\"", c.repeat(n));
     let mut values: Vec<String> =
@@ -354,7 +355,7 @@ fn is_covered(operation: &Operation) -> bool {
     is_creation || operation.method == "PATCH"
 }
 
-/// Sends the operation with one field that has this value, and uses the resource in every way.
+/// Sends the operation with this value in one field, and uses the resource in every way.
 async fn send(client: &Client, samples: &Samples, operation: &Operation, field: &str, value: &str, n: usize) {
     let context = format!("{operation} {field}: {}", value.chars().take(60).collect::<String>());
     let (path, body) = samples.request(&operation.method, &operation.path);
@@ -425,7 +426,7 @@ fn whatever_is_accepted_can_be_read_changed_verified_and_deleted() {
         *count.borrow_mut() += 1;
         *count.borrow()
     };
-    // The times: these were once accepted and could not be read.
+    // Some times were once accepted, but the records could then not be read.
     for (operation, field) in fields.iter().filter(|(_, field)| field.as_str() == "expires_at") {
         for value in values.iter().filter(|value| value.contains('T') && value.contains(':')) {
             runtime.block_on(send(&client, &samples, operation, field, value, next()));

@@ -180,7 +180,7 @@ impl References {
         }
     }
 
-    /// `n` makes unique values different.
+    /// `n` makes unique values differ.
     fn creation(&self, path: &str, n: usize) -> Value {
         match path {
             "/v1/assets/{id}" => json!({"name": "x"}),
@@ -251,7 +251,7 @@ impl References {
     }
 }
 
-/// Returns the resource's path and id. Settings exist already; they have the id of their tenant.
+/// Returns the resource's path and ID. Settings always exist; their ID is the tenant's.
 async fn create(client: &Client, references: &References, path: &str, n: usize) -> (String, String) {
     let path = path.strip_prefix("/v1").unwrap();
     let Some(collection) = path.strip_suffix("/{id}") else { return (path.to_owned(), client.tenant.to_string()) };
@@ -259,7 +259,7 @@ async fn create(client: &Client, references: &References, path: &str, n: usize) 
     (format!("{collection}/{id}"), id)
 }
 
-/// Two values of a type without special rules.
+/// Two values for a type without special rules.
 fn values_of_type(schema: &Value) -> Option<[Value; 2]> {
     let values = match schema["anyOf"][0]["$ref"].as_str()?.rsplit('/').next()? {
         "Line" => ["one", "two"],
@@ -276,7 +276,7 @@ fn is_nullable(schema: &Value) -> bool {
     has_null_type || alternatives.into_iter().any(is_null)
 }
 
-/// The properties of the body with their schemas.
+/// Properties of the body, with their schemas.
 fn properties<'a>(document: &'a Value, operation: &'a Operation) -> impl Iterator<Item = (&'a String, &'a Value)> {
     let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
     at(document, schema)["properties"].as_object().unwrap_or_else(|| panic!("{operation} has no properties")).iter()
@@ -290,7 +290,7 @@ async fn patch(api: &Api, client: &Client, path: &str, id: &str, property: &str,
     let events = event_chain(api, client, id).await.len();
     let patched = client.patch(path, json!({property: value})).await.data();
     let after = client.get(path).await.data();
-    // Without custom fields, an asset has an empty object.
+    // An asset without custom fields has an empty object.
     let expected = if property == "custom_fields" && value.is_null() { json!({}) } else { value.clone() };
     assert_eq!(after[shown], expected, "{path}: {property} was not stored");
     assert_eq!(patched, after, "{path}: the response differs from what is stored");
@@ -343,7 +343,7 @@ fn writable(document: &Value, operation: &Operation) -> BTreeSet<String> {
     at(document, schema)["properties"].as_object().unwrap().keys().cloned().collect()
 }
 
-/// Of the same type.
+/// A different value of the same type.
 fn another(value: &Value) -> Value {
     match value {
         Value::Null => json!("x"),
@@ -359,7 +359,7 @@ fn another(value: &Value) -> Value {
 async fn a_body_that_was_read_can_be_sent_back_and_changes_nothing() {
     let (api, client, samples) = Api::with_samples().await;
     let asset = samples.path("/v1/assets/{id}");
-    // An asset with everything: its owner has become inactive, and its custom fields don't fit the type any more.
+    // An asset with every field, whose user is inactive and whose custom fields no longer match the schema.
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
     let model = client.model("Dell", "XPS", &asset_type).await;
     let user = client.user("Ada").await;

@@ -1,4 +1,4 @@
-//! Dry runs: every write of the OpenAPI document decides as the real request does and writes nothing.
+//! Dry runs: every write in the document is decided like the real request, and writes nothing.
 
 use crate::support::operations::{Operation, dry_run};
 use crate::support::prelude::*;
@@ -8,7 +8,7 @@ use shared::domain::record::Stored;
 use shared::domain::user::User;
 use shared::store::{ChangeContext, DryRun, StoreError, TenantStore, UnitOfWork, WriteError};
 
-/// The writes, deletions last, so that every write finds the sample resources.
+/// All writes, deletions last, so that every write finds the sample resources.
 fn writes(operations: &[Operation]) -> Vec<&Operation> {
     let (deletions, others): (Vec<&Operation>, Vec<&Operation>) =
         operations.iter().filter(|operation| operation.is_write()).partition(|operation| operation.method == "DELETE");
@@ -16,12 +16,12 @@ fn writes(operations: &[Operation]) -> Vec<&Operation> {
     [changes, creations, deletions].concat()
 }
 
-/// Compares the body of a dry run with the real one. They may differ in times, and the dry run has null where the real request
-/// assigns a value. Returns the paths of these.
+/// Compares the bodies of a dry run and the real request. Times can differ, and the dry run has null for values that only the
+/// real request assigns. Returns the paths of these values.
 fn assigned(place: &str, dry: &Value, earnest: &Value) -> Vec<String> {
     match (dry, earnest) {
         (Value::Object(dry), Value::Object(earnest)) => {
-            // Operations of a batch show the entity tag that the header `ETag` would have.
+            // Operations of a batch show the ETag that a single request would have.
             let names = earnest.keys().filter(|name| name.as_str() != "etag" || dry.contains_key(*name));
             assert!(dry.keys().eq(names), "{place}: {dry:?}, but {earnest:?}");
             dry.iter().flat_map(|(name, value)| assigned(&format!("{place}/{name}"), value, &earnest[name])).collect()
@@ -63,13 +63,13 @@ async fn every_write_can_be_tried_without_a_trace_and_says_what_it_would_do() {
         let left = |reply: &Reply| reply.header("x-ratelimit-remaining").parse::<u64>().unwrap();
         assert_eq!(left(&earnest) + 1, left(&dry), "{operation} was not counted");
         let nulls = assigned("", &dry.json(), &earnest.json());
-        // A test of a webhook makes an event that is no resource.
+        // Testing a webhook creates an event, which is not a resource.
         let is_creation = earnest.status == 201 || operation.path.ends_with("/test");
         assert_eq!(is_creation, nulls.contains(&"/data/id".to_owned()), "{operation}: {nulls:?}");
     }
 }
 
-/// Checks that a dry run has null at these paths of its `data`, and no null that the real request has as well.
+/// Checks that `data` of a dry run has null at these paths, and nowhere else unless the real request has null there too.
 async fn check_nulls(client: &Client, path: &str, body: &Value, expected: &[&str]) -> (Value, Value) {
     let dry = client.post(&dry_run(path), body.clone()).await;
     let earnest = client.post(path, body.clone()).await;
@@ -116,7 +116,7 @@ async fn what_only_the_request_in_earnest_assigns_is_null_and_nothing_else() {
     assert_eq!(dry["instances"][1]["step_data"]["sign"], SIGNATURE, "an image that is not stored");
 }
 
-/// Checks that all calls to the table since the last time have read: only the request itself is counted.
+/// Checks that no call to the table since the last check wrote anything, except the request counter.
 pub fn check_only_reads(api: &Api, name: &str) {
     let mut counted = 0.0;
     for (call, request) in api.faults.take_requests() {
@@ -201,13 +201,13 @@ async fn an_idempotency_key_is_refused_and_nothing_is_replayed() {
         assert_eq!(send("/assets?dry_run=true", key).await.field_errors(), ["Idempotency-Key"]);
     }
     assert_eq!(api.dump().await, before);
-    // The rest of the query is a part of the request; this parameter changes nothing.
+    // `dry_run` is not part of the compared request, unlike the rest of the query.
     assert_eq!(send("/assets?dry_run=false", "k").await.header("idempotent-replayed"), "true");
 }
 
-/// Sends a request as a dry run and as a real request. Both must be refused alike, and neither must change the table.
+/// Sends a request as a dry run and as a real request. Both must get the same error and must not change the table.
 async fn check(api: &Api, client: &Client, (method, path, body): (&str, &str, Value), status: u16, code: &str) -> Value {
-    // The numbers that a request takes before it is refused are not given back.
+    // Numbers taken by a refused request are not reused.
     let before = api.dump().await.without("counter");
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let mut problems = Vec::new();
@@ -363,7 +363,7 @@ fn viewer(store: &TenantStore, context: &ChangeContext, email: &str) -> User {
     User { id, email: email.parse().unwrap(), display_name, role: Role::Viewer, is_active: true, erased_at: None }
 }
 
-/// Several units of work on behalf of one dry run.
+/// Several units of work in one dry run.
 struct Units {
     store: TenantStore,
     context: ChangeContext,
@@ -415,7 +415,7 @@ async fn units_of_one_dry_run_see_what_earlier_ones_would_have_written() {
     assert!(matches!(units.store.delete(&second, &units.context).await, Err(WriteError::Stale)));
     units.create("second@example.com").await.unwrap();
     assert_eq!(api.dump().await, before);
-    // Another dry run knows nothing of it.
+    // Another dry run doesn't see the user.
     assert!(Units::new(&api, &client).create("second@example.com").await.is_ok());
 }
 
@@ -471,7 +471,7 @@ async fn a_unit_that_no_transaction_can_hold_is_refused() {
     let earnest = api.store.tenant(client.tenant);
     for store in [&units.store, &earnest] {
         let mut unit = UnitOfWork::new(store, &units.context);
-        // A user is four items.
+        // Creating a user writes four items.
         for n in 0..26 {
             unit.create(viewer(store, &units.context, &format!("u{n}@example.com"))).unwrap();
         }

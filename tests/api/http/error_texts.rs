@@ -1,5 +1,4 @@
-//! Errors name the accepted values: names, values, bounds and paths. Codes of errors in fields. Characters that can't be seen are
-//! refused.
+//! Error texts list accepted names, values, limits and paths. Field errors have codes. Invisible characters are refused.
 
 use crate::support::document::at;
 use crate::support::prelude::*;
@@ -132,7 +131,7 @@ async fn unknown_names_are_answered_with_the_known_ones_nearest_first() {
     assert_eq!(error_at(&reply, "x"), "unknown; this endpoint takes no parameters");
     let reply = client.post(&format!("/processes/instances/{UNKNOWN_ID}/cancel"), json!({"x": 1})).await;
     assert!([404, 422].contains(&reply.status.as_u16()));
-    // 1 MiB of unknown names is not answered with a multiple of it.
+    // The response to 1 MiB of unknown names isn't several times as long.
     let names: Vec<String> = (0..60_000).map(|n| format!("\"f{n}\":1")).collect();
     let reply = client.post_text("/assets", &format!("{{{}}}", names.join(","))).await;
     assert!(reply.status == 422 && reply.bytes.len() < 200_000, "{}", reply.bytes.len());
@@ -141,7 +140,7 @@ async fn unknown_names_are_answered_with_the_known_ones_nearest_first() {
 fn enumerated(document: &Value, schema: &Value) -> Option<Vec<String>> {
     let schema = at(document, schema);
     let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
-    // A list of values, in a parameter.
+    // A parameter with a list of values.
     let schema = if schema["items"].is_object() { at(document, &schema["items"]) } else { schema };
     let own =
         schema["enum"].as_array().map(|values| values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect());
@@ -229,7 +228,7 @@ async fn a_text_that_is_too_long_is_answered_with_the_bound() {
             sent[name] = "a".repeat(max as usize + 1).into();
             let reply = client.send(&operation.method, &path, content_type, sent.to_string()).await;
             let detail = error_at(&reply, &format!("/{name}"));
-            // Errors of enumerations list the known names.
+            // Errors of enumerations list their values.
             let says_more = detail.contains("the nearest are ");
             assert!(says_more || detail.contains(&max.to_string()), "{operation} {name}: {detail}");
             seen += 1;
@@ -352,7 +351,7 @@ async fn all_definitions_are_listed_without_parameters_however_large_they_are() 
     assert!(error_at(&refused, "limit").contains("6 MB"));
 }
 
-/// Tests of `check_visible` have every such character.
+/// The tests of `check_visible` cover all invisible characters.
 #[tokio::test(start_paused = true)]
 async fn fields_of_one_line_have_no_hidden_characters() {
     let client = over_http().await;

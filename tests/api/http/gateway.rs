@@ -3,7 +3,7 @@
 use crate::support::functions::{self, FUNCTIONS, Function};
 use crate::support::prelude::*;
 
-/// A client without a key whose requests go to the function.
+/// A client without a key, whose requests go to this function.
 fn sent_to(function: &Function, api: &Api, client: &Client) -> Client {
     Client { router: function.router(api.store.clone()), key: String::new(), ..client.clone() }
 }
@@ -38,7 +38,7 @@ async fn other_methods_are_405_with_those_that_the_path_takes() {
     assert_eq!(api.faults.take_requests().len(), 0, "a 405 needs no call to the table");
 }
 
-/// The errors of a request don't depend on the function that the gateway sends it to.
+/// A request gets the same error from any function.
 #[tokio::test(start_paused = true)]
 async fn every_function_refuses_a_request_as_the_dev_server_does() {
     let api = Api::start().await;
@@ -98,7 +98,7 @@ fn cargo_lambda_watch_routes_each_path_to_its_function() {
     let start = manifest.find("[workspace.metadata.lambda.watch.router]").unwrap();
     let rows = manifest[start..].lines().skip(1).take_while(|line| line.starts_with('"'));
     let router: Vec<(&str, &str)> = rows.map(|line| line.split_once(" = ").unwrap()).collect();
-    // cargo-lambda's router is axum's, which refuses paths that contradict each other.
+    // cargo-lambda uses axum's router, which panics if paths conflict.
     let unquoted = router.iter().map(|(path, _)| path.trim_matches('"'));
     let _ = unquoted.fold(axum::Router::<()>::new(), |all, path| all.route(path, axum::routing::get(async || ())));
     for function in FUNCTIONS {
@@ -107,7 +107,7 @@ fn cargo_lambda_watch_routes_each_path_to_its_function() {
             let collection = format!("\"{}\"", parts[..3].join("/"));
             let below = format!("\"{}/{{*rest}}\"", parts[..3].join("/"));
             let nearest = if parts.len() == 3 { collection } else { below };
-            // Like cargo-lambda's router: an exact path takes precedence over a wildcard.
+            // Like cargo-lambda's router, an exact path takes precedence over a wildcard.
             let candidates = [format!("\"{path}\""), nearest.clone(), "\"/{*rest}\"".to_owned()];
             let find = |wanted: &String| router.iter().find(|(known, _)| known == wanted);
             let found = candidates.iter().find_map(find).unwrap().1;

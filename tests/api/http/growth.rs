@@ -1,4 +1,4 @@
-//! The cost of a stranger's request grows no faster than the request.
+//! The cost of an unauthenticated request grows at most linearly with its size.
 
 use crate::support::prelude::*;
 use axum::Router;
@@ -7,22 +7,21 @@ use axum::http::Request;
 use dev_server::meter::cpu_time;
 use dev_server::test_data::{made_up_key, made_up_link, unknown_tenant};
 
-/// The length of the shorter input, in bytes. A URL has at most 65,534 (the crate `http`).
+/// Length of the shorter input, in bytes. A URL can have at most 65,534 bytes (crate `http`).
 const LENGTH: usize = 30_000;
-/// Runs of each request. The cheapest run counts, since the machine may be busy with others.
+/// Runs of each request. The fastest counts, because the machine can be busy.
 const RUNS: usize = 3;
-/// Further attempts where a cost seems to grow too fast.
+/// Further attempts if a cost seems to grow too fast.
 const ATTEMPTS: usize = 5;
-/// Ignored time in a debug build: the processor's clock, caches, and growth by the input's length alone.
+/// Tolerance in a debug build, for clock speed, caches, and linear growth.
 const TOLERANCE: Duration = Duration::from_millis(4);
 
-/// The cost has at most doubled with the input's length, apart from a busy machine's noise. A quadratic cost is four times as
-/// high.
+/// Whether the cost at most doubles with the input's length, plus a tolerance for noise. A quadratic cost would quadruple.
 fn is_linear(once: Duration, twice: Duration) -> bool {
     twice <= once * 5 / 2 + TOLERANCE
 }
 
-/// A part of a request that can be of any length.
+/// A part of a request without a fixed length.
 struct Input {
     name: &'static str,
     text: &'static str,
@@ -92,7 +91,7 @@ impl Input {
         let mut request = Request::builder().method(method).uri(uri).header("content-type", content_type);
         let body = match self.place {
             Place::Body => {
-                // Without a credential of the right form, it would not be read.
+                // Without a well-formed credential, the body would not be read.
                 let made_up = if path.starts_with("/v1/sign/") { made_up_link } else { made_up_key };
                 request = request.header("authorization", format!("Bearer {}", made_up(unknown_tenant())));
                 Bytes::from(text)
@@ -110,7 +109,7 @@ impl Input {
         request.body(Body::from(body)).unwrap()
     }
 
-    /// The least processor time with `length` bytes of the input.
+    /// The minimum CPU time with `length` bytes of input.
     async fn cost(&self, router: &Router, (method, path, content_type): (&str, &str, &str), length: usize) -> Duration {
         let mut least = Duration::MAX;
         for _ in 0..RUNS {
@@ -133,11 +132,11 @@ async fn what_a_stranger_sends_costs_at_most_twice_as_much_if_it_is_twice_as_lon
     targets.extend(operations.iter().map(|operation| {
         (operation.method.as_str(), format!("/v1{}", samples.path(&operation.path)), content_type(&operation.path))
     }));
-    // Paths without a route take the most effort to refuse.
+    // Paths without a route are the most expensive to refuse.
     let nowhere = ("GET", "/v1/".to_owned(), "");
     for (method, path, content_type) in sample(&targets, 2).into_iter().chain([&nowhere]) {
         for input in INPUTS {
-            // Longer bodies are possible.
+            // Bodies can be longer.
             let length = if matches!(input.place, Place::Body) { 10 * LENGTH } else { LENGTH };
             let target = (*method, path.as_str(), *content_type);
             let once = input.cost(&client.router, target, length).await;
@@ -167,7 +166,7 @@ async fn who_has_a_key_or_a_link_pays_twice_as_much_for_twice_as_many_names() {
             }
             least
         };
-        // Other load can only add to the least times, so that more attempts hide no growth.
+        // Other load can only increase the minimum times, so more attempts don't hide growth.
         let (mut once, mut twice) = (cost(5_000).await, cost(10_000).await);
         for _ in 0..ATTEMPTS {
             if is_linear(once, twice) {

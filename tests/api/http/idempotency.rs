@@ -5,20 +5,20 @@ use crate::support::operations::WRITE_METHODS;
 use crate::support::prelude::*;
 use crate::support::samples::event_count;
 
-/// How many copies of a request are sent at once.
+/// Number of concurrent copies of a request.
 const COPIES: usize = 8;
-/// Requests with parts that are executed one by one.
+/// Requests that are executed in several transactions.
 const PARTS: [&str; 3] = ["/import", "/offboard", "/seen"];
-/// Requests whose copies are never refused.
+/// Requests whose concurrent copies are never refused.
 const WAITING: [&str; 4] = ["/import", "/test", "/replay", "/retry"];
 
-/// The member that a creation shows once: the text of a key, the URL of a signing link, the secret of a webhook.
+/// The member that a creation shows only once: an API key, a signing link's URL, a webhook's secret.
 fn shown_once(path: &str) -> Option<&'static str> {
     let names = [("/keys", "api_key"), ("/links", "url"), ("/webhooks", "secret")];
     names.iter().find(|(part, _)| path.contains(part)).map(|(_, name)| *name)
 }
 
-/// Without the marks of an import's rows that an earlier attempt has written.
+/// Removes the marks of rows that an earlier attempt of an import wrote.
 pub fn unmarked(mut body: Value) -> Value {
     for row in body["data"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         row.remove("replayed");
@@ -35,8 +35,8 @@ pub fn stored(path: &str, reply: &Reply) -> Value {
     unmarked(body)
 }
 
-/// Sends copies of a POST at once, to function instances whose clocks differ, and checks that one was executed. Returns its
-/// response.
+/// Sends concurrent copies of a POST to function instances with different clocks, and checks that it was executed once. Returns
+/// the response of that copy.
 async fn execute_once(api: &Api, client: &Client, path: &str, content_type: &str, body: &str, key: &str) -> Reply {
     let clients = [0, 700, -1_500].map(|skew| api.replica(skew, usize::MAX).client(client));
     let headers = [("idempotency-key", key)];
@@ -49,11 +49,11 @@ async fn execute_once(api: &Api, client: &Client, path: &str, content_type: &str
     }
     let (mut executed, replayed): (Vec<Reply>, Vec<Reply>) =
         done.into_iter().partition(|reply| reply.header("idempotent-replayed").is_empty());
-    // Copies of a request with parts share these: each executes some.
+    // Copies of a request with parts can each execute some of them.
     assert!(executed.len() == 1 || PARTS.iter().any(|end| path.contains(end)), "{path}: {} were executed", executed.len());
     let first = executed.remove(0);
     let is_first = |reply: &Reply| unmarked(reply.json()) == stored(path, &first);
-    // An offboarding names what others have started.
+    // The response to an offboarding includes what other copies have started.
     assert!(path.ends_with("/offboard") || executed.iter().chain(&replayed).all(is_first), "{path}: {}", first.text());
     first
 }
@@ -263,20 +263,20 @@ async fn every_write_checks_if_match() {
         let has_parts = ["/batch", "/import", "/offboard", "/seen"].iter().any(|end| path.ends_with(end));
         for tag in ["\"999-0\"", "W/\"1-0\"", "\"nonsense\""] {
             match has_parts {
-                // The header can't tell which of several records it applies to.
+                // `If-Match` can't be used for requests about several records.
                 true => assert_eq!(send(tag).await.field_errors(), ["If-Match"], "{operation}"),
                 false => drop(send(tag).await.problem(412, "PRECONDITION_FAILED")),
             }
         }
         send("1-0").await.problem(400, "MALFORMED_REQUEST");
-        // Numbers for tags and movements are taken before the precondition is checked.
+        // Numbers of tags and movements are taken before the precondition is checked.
         let after = api.dump().await;
         assert_eq!(after.without("last_number"), before.without("last_number"), "{operation} changed the table");
-        // A resource that the path names by its id has a version, and so have the settings. Movements have none.
+        // Resources with an ID in the path have a version, and so do the settings, but not movements.
         let is_action = ["/advance", "/cancel", "/rotate"].iter().any(|end| path.ends_with(end));
         if operation.method != "POST" || is_action && !path.starts_with("/movements") {
             if operation.method == "PUT" {
-                // Before it has created the asset, there is no version.
+                // Before the PUT creates the asset, there is no version to match.
                 send("*").await.problem(412, "PRECONDITION_FAILED");
                 operation.send(&client, &samples).await.data();
             }

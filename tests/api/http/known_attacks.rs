@@ -1,4 +1,4 @@
-//! Attacks that once worked, or that services like this one have fallen to: the processor time and memory of each.
+//! Attacks that once worked on this service or similar ones, with the CPU time and memory of each.
 
 use crate::support::bulk::creations;
 use crate::support::prelude::*;
@@ -11,22 +11,22 @@ use png::{BitDepth, ColorType, Filter};
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// Maximum CPU time of a request in a debug build: beyond that, people wait and invoices grow.
+/// Maximum CPU time of a request in a debug build.
 const MAX_CPU_TIME: Duration = Duration::from_secs(2);
 /// Maximum memory of a request, in KiB. The smallest functions have 256 MB.
 const MAX_KILOBYTES: u64 = 128 * 1024;
 /// The largest body that the API accepts, in bytes.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// The environment variable of the process that measures its memory, and does nothing else.
+/// Environment variable for the child process that measures memory.
 const ALONE: &str = "KNOWN_ATTACKS_ALONE";
 
 struct Attack {
     name: &'static str,
     method: &'static str,
     path: String,
-    /// A header, beside `Content-Type: application/json`, or in its place.
+    /// A header, in addition to `Content-Type: application/json` or replacing it.
     header: Option<(&'static str, Vec<u8>)>,
-    /// Made when the attack is sent: making some takes longer than all other attacks of a day.
+    /// Built when the attack is sent, because some bodies take long to build.
     body: LazyLock<Bytes, Box<dyn FnOnce() -> Bytes>>,
 }
 
@@ -91,7 +91,7 @@ fn schemas() -> Vec<Attack> {
     .into()
 }
 
-/// Bodies that are long, deep, or of another type than announced.
+/// Bodies that are long, deeply nested, or of another type than declared.
 fn bodies() -> Vec<Attack> {
     let asset = |name, body: Vec<u8>| post(name, "/assets", body);
     let fields: Map<String, Value> = (0..60_000).map(|n| (format!("f{n}"), json!(n))).collect();
@@ -108,7 +108,7 @@ fn bodies() -> Vec<Attack> {
     ]
 }
 
-/// Heads and queries at and beyond their limits.
+/// Headers and queries at and above their limits.
 fn heads_and_queries() -> Vec<Attack> {
     let list = |name, query: &str| get(name, format!("/v1/assets?{query}"));
     let settings = |name| get(name, "/v1/settings");
@@ -135,7 +135,7 @@ fn heads_and_queries() -> Vec<Attack> {
     ]
 }
 
-/// Values at the bounds of a field.
+/// Values at the limits of a field.
 fn values() -> Vec<Attack> {
     let key =
         |name, expires_at| post_json(name, "/keys", &json!({"name": "k", "scopes": ["assets:read"], "expires_at": expires_at}));
@@ -169,13 +169,13 @@ fn signature_steps(keys: &[String]) -> Value {
     keys.iter().map(|key| step("signature", key)).collect()
 }
 
-/// A transparent image of 32 MB. `mark` is in its first pixel, which can be seen, so that images differ.
+/// A transparent image of 32 MB. `mark` is the visible first pixel, which makes images differ.
 fn deep_image(mark: u8) -> String {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, 2000, 2000);
     encoder.set_color(ColorType::Rgba);
     encoder.set_depth(BitDepth::Sixteen);
-    // Choosing filters takes seconds in a debug build.
+    // Choosing PNG filters takes seconds in a debug build.
     encoder.set_filter(Filter::NoFilter);
     let mut data = vec![0; 2000 * 2000 * 8];
     data[0] = mark;
@@ -186,8 +186,8 @@ fn deep_image(mark: u8) -> String {
     shared::domain::values::signature_image::data_url(&bytes)
 }
 
-/// As many large images as a body holds, for later steps of one instance, and three for a movement of 20 assets, at the
-/// permitted number of pixels and beyond.
+/// Large images at and above the pixel limit: as many as fit in a body, for later steps of one instance; and three for a
+/// movement of 20 assets.
 async fn images(client: &Client) -> Vec<Attack> {
     let keys: Vec<String> = (0..20).map(|n| format!("s{n}")).collect();
     let process = create_process(client, signature_steps(&keys)).await;
@@ -213,7 +213,7 @@ async fn images(client: &Client) -> Vec<Attack> {
     attacks
 }
 
-/// As many rows and operations as a body holds, whose custom fields are expensive to validate, or take long to estimate.
+/// As many rows and operations as fit in a body, with custom fields that are expensive to validate or to measure.
 async fn validations(client: &Client) -> Vec<Attack> {
     let mut attacks = Vec::new();
     let to_estimate = json!({"properties": {"list": {"items": {"enum": (0..5_000).collect::<Vec<_>>()}}}});
@@ -233,7 +233,7 @@ async fn validations(client: &Client) -> Vec<Attack> {
     attacks
 }
 
-/// A figure of this process's memory: `VmRSS` for the present use, `VmHWM` for the highest.
+/// Memory of this process: `VmRSS` for the current use, `VmHWM` for the peak.
 fn kilobytes(figure: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let value = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':')).unwrap();
@@ -249,7 +249,7 @@ async fn measure() {
     let attacks = sample(attacks, 10);
     for (attack, key) in attacks.iter().flat_map(|attack| keys.iter().map(move |key| (attack, key))) {
         let request = attack.request(key);
-        // "5" resets the peak to what is resident now: https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html
+        // Writing "5" resets the peak to the current use: https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         let (resident, before) = (kilobytes("VmRSS"), cpu_time());
         let reply = call(&client.router, request).await;
@@ -262,7 +262,7 @@ async fn measure() {
     }
 }
 
-/// All tests of a process share its memory, so these attacks have a separate process.
+/// Tests of a process share its memory, so these attacks run in a separate process.
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
 async fn no_attack_takes_much_time_or_memory() {

@@ -1,4 +1,4 @@
-//! The common rules of all endpoints: conventions, headers, errors, repeated requests and dry runs.
+//! The common rules of all endpoints: conventions, headers, errors, idempotency and dry runs.
 
 pub mod conventions;
 pub mod coverage;

@@ -1,4 +1,4 @@
-//! API keys: creating, rotating and revoking them. A key hands out nothing that it does not have.
+//! API keys: creating, rotating and revoking them. A key can't grant rights that it doesn't have.
 
 use crate::support::{Api, Client, call, over_http, property, runtime};
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ async fn a_key_grants_only_scopes_that_its_creator_has() {
     let before = api.dump().await;
     let refused = limited.post("/keys", json!({"name": "x", "scopes": ["assets:read", "assets:write"]})).await;
     assert_eq!(refused.problem(403, "FORBIDDEN")["scope"], "assets:write");
-    // A caller who rotates a key has its scopes afterwards.
+    // Rotating a key gives the caller its scopes, so it must not have more than the caller.
     let own = client.get("/keys?limit=1&page=2").await.data()[0]["id"].as_str().unwrap().to_owned();
     limited.post(&format!("/keys/{own}/rotate"), json!({})).await.problem(403, "FORBIDDEN");
     assert_eq!(api.dump().await, before);
@@ -88,7 +88,7 @@ async fn two_rotations_within_a_millisecond_both_replace_the_secret() {
         client.with_key(replaced["api_key"].as_str().unwrap()).get("/assets").await.problem(401, "UNAUTHORIZED");
     }
     client.with_key(second["api_key"].as_str().unwrap()).get("/assets").await.data();
-    // Both are in the key's history, although the second changed nothing that the history shows.
+    // Both rotations are in the key's history, although the second one changed no visible field.
     api.advance_clock(60);
     let events = client.get("/events?limit=100").await.data();
     let updates = events.as_array().unwrap().iter().filter(|event| event["type"] == "key.updated");
@@ -217,7 +217,7 @@ async fn a_key_creates_and_rotates_only_keys_that_are_no_stronger() {
         assert!(problem["detail"].as_str().unwrap().starts_with("The API key "), "{problem}");
     }
     assert_eq!(api.dump().await, before, "a refused key was written");
-    // Missing fields are inherited.
+    // Missing fields get the caller's values.
     let child = weak.post("/keys", json!({"name": "c", "scopes": ["assets:read"]})).await.data();
     assert_eq!((child["rate_limit_per_minute"].as_u64(), child["expires_at"].as_str()), (Some(50), Some(EXPIRY)));
     assert_eq!(child["user_id"], user);
@@ -246,25 +246,25 @@ async fn nobody_gives_a_role_above_their_own() {
         scoped.post("/users", body).await.problem(403, "FORBIDDEN");
     }
     scoped.post("/users", json!({"email": "v@example.com", "display_name": "x"})).await.data();
-    // A caller with all of a role's scopes counts as that role, and a role that was given before can be kept.
+    // A caller with all scopes of a role can grant it. An existing higher role can be kept.
     let technician: Vec<&str> = Scope::ALL.iter().filter(|scope| Role::Technician.allows(**scope)).map(|s| s.as_str()).collect();
     let technician = client.scoped(&[technician, vec!["users:write"]].concat()).await;
     technician.patch(&path, json!({"role": "technician"})).await.data();
     technician.patch(&path, json!({"role": "admin"})).await.problem(403, "FORBIDDEN");
     client.patch(&path, json!({"role": "admin"})).await.data();
     scoped.patch(&path, json!({"role": "admin", "display_name": "y"})).await.data();
-    // A user who becomes active again gets the role again.
+    // Reactivating a user grants the role again.
     scoped.patch(&path, json!({"is_active": false})).await.data();
     scoped.patch(&path, json!({"display_name": "z"})).await.data();
     assert_eq!(scoped.patch(&path, json!({"is_active": true})).await.problem(403, "FORBIDDEN")["field"], "role");
     client.patch(&path, json!({"is_active": true})).await.data();
-    // A bound key counts as its owner.
+    // A bound key has its owner's role.
     let bound = json!({"name": "b", "scopes": ["users:write"], "user_id": viewer});
     let bound = client.with_key_of(&client.post("/keys", bound).await.data());
     bound.post("/users", json!({"email": "a@example.com", "display_name": "x", "role": "admin"})).await.data();
 }
 
-/// Sends requests until one is refused, at most `most`. Returns the number of the others.
+/// Sends up to `most` requests, until one is refused. Returns the number of accepted ones.
 async fn allowed(client: &Client, most: usize) -> usize {
     for n in 0..most {
         if client.get("/assets").await.status == 429 {
@@ -303,7 +303,7 @@ async fn neither_creating_nor_rotating_a_key_allows_further_requests_this_minute
     }
 }
 
-/// The holder of the old secret must keep nothing after the grace period.
+/// A replaced secret must be useless after its grace period.
 #[tokio::test(start_paused = true)]
 async fn a_replaced_secret_gives_out_nothing_that_outlives_it() {
     let (api, client) = Api::with_tenant().await;
@@ -376,7 +376,7 @@ fn no_chain_of_requests_ends_with_a_key_that_can_do_more() {
             body["user_id"] = json!(users[0]);
         }
         let first = client.with_key_of(&client.post("/keys", body).await.data());
-        // Keys that K does not hold, but may try to rotate.
+        // Keys that K may try to rotate without having them.
         let mut ids = vec![Token::parse(&client.key).unwrap().id.to_string()];
         let stronger = json!({"name": "s", "scopes": ["assets:read", "settings:write"], "user_id": users[1]});
         ids.push(client.post("/keys", stronger).await.id());

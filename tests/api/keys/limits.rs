@@ -11,7 +11,8 @@ async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
     let client = api.limited_tenant(5).await;
     let other = client.scoped(&["assets:read"]).await;
     let second = api.replica(0, usize::MAX).client(&client);
-    // The tests' clock starts at a full minute. In the minute of its creation, the other key shares this one's limit.
+    // The tests' clock starts at a full minute. In the minute of its creation, a key shares the limit of the key that created
+    // it.
     api.advance_clock(60);
     client.get("/assets").await.data();
     let mut left = Vec::new();
@@ -31,7 +32,7 @@ async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
     assert_eq!(reset % 60, 0);
     assert_eq!(api.dump().await, before);
     assert_eq!(other.get("/assets").await.status, 200, "another key of the tenant has its own limit");
-    // Requests with the key's id and a wrong secret don't count against its limit, and don't show it.
+    // Requests with the key's ID and a wrong secret don't count against its limit, and don't show it.
     let impostor = client.impostor();
     api.advance_clock(wait);
     for _ in 0..6 {
@@ -58,8 +59,8 @@ async fn an_instance_takes_several_requests_at_once_and_says_what_remains_as_far
     assert_eq!(remaining(&client).await, 96, "it does not know of the other instance yet");
 }
 
-/// Sends requests for two minutes and the beginning of a third, one each 240 ms. Returns how many were let through in each minute, and how many before the
-/// first was refused.
+/// Sends a request every 240 ms for two minutes and the start of a third. Returns how many were accepted in each minute, in
+/// total and before the first refusal.
 async fn minutes<'c>(
     api: &Api,
     caller: impl Fn(usize) -> &'c Client,
@@ -86,11 +87,11 @@ async fn minutes<'c>(
 async fn ten_instances_let_through_exactly_the_limit_and_at_most_a_tenth_too_late() {
     let api = Api::start().await;
     let client = api.limited_tenant(100).await;
-    // Their clocks are up to a second apart.
+    // The clocks of the instances differ by up to a second.
     let instances: Vec<Client> = (0..10).map(|n| api.replica(n * 100, 0).client(&client)).collect();
-    // More than twice as many requests as the limit, to one instance more often than to another.
+    // More than twice the limit, distributed unevenly among the instances.
     let minutes = minutes(&api, |n| &instances[[0, 1, 0, 2, 0, 1, 3, n % 10][n % 8]], |_| ()).await;
-    // Of the last minute, not all is seen.
+    // The last minute is incomplete.
     let whole: Vec<_> = minutes.iter().filter_map(|(count, at_first_refusal)| Some((*count, (*at_first_refusal)?))).collect();
     assert!(minutes.len() >= 3 && whole.len() >= 2, "{minutes:?}");
     for (count, at_first_refusal) in whole {
@@ -153,7 +154,7 @@ async fn reads_keep_answering_while_the_tenants_writes_are_throttled() {
     let (api, client) = Api::with_tenant().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
     let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
-    // The key's last use is written again.
+    // The key's last use would be written again.
     api.advance_clock(7200);
     api.faults.throttle_writes_to(&[own]);
     for path in [path.as_str(), "/assets", "/events", "/settings", "/users"] {
@@ -188,7 +189,7 @@ async fn a_request_that_can_not_be_counted_is_let_through_and_a_log_line_says_so
 #[tokio::test(start_paused = true)]
 async fn a_count_that_never_answers_is_given_up() {
     let api = Api::start().await;
-    // Of a limit below 20, each request is counted in the table.
+    // With a limit below 20, each request is counted in the table.
     let client = api.limited_tenant(10).await;
     client.use_key_once().await;
     let mut held = api.faults.hold("UpdateItem");
@@ -208,7 +209,7 @@ async fn strangers_do_not_write_into_the_tenants_partition() {
 
 async fn set(api: &Api, client: &Client, limit: Option<u32>) {
     api.store.tenant(client.tenant).set_ceiling(limit).await.unwrap();
-    // It holds from the next minute on.
+    // The new limit takes effect in the next minute.
     api.advance_clock(60);
 }
 
@@ -271,7 +272,7 @@ async fn refused_requests_use_up_nothing_of_the_ceiling() {
     assert_eq!(statuses(&client, 3).await, [200, 200, 429]);
 }
 
-/// Requests of a key and of all keys of a tenant are counted by the same function.
+/// The same function counts the requests of a key and of a whole tenant.
 #[tokio::test(start_paused = true)]
 async fn lost_answers_let_no_more_through_than_the_ceiling() {
     let (api, client) = Api::with_tenant().await;
@@ -285,7 +286,7 @@ async fn lost_answers_let_no_more_through_than_the_ceiling() {
         }
     };
     let minutes = minutes(&api, |n| &callers[[0, 11, 0, 22, 10, 21, 3, n % 30][n % 8]], lose_some).await;
-    // The last ones are planned when all requests of the minute are taken.
+    // The last faults are planned after the minute's limit is used up.
     assert!(minutes.iter().filter(|(_, refused)| refused.is_some()).count() >= 2 && api.faults.planned() < 13, "{minutes:?}");
     assert!(minutes.iter().all(|(count, _)| *count <= 100), "{minutes:?}");
 }

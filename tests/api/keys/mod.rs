@@ -1,4 +1,4 @@
-//! API keys: their rights, the costs of strangers' requests, and secrecy.
+//! API keys: permissions, costs of unauthenticated requests, and secrecy.
 
 pub mod lifecycle;
 pub mod limits;

@@ -1,5 +1,5 @@
-//! API keys are shown once, in the response that creates them, and are written nowhere. The log has no names of people
-//! and resources. Each function may encrypt or decrypt for its own purpose only.
+//! API keys are shown once, in the response that creates them, and stored nowhere else. The log contains no names of people or
+//! resources. Each function can encrypt or decrypt only for its own purpose.
 
 use crate::deployment::{statements, texts};
 use crate::support::functions::{resource, resources};
@@ -17,7 +17,7 @@ use shared::store::keys::Item;
 use std::fmt::Write;
 use tracing::level_filters::LevelFilter;
 
-/// The place of the secret in a key's text: after the prefix and two ids, before the checksum.
+/// Position of the secret in a key: after the prefix and two IDs, before the checksum.
 const SECRET: std::ops::Range<usize> = 48..92;
 
 fn keys_in(text: &str) -> Vec<String> {
@@ -32,7 +32,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// Forms in which a key's secret could be written, in lower case: whole, in halves, as bytes.
+/// Forms in which a key's secret could be stored, in lower case: complete, halves, and bytes.
 pub fn traces(key: &str) -> Vec<String> {
     let halves = [&key[SECRET][..22], &key[SECRET][22..]];
     let bytes: Vec<u8> = halves.iter().flat_map(|half| base62::decode(half).unwrap().to_be_bytes()).collect();
@@ -43,7 +43,7 @@ pub fn traces(key: &str) -> Vec<String> {
         traces.extend([hexadecimal(bytes), listed[1..listed.len() - 1].to_owned(), hexadecimal_list(bytes)]);
     }
     for bytes in [&bytes[..], key.as_bytes(), &key.as_bytes()[SECRET]] {
-        // Without the padding and the last digit, which depends on what follows.
+        // Without padding and last digit, which depend on the following bytes.
         let encoded = shared::domain::values::signature_image::data_url(bytes);
         let encoded = encoded[shared::domain::values::signature_image::DATA_URL_PREFIX.len()..].trim_end_matches('=');
         let encoded = &encoded[..encoded.len() - 1];
@@ -52,13 +52,13 @@ pub fn traces(key: &str) -> Vec<String> {
     traces.iter().map(|trace| trace.to_lowercase()).collect()
 }
 
-/// As `{:x?}` prints bytes.
+/// Bytes as `{:x?}` prints them.
 fn hexadecimal_list(bytes: &[u8]) -> String {
     let listed = format!("{bytes:x?}");
     listed[1..listed.len() - 1].to_owned()
 }
 
-/// Appends a value to a text; binary values as hexadecimal digits and as text.
+/// Appends a value as text; binary values as hexadecimal digits and as text.
 fn append_value(value: &AttributeValue, text: &mut String) {
     match value {
         AttributeValue::B(blob) => {
@@ -89,11 +89,11 @@ pub async fn items_as_text(api: &Api) -> Vec<(String, String)> {
     all_items(api).await.into_iter().map(item_as_text).collect()
 }
 
-/// Checks the keys in responses, and collects them.
+/// Collects the keys in responses, and checks them.
 struct SeenKeys(BTreeSet<String>);
 
 impl SeenKeys {
-    /// Collects the keys in a response, which may have some only if `may_show`.
+    /// Collects the keys in a response. Fails if there are any, unless `may_show`.
     fn collect(&mut self, reply: &Reply, may_show: bool) {
         let found = keys_in(&String::from_utf8_lossy(&reply.bytes));
         assert!(found.is_empty() || may_show, "a response shows a key: {}", reply.status);
@@ -101,7 +101,7 @@ impl SeenKeys {
     }
 }
 
-/// Sends every operation of the API in every way, also with keys in wrong places. Returns every used or created key.
+/// Sends every operation in every way, also with keys in wrong places. Returns all used and created keys.
 async fn use_everything(api: &Api, client: &Client) -> BTreeSet<String> {
     let samples = Samples::create(client).await;
     let (_, operations) = operations();
@@ -109,7 +109,7 @@ async fn use_everything(api: &Api, client: &Client) -> BTreeSet<String> {
     let mut wrong_secret = client.key.clone();
     wrong_secret.replace_range(60..61, if &wrong_secret[60..61] == "0" { "1" } else { "0" });
     let mut keys = SeenKeys(BTreeSet::from([client.key.clone(), other_tenant.key.clone()]));
-    // The operations on keys show and create them.
+    // Only POSTs to keys show them.
     let (on_keys, others): (Vec<_>, Vec<_>) = by_method(operations, &METHODS)
         .partition(|operation| operation.path.starts_with("/v1/keys") && operation.method == "POST");
     for operation in on_keys.into_iter().chain(sample(others, 20)) {
@@ -121,7 +121,7 @@ async fn use_everything(api: &Api, client: &Client) -> BTreeSet<String> {
             client.with_key(key).send_with(method, &path, content_type, body.to_owned(), headers).await
         };
         let shows = method == "POST" && path.starts_with("/keys");
-        // Another tenant's key is valid, but not for these resources.
+        // Another tenant's key is valid, but has no access to these resources.
         for key in [&wrong_secret, &other_tenant.key, &client.key[..97]] {
             let reply = send(key, &body, &[("idempotency-key", &name)]).await;
             keys.collect(&reply, shows && key == other_tenant.key);
@@ -152,7 +152,7 @@ async fn use_everything(api: &Api, client: &Client) -> BTreeSet<String> {
             }
         }
     }
-    // A new key and a rotated one; during the grace period both secrets work.
+    // A new key, and a rotated one with both its secrets during the grace period.
     let created = client.post("/keys", json!({"name": "rotated", "scopes": ["assets:read", "keys:write"]})).await;
     let rotate = format!("/keys/{}/rotate", created.id());
     let rotated = client.post(&rotate, json!({"grace_seconds": 60})).await;
@@ -162,7 +162,7 @@ async fn use_everything(api: &Api, client: &Client) -> BTreeSet<String> {
         key.get("/users").await.problem(403, "FORBIDDEN");
         keys.collect(reply, true);
     }
-    // An internal error is logged with its causes.
+    // The log has an internal error with its causes.
     let invalid = json!({"__type": "com.amazonaws.dynamodb.v20120810#ValidationException", "message": "refused"});
     api.faults.plan("TransactWriteItems", 1, 400, &invalid, false);
     client.post(&rotate, json!({})).await.problem(500, "INTERNAL_ERROR");
@@ -189,19 +189,19 @@ async fn no_key_and_no_secret_is_stored_or_logged() {
         for (number, trace) in traces(key).iter().enumerate() {
             assert!(!everything.contains(trace), "a secret is written in form {number} in {}", location(trace, &items, &log));
         }
-        // The secret's hash is stored with the key and names its request counters; this service never logs it.
+        // The secret's hash is stored with the key and in the names of its counters, but never logged.
         let hash = Token::parse(key).unwrap().secret.hash().0;
         for (item_type, text) in &items {
             assert!(["key", "rate"].contains(&item_type.as_str()) || !text.contains(&hash), "{item_type} has a hash of a secret");
         }
         assert!(!own.contains(&hash), "a hash was logged");
     }
-    // The log would have a key that was logged at the lowest level.
+    // Checks that the search would find a key logged at the lowest level.
     tracing::trace!(target: "shared", "{}", client.key);
     assert!(traces(&client.key).iter().any(|trace| log::text().to_lowercase().contains(trace)));
 }
 
-/// The type of the item, or the line of the log, that has the trace.
+/// The type of the item or the log line with the trace.
 fn location(trace: &str, items: &[(String, String)], log: &str) -> String {
     let item =
         items.iter().find(|(_, text)| text.to_lowercase().contains(trace)).map(|(item_type, _)| format!("an item, {item_type}"));
@@ -209,7 +209,7 @@ fn location(trace: &str, items: &[(String, String)], log: &str) -> String {
     item.or_else(line).unwrap_or_default()
 }
 
-/// This service's lines at every level, and other crates' lines that a function would write.
+/// This service's log lines at all levels, and other crates' lines at the default level.
 fn own_lines(log: &str) -> impl Iterator<Item = Value> {
     log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).filter(|line| {
         let level: LevelFilter = line["level"].as_str().unwrap().parse().unwrap();
@@ -248,7 +248,7 @@ async fn the_log_has_no_names_of_people_and_resources() {
         let headers = [("idempotency-key", private)];
         client.send_with(&operation.method, &path, content_type, body, &headers).await;
     }
-    // One more request without a table, so that the causes of an error are logged.
+    // Deletes the table, so that the next request logs an error with its causes.
     api.dynamo.delete_table().table_name(&api.table).send().await.unwrap();
     let reply = client.post("/users", json!({"email": format!("{private}.2@example.com"), "display_name": private})).await;
     assert!(reply.status.is_server_error(), "{}", reply.text());
@@ -291,8 +291,8 @@ async fn no_value_prints_the_secret_that_it_holds() {
     }
 }
 
-/// The engine has no KMS. Other tests show the requests to it; this one shows that the roles allow it. No function can decrypt
-/// keys for another purpose: the API can't read the secrets of webhooks, and `deliver` can't sign receipts.
+/// The engine has no KMS, so other tests check the requests, and this test checks that the roles permit them. Functions can't
+/// decrypt for other purposes: the API can't read webhook secrets, and `deliver` can't sign receipts.
 #[test]
 fn each_function_may_use_the_kms_key_for_its_own_purpose_only() {
     for function in resources() {

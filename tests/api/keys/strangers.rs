@@ -1,4 +1,4 @@
-//! The costs of strangers' requests: at most two units of the table, and no time for their bodies.
+//! Unauthenticated requests cost at most two units of the table, and their bodies aren't parsed.
 
 use crate::support::Replica;
 use crate::support::prelude::*;
@@ -12,7 +12,7 @@ use shared::domain::values::id::ApiKeyId;
 
 const MAX_UNITS: f64 = 2.0;
 
-/// The keys of strangers, each with its name. Those that were valid once were used then.
+/// Invalid keys with a name each. Keys that were valid before were used then.
 async fn strangers(api: &Api, client: &Client) -> Vec<(&'static str, String)> {
     let mut strangers = vec![
         ("a made-up key", client.stranger().key),
@@ -46,7 +46,7 @@ async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() 
     let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations();
     let strangers = strangers(&api, &client).await;
-    // Every list index of the warm function is loaded.
+    // All list indexes of the warm function are loaded.
     for operation in operations.iter().filter(|operation| operation.method == "GET") {
         operation.send(&client, &samples).await;
     }
@@ -54,7 +54,7 @@ async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() 
         let Replica { router: cold, .. } = api.replica(0, 1 << 20);
         for (function, router) in [("cold", cold), ("warm", client.router.clone())] {
             let stranger = Client { router, ..client.with_key(&key) };
-            // Reads of a key that was verified lately begin early, once.
+            // For a recently verified key, the first request starts its reads before the check.
             stranger.get("/users").await.problem(401, "UNAUTHORIZED");
             for operation in sample(operations, 10) {
                 let (reply, cost) = api.cost(operation.send(&stranger, &samples)).await;
@@ -66,7 +66,7 @@ async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() 
     }
 }
 
-/// A request whose body or headers name many items reads none of them.
+/// None of the items named by a request's body or headers is read.
 #[tokio::test(start_paused = true)]
 async fn what_a_stranger_sends_does_not_matter() {
     let (api, client, samples) = Api::with_samples().await;
@@ -100,7 +100,7 @@ async fn only_the_first_request_of_a_key_waits_for_its_check() {
     assert_eq!(round_trips, [2, 1, 1, 2, 1]);
 }
 
-/// A remembered key only begins reads early. The permission is read from the table.
+/// A cached verification only starts reads early. Access is still decided by a read of the key.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_was_verified_lately_is_refused_at_once_and_costs_early_reads_once() {
     let (api, client) = Api::with_tenant().await;
@@ -120,23 +120,23 @@ async fn a_key_that_was_verified_lately_is_refused_at_once_and_costs_early_reads
 }
 
 const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// Runs of each request. The cheapest run counts, since the machine may be busy with others.
+/// Runs of each request. The fastest counts, because the machine can be busy.
 const RUNS: usize = 3;
-/// The time to receive a megabyte in a debug build.
+/// Time to receive a megabyte in a debug build.
 const RECEIVING: Duration = Duration::from_millis(4);
 
-/// `text` as often as it fits into `bytes`, separated by commas.
+/// `text` repeated within `bytes`, separated by commas.
 fn list_of(text: &str, bytes: usize) -> String {
     vec![text; bytes / (text.len() + 1)].join(",")
 }
 
-/// An object of so many bytes with distinct members.
+/// An object of this many bytes with distinct members.
 fn many_members(bytes: usize) -> String {
     let members: Vec<String> = (0..bytes / 11).map(|n| format!("\"{n:06x}\":1")).collect();
     format!("{{{}}}", members.join(","))
 }
 
-/// Bodies that take longest to read, by name.
+/// Bodies that are slowest to parse, by name.
 fn heavy_bodies() -> Vec<(&'static str, String)> {
     let large = MAX_BODY_BYTES - 1024;
     let patterns: Vec<Value> = (0..200).map(|n| json!({"pattern": format!(r"\pL{{20}}%{n}")})).collect();
@@ -205,7 +205,7 @@ async fn a_refused_request_takes_no_time_for_its_body_on_any_route() {
     }
 }
 
-/// The handlers begin to read, and find that they could write: the check of the key ends them.
+/// Handlers start to read and could write, but the key check stops them.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_was_verified_lately_and_is_revoked_writes_nothing_on_any_route() {
     let (api, client, samples) = Api::with_samples().await;

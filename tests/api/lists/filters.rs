@@ -3,7 +3,7 @@
 use crate::assets::places::check;
 use crate::support::prelude::*;
 
-/// The names of all entries, which must be on the first page.
+/// Names of all entries, which must fit on the first page.
 async fn names(client: &Client, path: &str) -> Vec<String> {
     let reply = client.get(path).await;
     let data = reply.data();
@@ -104,7 +104,7 @@ async fn a_unique_value_costs_two_reads_however_many_there_are() {
     for path in ["/users?email=user.7@example.com", "/catalog/manufacturers?name=m7", "/processes?slug=device-return"] {
         client.get(path).await.data();
         let (_, cost) = api.cost(async { client.get(path).await.data() }).await;
-        // With the check of the key, and counting the request. Steps come from memory.
+        // Includes the key check and the request count. Steps are cached.
         assert!(cost.calls <= 4 && cost.round_trips <= 3 && cost.read_units <= 4.0, "{path}: {cost:?}");
     }
 }

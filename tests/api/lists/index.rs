@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::Request;
 use lambda_http::{Context, RequestExt};
 
-/// Sorted.
+/// Sorted names of all assets.
 async fn names(client: &Client) -> Vec<String> {
     let listed = client.get("/assets?sort=name").await.data();
     listed.as_array().unwrap().iter().map(|asset| asset["name"].as_str().unwrap().to_owned()).collect()
@@ -70,7 +70,7 @@ async fn after_many_events_the_list_index_is_loaded_again() {
     assert!(replica.store.list_index_bytes() > 0);
 }
 
-/// Each call of a list fails in turn, with and without a loaded list index; the next list is right.
+/// Each call of a list fails in turn, with and without a loaded list index. The next list is correct.
 #[tokio::test(start_paused = true)]
 async fn after_a_failed_list_the_next_one_is_right() {
     let (api, client, replica) = two_assets().await;
@@ -84,14 +84,14 @@ async fn after_a_failed_list_the_next_one_is_right() {
                 if is_cold {
                     replica.store.forget_list_indexes();
                 }
-                // The list then has an event to catch up with.
+                // The next list must apply this event.
                 client.patch(&format!("/assets/{id}"), json!({"name": name})).await.data();
                 api.faults.fail_call(place, failure);
                 let reply = client.get("/assets?sort=name").await;
                 if !api.faults.stop_failing() {
                     break;
                 }
-                // Only a request that could not be counted is let through.
+                // A request can only succeed if just counting it failed.
                 if reply.status != 200 {
                     reply.problem(503, "UNAVAILABLE");
                 }
@@ -103,7 +103,7 @@ async fn after_a_failed_list_the_next_one_is_right() {
     assert!(failed >= 16, "only {failed} calls failed");
 }
 
-/// Writes an event to the table, with a present id if it has an id.
+/// Writes an event to the table, with a current ID unless it has none.
 async fn put_event(api: &Api, client: &Client, mut entry: Value) {
     let id = EventId::new(api.now(), [7; 10]);
     if entry.get("id").is_some() {
@@ -169,7 +169,7 @@ async fn an_event_of_an_unknown_resource_leads_to_one_load() {
     assert!(!seen.iter().any(|(_, request)| is_load(request)), "neither the index nor the table is read for it again");
 }
 
-/// An index that is too large is refused at once, and by everything that needs it.
+/// An index above the memory limit is refused at once, by everything that needs it.
 #[tokio::test(start_paused = true)]
 async fn lists_above_the_memory_budget_are_refused_without_reading() {
     let (api, client, _) = two_assets().await;
@@ -238,13 +238,13 @@ fn reads(api: &Api) -> (usize, usize, usize) {
     (count(&|request| request["IndexName"] == "list_index"), count(&events), count(&table))
 }
 
-/// It comes from the list index alone: no record is read that could show a mistake.
+/// The total comes from the list index alone: a page past the end reads no records.
 async fn total_past_the_end(client: &Client) -> u64 {
     client.total("/assets?limit=1&page=9").await
 }
 
-/// A tenant with two assets, and a third that one replica created and another, whose clock is `skew` milliseconds behind,
-/// deleted: the deletion's event has the earlier id.
+/// A tenant with two assets, and a third asset created by one replica and deleted by another, whose clock is `skew`
+/// milliseconds behind, so that the deletion's event has the earlier ID.
 async fn tenant_with_deleted_asset(skew: i64, seen_before: bool) -> (Api, Client) {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "a"})).await;
@@ -262,7 +262,8 @@ async fn tenant_with_deleted_asset(skew: i64, seen_before: bool) -> (Api, Client
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_asset_is_not_listed_wherever_reading_the_events_begins() {
-    // At one of these moments, reading begins between the two ids: when the list index is loaded, and when new events are read.
+    // At some of these moments, reading starts between the two IDs: when the list index is loaded, and when new events are
+    // read.
     let loaded = (68_000..=70_100).step_by(350).chain([69_980, 70_000, 70_020]).map(|wait| (wait, false));
     let moments = loaded.chain((8_000..=10_100).step_by(350).map(|wait| (wait, true)));
     let cases = moments.flat_map(|(wait, is_followed)| [1_900, 700, 50].map(|skew| (skew, wait, is_followed)));
@@ -285,7 +286,7 @@ async fn many_recent_events_are_read_without_loading_the_list_index_again() {
     let reader = api.replica(0, usize::MAX).client(&client);
     api.advance_clock(600);
     reader.get("/assets").await.data();
-    // Two pages of events, although the list index itself is one page.
+    // Two pages of events for a list index of one page.
     for n in 0..40 {
         client.patch(&format!("/assets/{id}"), json!({"notes": format!("😀{n}").repeat(2_400)})).await.data();
     }
@@ -297,7 +298,7 @@ async fn many_recent_events_are_read_without_loading_the_list_index_again() {
     }
 }
 
-/// The replica holds the list index after a list.
+/// Once the replica has returned a list, it holds the list index.
 async fn holds_list_index(replica: &Replica, client: &Client) -> bool {
     replica.client(client).get("/assets").await;
     replica.store.list_index_bytes() > 0
@@ -331,7 +332,7 @@ async fn a_page_that_keeps_changing_is_listed_without_reading_the_whole_table() 
     client.asset(json!({"name": "cold"})).await;
     let reader = api.replica(0, usize::MAX).client(&client);
     reader.get("/assets").await.data();
-    // A new key is read alone, so that the page is the first batch.
+    // A new key is read separately, so the page is the first batch.
     let reader = reader.scoped(&["assets:read"]).await;
     reads(&api);
     let mut held = api.faults.hold("BatchGetItem");
@@ -408,7 +409,7 @@ async fn a_load_that_was_cut_off_goes_on_with_the_next_list() {
     api.faults.limit_index_pages(None, 0);
     assert_eq!(reader.total("/assets").await, ASSETS as u64 + 2);
     let read = api.faults.take_index_pages();
-    // The new assets can add a page to a range.
+    // The new assets can add a page.
     assert!((pages..=pages + 2).contains(&read), "{read} pages were read instead of {pages}");
     assert_eq!(reader.total("/assets").await, ASSETS as u64 + 2);
     assert_eq!(api.faults.take_index_pages(), 0);

@@ -1,5 +1,5 @@
-//! Random writes by two replicas whose clocks differ, while writes take effect late and the index lags: every list equals
-//! a plain filter over the table, and so do the statistics.
+//! Random writes by two replicas with different clocks, delayed writes and a lagging index: every list and all statistics equal
+//! a plain filter over the table.
 
 use crate::lists::index_races::{MAX_LAG_MILLIS, MAX_WRITE_MILLIS};
 use crate::support::prelude::*;
@@ -10,20 +10,20 @@ use dev_server::faulty_table::planned::Held;
 use proptest::prelude::*;
 use tokio::task::JoinHandle;
 
-/// The next action, and the replica that executes it.
+/// The next action and the replica that executes it.
 #[derive(Debug, Clone)]
 enum Step {
     Create(usize, String, bool),
     Change(usize, usize, Value),
     Delete(usize, usize),
-    /// A change that is sent now and takes effect later.
+    /// A change that is sent now, but takes effect later.
     ChangeLate(usize, usize, Value),
     ReleaseLate,
-    /// With the location, if the scan moves the asset.
+    /// Includes the location if the scan moves the asset.
     Scan(usize, usize, Option<String>),
     NewUser(usize, String),
     ChangeUser(usize, usize, bool),
-    /// A process is started, and perhaps completed at once.
+    /// Starts a process, and completes it at once if the flag is set.
     Start(usize, usize, bool),
     Cancel(usize, usize),
     Rename(usize, String),
@@ -31,12 +31,12 @@ enum Step {
     FreezeIndex,
     ThawIndex,
     ForgetIndex(usize),
-    /// One of the replicas writes the snapshots that are due, or all of them again.
+    /// A replica writes the due snapshots, or all of them.
     WriteSnapshots(usize, bool),
     List(usize),
 }
 
-/// Sets one of few custom fields, to a value of few; numbers have several forms.
+/// Sets one of a few custom fields to one of a few values; numbers have several forms.
 fn custom_fields() -> impl Strategy<Value = Value> {
     let value = prop_oneof![
         Just(json!(null)),
@@ -132,7 +132,7 @@ struct World {
 
 impl World {
     async fn new(mut api: Api, skew: i64) -> Self {
-        // Half of the cases refresh indexes as after a burst of events.
+        // In half of the cases, indexes are refreshed as after a burst of events.
         api.counted_events = (skew % 2 == 0).then_some(1);
         let client = api.tenant().await;
         let objects = FaultyObjects::default();
@@ -143,7 +143,7 @@ impl World {
         let steps = json!([{"type": "complete", "key": "c", "label": "C"}]);
         let process = create_process(&client, steps).await;
         let without_index = api.replica(0, 0).client(&client);
-        // Earlier writes are old by then.
+        // Makes earlier writes old.
         api.advance_clock(600);
         Self {
             api,
@@ -163,7 +163,7 @@ impl World {
         }
     }
 
-    /// Replaces the placeholders of the strategy by ids.
+    /// Replaces the strategy's placeholders by IDs.
     fn resolved(&self, mut change: Value) -> Value {
         if let Some(typed) = change["asset_type_id"].as_bool() {
             change["asset_type_id"] = json!(self.types[usize::from(typed)]);
@@ -252,7 +252,7 @@ impl World {
                 self.api.advance_clock_millis(millis);
                 self.write_millis -= millis;
                 self.lag_millis -= millis;
-                // No write takes longer than it may, and no index lags longer.
+                // Writes and indexes reach their maximum delay.
                 if self.write_millis < 0 && self.late.is_some() {
                     self.api.advance_clock_millis(self.write_millis);
                     self.release_late().await;
@@ -281,7 +281,7 @@ impl World {
         }
     }
 
-    /// Compares the replica's lists with the lists of the replica without a list index.
+    /// Compares the replica's lists with those of the replica without a list index.
     async fn compare(&self, on: usize, lists: &[&str]) {
         for path in lists {
             let (listed, expected) = (self.clients[on].get(path).await, self.without_index.get(path).await);

@@ -1,5 +1,5 @@
-//! Lists beside writes: several replicas at once, clocks that differ, late writes, an index that lags, and reads that see only a
-//! part of a transaction.
+//! Lists during writes: several replicas, clock skew, late writes, a lagging index, and reads that see only part of a
+//! transaction.
 
 use super::index_reads;
 use crate::support::prelude::*;
@@ -10,7 +10,7 @@ use shared::domain::values::id::AssetId;
 pub const MAX_WRITE_MILLIS: i64 = 8_000;
 pub const MAX_LAG_MILLIS: i64 = 60_000;
 
-/// Between counting and reading a page, an asset of the page is changed or deleted.
+/// An asset is changed or deleted between counting and reading the page.
 #[tokio::test(start_paused = true)]
 async fn an_asset_that_changes_during_a_list_is_listed_as_it_is_then() {
     let (api, client) = Api::with_tenant().await;
@@ -24,7 +24,7 @@ async fn an_asset_that_changes_during_a_list_is_listed_as_it_is_then() {
                 None => client.delete(&format!("/assets/{id}")).await.json(),
             }
         };
-        // A new key is read alone, so that the page is the first batch.
+        // A new key is read separately, so the page is the first batch.
         let reader = reader.scoped(&["assets:read"]).await;
         let listed = api.faults.overtake("BatchGetItem", reader.get("/assets?status=in_stock"), changing).await.0.json();
         let total = listed["data"].as_array().unwrap().len();
@@ -33,7 +33,7 @@ async fn an_asset_that_changes_during_a_list_is_listed_as_it_is_then() {
     }
 }
 
-/// The slowest possible write, from a replica with the largest possible clock skew.
+/// The slowest possible write, from a replica with the maximum clock skew.
 #[tokio::test(start_paused = true)]
 async fn the_latest_possible_write_is_listed() {
     let (api, client) = Api::with_tenant().await;
@@ -52,7 +52,7 @@ async fn the_latest_possible_write_is_listed() {
     assert_eq!(reader.get("/assets?q=late").await.json()["meta"]["total"], 1);
 }
 
-/// The index has its longest lag: later creations, changes and deletions come from the events.
+/// The index has its maximum lag, so later creations, changes and deletions come from the events.
 #[tokio::test(start_paused = true)]
 async fn a_lagging_index_leads_to_no_wrong_list() {
     let (api, client) = Api::with_tenant().await;
@@ -112,7 +112,7 @@ async fn after_a_burst_events_that_are_applied_are_counted_and_not_read() {
     }
 }
 
-/// The event's id is older than the ones that are read, so the count tells that there is one more.
+/// The event's ID is older than the IDs read next, so only the count reveals it.
 #[tokio::test(start_paused = true)]
 async fn a_late_write_among_many_is_listed() {
     let (api, client) = Api::with_tenant().await;
@@ -130,7 +130,7 @@ async fn a_late_write_among_many_is_listed() {
     api.faults.overtake("TransactWriteItems", writer.patch(&path, json!({"name": "late"})), reading).await.0.data();
     let reader = reader.unwrap();
     assert_eq!(reader.total("/assets?q=late").await, 1);
-    // Deleted, and its events are applied: they are not applied again when others are read.
+    // After the deletion is applied, it isn't applied again when more events are read.
     client.delete(&path).await;
     assert_eq!(reader.total("/assets?q=late").await, 0);
     for _ in 0..4 {
@@ -190,7 +190,7 @@ async fn a_list_of_open_instances_follows_starts_and_ends() {
     assert_eq!(index_reads(&api), 2, "each of the two list indexes was loaded once");
 }
 
-/// An erasure can change an ended instance. The index of open instances doesn't have it, and doesn't need it.
+/// An erasure can change an instance that has ended, which the index of open instances doesn't contain.
 #[tokio::test(start_paused = true)]
 async fn a_change_of_an_ended_instance_does_not_concern_the_open_ones() {
     let (api, client) = Api::with_tenant().await;
@@ -217,8 +217,8 @@ async fn a_change_of_an_ended_instance_does_not_concern_the_open_ones() {
     assert_eq!(requests.iter().filter(|(operation, _)| operation == "Query").count(), 1, "the events were read again");
 }
 
-/// The row of an instance that ends moves to another section of the index. A load that reads the sections meanwhile may
-/// find it in both or in neither, and a lagging index has it where it was.
+/// When an instance ends, its row moves to another section of the index. A concurrent load can find the row in both sections or
+/// in neither.
 #[tokio::test(start_paused = true)]
 async fn an_instance_that_ends_while_the_index_is_read_is_listed_once() {
     let (api, client) = Api::with_tenant().await;
@@ -281,7 +281,7 @@ async fn three_assets() -> (Api, Client, Client, Vec<String>) {
     (api, writer, reader, ids)
 }
 
-/// The first list sees only a part of the transaction; it may show the state before or after it.
+/// The first list sees only part of the transaction, and can show the state before or after it.
 async fn assert_lists(api: &Api, reader: &Client, before: &[&str], after: &[&str], round_trips: usize) {
     api.meter.take();
     let list = listed(reader).await;
@@ -345,7 +345,7 @@ async fn events_that_are_visible_without_earlier_ones_lead_to_no_load() {
     assert_eq!((api.faults.stop_tearing(), large_reads(&api)), (0, (1, 0)));
 }
 
-/// The wait for one transaction leaves as much time for the next.
+/// Waiting for one transaction doesn't shorten the wait for the next one.
 #[tokio::test(start_paused = true)]
 async fn a_change_that_shows_after_a_wait_for_another_is_waited_for_too() {
     let (api, writer, reader, ids) = three_assets().await;
@@ -359,7 +359,7 @@ async fn a_change_that_shows_after_a_wait_for_another_is_waited_for_too() {
     assert_eq!((api.faults.stop_tearing(), large_reads(&api)), (0, (0, 0)));
 }
 
-/// The list gives up after five changes, and shows one of the records as it was before: where it was before.
+/// After five changes, the list gives up and shows an earlier state of a record, in its earlier position.
 #[tokio::test(start_paused = true)]
 async fn a_page_whose_records_keep_changing_is_sorted() {
     let (api, writer, reader, mut ids) = three_assets().await;
@@ -379,8 +379,8 @@ async fn a_page_whose_records_keep_changing_is_sorted() {
     assert_eq!(listed(&reader).await, whole(&["v", "w", "x", "y", "z"]));
 }
 
-/// Changes without events, which no transaction explains: the index is loaded again. If that doesn't help, lists read the
-/// table itself.
+/// Changes without events, which no transaction explains. The index is loaded again; if that doesn't help, lists read the
+/// table.
 #[tokio::test(start_paused = true)]
 async fn a_contradiction_that_persists_is_first_loaded_again_and_then_refused() {
     let (api, writer, reader, ids) = three_assets().await;

@@ -77,7 +77,7 @@ fn plans() -> impl Strategy<Value = Vec<Plan>> {
     proptest::collection::vec(plan, 0..12)
 }
 
-/// Search text, status, kind, end of the warranty, order and page size: places in the arrays above and below.
+/// Search text; indexes of status and kind; end of the warranty; index of the sort order; page size.
 type Query = (Option<String>, Option<usize>, Option<usize>, Option<u32>, usize, u32);
 
 fn queries() -> impl Strategy<Value = Query> {
@@ -87,7 +87,7 @@ fn queries() -> impl Strategy<Value = Query> {
 
 const SORTS: [&str; 6] = ["", "created_at", "-name", "name", "status", "-asset_tag"];
 
-/// By a plain filter over the assets.
+/// Tags of the matching assets, by a plain filter.
 fn filtered(assets: &[Value], query: &Query) -> Vec<String> {
     let (q, status, kind, before, sort, _) = query;
     let fold = |text: &str| text.to_uppercase().to_lowercase();
@@ -121,7 +121,7 @@ fn filtered(assets: &[Value], query: &Query) -> Vec<String> {
     found.into_iter().map(|asset| text(asset, "id")).collect()
 }
 
-/// Holds for lists from the list index and from the table.
+/// For lists from the list index and lists from the table.
 #[test]
 fn every_list_equals_a_plain_filter() {
     let runtime = runtime();

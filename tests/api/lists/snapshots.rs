@@ -1,5 +1,5 @@
-//! Snapshots of list indexes: the reads of cold lists, the refusal of wrong snapshots, the writer, and its permissions. Those
-//! in something with S3's API need `.ci/aws/snapshots`: `SNAPSHOTS_TEST_URL` is the URL of an empty bucket.
+//! Snapshots of list indexes: reads of cold lists, invalid snapshots, the writer, and its permissions. Tests with an S3 API
+//! need `.ci/aws/snapshots`: `SNAPSHOTS_TEST_URL` is the URL of an empty bucket.
 
 use super::index_reads;
 use crate::deployment::{allows_partition, granted, needed, statements, texts};
@@ -17,7 +17,7 @@ use shared::domain::values::id::AssetId;
 use shared::store::SnapshotReport;
 use std::sync::Arc;
 
-/// The service with snapshots: one replica writes them, another reads them.
+/// A service with snapshots: one replica writes them, and another reads them.
 pub struct Snapshots {
     pub api: Api,
     pub client: Client,
@@ -26,7 +26,7 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
-    /// Starts the service with a tenant that has the assets `a` and `b`, and writes its snapshots.
+    /// Starts a service with a tenant that has the assets `a` and `b`, and writes its snapshots.
     pub async fn start() -> Self {
         let (api, client) = Api::with_tenant().await;
         let objects = FaultyObjects::default();
@@ -34,7 +34,7 @@ impl Snapshots {
         let model = client.model("Dell", "XPS", &client.asset_type("Laptop", "LAP", "physical").await).await;
         client.asset(json!({"name": "a", "model_id": model, "warranty_until": "2028-02-29"})).await;
         client.asset(json!({"name": "b"})).await;
-        // Lists always read the events of the last seconds. The creations must be older.
+        // Lists always read the latest events, so the creations must be older.
         api.advance_clock(120);
         let snapshots = Self { api, client, objects, replica };
         assert_eq!(snapshots.write().await, SnapshotReport { written: 4, ..SnapshotReport::default() });
@@ -50,7 +50,7 @@ impl Snapshots {
         format!("list-index/{}/{}/{kind}", self.api.table, self.client.tenant)
     }
 
-    /// The names of the tenant's assets and their models from a new function instance, and whether it read the index
+    /// Lists names and models of the tenant's assets on a new function instance. Also returns whether it read the index
     /// `list_index`.
     pub async fn cold_list(&self) -> (Vec<String>, bool) {
         self.replica.store.forget_list_indexes();
@@ -67,7 +67,7 @@ impl Snapshots {
         (names.collect(), index_reads(&self.api) > 0)
     }
 
-    /// Checks that a cold list is right and was made without the snapshot.
+    /// Checks that a cold list is correct and didn't use the snapshot.
     async fn assert_not_used(&self, why: &str) {
         assert_eq!(self.cold_list().await, (vec!["a/XPS".to_owned(), "b/-".to_owned()], true), "{why}");
     }
@@ -80,7 +80,7 @@ async fn a_cold_list_reads_the_snapshot_and_the_events_since_then() {
     snapshots.api.meter.take();
     assert_eq!(snapshots.cold_list().await, (vec!["a/XPS".to_owned(), "b/-".to_owned()], false));
     let cost = snapshots.api.meter.take();
-    // The key, its count, the tenant's limit, the latest event of the snapshot, the events since then, and two assets.
+    // Reads: the key, its count, the tenant's limit, the snapshot's latest event, later events, and two assets.
     assert!(cost.read_units <= 5.5 && cost.round_trips <= 5, "{cost:?}");
 }
 
@@ -152,7 +152,7 @@ async fn a_snapshot_that_is_damaged_of_another_tenant_or_from_the_future_is_igno
     snapshots.assert_not_used("from the future").await;
 }
 
-/// A table that was restored to a time before the snapshot lacks the snapshot's latest event.
+/// A table restored to a time before the snapshot lacks the snapshot's latest event.
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_of_what_a_restored_table_does_not_have_is_ignored() {
     let snapshots = Snapshots::start().await;
@@ -167,7 +167,7 @@ async fn a_snapshot_of_what_a_restored_table_does_not_have_is_ignored() {
     snapshots.assert_not_used("of a later state").await;
 }
 
-/// An event is missing, so the snapshot contradicts the table; loading the same snapshot again would not help.
+/// An event is missing, so the snapshot contradicts the table, and loading it again doesn't help.
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_contradicts_the_table_is_replaced_by_a_load() {
     let snapshots = Snapshots::start().await;
@@ -200,7 +200,7 @@ async fn an_index_that_is_an_hour_old_is_loaded_from_the_snapshot() {
     assert_eq!(snapshots.warm_list().await, (expected.to_vec(), false));
 }
 
-/// The snapshot is made while the index `list_index` lags most of an hour behind.
+/// The snapshot is written while the index `list_index` lags by most of an hour.
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_has_what_the_index_lacks() {
     let snapshots = Snapshots::start().await;
@@ -229,7 +229,7 @@ async fn an_index_that_is_too_large_is_not_loaded_in_vain() {
     assert_eq!(index_reads(&snapshots.api), 0);
 }
 
-/// The index is an hour old, and the table fails while its snapshot is loaded.
+/// The index in memory is an hour old, and the table fails while its snapshot is loaded.
 #[tokio::test(start_paused = true)]
 async fn an_index_that_is_gone_takes_no_room() {
     let snapshots = Snapshots::start().await;
@@ -247,7 +247,7 @@ async fn an_index_that_is_gone_takes_no_room() {
     assert!(emptied > 0);
 }
 
-/// An event of a kind that this version doesn't know causes one load, and not one for every cold list.
+/// An event of an unknown kind causes a single load, not one for every cold list.
 #[tokio::test(start_paused = true)]
 async fn unknown_events_are_kept_in_the_snapshot() {
     let snapshots = Snapshots::start().await;
@@ -298,7 +298,7 @@ async fn a_run_continues_where_the_last_one_ended() {
         snapshots.api.tenant().await;
     }
     let begin = snapshots.api.now();
-    // Each reading of the clock takes a millisecond, so the first run ends before it is through.
+    // Each reading of the clock takes a millisecond, so the first run stops early.
     let first = snapshots.replica.store.write_snapshots(begin.plus(TimeDelta::milliseconds(60))).await.unwrap();
     assert!(first.postponed > 0 && first.written > 0, "{first:?}");
     let second = snapshots.write().await;
@@ -308,7 +308,7 @@ async fn a_run_continues_where_the_last_one_ended() {
     assert_eq!(none, SnapshotReport { postponed: 12, ..SnapshotReport::default() });
 }
 
-/// A small list loads as quickly without one, and a snapshot names people.
+/// A small list loads equally fast without a snapshot, which would contain names of people.
 #[tokio::test(start_paused = true)]
 async fn a_small_list_has_no_snapshot() {
     let snapshots = Snapshots::start().await;
@@ -320,15 +320,15 @@ async fn a_small_list_has_no_snapshot() {
         store.write_snapshots(snapshots.api.now().plus(TimeDelta::minutes(10))).await.unwrap()
     };
     let asset = || objects.object(&snapshots.key("asset"));
-    // The part that is counted would have to have more rows than there are in all.
+    // The threshold exceeds the number of rows, so no snapshot is written.
     assert_eq!(write(10_000).await, SnapshotReport { current: 4, ..SnapshotReport::default() });
     assert!(asset().is_none());
-    // One row in the part is enough.
+    // A threshold of a single row.
     assert!(write(16).await.written > 0);
     assert!(asset().is_some());
 }
 
-/// If a tenant's snapshots end the function, the next run begins with other tenants.
+/// If a tenant's snapshots crash the function, the next run starts with other tenants.
 #[tokio::test(start_paused = true)]
 async fn a_tenant_that_ends_the_writer_does_not_keep_others_waiting() {
     let snapshots = Snapshots::start().await;
@@ -346,14 +346,14 @@ async fn a_tenant_that_ends_the_writer_does_not_keep_others_waiting() {
     let report = snapshots.write().await;
     assert_eq!(report.postponed, 0);
     let order = snapshots.objects.keys_put();
-    // The ended run had begun with eight tenants. The three new ones that are left come before them.
+    // The crashed run had started with eight tenants. The remaining three new tenants come before them.
     let first = order[begun + 1].clone();
     let again = order[begun + 2..].iter().position(|key| key.rsplit_once('/').unwrap().0 == first.rsplit_once('/').unwrap().0);
     let before = order[begun + 2..][..again.unwrap()].iter().filter(|key| !key.ends_with("last-tenant")).count();
     assert_eq!(before, 3 * 4, "{order:?}");
 }
 
-/// Lists read the events since a snapshot or, after a load, of the last hour. Only events of the last minute are read
+/// Lists read the events since a snapshot, or of the last hour after a load. Only events of the last minute are read
 /// consistently.
 #[tokio::test(start_paused = true)]
 async fn old_events_are_read_at_half_the_price() {
@@ -365,7 +365,7 @@ async fn old_events_are_read_at_half_the_price() {
     let deleted = snapshots.client.asset(json!({"name": "d"})).await;
     snapshots.client.delete(&format!("/assets/{deleted}")).await;
     snapshots.api.advance_clock(600);
-    // Of 1,050 KB of events: whether there are many takes 110 units of each kind of record.
+    // For 1,050 KB of events, counting takes 110 units per kind of record.
     for (is_followed, most) in [(true, 900.0), (false, 520.0)] {
         if !is_followed {
             snapshots.objects.clear();
@@ -411,7 +411,7 @@ async fn the_role_of_the_writer_of_snapshots_allows_its_calls_and_no_others() {
         client.assets(251).await;
         let asset = client.asset(json!({"name": "a"})).await;
         api.advance_clock(3600);
-        // An asset that the index lacks, although an event says that it was changed, is read by itself.
+        // If an event mentions an asset missing in the index, the asset is read separately.
         client.patch(&format!("/assets/{asset}"), json!({"name": "b"})).await.data();
         let key = Keys::of(client.tenant).record(Kind::Asset, asset.parse().unwrap()).item();
         let update = api.dynamo.update_item().table_name(&api.table).set_key(Some(key));
@@ -428,13 +428,13 @@ async fn the_role_of_the_writer_of_snapshots_allows_its_calls_and_no_others() {
     assert!(allows_partition("Snapshots", "REGISTRY").contains(&true));
 }
 
-/// The permissions of a role in the bucket of snapshots.
+/// A role's permissions on the snapshot bucket.
 #[test]
 fn functions_that_list_may_read_snapshots_and_only_the_writer_writes_them() {
     for (function, expected) in resources().map(|name| {
         let expected: &[&str] = match name {
             "Assets" | "Processes" => &["s3:GetObject", "s3:ListBucket"],
-            // Snapshots name people who are erased.
+            // Snapshots contain names of erased people.
             "Users" => &["s3:GetObject", "s3:ListBucket", "s3:DeleteObject"],
             "Snapshots" => &["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"],
             _ => &[],
@@ -484,7 +484,7 @@ async fn objects_are_read_as_they_were_written() {
     }
 }
 
-/// The S3 API checks signatures, or this would prove nothing.
+/// The S3 API must check signatures, because otherwise this test would prove nothing.
 #[tokio::test]
 #[ignore = "needs an S3 API: .ci/aws/snapshots"]
 async fn a_wrong_signature_is_an_error_and_not_a_missing_object() {
@@ -523,7 +523,7 @@ async fn a_cold_list_takes_its_index_from_the_bucket() {
     }
     bucket.put(&key(client.tenant), own).await.unwrap();
     assert_eq!(cold_list().await, (2, false));
-    // An object that has expired is missing.
+    // An expired object is missing.
     let key = format!("list-index/{}/last-tenant", api.table);
     assert!(bucket.get(&key, 100).await.unwrap().is_some());
     assert_eq!(bucket.get(&format!("{key}-expired"), 100).await.unwrap(), None);

@@ -1,5 +1,5 @@
-//! Erasing a person: nothing of the person is left, in the table or elsewhere, every history holds, and the operator's check
-//! complains of nothing.
+//! Erases a person: no personal data is left in the table or elsewhere, all histories verify, and the operator's check finds
+//! nothing.
 
 use crate::support::log;
 use crate::support::people::{
@@ -62,7 +62,7 @@ async fn nothing_of_the_person_is_left_and_every_history_holds() {
     let kept = client.get("/assets?q=Phone").await.data();
     assert_eq!(kept[0]["notes"], "of others");
     client.post("/users", json!({"email": format!("{MARK}@example.com"), "display_name": "Somebody new"})).await.data();
-    // Once more, and nothing is left to do.
+    // Repeating it erases nothing more.
     let again = erase(&client, &ada.id).await.data();
     assert_eq!((&again["done"], &again["removed"]["entries"]), (&json!(true), &json!(0)), "{again}");
 }
@@ -95,7 +95,7 @@ async fn what_is_in_the_way_is_named() {
 #[tokio::test(start_paused = true)]
 async fn only_admins_erase_and_a_dry_run_only_counts() {
     let (api, client, ada) = with_person().await;
-    // One image for two instances.
+    // Two instances with the same image.
     let process = create_process(&client, json!([step("user_picker", "who"), signature_step(), step("complete", "done")])).await;
     let movement = start_movement(&client, &process, &client.assets(2).await).await["id"].as_str().unwrap().to_owned();
     for data in [json!({"who": ada.id}), json!({"sign": SIGNATURE})] {
@@ -108,7 +108,7 @@ async fn only_admins_erase_and_a_dry_run_only_counts() {
     assert!(refusal["detail"].as_str().unwrap().contains("admin"), "{refusal}");
     let before = api.dump().await;
     let path = format!("/users/{}/erase", ada.id);
-    // Ignoring `dry_run` in the body would cause an unwanted erasure.
+    // If `dry_run` in the body were ignored, the data would be erased by mistake.
     assert_eq!(client.post(&path, json!({"dry_run": true})).await.field_errors(), ["/dry_run"]);
     let counted = client.post(&format!("{path}?dry_run=true"), json!({})).await.data();
     assert_eq!(api.dump().await, before);
@@ -125,7 +125,7 @@ async fn a_deleted_users_history_is_erased_too() {
     let id = client.post("/users", body).await.id();
     client.delete(&format!("/users/{id}")).await.data();
     assert!(!items_with(&api, MARK).await.is_empty());
-    // A request of the user can still be running.
+    // One of the user's requests may still be running.
     let refusal = erase(&client, &id).await.problem(409, "CONFLICT");
     assert!(refusal["retry_at"].is_string(), "{refusal}");
     api.advance_clock(60);
@@ -161,7 +161,7 @@ async fn many_long_responses_are_erased_in_several_requests() {
     for number in 0..30 {
         let mut item = sample.clone();
         item.insert(SK.into(), AttributeValue::S(format!("{sort}{number}")));
-        // One of them is damaged.
+        // One of the responses is damaged.
         let text = if number == 3 { text[1..].to_owned() } else { text.clone() };
         item.insert("response".into(), AttributeValue::S(text));
         api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
@@ -249,7 +249,7 @@ async fn no_user_takes_an_address_of_the_erased() {
     let others = json!({"email": "x@not-erased.invalid", "display_name": "X"});
     client.post("/users", others).await.data();
     erase_leaver(&api, &client, &user).await;
-    // What was read or exported can be sent back.
+    // Records that were read or exported can be sent back.
     let erased = client.get(&format!("/users/{user}")).await.data();
     client.patch(&format!("/users/{user}"), json!({"email": erased["email"]})).await.data();
     let csv = client.export("/users/export?format=csv").await.concat();
@@ -312,7 +312,7 @@ async fn what_came_back_is_one_finding_for_each_person() {
     let old: Vec<Item> = all_items(&api).await.into_iter().filter(|item| about(item) || is(item, "signature")).collect();
     erase_all(&client, &ada.id).await;
     let (tenant, person): (_, UserId) = (api.store.tenant(client.tenant), ada.id.parse().unwrap());
-    // One of each type, and a few entries.
+    // One item of each type, and some events.
     let is_taken = |(index, item): &(usize, &Item)| !is(item, "event") || index % 8 == 0;
     for (_, item) in old.iter().enumerate().filter(is_taken) {
         api.dynamo.put_item().table_name(&api.table).set_item(Some(item.clone())).send().await.unwrap();
@@ -328,7 +328,7 @@ async fn what_came_back_is_one_finding_for_each_person() {
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
 }
 
-/// Later entries repeat the pseudonym, which is nothing about the person.
+/// Later entries repeat the pseudonym, which isn't personal data.
 #[tokio::test(start_paused = true)]
 async fn what_goes_on_after_an_erasure_is_no_finding() {
     let (api, client) = Api::with_tenant().await;
@@ -374,7 +374,7 @@ async fn deliveries_and_the_queue_keep_no_names() {
     pipeline.run_to_end(&api).await;
     pipeline.receivers.take();
     erase_all(&client, &ada.id).await;
-    // The receivers are told, without the names, and so are those who ask again.
+    // Receivers get the event without names, also on a replay.
     pipeline.finish(&api).await;
     settle(&api);
     let received = pipeline.receivers.take();
@@ -452,7 +452,7 @@ fn size_of(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + size(value)).sum()
 }
 
-/// As DynamoDB counts (AWS: Item sizes and formats).
+/// Size as DynamoDB counts it (AWS: Item sizes and formats).
 #[tokio::test(start_paused = true)]
 async fn an_entry_grows_by_at_most_three_tenths() {
     let (api, client) = Api::with_tenant().await;

@@ -1,5 +1,5 @@
-//! A mark in every field about people of every operation that takes one; after the erasure it is nowhere. And random histories
-//! of several people, with erasures between the changes.
+//! A mark in every personal field of every operation, which is gone after an erasure. Also random histories of several people,
+//! with erasures in between.
 
 use crate::support::document::served_document;
 use crate::support::people::{MARK, erase_all, items_with, steps};
@@ -9,8 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// The operations whose bodies have fields about a user, besides batches and imports. Names and notes of the catalog, of processes,
-/// settings and webhooks are about none.
+/// Operations whose bodies have personal fields, besides batches and imports. Names and notes of the catalog, processes,
+/// settings and webhooks aren't personal.
 const WITH_FIELDS: [&str; 16] = [
     "post /assets",
     "put /assets/by-serial/{serial}",
@@ -40,7 +40,7 @@ fn has_field(schema: &Value, document: &Value) -> bool {
     names.any(|name| FIELDS.contains(&name)) || parts.into_iter().any(|part| has_field(part, document))
 }
 
-/// A new operation with such a field must be added here, and to the story below.
+/// An operation with a personal field must be in this list and in the story below.
 #[test]
 fn the_story_has_every_operation_of_the_document() {
     let document = served_document();
@@ -61,7 +61,7 @@ fn mark(what: &str) -> String {
     format!("{MARK} {what}")
 }
 
-/// Assets by each way to make or change one, all with notes from the time when the user has them.
+/// Creates and changes assets in every way, with notes from the time when the user has them.
 async fn assets(client: &Client, user: &str) -> Vec<String> {
     let body = |what: &str| json!({"name": what, "assigned_to": user, "notes": mark(what)});
     let mut ids = vec![client.asset(body("single")).await];
@@ -78,7 +78,7 @@ async fn assets(client: &Client, user: &str) -> Vec<String> {
     ids
 }
 
-/// Movements and instances: submitted at their start, step by step, through links, and cancelled.
+/// Runs movements and instances: submitted at the start, step by step and with links, and cancelled.
 async fn processes(client: &Client, user: &str) {
     let steps =
         json!([step("user_picker", "who"), step("text", "note"), signature_step(), step("text", "last"), step("text", "end")]);
@@ -106,7 +106,7 @@ async fn processes(client: &Client, user: &str) {
     }
 }
 
-/// The user signs through a link, and somebody else goes on through another one, which stays open. Both requests can be repeated.
+/// The user signs with a link, and somebody else continues with another link, which stays open. Both requests can be retried.
 async fn sign_and_go_on(client: &Client, path: &str, user: &str) {
     let own = Link::create(client, path, json!({"signer": {"user_id": user}, "until": "sign"})).await;
     own.signer(client).sign_once(&json!({"step_data": {"sign": SIGNATURE}}), "signed").await.data();
@@ -136,7 +136,7 @@ async fn a_mark_in_every_field_is_nowhere_after_the_erasure() {
         let path = format!("/processes/instances/{}/cancel", instance["id"].as_str().unwrap());
         client.post(&path, json!({"reason": mark("ended")})).await.data();
     }
-    // Assets that the completed process assigned to the user.
+    // Ends the assignments that the completed process made.
     for asset in client.get(&format!("/assets?assigned_to={user}&status=in_use")).await.data().as_array().unwrap() {
         client.patch(&format!("/assets/{}", asset["id"].as_str().unwrap()), json!({"assigned_to": null})).await.data();
     }
@@ -159,7 +159,7 @@ async fn a_mark_in_every_field_is_nowhere_after_the_erasure() {
     for export in ["/users/export", "/assets/export"] {
         assert!(client.export(export).await.iter().all(|part| !part.contains(MARK)), "{export}");
     }
-    // The signature is gone, too.
+    // The image of the signature is erased, too.
     let image = all_images(&api).await;
     assert_eq!(image, 0);
 }
@@ -173,11 +173,11 @@ const PEOPLE: usize = 3;
 #[derive(Debug, Clone)]
 enum Change {
     Rename(usize),
-    /// By the key of one, for another.
+    /// The first user's key assigns the asset to the second user.
     Assign(usize, usize),
     Note(usize),
     Return,
-    /// One starts the process for another, who is picked, types and signs, through a link or not.
+    /// The first user starts the process for the second, who is picked, types and signs, with or without a link.
     Sign(usize, usize, bool),
     Cancel(usize),
     Erase(usize),
@@ -209,10 +209,10 @@ struct World {
     people: Vec<Human>,
     asset: String,
     process: String,
-    /// The user that has the asset, and whose notes it has.
+    /// The user who has the asset, and the user whom its notes are about.
     holder: Option<usize>,
     notes: Option<(usize, String)>,
-    /// The texts in completed processes, by instance: whose, and what.
+    /// Texts in completed processes by instance, with the user who typed them.
     typed: BTreeMap<String, (usize, String)>,
     count: usize,
 }
@@ -235,7 +235,7 @@ impl World {
         Self { api, client, people, asset, process, holder: None, notes: None, typed: BTreeMap::new(), count: 0 }
     }
 
-    /// Unique, and with the mark of this person.
+    /// A unique text with the person's mark.
     fn text(&mut self, who: usize) -> String {
         self.count += 1;
         format!("{} text {}", self.people[who].mark, self.count)
@@ -305,7 +305,7 @@ impl World {
         for data in [json!({}), json!({})] {
             self.client.post(&format!("{path}/advance"), json!({"step_data": data})).await.data();
         }
-        // The process gives the asset to the person who is picked; an erasure would be refused.
+        // The process assigns the asset to the picked person, which would block an erasure.
         self.client.patch(&format!("/assets/{asset}"), json!({"assigned_to": null})).await.data();
         self.typed.insert(path, (to, note));
     }

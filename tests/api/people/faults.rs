@@ -1,11 +1,11 @@
-//! Erasures whose calls fail, that are killed at any point, or that run beside other requests: nothing of the person comes back.
+//! Erasures with failing calls, erasures killed at any point, and concurrent requests: no personal data comes back.
 
 use crate::support::people::{MARK, Person, erase, erase_all, erase_person, items_with, leaves, person, with_person};
 use crate::support::prelude::*;
 use crate::support::{Disturbance, dropped_after};
 use tokio::task::yield_now;
 
-/// Somebody of whom an erasure takes few calls: each of them fails once in the full run.
+/// A person whose erasure takes few calls, each of which fails once in the full run.
 async fn somebody(client: &Client) -> Person {
     let body = json!({"email": format!("{MARK}@example.com"), "display_name": MARK, "role": "technician"});
     let id = client.post_once("/users", &body, "user").await.id();
@@ -36,7 +36,7 @@ async fn an_erasure_can_end_anywhere_and_goes_on() {
     at_each_place(&[Disturbance::IsDropped], 15, 2, case).await;
 }
 
-/// Somebody may have signed after the records were read: another pass looks at what came meanwhile.
+/// A signature can be added after the records were read, so another pass examines later events.
 #[tokio::test(start_paused = true)]
 async fn another_pass_follows_an_erasure_that_ended_before_its_part() {
     let interrupted = async |polls| {
@@ -46,7 +46,7 @@ async fn another_pass_follows_an_erasure_that_ended_before_its_part() {
         let reply = dropped_after(polls, erase(&client, &ada.id)).await;
         (api, client, ada, reply)
     };
-    // Polls after which something of the person is left, and after which nothing is: most of the way to the least such number.
+    // Bisects the number of polls after which the erasure has removed everything.
     let (mut before, mut after) = (0, 512);
     while after - before > 4 {
         let polls = (before + after) / 2;
@@ -123,7 +123,7 @@ async fn an_import_that_names_the_address_changes_the_person_before_or_makes_som
         for path in &ada.histories {
             assert!(!client.get(&format!("{path}/history?limit=100")).await.text().contains(MARK), "{path} after {pause}");
         }
-        // All that still has the mark is about somebody new.
+        // Remaining items with the mark are about a new user.
         let new = client.get(&format!("/users?email={MARK}@example.com")).await.data();
         for item in items_with(&api, MARK).await {
             assert!(new[0]["id"].is_string(), "after {pause}: {item}");
@@ -131,7 +131,7 @@ async fn an_import_that_names_the_address_changes_the_person_before_or_makes_som
     }
 }
 
-/// A change of the user puts the erasure off.
+/// Erases until done, waiting if a concurrent change of the user delays it.
 async fn erase_all_patiently(api: &Api, client: &Client, user: &str) {
     for _ in 0..20 {
         let reply = erase(client, user).await;
@@ -155,7 +155,7 @@ async fn a_change_that_was_decided_before_is_refused() {
     let body = json!({"display_name": MARK}).to_string();
     let refused = client.send_json("PATCH", &path, &body, ("if-match", &tag)).await;
     assert!([409, 412].contains(&refused.status.as_u16()), "{}", refused.text());
-    // The notes from the person's time are gone, so this asset is another one, too.
+    // The notes from the person's time are erased, so the asset's ETag has changed.
     let notes = json!({"notes": asset.data()["notes"]}).to_string();
     let path = format!("/assets/{}", ada.asset);
     let refused = client.send_json("PATCH", &path, &notes, ("if-match", asset.header("etag"))).await;

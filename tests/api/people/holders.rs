@@ -1,5 +1,5 @@
-//! Notes and processes that pick nobody, such as a return: their texts and signatures are about whoever had the assets; and
-//! receipts of processes with a person who was erased since.
+//! Notes, and processes without a picked user, such as a return: texts and signatures are about the person who had the assets.
+//! Also receipts of processes with a person who was erased later.
 
 use crate::support::people::{
     MARK, Person, erase_all, erase_leaver, erase_person, items_with, leaves, signed_return, steps, with_person,
@@ -9,7 +9,7 @@ use crate::support::processes::{advance_movement, public_keys};
 use crate::support::table::all_items;
 use shared::domain::receipts::key::check;
 
-/// A key of a user who works for others, and that user.
+/// A user who works for others, with a key.
 async fn technician(client: &Client) -> (Client, String) {
     let id = client.post("/users", json!({"email": "t@example.com", "display_name": "T", "role": "technician"})).await.id();
     let scopes = ["assets:read", "processes:read", "processes:write"];
@@ -17,7 +17,7 @@ async fn technician(client: &Client) -> (Client, String) {
     (client.with_key(key["api_key"].as_str().unwrap()), id)
 }
 
-/// Completes the return of these assets by one signature. Returns the movement.
+/// Completes the return of these assets with one signature. Returns the movement.
 async fn take_back(client: &Client, technician: &Client, assets: &[String]) -> String {
     let movement = start_movement(technician, &system_process(client, "device-return").await, assets).await;
     let path = format!("/movements/{}", movement["id"].as_str().unwrap());
@@ -144,14 +144,14 @@ fn pseudonym(person: &Person) -> String {
     shared::domain::people::pseudonym(person.id.parse().unwrap())
 }
 
-/// A key of the person's own.
+/// A key bound to the person.
 async fn own_key(client: &Client, person: &Person) -> Client {
     let scopes = ["processes:read", "processes:write"];
     let key = client.post("/keys", json!({"name": format!("{MARK} key"), "user_id": person.id, "scopes": scopes})).await.data();
     client.with_key(key["api_key"].as_str().unwrap())
 }
 
-/// Everything but what people said and did.
+/// The parts of steps that are not typed or signed by people.
 fn facts(steps: &Value) -> Vec<Value> {
     let fact = |step: &Value| {
         json!([step["step"], step["submitted_at"], step["closed_at"], step["submitted_by"]["user_id"], step["event_id"]])
@@ -175,7 +175,7 @@ async fn a_receipt_from_before_verifies_and_one_from_afterwards_says_that_a_pers
     let after = check(&text, &keys).unwrap();
     assert!(!text.contains(MARK), "{text}");
     assert_eq!((&after["erased_people"], &after["format"]), (&json!([ada.id]), &before["format"]));
-    // The erasure has an event, after those that the receipt had.
+    // The erasure adds an event after the receipt's earlier events.
     let events = |receipt: &Value| receipt["events"].as_array().unwrap().clone();
     assert_eq!(events(&after)[..events(&before).len()], events(&before));
     assert_eq!(facts(&after["steps"]), facts(&before["steps"]));

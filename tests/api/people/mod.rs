@@ -1,4 +1,4 @@
-//! People's data: committed to, reported, erased.
+//! Personal data: commitments, reports, erasure.
 
 pub mod erase;
 pub mod every_operation;

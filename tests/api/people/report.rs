@@ -1,4 +1,4 @@
-//! The report on a person: everything that the erasure would remove.
+//! The report on a person contains everything that an erasure would remove.
 
 use crate::support::people::{MARK, Person, erase, erase_all, items_with, leaves, person, with_person};
 use crate::support::prelude::*;
@@ -26,7 +26,7 @@ fn ids(parts: &[Value], list: &str, id: &str) -> Vec<String> {
     items.map(|item| item[id].as_str().unwrap().to_owned()).collect()
 }
 
-/// Each text with the mark, such as `Zyx9Mark more notes`.
+/// All texts with the mark, such as `Zyx9Mark more notes`.
 fn marks(text: &str) -> BTreeSet<String> {
     let ends = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, ' ' | '@' | '.'));
     text.match_indices(MARK).map(|(at, _)| text[at..].split(ends).next().unwrap().to_owned()).collect()
@@ -229,7 +229,7 @@ async fn the_page_begins_with_sentences_and_has_each_signature_once() {
     assert_eq!(part(&client, &ada, &Value::Null).await.to_string().matches(SIGNATURE).count(), 3);
 }
 
-/// The returns of assets are parts of their histories, which earlier parts have.
+/// Returns belong to the assets' histories, which earlier parts contain.
 #[tokio::test(start_paused = true)]
 async fn no_part_but_the_last_is_empty_and_an_erasure_takes_as_few_requests() {
     let (api, client) = Api::with_tenant().await;
@@ -252,7 +252,7 @@ async fn no_part_but_the_last_is_empty_and_an_erasure_takes_as_few_requests() {
         }
         count
     };
-    // Nothing of an asset names Ada but its notes and events with her id, so only her own record and its history are erased.
+    // Only an asset's notes and events with Ada's ID refer to her, so only her record and its history are erased.
     assert!(requests().await <= 2);
     assert_eq!(requests().await, 1);
 }

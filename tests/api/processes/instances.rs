@@ -1,4 +1,4 @@
-//! Process instances: from the start over each step to the end.
+//! Process instances: from the start through each step to the end.
 
 use crate::support::prelude::*;
 use crate::support::processes::large_signature;
@@ -36,7 +36,7 @@ async fn a_completed_handover_assigns_the_asset_to_its_new_user() {
       "cancel_reason": null
     }
     "#);
-    // As real clients do it: each call repeats the earlier values, and one has a later value ahead of time.
+    // Like real clients: each call repeats the earlier values, and one sends a later value ahead.
     let checked = json!(["Device", "Power supply"]);
     assert_eq!(advance(&client, &instance, json!({"employee": user, "handover": checked})).await.data()["current_step"], 1);
     assert_eq!(advance(&client, &instance, json!({"employee": user})).await.data()["current_step"], 2);
@@ -60,7 +60,7 @@ async fn a_completed_handover_assigns_the_asset_to_its_new_user() {
     let events = event_chain(&api, &client, &asset).await;
     assert_eq!(events.len(), 3, "created, reserved at the start, changed at the end");
     assert_eq!(events[2]["changes"]["status"], json!({"old": "preparing", "new": "in_use"}));
-    // The instance no longer refers to the user, but the asset does.
+    // The instance no longer refers to the user, but the asset still does.
     assert_eq!(client.delete(&format!("/users/{user}")).await.problem(409, "IN_USE")["count"], 1);
 }
 
@@ -234,7 +234,7 @@ async fn an_advance_finds_the_instance_closed_when_its_asset_was_deleted_meanwhi
     let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
     let asset = client.asset(json!({"name": "x"})).await;
     let instance = start(&client, &process, &asset).await;
-    // The instance is read first, and then its asset.
+    // The instance is read first, then its asset.
     let mut first = api.faults.hold("BatchGetItem");
     let other_request = async {
         first.arrived().await;

@@ -1,9 +1,9 @@
-//! Movements: one process for several assets, for example one signature for a laptop, a dock and two screens.
+//! Movements: one process for several assets, for example a single signature for a laptop, a dock and two screens.
 
 use crate::support::prelude::*;
 use crate::support::processes::{advance_movement, large_signature};
 
-/// Steps that assign the assets to a user who signs for them.
+/// Steps that assign the assets to a user, who signs for them.
 fn handover_steps() -> Value {
     json!([
         {"type": "user_picker", "key": "u", "label": "U", "required": true},
@@ -37,7 +37,7 @@ async fn one_signature_is_stored_for_several_assets() {
     let wrong = json!({"step_data": {"l": ["x"]}, "x": 1});
     assert_eq!(client.post(&format!("/movements/{movement}/advance"), wrong).await.field_errors(), ["/step_data/l", "/x"]);
     advance_movement(&client, &movement, json!({"u": user, "l": ["a"]})).await.data();
-    // One instance is cancelled; the others go on.
+    // One instance is cancelled, and the others continue.
     cancel(&client, &instance).await.data();
     let done = advance_movement(&client, &movement, json!({"s": SIGNATURE})).await.data();
     assert_eq!(done["status"], "completed");
@@ -111,7 +111,7 @@ async fn either_all_assets_start_or_none() {
     assert_eq!(rows.len(), 2);
     assert_eq!((&rows[0]["asset_id"], &rows[0]["instance_id"]), (&json!(ids[1]), &json!(instance)));
     assert_eq!((&rows[1]["asset_id"], &rows[1]["code"]), (&json!(ids[2]), &json!("WRONG_ASSET_STATUS")));
-    // At most a number for the movement was taken.
+    // At most a movement number was taken.
     assert!(api.dump().await.0.len() <= before + 1);
     for (body, location) in [
         (json!({"asset_ids": [ids[0]]}), "/asset_ids"),
@@ -201,7 +201,8 @@ async fn a_movement_is_cancelled_as_a_whole() {
     }
 }
 
-/// The largest movement that can start: every later step fits one transaction, with the response for its idempotency key.
+/// The largest movement that can start: every later step fits in one transaction, including the stored response for its
+/// idempotency key.
 #[tokio::test(start_paused = true)]
 async fn what_can_start_fits_one_transaction_at_every_step() {
     let (api, client) = Api::with_tenant().await;

@@ -14,7 +14,7 @@ async fn invalid_steps_are_refused_by_location() {
     );
 }
 
-/// The rules of each type are those of `shared/domain/src/processes/process/step.rs`.
+/// `shared/domain/src/processes/process/step.rs` has the rules of each type.
 #[tokio::test(start_paused = true)]
 async fn the_type_of_a_step_decides_which_values_it_accepts() {
     let (api, client) = Api::with_tenant().await;
@@ -27,7 +27,7 @@ async fn the_type_of_a_step_decides_which_values_it_accepts() {
     let unknown = |value: Value| (value, "unknown_reference");
     let missing = |value: Value| (value, "required");
     let no_text = (json!(1), "invalid_format");
-    // A step, values that it accepts, and values that it refuses, each with the code of its error.
+    // A step with values that it accepts, and values that it refuses, each with an error code.
     let cases = [
         (
             plain("user_picker"),

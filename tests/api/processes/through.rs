@@ -1,4 +1,4 @@
-//! Several steps in one request: `through` leads to the same state and the same history as one step after another.
+//! Several steps in one request: `through` leads to the same state and history as single steps.
 
 use crate::support::prelude::*;
 
@@ -50,7 +50,7 @@ async fn a_start_without_through_keeps_values_and_submits_nothing() {
         client.get(&format!("/processes/instances/{instance}/history?verify=true")).await.json()["meta"]["verified"]["broken"],
         Value::Null
     );
-    // Values can be stored for several assets at once, too.
+    // Values can also be stored for several assets.
     let assets = client.assets(2).await;
     let movement = client.post(&path, json!({"asset_ids": assets, "step_data": values(&user)})).await.data();
     for instance in movement["instances"].as_array().unwrap() {
@@ -83,7 +83,7 @@ async fn a_handover_in_one_call_happens_once_whatever_fails() {
     assert_eq!(made.data()["step_data"]["sign"], SIGNATURE);
     assert_eq!(event_chain(&api, &client, &made.id()).await.len(), 6);
     assert_eq!(event_chain(&api, &client, &asset).await.len(), 3);
-    // The change feed has the events of a record in the order of its versions.
+    // The feed has a record's events in order of its versions.
     api.advance_clock(60);
     let feed = client.get("/events?limit=100").await.data();
     let of_instance = feed.as_array().unwrap().iter().filter(|event| event["entity_id"] == made.id());
@@ -93,7 +93,7 @@ async fn a_handover_in_one_call_happens_once_whatever_fails() {
     assert_eq!(verified.status, 200, "{}", verified.text());
 }
 
-/// Removes ids, times and everything that depends on them.
+/// Removes IDs, times and everything that depends on them.
 fn plain(value: Value, names: &HashMap<String, &str>) -> Value {
     const DIFFERENT: [&str; 16] = [
         "id",
@@ -124,7 +124,7 @@ fn plain(value: Value, names: &HashMap<String, &str>) -> Value {
     }
 }
 
-/// All facts about an instance and its asset, without ids and times.
+/// Everything about an instance and its asset, without IDs and times.
 async fn account(api: &Api, client: &Client, asset: &str, instance: &str) -> Value {
     let names = HashMap::from([(asset.to_owned(), "the asset"), (instance.to_owned(), "the instance")]);
     let receipt = client.get(&format!("/processes/instances/{instance}/receipt")).await.json()["receipt"].clone();
@@ -138,7 +138,7 @@ async fn account(api: &Api, client: &Client, asset: &str, instance: &str) -> Val
     plain(account, &names)
 }
 
-/// Handles an asset in calls that submit this many steps each; the first of them is the start.
+/// Runs a process on an asset in calls that submit this many steps each. The first call is the start.
 async fn handle(client: &Client, process: &str, values: &Value, counts: &[usize]) -> (String, String) {
     let asset = client.asset(json!({"name": "Laptop"})).await;
     let (mut instance, mut next) = (String::new(), 0);
@@ -168,7 +168,7 @@ async fn however_the_steps_are_divided_the_state_and_the_history_are_the_same() 
     let expected = account(&api, &client, &asset, &instance).await;
     assert_eq!(expected["instance"]["status"], "completed");
     assert_eq!(expected["instance's history"].as_array().unwrap().len(), 6);
-    // A bit for each step: whether a call ends before it.
+    // Each bit says whether a call ends before that step.
     let divisions = sample(0..32u32, 4);
     for ends in &divisions {
         let mut counts = vec![0];
@@ -232,7 +232,7 @@ async fn the_first_step_that_cannot_be_submitted_says_why_and_nothing_is_written
     let path = format!("/processes/instances/{instance}/advance");
     let rest = client.asset(json!({"name": "y"})).await;
     let other = client.assets(2).await;
-    // The number of a movement that does not start is lost.
+    // If a movement doesn't start, its number is lost.
     let without_number = async || api.dump().await.without("NUMBER#MOVEMENT");
     let before = without_number().await;
     for (data, through, expected) in [
@@ -273,7 +273,11 @@ async fn more_steps_than_a_transaction_holds_are_refused_with_the_number_that_fi
     let path = format!("/processes/{process}/start");
     let detail = |reply: &crate::support::Reply| {
         assert_eq!(reply.field_errors(), ["/through"]);
+<<<<<<< HEAD
         // The inventory page then submits the steps one by one.
+=======
+        // For this code, the inventory page submits the steps one by one.
+>>>>>>> 34b32b94 (Say in comments of tests, pages and the template what each item does)
         assert_eq!(reply.json()["errors"][0]["code"], "too_much");
         reply.json()["errors"][0]["detail"].as_str().unwrap().to_owned()
     };
@@ -295,7 +299,7 @@ async fn more_steps_than_a_transaction_holds_are_refused_with_the_number_that_fi
     let body = json!({"asset_ids": nine, "step_data": values(&user), "through": "done"});
     assert_eq!(client.post(&path, body).await.data()["status"], "completed");
 
-    // As many images as steps, for one asset.
+    // An image in every step, for one asset.
     let keys: Vec<String> = (0..50).map(|n| format!("s{n}")).collect();
     let signatures: Vec<Value> = keys.iter().map(|key| json!({"type": "signature", "key": key, "label": "S"})).collect();
     let process = create_process(&client, json!(signatures)).await;

@@ -1,4 +1,4 @@
-//! The secret of a link is no API key, and an API key is no secret of a link. Guesses cost next to nothing.
+//! A link's secret is not an API key, and an API key is not a link's secret. Guesses cost next to nothing.
 
 use crate::keys::secrets::traces;
 use crate::support::operations::for_links;
@@ -15,7 +15,7 @@ async fn instance(client: &Client) -> String {
     started(client, json!([step("text", "note"), signature_step()])).await
 }
 
-/// Sends each request that a link can send.
+/// Sends each kind of request that a link permits.
 async fn every_request(client: &Client) -> Vec<Reply> {
     let body = json!({"step_data": {"note": "by a stranger"}});
     vec![
@@ -28,7 +28,7 @@ async fn every_request(client: &Client) -> Vec<Reply> {
     ]
 }
 
-/// The response must only say that the secret is not valid.
+/// The response must say only that the secret is invalid.
 #[track_caller]
 fn assert_unknown(reply: &Reply, detail: &Value, what: &str) {
     assert_eq!(reply.status.as_u16(), 401, "{what}: {}", reply.text());
@@ -47,7 +47,7 @@ async fn a_links_secret_opens_no_operation_for_api_keys() {
     let link = Link::for_guest(&client, &path).await;
     let signer = link.signer(&client);
     signer.session().await;
-    // A link that was used has been verified by this function instance, too.
+    // This function instance has also verified a used link.
     let used = Link::create(&client, &path, json!({"signer": {"name": "G"}, "until": "note"})).await;
     used.signer(&client).sign(json!({"step_data": {"note": "n"}})).await.data();
     let before = api.dump().await;
@@ -171,7 +171,7 @@ async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
     for n in 1..=LIMIT {
         let reply = if n % 2 == 0 { &warm } else { &cold }.get("/sign/session").await;
         assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-limit")), (200, "60"), "{n}: {}", reply.text());
-        // Each instance holds a few requests that the other doesn't know of.
+        // Each instance holds some leased requests that the other doesn't know of.
         let remaining: u64 = reply.header("x-ratelimit-remaining").parse().unwrap();
         assert!(remaining.abs_diff(LIMIT - n) <= LIMIT / 10, "{n}: {remaining}");
         assert!(reply.header("x-ratelimit-reset").parse::<u64>().is_ok());
@@ -188,7 +188,7 @@ async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
     assert_eq!(left_to_maker().await, at_first - 1, "requests of a link count for its maker");
     let reply = other.signer(&maker).get("/sign/session").await;
     assert_eq!(reply.header("x-ratelimit-remaining"), (LIMIT - 1).to_string());
-    // A wrong secret does not use up the requests of the right one.
+    // Requests with a wrong secret don't count against the limit.
     let impostor = maker.with_key(&forged(&other.id, maker.tenant, [7; 32]));
     for _ in 0..5 {
         impostor.get("/sign/session").await.problem(401, "UNAUTHORIZED");
@@ -198,7 +198,7 @@ async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
     warm.session().await;
     let refused = warm.sign(json!({"step_data": {"note": 1}})).await;
     assert_eq!((refused.status.as_u16(), refused.header("x-ratelimit-remaining")), (422, "58"));
-    // Links that are over count as well.
+    // Requests with an ended link count, too.
     api.advance_clock(60);
     maker.delete(&link.path).await.data();
     for _ in 0..LIMIT {

@@ -1,17 +1,17 @@
-//! The ends of signing links: by their last step, by their expiry, with their process, or because they are revoked.
+//! How signing links end: after their last step, on expiry, with their process, or by revocation.
 
 use crate::support::prelude::*;
 use crate::support::processes::advance_movement;
 use crate::support::signing::{link_status, signer_named};
 
-/// The time that the page offers the receipt after the last step.
+/// How long the page offers the receipt after the last step.
 const RECEIPT_SECONDS: u32 = 24 * 3600;
 
 fn steps() -> Value {
     json!([step("text", "note"), signature_step(), step("text", "after")])
 }
 
-/// Sends every request of a link. All must be refused for the same reason, which is returned.
+/// Sends each kind of request with a link. All must be refused for the same reason, which is returned.
 async fn refused(signer: &Client) -> String {
     let replies: [Reply; 3] = [
         signer.get("/sign/session").await,
@@ -110,7 +110,7 @@ async fn a_link_ends_with_its_process_or_when_others_have_submitted_its_steps() 
     }
 }
 
-/// Later changes of the process don't undo the link's own.
+/// A used link keeps its state, whatever happens to the process.
 #[tokio::test(start_paused = true)]
 async fn a_used_link_shows_the_end_and_the_receipt_for_a_day() {
     let (api, client) = Api::with_tenant().await;
@@ -126,7 +126,7 @@ async fn a_used_link_shows_the_end_and_the_receipt_for_a_day() {
     assert_eq!((&session["status"], &session["ends_at"]), (&json!("used"), &json!(end)));
     assert_eq!((&session["steps"], &session["is_completed"]), (&json!([]), &json!(false)));
     assert_eq!(status(&client, &link).await, "used");
-    // The process goes on with others' steps, and the link's own expiry passes.
+    // Others continue the process, and the link's expiry passes.
     signer.get("/sign/receipt").await.problem(409, "CONFLICT");
     api.advance_clock(2 * 3600);
     advance(&client, id_of(&path), json!({"after": "x"})).await.data();
@@ -163,7 +163,7 @@ async fn the_session_of_a_link_that_is_over_costs_little_and_says_why_in_words()
             _ => drop(cancel(&client, id_of(&path)).await.data()),
         }
         let before = api.dump().await;
-        // Only the process says that it was cancelled. A new minute is counted in another item.
+        // Only the process tells that it was cancelled. A new minute is counted in another item.
         let most = match end {
             "ended" => 5.0,
             "expired" => 1.5,
@@ -182,7 +182,7 @@ async fn the_session_of_a_link_that_is_over_costs_little_and_says_why_in_words()
     }
 }
 
-/// The first reason stays: a link that was revoked does not become expired or ended later, and so on.
+/// The first reason remains: a revoked link doesn't become expired or ended later, for example.
 #[tokio::test(start_paused = true)]
 async fn a_link_that_is_over_stays_over_for_the_same_reason() {
     let (api, client) = Api::with_tenant().await;

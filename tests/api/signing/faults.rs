@@ -1,13 +1,13 @@
-//! Signing links with every call to the table failing in every way, dropped requests, and simultaneous ones: a repeated request is
-//! done once, and nothing half done.
+//! Signing links with failing calls, dropped requests and concurrent requests: a retried request takes effect exactly once, and
+//! nothing is half done.
 
 use crate::support::Disturbance;
 use crate::support::prelude::*;
 use crate::support::signing::signer_named;
 use tokio::time::sleep;
 
-/// Calls `case` with each disturbance of its request, each time for a new tenant, because events are found by reading all events
-/// of a tenant. The request makes at least `least` calls. The case returns whether the request was disturbed.
+/// Calls `case` with each disturbance of its request, for a new tenant each time, because finding events reads all events of a
+/// tenant. The request makes at least `least` calls. `case` returns whether the request was disturbed.
 async fn with_each_disturbance(api: &Api, least: usize, case: impl AsyncFn(&Client, &str, usize, Disturbance) -> bool) {
     let case = async |place, way| {
         let client = api.tenant().await;
@@ -21,7 +21,7 @@ async fn with_each_disturbance(api: &Api, least: usize, case: impl AsyncFn(&Clie
     at_each_place(&[Disturbance::IsDropped], least.min(3), 1, &case).await;
 }
 
-/// Two steps, the second a signature. Returns the instance's path.
+/// Starts a process with two steps, the second a signature. Returns the instance's path.
 async fn two_steps(client: &Client) -> String {
     started(client, json!([step("text", "note"), signature_step()])).await
 }
@@ -35,7 +35,7 @@ async fn a_session_survives_any_disturbance() {
         let (reply, is_disturbed) = way.at(&api, place, async || signer.get("/sign/session").await).await;
         let session = reply.data();
         assert_eq!(session["steps"].as_array().unwrap().len(), 2, "{name}");
-        // If that it was opened could not be written, the next session writes it.
+        // If recording the first opening failed, the next session records it.
         assert_eq!(signer.session().await, session, "{name}");
         let opened = link.shown(client).await["opened_at"].clone();
         assert!(opened.is_string(), "{name}");
@@ -47,7 +47,7 @@ async fn a_session_survives_any_disturbance() {
     .await;
 }
 
-/// Submits both steps of a new link, the first one alone; one is disturbed. Returns whether it was.
+/// Submits the two steps of a new link one by one, and disturbs one of the requests. Returns whether it was disturbed.
 async fn submits_once(api: &Api, client: &Client, path: &str, step: usize, place: usize, way: Disturbance) -> bool {
     let name = format!("{path}, step {step}, {way:?} {place}");
     let link = Link::for_guest(client, path).await;
@@ -81,7 +81,7 @@ async fn check_done(api: &Api, client: &Client, path: &str, link: &Link, name: &
     assert_eq!(event_chain(api, client, &link.id).await.len(), 3, "{name}");
 }
 
-/// Two steps. Returns the path of the instance or of the movement.
+/// Starts a process with two steps. Returns the path of the instance or movement.
 async fn started_for(client: &Client, count: usize) -> String {
     if count == 1 {
         return two_steps(client).await;
@@ -94,7 +94,7 @@ async fn started_for(client: &Client, count: usize) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_submission_survives_any_disturbance() {
     let api = Api::start().await;
-    // The number of assets, and the step that is disturbed.
+    // The number of assets, and the disturbed step.
     for (count, step) in sample([(1, 1), (2, 0), (1, 0), (2, 1)], 1) {
         with_each_disturbance(&api, 7, async |client, _, place, way| {
             submits_once(&api, client, &started_for(client, count).await, step, place, way).await
@@ -103,7 +103,7 @@ async fn a_submission_survives_any_disturbance() {
     }
 }
 
-/// Without an idempotency key, `current_step` prevents a retried submission from taking effect twice.
+/// Without an idempotency key, `current_step` prevents a retry from taking effect twice.
 #[tokio::test(start_paused = true)]
 async fn a_submission_without_a_key_is_never_done_twice() {
     let api = Api::start().await;
@@ -124,7 +124,7 @@ async fn a_submission_without_a_key_is_never_done_twice() {
     .await;
 }
 
-/// The tenant's first receipt, which creates the tenant's receipt keys.
+/// The tenant's first receipt, which creates its receipt keys.
 #[tokio::test(start_paused = true)]
 async fn a_receipt_survives_any_disturbance() {
     let api = Api::start().await;
@@ -139,17 +139,17 @@ async fn a_receipt_survives_any_disturbance() {
     .await;
 }
 
-/// Within this time the requests of a round are sent.
+/// Period in which a round's requests are sent.
 const ROUND_MILLIS: u64 = 150;
-/// Within this time the link is revoked: a signature needs more calls, and shall win as often.
+/// Period in which the link is revoked. Longer, because a signature needs more calls but must win equally often.
 const REVOKED_MILLIS: u64 = 4 * ROUND_MILLIS;
-/// By then, every index has caught up.
+/// Every index has caught up by then.
 const CAUGHT_UP: Duration = Duration::from_secs(5);
 
-/// The result of a round for a link and its process.
+/// The outcome of a round for a link and its process.
 struct Outcome {
     is_revoked: bool,
-    /// A submission of the link's last step got a 200.
+    /// Whether submitting the link's last step returned 200.
     is_signed: bool,
 }
 
@@ -232,7 +232,7 @@ fn whatever_happens_at_once_a_link_and_its_process_agree() {
     assert!(revoked > 0 && revoked_after + outcomes[1] > 0, "{outcomes:?}");
 }
 
-/// Each link has its own idempotency keys, and so has the API key that made it.
+/// Each link, and the API key that created it, has separate idempotency keys.
 #[tokio::test(start_paused = true)]
 async fn idempotency_keys_of_links_and_api_keys_do_not_meet() {
     let client = over_http().await;

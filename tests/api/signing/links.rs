@@ -7,7 +7,7 @@ use axum::body::Body;
 
 const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;
 
-/// Two assets, and a signature as second step. Returns the movement's path and an instance's.
+/// Starts a movement of two assets whose second step is a signature. Returns the paths of the movement and of an instance.
 async fn movement(client: &Client) -> (String, String) {
     let process = create_process(client, json!([step("text", "note"), signature_step()])).await;
     let movement = start_movement(client, &process, &client.assets(2).await).await;
@@ -64,7 +64,7 @@ async fn a_signer_is_a_user_or_somebody_with_a_name() {
     assert_eq!(guest["signer"], json!({"user_id": null, "name": "Grace Hopper", "email": "grace@example.com"}));
     let nameless = client.post(&links, signer_named("Grace")).await.data();
     assert_eq!(nameless["signer"], json!({"user_id": null, "name": "Grace", "email": null}));
-    // A leaving user signs for the return.
+    // A user who leaves can sign for the return.
     let user = client.user("Ada").await;
     client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
     assert_eq!(client.post(&links, json!({"signer": {"user_id": user}})).await.data()["signer"]["user_id"], user.as_str());
@@ -242,7 +242,7 @@ async fn a_link_of_another_process_is_not_found() {
     }
 }
 
-/// The gateway's domain is in its event, independent of the request's host.
+/// The domain comes from the gateway's event, not from the request's Host header.
 #[tokio::test(start_paused = true)]
 async fn the_url_has_the_address_that_the_service_was_reached_at() {
     let (api, client) = Api::with_tenant().await;
@@ -264,7 +264,7 @@ async fn the_url_has_the_address_that_the_service_was_reached_at() {
     assert!(made["url"].as_str().unwrap().starts_with("https://api.example.com/v1/sign#sgn_"), "{}", made["url"]);
 }
 
-/// Returns the number of created links. The others were refused.
+/// Creates links concurrently. Returns how many were created; the others were refused.
 async fn create_at_once(client: &Client, links: &str, count: usize) -> usize {
     let replies = join_all((0..count).map(|_| client.post(links, signer_named("Grace")))).await;
     let (made, refused): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 201);
@@ -272,7 +272,7 @@ async fn create_at_once(client: &Client, links: &str, count: usize) -> usize {
     made.len()
 }
 
-/// Creates links until there are 100, at first 40 at the same time, and checks that there are not more.
+/// Creates links, the first 40 concurrently, until 100 are reached, and checks that further ones are refused.
 async fn fill(client: &Client, links: &str, mut count: usize) {
     count += create_at_once(client, links, 40).await;
     // A request that lost too many races can be retried.
@@ -297,9 +297,9 @@ async fn there_are_at_most_100_links_however_many_are_created_at_once() {
     fill(&client, &links, 81).await;
     assert_eq!(client.get(&format!("{links}?limit=100")).await.data().as_array().unwrap().len(), 100);
     api.check_invariants(client.tenant, "creations of links").await;
-    // A link counts in every state.
+    // Revoked links count toward the limit, too.
     client.delete(&first.path).await.data();
     client.post(&links, signer_named("Grace")).await.problem(409, "CONFLICT");
-    // Another process instance has other links.
+    // The limit is separate for each process instance.
     Link::for_guest(&client, &started(&client, json!([signature_step()])).await).await;
 }

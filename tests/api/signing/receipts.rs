@@ -1,4 +1,4 @@
-//! The author of changes through a link: histories, the feed and receipts name the link and its signer.
+//! The actor of changes made with a link: histories, the feed and receipts name the link and its signer.
 
 use crate::keys::secrets::{items_as_text, traces};
 use crate::support::prelude::*;
@@ -130,7 +130,7 @@ async fn the_secret_of_a_link_is_nowhere_but_in_the_response_that_made_it() {
     let other = Link::for_guest(&client, &path).await;
     let signer = link.signer(&client);
     let mut texts = vec![signer.get("/sign/session").await.text().to_owned()];
-    // The secret must not leak from fields where it doesn't belong, either.
+    // The secret must not leak from other fields either.
     let misplaced = json!({"step_data": {"note": link.secret}, "typed_signatures": [link.secret], "x": link.secret});
     signer.sign(misplaced).await.field_errors();
     signer.sign_once(&json!({"step_data": {"note": "n"}}), &link.secret).await.data();

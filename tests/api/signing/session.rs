@@ -1,4 +1,4 @@
-//! The session of a signer: steps to submit, everything submitted so far, and the texts of the page.
+//! A signer's session: steps to submit, submitted values, and the page's texts.
 
 use crate::support::prelude::*;
 use crate::support::signing::{link_status, stated};
@@ -33,7 +33,7 @@ fn keys(session: &Value) -> Vec<&str> {
     session["steps"].as_array().unwrap().iter().map(|entry| entry["step"]["key"].as_str().unwrap()).collect()
 }
 
-/// A problem without its request ID.
+/// A problem document without its request ID.
 fn plain(reply: &Reply) -> Value {
     let mut problem = reply.json();
     problem.as_object_mut().unwrap().remove("request_id");
@@ -124,7 +124,7 @@ async fn a_movement_is_signed_for_as_a_whole() {
     }
 }
 
-/// Nobody signs for an asset that is not handed over any more.
+/// Cancelled instances don't hand their assets over, so nobody signs for them.
 #[tokio::test(start_paused = true)]
 async fn assets_whose_instance_was_cancelled_are_not_shown() {
     let client = over_http().await;
@@ -141,7 +141,7 @@ async fn assets_whose_instance_was_cancelled_are_not_shown() {
     }
 }
 
-/// The holder of a link learns nothing of others' later values, not even by trying, and can't change the earlier ones.
+/// A link's holder can't read or probe others' later values, and can't change earlier ones.
 #[tokio::test(start_paused = true)]
 async fn only_the_steps_of_the_link_are_shown_and_accepted() {
     let (api, client) = Api::with_tenant().await;
@@ -158,7 +158,7 @@ async fn only_the_steps_of_the_link_are_shown_and_accepted() {
     let session = reply.data();
     assert_eq!(keys(&session), ["own", "sign"]);
     assert_eq!((&session["steps"][0]["index"], &session["steps"][0]["value"]), (&json!(1), &json!("ahead")));
-    // The image of a signature is not shown, not even of a link's own step.
+    // A session contains no signature images, even for the link's own steps.
     let signature = &session["steps"][1];
     assert_eq!((&signature["value"], &signature["is_stored"]), (&Value::Null, &json!(true)));
     let mut answers = vec![reply.text().to_owned()];
@@ -262,13 +262,13 @@ async fn a_step_goes_on_from_where_others_left_off() {
     signer.post_text("/sign/advance", "{").await.problem(400, "MALFORMED_REQUEST");
     assert_eq!(signer.post_text("/sign/advance", "{}").await.field_errors(), ["/step_data"]);
     assert_eq!(api.dump().await, before);
-    // Earlier values are sent along.
+    // The request repeats earlier values.
     let done = signer.sign(json!({"step_data": {"a": "mine", "c": "x", "sign": SIGNATURE}, "through": "sign"})).await;
     assert_eq!(done.data()["is_completed"], true);
     assert_eq!(link_status(&signer.sign(json!({"step_data": {}})).await), "used");
 }
 
-/// The steps of an office, before the signature of the recipient.
+/// The office's steps, before the recipient's signature.
 fn office_steps() -> Value {
     json!([
         {"type": "user_picker", "key": "who", "label": "Who gets it?"},
@@ -280,7 +280,7 @@ fn office_steps() -> Value {
     ])
 }
 
-/// Submits the steps of the office. Returns the values as a session shows them.
+/// Submits the office's steps. Returns the values as a session shows them.
 async fn submit_office_steps(client: &Client, path: &str, user: &str) -> [Value; 9] {
     let data = json!({"who": user, "list": ["Bag"], "note": "fine", "comment": "a\nb", "choice": "red", "day": "2026-03-05",
                       "agree": true, "office": SIGNATURE});
@@ -324,7 +324,7 @@ async fn the_signer_reads_everything_that_is_submitted_before_signing() {
     assert_eq!(members(&session["steps"], "step"), [stated(&signature_step())]);
 }
 
-/// The second signer sees who signed first. A used link shows the receipt only.
+/// The second signer sees the first signature. A used link shows only the receipt.
 #[tokio::test(start_paused = true)]
 async fn a_signature_with_a_link_is_that_of_its_signer() {
     let client = over_http().await;
@@ -361,7 +361,7 @@ async fn a_movement_shows_what_is_submitted_for_all_its_assets() {
     let process = create_process(&client, office_steps()).await;
     let movement = start_movement(&client, &process, &client.assets(3).await).await;
     let path = format!("/movements/{}", movement["id"].as_str().unwrap());
-    // The first instance stays at its first step.
+    // The first instance is cancelled at its first step.
     cancel(&client, movement["instances"][0]["id"].as_str().unwrap()).await.data();
     let values = submit_office_steps(&client, &path, &user).await;
     let signer = Link::for_guest(&client, &path).await.signer(&client);
@@ -403,7 +403,7 @@ async fn the_statement_of_a_step_is_shown_everywhere_and_repeated_by_the_receipt
     let asset = client.asset(json!({"name": "Laptop"})).await;
     let path = format!("/processes/instances/{}", start(&client, &process, &asset).await);
     assert_eq!(client.get(&path).await.data()["steps"], steps);
-    // A later change of the definition is not confirmed.
+    // A later change of the definition doesn't affect the instance.
     let changed = json!({"type": "signature", "key": "own", "label": "Own", "statement": "Something else."});
     assert_eq!(client.patch(&definition, json!({"steps": [changed]})).await.data()["steps"], json!([changed]));
     let link = Link::create(&client, &path, json!({"signer": {"name": "Ada"}, "until": "sign"})).await;
@@ -434,7 +434,7 @@ async fn a_statement_is_checked_as_other_texts_are() {
     assert_eq!(client.patch(&format!("/processes/{id}"), json!({"steps": text})).await.field_errors(), ["/steps/0/statement"]);
 }
 
-/// One for each form of the plural.
+/// A text for each plural form.
 fn forms(text: &Value) -> Vec<&str> {
     match text {
         Value::String(text) => vec![text.as_str()],
@@ -442,7 +442,7 @@ fn forms(text: &Value) -> Vec<&str> {
     }
 }
 
-/// The names of the values that a text has places for.
+/// The placeholders in a text.
 fn values(text: &str) -> BTreeSet<&str> {
     text.split('{').skip(1).filter_map(|rest| rest.split('}').next()).collect()
 }
@@ -471,7 +471,7 @@ async fn every_language_has_every_text_of_the_page_and_each_text_is_used() {
     let mut used = 0;
     for call in ["t('", "pieces('"] {
         let parts: Vec<&str> = script.split(call).collect();
-        // Not the end of another name, such as `createElement('`.
+        // Excludes longer names, such as `createElement('`.
         let is_call = |before: &str| !before.ends_with(|last: char| last.is_alphanumeric() || last == '.');
         for part in parts.windows(2).filter(|part| is_call(part[0])) {
             let name = part[1].split('\'').next().unwrap();

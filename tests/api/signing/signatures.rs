@@ -1,11 +1,11 @@
-//! Values that a signer submits: signatures, drawn and typed, users, and the limits of all.
+//! Values that signers submit: drawn and typed signatures, users, and limits.
 
 use crate::http::dry_run::check_only_reads;
 use crate::support::prelude::*;
 use crate::support::processes::{dotted_signature, large_signature};
 use crate::support::signing::{link_status, signer_named};
 
-/// Starts a process with a note and a required signature, and a link for both.
+/// Starts a process with a note and a required signature, and creates a link for both.
 async fn two_steps(client: &Client) -> (String, Link) {
     let path = started(client, json!([step("text", "note"), signature_step()])).await;
     let link = Link::create(client, &path, json!({"signer": {"name": "Mary"}, "until": "sign"})).await;
@@ -143,7 +143,7 @@ async fn a_signature_has_the_limits_of_any_other() {
     signer.session().await;
     let before = api.dump().await;
     let too_many_bytes = shared::domain::values::signature_image::data_url(&[0; 128 * 1024 + 1]);
-    // A white pixel.
+    // A single white pixel.
     let blank =
         "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
     for wrong in [json!(too_many_bytes), json!(blank), Value::Null] {
@@ -155,7 +155,7 @@ async fn a_signature_has_the_limits_of_any_other() {
     assert_eq!(client.get(&path).await.data()["step_data"]["sign"], large);
 }
 
-/// The page submits steps in halves if one transaction can't hold them.
+/// If a transaction can't hold all steps, the page submits them in halves.
 #[tokio::test(start_paused = true)]
 async fn more_steps_than_a_transaction_holds_can_be_submitted_in_parts() {
     let (api, client) = Api::with_tenant().await;
@@ -203,7 +203,7 @@ async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
     assert_eq!(link.shown(&client).await["signer"]["name"], "Ada");
 }
 
-/// Otherwise, a link to any process with such a step could probe for existing addresses and others' steps.
+/// Otherwise, a link to a process with such a step could probe for existing addresses and others' steps.
 #[tokio::test(start_paused = true)]
 async fn steps_outside_the_link_are_not_found_out_by_trying() {
     let client = over_http().await;
@@ -237,7 +237,7 @@ async fn steps_outside_the_link_are_not_found_out_by_trying() {
 async fn only_an_image_of_the_same_request_is_marked_as_typed() {
     let client = over_http().await;
     let path = started(&client, json!([step("text", "note"), signature_step()])).await;
-    // Somebody has drawn it.
+    // The stored signature was drawn by somebody else.
     advance(&client, id_of(&path), json!({"note": "n", "sign": SIGNATURE})).await.data();
     let signer = Link::for_guest(&client, &path).await.signer(&client);
     let reply = signer.sign(json!({"step_data": {}, "typed_signatures": ["sign"]})).await;
@@ -247,7 +247,7 @@ async fn only_an_image_of_the_same_request_is_marked_as_typed() {
     assert!(receipt["receipt"]["steps"][1]["value"].get("typed").is_none(), "{receipt}");
 }
 
-/// Clients send all values so far with each call.
+/// Clients can repeat all earlier values with each call.
 #[tokio::test(start_paused = true)]
 async fn a_typed_signature_may_be_sent_again_unchanged() {
     let client = over_http().await;

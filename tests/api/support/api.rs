@@ -1,4 +1,4 @@
-//! The service with its own table.
+//! Runs the service with a separate table.
 
 use super::client::Client;
 use super::queue::TestQueue;
@@ -34,7 +34,7 @@ use tokio::sync::OnceCell;
 /// 2026-03-05T10:00:00Z.
 const START: i64 = 1_772_704_800_000;
 
-/// The service with its own table.
+/// The service with a separate table.
 pub struct Api {
     pub router: Router,
     pub store: Store,
@@ -44,25 +44,25 @@ pub struct Api {
     pub faults: Faults,
     pub key_encryption: Arc<dyn KeyEncryption>,
     pub queue: Arc<TestQueue>,
-    /// If set, list indexes of further replicas count their events from this number on.
+    /// If set, list indexes of new replicas count events from this number on.
     pub counted_events: Option<usize>,
     random: Random,
     clock: Arc<AtomicI64>,
-    /// Each reading moves the clock by this many milliseconds.
+    /// Each reading of the clock moves it by this many milliseconds.
     tick: Arc<AtomicI64>,
-    /// The table there must be deleted in the end.
+    /// A shared endpoint, whose table must be deleted at the end.
     shared_endpoint: Option<String>,
 }
 
-/// A tenant with resources that many tests begin with. The first test makes them, and the others copy its table in a fraction of
-/// the time.
+/// A tenant with sample resources for many tests. The first test creates it, and the others copy its table, which is much
+/// faster.
 pub struct Template<T> {
     items: Vec<Item>,
     key: String,
     tenant: TenantId,
     resources: T,
     key_encryption: Arc<dyn KeyEncryption>,
-    /// The milliseconds of the clock.
+    /// The clock's time in milliseconds.
     now: i64,
 }
 
@@ -84,7 +84,7 @@ impl<T: Clone> Template<T> {
     }
 }
 
-/// For tests that wait for a socket: on a paused clock, all of their time-outs would pass meanwhile.
+/// For tests that wait for a socket, during which a paused clock would run into all timeouts.
 pub fn resume_clock() {
     let now = tokio::time::Instant::now();
     std::thread::sleep(Duration::from_millis(1));
@@ -110,7 +110,7 @@ impl Api {
         api
     }
 
-    /// Needs a runtime whose clock is paused.
+    /// Needs a runtime with a paused clock.
     pub async fn on_faulty_table(seed: u64, weaknesses: Weaknesses) -> Self {
         let table = FaultyTable::new(seed).unwrap();
         let key_encryption = Arc::new(FileKeyEncryption::in_memory().unwrap());
@@ -124,12 +124,12 @@ impl Api {
         let (clock, tick) = (Arc::new(AtomicI64::new(START)), Arc::new(AtomicI64::new(1)));
         let meter = Meter::default();
         let faults = Faults::default();
-        // The queue is no part of what tests make fail.
+        // Planned faults don't affect the queue.
         let records = engine::config(endpoint).http_client(http.clone()).timeout_config(TimeoutConfig::disabled());
         let records = Store::new(Dynamo::from_conf(records.build()), &table, ticking(&clock, &Arc::default(), 0));
         let queue = Arc::new(TestQueue::delivering_tests(records));
         let http = FaultyClient::new(http, faults.clone());
-        // A request that a test holds must not time out, however busy the machine is.
+        // A held request must not time out, even on a busy machine.
         let no_timeouts = TimeoutConfig::disabled();
         let config = engine::config(endpoint).http_client(http).interceptor(meter.clone()).timeout_config(no_timeouts);
         let dynamo = Dynamo::from_conf(config.build());
@@ -161,18 +161,18 @@ impl Api {
         (api, client)
     }
 
-    /// [`Api::with_tenant`] with sample resources.
+    /// Like [`Api::with_tenant`], with sample resources.
     pub async fn with_samples() -> (Self, Client, Samples) {
         static TEMPLATE: OnceCell<Template<Samples>> = OnceCell::const_new();
         TEMPLATE.get_or_init(|| Template::new(Samples::create)).await.copied().await
     }
 
-    /// The client's key has every scope.
+    /// The client's key has all scopes.
     pub async fn tenant(&self) -> Client {
         self.limited_tenant(MAX_RATE_LIMIT).await
     }
 
-    /// The client's key may send `limit` requests a minute.
+    /// The client's key can send `limit` requests per minute.
     pub async fn limited_tenant(&self, limit: u32) -> Client {
         let created = self.store.create_tenant("Acme".parse().unwrap(), None, limit).await.unwrap();
         self.client(created.api_key.expose(), created.tenant_id)
@@ -182,13 +182,13 @@ impl Api {
         Client { router: self.router.clone(), key, tenant, table: None, clock: Arc::clone(&self.clock) }
     }
 
-    /// A second instance of every function on the same table, with a clock skew in milliseconds and `list_index_bytes` for list
-    /// indexes.
+    /// A second instance of all functions on the same table, with a clock skew in milliseconds and `list_index_bytes` of memory
+    /// for list indexes.
     pub fn replica(&self, skew: i64, list_index_bytes: usize) -> Replica {
         self.replica_with(skew, list_index_bytes, None)
     }
 
-    /// [`Api::replica`] with a store for snapshots of list indexes.
+    /// Like [`Api::replica`], with a store for snapshots of list indexes.
     pub fn replica_with(&self, skew: i64, list_index_bytes: usize, snapshots: Option<Arc<dyn ObjectStore>>) -> Replica {
         let clock = ticking(&self.clock, &self.tick, skew);
         let store = Store::new(self.dynamo.clone(), &self.table, clock).with_random(Arc::clone(&self.random));
@@ -198,13 +198,13 @@ impl Api {
         Replica { router: server::router(app.with_queue(Some(self.queue.clone()))), store }
     }
 
-    /// Checks what always holds between a tenant's items. `what` has happened to them.
+    /// Checks the invariants of a tenant's items. `what` happened to them is part of the error.
     pub async fn check_invariants(&self, tenant: TenantId, what: &str) {
         let found = violations(&self.store.tenant(tenant), &self.dynamo, &self.table).await.unwrap();
         assert!(found.is_empty(), "{what}: {found:?}");
     }
 
-    /// The result of requests, and what they cost.
+    /// Returns the result of requests, and their cost.
     pub async fn cost<T>(&self, requests: impl Future<Output = T>) -> (T, Cost) {
         self.meter.take();
         (requests.await, self.meter.take())
@@ -214,12 +214,12 @@ impl Api {
         self.advance_clock_millis(seconds * 1000);
     }
 
-    /// Back for a negative number.
+    /// Moves the clock, backwards if negative.
     pub fn advance_clock_millis(&self, millis: i64) {
         self.clock.fetch_add(millis, Ordering::Relaxed);
     }
 
-    /// Stops the clock: from now on, every reading returns the same time.
+    /// Stops the clock: further readings return the same time.
     pub fn stop_clock(&self) {
         self.tick.store(0, Ordering::Relaxed);
     }
@@ -229,7 +229,7 @@ impl Api {
     }
 }
 
-/// For a service. `TEST_SEED` and the test's name, which is its thread's, decide about it and about the SDK's pauses.
+/// The random numbers of a service. `TEST_SEED` and the test's name determine them, and the SDK's pauses.
 fn seeded_random() -> Random {
     thread_local! {
         static SEEDS: RefCell<fastrand::Rng> = RefCell::new(random_for(std::thread::current().name()));
@@ -246,7 +246,7 @@ fn ticking(clock: &Arc<AtomicI64>, tick: &Arc<AtomicI64>, skew: i64) -> Clock {
 }
 
 impl Drop for Api {
-    /// Deletes the table at `TEST_DYNAMODB_ENDPOINT`; other tables end with their engine.
+    /// Deletes the table at `TEST_DYNAMODB_ENDPOINT`. Other tables end with their engine.
     fn drop(&mut self) {
         let Some(endpoint) = self.shared_endpoint.clone() else { return };
         let table = self.table.clone();
@@ -259,7 +259,7 @@ impl Drop for Api {
     }
 }
 
-/// A second instance of every function on the same table, with its own caches.
+/// A second instance of all functions on the same table, with separate caches.
 #[derive(Clone)]
 pub struct Replica {
     pub router: Router,

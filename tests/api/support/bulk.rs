@@ -9,7 +9,7 @@ impl Client {
         self.post(path, json!({"operations": operations})).await
     }
 
-    /// Creates assets, 20 in a transaction. Returns them.
+    /// Creates assets, 20 per transaction. Returns them.
     pub async fn create_all(&self, bodies: &[Value]) -> Vec<Value> {
         let mut created = Vec::new();
         for part in bodies.chunks(20) {
@@ -20,7 +20,7 @@ impl Client {
         created
     }
 
-    /// Imports CSV; `query` begins with `?` if there is one.
+    /// Imports CSV. `query` starts with `?` unless it is empty.
     pub async fn import(&self, path: &str, query: &str, csv: &str) -> Reply {
         self.send("POST", &format!("{path}/import{query}"), Some("text/csv"), csv.to_owned()).await
     }
@@ -63,7 +63,7 @@ pub fn row_errors(reply: &Reply, row: usize) -> Vec<(String, String)> {
     errors.iter().map(|error| (text(error, "column"), text(error, "detail"))).collect()
 }
 
-/// The ID of a new asset type, and values whose validation costs a good tenth of a request's units each.
+/// The ID of a new asset type, and values whose validation takes over a tenth of a request's limit each.
 pub async fn costly(client: &Client, count: usize) -> (String, Vec<Value>) {
     let asset_type = client.type_with_schema("T", "TT", expensive_schema()).await;
     (asset_type, (0..count).map(|n| json!([vec![1; 200], vec![n]].concat())).collect())

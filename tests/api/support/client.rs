@@ -19,13 +19,13 @@ use tower::ServiceExt;
 #[derive(Clone)]
 pub struct Client {
     pub router: Router,
-    /// The key's text; without one, no `Authorization` header is sent.
+    /// The API key. If empty, no `Authorization` header is sent.
     pub key: String,
     pub tenant: TenantId,
-    /// Ends with its last client.
+    /// Keeps the table's engine running until the last client is dropped.
     #[expect(dead_code, reason = "only its end matters")]
     pub table: Option<Arc<dyn Any + Send + Sync>>,
-    /// The milliseconds of the clock of `Api`; a deployed API has its own.
+    /// The clock of `Api`, in milliseconds. A deployed API has its own clock.
     pub clock: Arc<AtomicI64>,
 }
 
@@ -55,7 +55,7 @@ impl Client {
         call(&self.router, request.body(body.into()).unwrap()).await
     }
 
-    /// Sends JSON, or nothing if `body` is empty, with one more header.
+    /// Sends JSON with an additional header; no body if `body` is empty.
     pub async fn send_json(&self, method: &str, path: &str, body: &str, header: (&str, &str)) -> Reply {
         self.send_with(method, path, Some("application/json"), body.to_owned(), &[header]).await
     }
@@ -72,7 +72,7 @@ impl Client {
         self.send("POST", path, Some("application/json"), body.to_owned()).await
     }
 
-    /// With an idempotency key.
+    /// Sends a POST with an idempotency key.
     pub async fn post_once(&self, path: &str, body: &Value, key: &str) -> Reply {
         self.send_json("POST", path, &body.to_string(), ("idempotency-key", key)).await
     }
@@ -89,28 +89,28 @@ impl Client {
         self.send("DELETE", path, None, Body::empty()).await
     }
 
-    /// Uses the key once, so that later requests don't write its `last_used_at`.
+    /// Uses the key, so that later requests don't write its `last_used_at`.
     pub async fn use_key_once(&self) {
         self.get("/settings").await.data();
     }
 
-    /// With another key, or anything else in its place.
+    /// A client with another key, or any other text instead.
     pub fn with_key(&self, key: &str) -> Self {
         Self { key: key.to_owned(), ..self.clone() }
     }
 
-    /// With a key of this tenant that nobody has.
+    /// A client with a key that this tenant never created.
     pub fn stranger(&self) -> Self {
         self.with_key(&made_up_key(self.tenant))
     }
 
-    /// With the ID of this key, and a wrong secret.
+    /// A client with the ID of this key and a wrong secret.
     pub fn impostor(&self) -> Self {
         let Token { tenant, id, .. } = Token::parse(&self.key).unwrap();
         self.with_key(&Token::new(tenant, id, Secret::new([7; 32])).expose())
     }
 
-    /// `key` is the response to a creation or a rotation of a key.
+    /// A client with a created or rotated key. `key` is the response.
     #[track_caller]
     pub fn with_key_of(&self, key: &Value) -> Self {
         self.with_key(key["api_key"].as_str().expect("a key"))
@@ -129,13 +129,13 @@ impl Client {
         self.post("/catalog/asset-types", json!({"name": name, "code": code, "kind": kind})).await.id()
     }
 
-    /// Of physical assets.
+    /// Creates a type of physical assets.
     pub async fn type_with_schema(&self, name: &str, code: &str, schema: Value) -> String {
         let body = json!({"name": name, "code": code, "kind": "physical", "custom_fields_schema": schema});
         self.post("/catalog/asset-types", body).await.id()
     }
 
-    /// With a new manufacturer. Returns the new id.
+    /// Creates a model and its manufacturer. Returns the model's ID.
     pub async fn model(&self, manufacturer: &str, name: &str, asset_type: &str) -> String {
         let manufacturer = self.post("/catalog/manufacturers", json!({"name": manufacturer})).await.id();
         let body = json!({"name": name, "manufacturer_id": manufacturer, "asset_type_id": asset_type});
@@ -152,7 +152,7 @@ impl Client {
         id
     }
 
-    /// Creates assets named `a0`, `a1` and so on. Returns their ids.
+    /// Creates assets named `a0`, `a1` and so on. Returns their IDs.
     pub async fn assets(&self, count: usize) -> Vec<String> {
         let bodies: Vec<Value> = (0..count).map(|n| json!({"name": format!("a{n}")})).collect();
         self.create_all(&bodies).await.iter().map(|asset| asset["id"].as_str().unwrap().to_owned()).collect()
@@ -164,7 +164,7 @@ impl Client {
     }
 }
 
-/// Compares the response with the OpenAPI document.
+/// Checks the response against the OpenAPI document.
 pub async fn call(router: &Router, request: Request<Body>) -> Reply {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = router.clone().oneshot(request).await.unwrap();
@@ -175,7 +175,7 @@ pub async fn call(router: &Router, request: Request<Body>) -> Reply {
     reply
 }
 
-/// A response that was read to its end.
+/// A response, read to its end.
 #[derive(Debug)]
 pub struct Reply {
     pub status: StatusCode,
@@ -189,29 +189,29 @@ impl Reply {
     }
 
     pub fn json(&self) -> Value {
-        // Not by serde_json, which does not take every name of a member as data.
+        // serde_json would interpret some member names.
         parse(self.text()).unwrap_or_else(|_| panic!("not JSON: {:?}", self.text()))
     }
 
-    /// An empty text without the header.
+    /// Empty if the header is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
     }
 
-    /// The request must have succeeded.
+    /// Fails unless the request succeeded.
     #[track_caller]
     pub fn data(&self) -> Value {
         assert!(self.status.is_success(), "{} {}", self.status, self.text());
         self.json()["data"].clone()
     }
 
-    /// The request must have succeeded.
+    /// Fails unless the request succeeded.
     #[track_caller]
     pub fn id(&self) -> String {
         self.data()["id"].as_str().expect("an id").to_owned()
     }
 
-    /// The body must be a problem document with this status and code.
+    /// Fails unless the body is a problem document with this status and code.
     #[track_caller]
     pub fn problem(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text());
@@ -225,8 +225,8 @@ impl Reply {
         problem
     }
 
-    /// The response must be a 422. Returns the sorted locations of its errors: JSON Pointers, and names of parameters, headers
-    /// and columns.
+    /// Fails unless the response is a 422. Returns the sorted locations of its errors: JSON Pointers, and names of parameters,
+    /// headers and columns.
     #[track_caller]
     pub fn field_errors(&self) -> Vec<String> {
         let problem = self.problem(422, "VALIDATION_ERROR");

@@ -1,4 +1,4 @@
-//! Requests that are disturbed at each possible place: by failures of the table, or dropped before they are done.
+//! Disturbs requests at each possible place: calls to the table fail, or the request is dropped.
 
 use super::{Api, Reply};
 use dev_server::faulty_table::planned::CallFailure;
@@ -10,8 +10,8 @@ use std::task::Poll;
 /// More places than any request has.
 const MAX_PLACES: usize = 200;
 
-/// Calls `case` for each way to disturb a request and each place, from 0 on, until the case returns `false` because there was
-/// nothing to disturb. There are at least `least` places for each way. Every day, only a sample of `count` of these is tried.
+/// Calls `case` for each kind of disturbance and each place from 0 on, until it returns `false` because there was nothing to
+/// disturb. Each kind has at least `least` places. The daily run uses only a sample of `count`.
 #[track_caller]
 pub fn at_each_place<W: Copy + Debug>(
     ways: &[W],
@@ -39,7 +39,7 @@ pub fn at_each_place<W: Copy + Debug>(
     }
 }
 
-/// A way to disturb a request.
+/// A kind of disturbance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disturbance {
     /// A call to the table fails.
@@ -49,7 +49,7 @@ pub enum Disturbance {
 }
 
 impl Disturbance {
-    /// Sends a request that is disturbed at a place, and repeats it until it is available. Returns the last response, and
+    /// Sends a request that is disturbed at a place, and retries it while it is unavailable. Returns the last response, and
     /// whether the request was disturbed.
     pub async fn at(self, api: &Api, place: usize, send: impl AsyncFn() -> Reply) -> (Reply, bool) {
         match self {
@@ -66,7 +66,7 @@ impl Disturbance {
     }
 }
 
-/// Sends a request until it is not unavailable any more.
+/// Retries a request while it is unavailable.
 async fn insist(send: impl AsyncFn() -> Reply) -> Reply {
     for _ in 0..5 {
         let reply = send().await;
@@ -77,7 +77,7 @@ async fn insist(send: impl AsyncFn() -> Reply) -> Reply {
     panic!("still unavailable");
 }
 
-/// Drops the future after so many polls. Returns its output if it was done by then.
+/// Polls a future this many times, and drops it. Returns its output if it completed.
 pub async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = std::pin::pin!(future);
     let mut left = polls;

@@ -1,17 +1,17 @@
-//! The OpenAPI document that the service serves, and the comparison of every response of every test with it: its status must
-//! be listed, and so must its code if it is a 409.
+//! The served OpenAPI document, and a check of all responses in all tests against it: the document must list the status, and
+//! the code of a 409.
 
 use super::client::Reply;
 use serde_json::Value;
 pub use shared::http::endpoints::BASE;
 use std::sync::LazyLock;
 
-/// As the service serves it.
+/// The document, as the service serves it.
 pub fn served_document() -> Value {
     serde_json::from_str(meta::DOCUMENT).unwrap()
 }
 
-/// Under this status, or under its range or `default` if that names it.
+/// The response for this status, or for its range or `default`.
 pub fn response<'a>(operation: &'a Value, status: &str) -> Option<&'a Value> {
     let responses = &operation["responses"];
     let any = responses.get(format!("{}XX", &status[..1])).or(responses.get("default"));
@@ -19,12 +19,13 @@ pub fn response<'a>(operation: &'a Value, status: &str) -> Option<&'a Value> {
     responses.get(status).or(any)
 }
 
-/// The reply to a dry run that would create something: the parameter describes it, and `dry_run.rs` compares it with the real one.
+/// Whether this is the response to a dry run of a creation, which only the parameter describes. `dry_run.rs` compares it with
+/// the real response.
 pub fn is_dry_run_of_creation(operation: &Value, reply: &Reply) -> bool {
     reply.header("dry-run") == "true" && reply.status == 200 && operation["responses"].get("201").is_some()
 }
 
-/// With the parameters and responses that it refers to.
+/// With resolved references to parameters and responses.
 pub fn with_components(document: &Value, operation: &Value) -> Value {
     let mut operation = operation.clone();
     let parameters = operation["parameters"].as_array_mut().into_iter().flatten();
@@ -37,7 +38,7 @@ pub fn with_components(document: &Value, operation: &Value) -> Value {
     operation
 }
 
-/// Follows a `$ref` within the document.
+/// Resolves a `$ref` within the document.
 pub fn at<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match value["$ref"].as_str() {
         Some(target) => document.pointer(&target[1..]).unwrap_or_else(|| panic!("{target} leads nowhere")),
@@ -45,7 +46,7 @@ pub fn at<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     }
 }
 
-/// An operation and the parts of its path.
+/// An operation, and the segments of its path.
 struct Described {
     method: String,
     path: Vec<String>,
@@ -61,7 +62,7 @@ static OPERATIONS: LazyLock<Vec<Described>> = LazyLock::new(|| {
             described.push(Described { method: method.to_uppercase(), path, operation: with_components(&document, operation) });
         }
     }
-    // A path of words is a closer match than one of parameters.
+    // Literal segments take precedence over parameters.
     described.sort_by_key(|operation| operation.path.iter().filter(|part| part.starts_with('{')).count());
     described
 });
@@ -76,20 +77,20 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
                 .zip(&parts)
                 .all(|(template, part)| template == part || template.starts_with('{') && !part.is_empty())
     };
-    // The first matching template decides, whatever its methods.
+    // The first matching path decides, regardless of its methods.
     let template = &OPERATIONS.iter().find(|operation| matches(&operation.path))?.path;
     let found = OPERATIONS.iter().find(|operation| operation.method == method && operation.path == *template)?;
     Some(&found.operation)
 }
 
-/// Checks a response to a request that a route took.
+/// Checks a response to a request with a route.
 #[track_caller]
 pub fn check_described(method: &str, path: &str, reply: &Reply) {
     let Some(operation) = operation(method, path) else { return };
     if is_dry_run_of_creation(operation, reply) {
         return;
     }
-    // A test can send requests to one function only, which doesn't have the routes of the others.
+    // Some tests send requests to a single function, which lacks the other functions' routes.
     if reply.status == 404 && reply.text().contains("This path doesn't exist.") {
         return;
     }

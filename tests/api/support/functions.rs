@@ -1,5 +1,5 @@
-//! Functions and API Gateway as template.yaml declares them: each function with its own routes only, and the function of each
-//! request. Tests that need nothing but HTTP also run against a deployed API (.ci/aws/deploy).
+//! The functions and API Gateway, as template.yaml declares them: each function has only its own routes. Tests that only need
+//! HTTP can also run against a deployed API (.ci/aws/deploy).
 
 use super::api::resume_clock;
 use super::document::BASE;
@@ -22,9 +22,9 @@ use utoipa::openapi::OpenApi;
 use yaml_serde::Value;
 
 pub struct Function {
-    /// The package, the binary and the folder in `functions/`.
+    /// Name of the package, the binary and the folder in `functions/`.
     pub package: &'static str,
-    /// The name in template.yaml, before `Function` and `Role`.
+    /// Name in template.yaml, before `Function` and `Role`.
     pub resource: &'static str,
     pub description: fn() -> OpenApi,
     pub routes: fn() -> Router<App>,
@@ -39,7 +39,7 @@ const fn function(
     Function { package, resource, description, routes }
 }
 
-/// Every function. A test compares them with the folder.
+/// All functions. A test compares them with the folder.
 pub const FUNCTIONS: [Function; 8] = [
     function("assets", "Assets", assets::description, assets::routes),
     function("processes", "Processes", processes::description, processes::routes),
@@ -54,12 +54,12 @@ pub const FUNCTIONS: [Function; 8] = [
 /// A function that serves no requests.
 pub struct Background {
     pub package: &'static str,
-    /// The name in template.yaml, before `Function` and `Role`.
+    /// Name in template.yaml, before `Function` and `Role`.
     pub resource: &'static str,
 }
 
-/// The functions that serve no requests: one runs on a schedule, one when the table's stream has events, one when the queue has
-/// messages.
+/// Functions that serve no requests: one runs on a schedule, one on events of the table's stream, and one on messages in the
+/// queues.
 pub const BACKGROUND: [Background; 3] = [
     Background { package: "snapshots", resource: "Snapshots" },
     Background { package: "fanout", resource: "Fanout" },
@@ -80,7 +80,7 @@ impl Function {
         shared::http::service((self.routes)(), App::new(store))
     }
 
-    /// Methods and paths, with HEAD for every GET.
+    /// Methods and paths, including HEAD for every GET.
     pub fn operations(&self) -> BTreeSet<(&'static str, String)> {
         let mut operations = BTreeSet::new();
         for (path, item) in (self.description)().paths.paths {
@@ -135,7 +135,7 @@ fn every_folder_in_functions_is_a_function_of_the_template() {
 }
 
 pub struct Route {
-    /// As the gateway writes it: `ANY /v1/assets/{proxy+}`, or `$default`.
+    /// The gateway's notation: `ANY /v1/assets/{proxy+}`, or `$default`.
     pub key: String,
     pub function: &'static Function,
 }
@@ -153,13 +153,14 @@ pub fn routes() -> Vec<Route> {
     FUNCTIONS.iter().flat_map(routes).collect()
 }
 
-/// The most specific one, `$default` last ("Create routes for HTTP APIs" in the guide of API Gateway).
+/// The most specific matching route; `$default` comes last ("Create routes for HTTP APIs" in the guide of API Gateway).
 pub fn select<'a>(routes: &'a [Route], method: &str, path: &str) -> &'a Route {
     let candidates = routes.iter().filter_map(|route| Some((specificity(&route.key, method, path)?, route)));
     candidates.max_by_key(|(specificity, _)| *specificity).unwrap().1
 }
 
-/// For a route that takes the request: not `$default`, a fixed number of parts, the number of fixed parts, a fixed method.
+/// If the route matches: whether it isn't `$default`, whether its length is fixed, the number of literal segments, and whether
+/// the method is fixed.
 fn specificity(key: &str, method: &str, path: &str) -> Option<(bool, bool, usize, bool)> {
     let Some((known, template)) = key.split_once(' ') else { return Some((false, false, 0, false)) };
     let parts = template.split('/').filter(|part| *part != "{proxy+}");
@@ -189,10 +190,10 @@ fn the_most_specific_route_is_selected() {
     }
 }
 
-/// The URL of a deployed API, without `/v1`. The table and the account come from the same environment variables as a function's.
+/// URL of a deployed API, without `/v1`. Table and account come from the same environment variables as for a function.
 const DEPLOYED_API: &str = "TEST_DEPLOYED_API";
 
-/// A client of a new tenant, whose key has every scope.
+/// A client for a new tenant, whose key has all scopes.
 pub async fn over_http() -> Client {
     let Ok(origin) = std::env::var(DEPLOYED_API) else {
         let (api, client) = Api::with_tenant().await;
@@ -201,7 +202,7 @@ pub async fn over_http() -> Client {
     resume_clock();
     let store = function_store(system_clock()).unwrap();
     let create = async || store.create_tenant("Acme".parse().unwrap(), None, MAX_RATE_LIMIT).await;
-    // The emulated account may take longer to connect than a function waits. Then there is a tenant too many.
+    // Connecting to the emulated account can take longer than the timeout. Then the retry creates a second tenant.
     let created = match create().await {
         Err(WriteError::Store(StoreError::Unavailable(_))) => create().await,
         created => created,
@@ -211,7 +212,7 @@ pub async fn over_http() -> Client {
     Client { router, key: created.api_key.expose(), tenant: created.tenant_id, table: None, clock: Arc::default() }
 }
 
-/// [`over_http`] with sample resources.
+/// Like [`over_http`], with sample resources.
 pub async fn samples_over_http() -> (Client, Samples) {
     if std::env::var_os(DEPLOYED_API).is_some() {
         let client = over_http().await;
@@ -222,7 +223,7 @@ pub async fn samples_over_http() -> (Client, Samples) {
     (Client { table: Some(Arc::new(api)), ..client }, samples)
 }
 
-/// Sends each request to the origin.
+/// A router that forwards each request to the origin.
 fn forwarding(connector: SharedHttpConnector, origin: String) -> Router {
     Router::new().fallback(move |request: Request<Body>| async move {
         let (mut parts, body) = request.into_parts();

@@ -1,4 +1,4 @@
-//! Captures the service's log, by the thread of a test.
+//! Captures the service's log for each test's thread.
 
 use std::cell::{Cell, RefCell};
 use std::io::{Result, Write};
@@ -9,7 +9,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 
 thread_local! {
     static LINES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    /// For this service's lines, and for other crates' lines.
+    /// Log levels for this service and for other crates.
     static LEVELS: Cell<(LevelFilter, LevelFilter)> = const { Cell::new((LevelFilter::OFF, LevelFilter::OFF)) };
 }
 
@@ -25,19 +25,19 @@ impl Write for Lines {
     }
 }
 
-/// Captures a function's default log for this thread.
+/// Captures the log of this thread at a function's default levels.
 pub fn begin() {
     capture(LevelFilter::INFO, LevelFilter::INFO);
 }
 
-/// Captures for this thread everything that this service logs, and what other crates log at DEBUG or above. (At TRACE,
-/// the SDK writes a gigabyte.)
+/// Captures this thread's log: everything of this service, and other crates at DEBUG or above. (At TRACE, the SDK writes a
+/// gigabyte.)
 pub fn begin_everything() {
     capture(LevelFilter::TRACE, LevelFilter::DEBUG);
 }
 
-/// All tests share one subscriber. With one for each, a line that a thread without a log passes first would be switched
-/// off for every thread. The levels are read from the thread each time, so that tests which read no log write none.
+/// All tests share one subscriber. With several, tracing would disable a line for all threads if a thread without a log reached
+/// it first. The levels are thread-local, so that other tests write no log.
 fn capture(ours: LevelFilter, others: LevelFilter) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

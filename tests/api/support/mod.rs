@@ -1,4 +1,4 @@
-//! The support of every test: the service with its own table, clients with keys, and sample resources.
+//! Support for all tests: the service with a separate table, clients with keys, and sample resources.
 
 mod api;
 pub mod bulk;
@@ -26,5 +26,5 @@ pub use functions::{over_http, samples_over_http};
 pub use property::{paused_runtime, runtime};
 pub use table::{Snapshot, all_items};
 
-/// A well-formed id that no resource has.
+/// A well-formed ID that no resource has.
 pub const UNKNOWN_ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";

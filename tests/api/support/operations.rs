@@ -1,4 +1,4 @@
-//! The operations of the OpenAPI document: tests that walk them cover a new route at once.
+//! The operations in the OpenAPI document. Tests that iterate over them cover new routes automatically.
 
 use super::client::{Client, Reply};
 use super::document::{BASE, served_document, with_components};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use shared::http::openapi::SIGNING_LINK;
 use std::sync::LazyLock;
 
-/// The methods in an order in which each still finds the sample resources: deletions come last.
+/// Methods in an order in which each one finds the sample resources: deletions come last.
 pub const METHODS: [&str; 5] = ["GET", "PATCH", "PUT", "POST", "DELETE"];
 pub const WRITE_METHODS: [&str; 4] = ["PATCH", "PUT", "POST", "DELETE"];
 
@@ -15,18 +15,18 @@ pub struct Operation {
     pub method: String,
     pub path: String,
     pub needs_key: bool,
-    /// The scopes that a key needs; none where every key may, and where no key is needed.
+    /// Scopes that the key needs; none if every key is sufficient or no key is needed.
     pub scopes: Vec<String>,
     pub description: Value,
 }
 
 impl Operation {
-    /// Sends the operation for the sample resources, with a body that it accepts.
+    /// Sends the operation for the sample resources, with a valid body.
     pub async fn send(&self, client: &Client, samples: &Samples) -> Reply {
         self.send_to(client, samples, str::to_owned).await
     }
 
-    /// [`Operation::send`] as a dry run.
+    /// Like [`Operation::send`], as a dry run.
     pub async fn send_dry_run(&self, client: &Client, samples: &Samples) -> Reply {
         self.send_to(client, samples, dry_run).await
     }
@@ -36,13 +36,13 @@ impl Operation {
         client.send(&self.method, &target(&path), Some(content_type(&self.path)), body).await
     }
 
-    /// The operation changes something on behalf of a key.
+    /// Whether the operation changes something with an API key.
     pub fn is_write(&self) -> bool {
         self.method != "GET" && self.needs_key
     }
 }
 
-/// As text, because the description is long.
+/// Prints only method and path, because the description is long.
 impl std::fmt::Debug for Operation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
@@ -59,7 +59,7 @@ pub fn dry_run(path: &str) -> String {
     format!("{path}{}dry_run=true", if path.contains('?') { '&' } else { '?' })
 }
 
-/// The OpenAPI document and its operations, without those for signing links. Their paths begin with `/v1`.
+/// The OpenAPI document and its operations, except those for signing links. Paths start with `/v1`.
 pub fn operations() -> (&'static Value, &'static [Operation]) {
     static READ: LazyLock<(Value, Vec<Operation>)> = LazyLock::new(|| {
         let document = served_document();
@@ -74,7 +74,7 @@ fn read(document: &Value) -> Vec<Operation> {
     for (path, item) in document["paths"].as_object().unwrap() {
         let path = format!("{BASE}{path}");
         for (method, operation) in item.as_object().unwrap().iter().filter(|(_, value)| value.get("responses").is_some()) {
-            // Operations for signing links have separate tests.
+            // Separate tests cover the operations for signing links.
             if operation["security"][0].get(SIGNING_LINK).is_some() {
                 continue;
             }
@@ -96,7 +96,7 @@ fn read(document: &Value) -> Vec<Operation> {
     operations
 }
 
-/// Method and path of each operation for signing links.
+/// Methods and paths of the operations for signing links.
 pub fn for_links(document: &Value) -> Vec<String> {
     let takes_link = |operation: &Value| operation["security"][0].get(SIGNING_LINK).is_some();
     let paths = document["paths"].as_object().unwrap().iter();

@@ -1,4 +1,4 @@
-//! A person with a mark in every field that can be about people.
+//! A person with a mark in every personal field.
 
 use super::client::Client;
 use super::processes::{create_process, start, system_process};
@@ -9,13 +9,13 @@ use super::{Api, Reply, Template};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// Texts with this mark are about the person.
+/// Mark of texts about the person.
 pub const MARK: &str = "Zyx9Mark";
 
 #[derive(Clone)]
 pub struct Person {
     pub id: String,
-    /// All that the person had to do with, as paths of resources with a history.
+    /// Everything that the person was involved in, as paths of resources with a history.
     pub histories: Vec<String>,
     pub instance: String,
     pub asset: String,
@@ -32,7 +32,7 @@ pub fn steps() -> Value {
     ])
 }
 
-/// A person who had an asset, signed for it through a link, typed and worked with their own key.
+/// A person who had an asset, signed for it with a link, typed texts, and worked with a bound key.
 pub async fn person(client: &Client) -> Person {
     let mark = |what: &str| format!("{MARK} {what}");
     let body = json!({"email": format!("{MARK}@example.com"), "display_name": mark("name"), "role": "technician"});
@@ -64,8 +64,8 @@ pub async fn person(client: &Client) -> Person {
     Person { id, histories: histories.into_iter().chain(instances).collect(), instance: path, asset }
 }
 
-/// A return that this user has signed through a link, and that IT has yet to confirm. Somebody else had the asset. Returns the
-/// path of the instance.
+/// A return that this user has signed with a link, and that IT still has to confirm. Somebody else had the asset. Returns the
+/// instance's path.
 pub async fn signed_return(client: &Client, user: &str) -> String {
     let holder = client.user("Somebody Else").await;
     let asset = client.asset(json!({"name": "Laptop", "status": "in_use", "assigned_to": holder})).await;
@@ -83,7 +83,7 @@ pub async fn with_person() -> (Api, Client, Person) {
     TEMPLATE.get_or_init(|| Template::new(person)).await.copied().await
 }
 
-/// The person leaves, and nothing is in the way of the erasure.
+/// The person leaves, so that nothing blocks the erasure.
 pub async fn leaves(api: &Api, client: &Client, person: &Person) {
     client.patch(&format!("/assets/{}", person.asset), json!({"assigned_to": null})).await.data();
     client.patch(&format!("/users/{}", person.id), json!({"is_active": false})).await.data();
@@ -94,12 +94,12 @@ pub async fn erase(client: &Client, user: &str) -> Reply {
     client.post(&format!("/users/{user}/erase"), json!({})).await
 }
 
-/// Erases until it is done.
+/// Erases a person completely.
 pub async fn erase_all(client: &Client, user: &str) {
     while erase(client, user).await.data()["done"] == false {}
 }
 
-/// The user, who has nothing, leaves and is erased.
+/// Deactivates a user without assets, and erases the user.
 pub async fn erase_leaver(api: &Api, client: &Client, user: &str) {
     client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
     api.advance_clock(60);
@@ -112,7 +112,7 @@ pub async fn erase_person(api: &Api, client: &Client, person: &Person) {
     erase_all(client, &person.id).await;
 }
 
-/// The items of the table that have this text in any form.
+/// The items that contain this text in any form.
 pub async fn items_with(api: &Api, text: &str) -> Vec<String> {
     let shown = all_items(api).await.into_iter().map(|item| format!("{item:?}"));
     shown.filter(|item| item.to_lowercase().contains(&text.to_lowercase())).collect()

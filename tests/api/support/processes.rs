@@ -1,4 +1,4 @@
-//! Processes from start to end, as most tests need them, and their receipts.
+//! Runs processes from start to end, and gets their receipts.
 
 use super::client::{Client, Reply};
 use super::samples::SIGNATURE;
@@ -11,7 +11,7 @@ pub async fn system_process(client: &Client, slug: &str) -> String {
     process["id"].as_str().unwrap().to_owned()
 }
 
-/// From `in_stock` to `in_use`. Returns the id.
+/// Creates a process from `in_stock` to `in_use`. Returns the ID.
 pub async fn create_process(client: &Client, steps: Value) -> String {
     let body = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
     client.post("/processes", body).await.id()
@@ -37,7 +37,7 @@ pub async fn cancel(client: &Client, instance: &str) -> Reply {
     client.post(&format!("/processes/instances/{instance}/cancel"), json!({})).await
 }
 
-/// Completes the system process "Employee Onboarding" for a new asset and `user`; returns the instance's id.
+/// Completes the system process "Employee Onboarding" for a new asset and `user`. Returns the instance's ID.
 pub async fn complete_onboarding(client: &Client, user: &str) -> String {
     let body = json!({"name": "Laptop", "status": "preparing", "serial_number": "S-1", "manufacturer": "Dell", "model": "XPS"});
     let asset = client.asset(body).await;
@@ -62,7 +62,7 @@ pub fn large_signature() -> String {
     shared::domain::values::signature_image::data_url(&bytes)
 }
 
-/// A PNG with a single dot, as a data URL: a few kilobytes for any size.
+/// A PNG with a single dot, as a data URL: a few kilobytes for any dimensions.
 pub fn dotted_signature(width: u32, height: u32) -> String {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
@@ -76,7 +76,7 @@ pub fn dotted_signature(width: u32, height: u32) -> String {
     shared::domain::values::signature_image::data_url(&bytes)
 }
 
-/// Completes a handover to `user`. Returns the asset's id and the receipt's path.
+/// Completes a handover to `user`. Returns the asset's ID and the receipt's path.
 pub async fn completed_receipt(client: &Client, user: &str) -> (String, String) {
     let instance = complete_onboarding(client, user).await;
     let path = format!("/processes/instances/{instance}");

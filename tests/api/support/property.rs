@@ -1,4 +1,4 @@
-//! Properties that hold for any input, and models that the service is compared with.
+//! Property tests for random input, and comparisons with models.
 
 use super::{case_count, full_tests};
 use proptest::strategy::Strategy;
@@ -12,15 +12,15 @@ pub fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// With a paused clock, as a faulty table needs it.
+/// A runtime with a paused clock, which the faulty table needs.
 pub fn paused_runtime() -> Runtime {
     Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }
 
-/// Checks a property for random inputs, for so many in the full run. Prints the smallest input that fails.
+/// Checks a property for random inputs; `cases` is their number in the full run. Prints the smallest failing input.
 #[track_caller]
 pub fn check<S: Strategy>(runtime: &Runtime, cases: u32, inputs: &S, case: impl AsyncFn(S::Value) -> TestCaseResult) {
-    // A case sends many requests, and takes longer than a case of other tests.
+    // A case sends many requests, so it takes longer than a case of other tests.
     let cases = if full_tests() { cases } else { case_count(cases).div_ceil(2) };
     let max_shrink_iters = MAX_SHRINK_STEPS;
     let config = Config { cases, max_shrink_iters, failure_persistence: None, ..Config::default() };

@@ -1,5 +1,5 @@
-//! Queues in memory with the clock of the tests. They keep SQS's promises, and no more: each message is received at least once,
-//! and comes back until it is deleted.
+//! In-memory queues with the tests' clock. Like SQS, they deliver a message at least once, and redeliver it until it is
+//! deleted.
 
 use chrono::TimeDelta;
 use futures_util::future::BoxFuture;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::task::yield_now;
 
 pub const VISIBILITY: TimeDelta = TimeDelta::seconds(180);
-/// Messages that are received, or sent, at once.
+/// Maximum number of messages per call.
 const BATCH: usize = 10;
 const RETRIES: &str = "retries";
 
@@ -34,9 +34,9 @@ struct State {
     next_id: usize,
     sent: Vec<NewMessage>,
     sent_retries: Vec<NewMessage>,
-    /// The number of next calls that fail without effect.
+    /// Number of further calls that fail without effect.
     refused: usize,
-    /// The number of calls before one that fails, and whether that one takes effect.
+    /// Number of calls before the failing one, and whether that one takes effect.
     failing: Option<(usize, bool)>,
     has_failed: bool,
 }
@@ -44,7 +44,7 @@ struct State {
 /// The queues of first attempts and of retries, in memory.
 pub struct TestQueue {
     store: Store,
-    /// Tests of webhooks are recorded as delivered at once, so that each webhook can have a delivery.
+    /// Records test events as delivered at once, so that each webhook can have a delivery.
     delivers_tests: bool,
     state: Mutex<State>,
 }
@@ -58,7 +58,7 @@ impl TestQueue {
         Self { delivers_tests: true, ..Self::new(store) }
     }
 
-    /// Replaces a present record.
+    /// Replaces the stored record.
     pub async fn put(&self, tenant: TenantId, delivery: &Delivery) {
         let store = self.store.tenant(tenant);
         let present = store.delivery(delivery.webhook_id, delivery.event_id).await.unwrap();
@@ -69,7 +69,7 @@ impl TestQueue {
         self.state.lock().unwrap().refused = calls;
     }
 
-    /// Makes one call fail: the first from now on for 0, the second for 1. With `after`, it takes effect nevertheless.
+    /// Makes one call fail: 0 is the next call. With `after`, it still takes effect.
     pub fn fail_call(&self, place: usize, after: bool) {
         self.state.lock().unwrap().failing = Some((place, after));
     }
@@ -80,18 +80,18 @@ impl TestQueue {
         std::mem::take(&mut state.has_failed)
     }
 
-    /// Messages that were sent to both queues since the last call.
+    /// Messages sent to both queues since the last call.
     pub fn take(&self) -> Vec<Message> {
         let sent = [self.take_sent(), self.take_sent_retries()].concat();
         sent.into_iter().map(|new| new.message).collect()
     }
 
-    /// Sent to the queue of first attempts since the last call.
+    /// Messages sent to the queue of first attempts since the last call.
     pub fn take_sent(&self) -> Vec<NewMessage> {
         std::mem::take(&mut self.state.lock().unwrap().sent)
     }
 
-    /// Sent to the queue of retries since the last call.
+    /// Messages sent to the retry queue since the last call.
     pub fn take_sent_retries(&self) -> Vec<NewMessage> {
         std::mem::take(&mut self.state.lock().unwrap().sent_retries)
     }
@@ -104,12 +104,12 @@ impl TestQueue {
         self.state.lock().unwrap().messages.len()
     }
 
-    /// The receives of the message that was received most often.
+    /// The highest receive count of a message.
     pub fn most_receives(&self) -> u32 {
         self.state.lock().unwrap().messages.iter().map(|message| message.receives).max().unwrap_or_default()
     }
 
-    /// Loses all messages.
+    /// Deletes all messages.
     pub fn clear(&self) {
         self.state.lock().unwrap().messages.clear();
     }
@@ -123,10 +123,10 @@ impl TestQueue {
         self.state.lock().unwrap().messages.iter().map(|message| message.visible_at).min()
     }
 
-    /// Receives up to ten visible messages of one queue and hides them, as the event of a function (AWS Lambda guide, "Example
+    /// Receives up to ten visible messages from one queue and hides them, as a function's event (AWS Lambda guide, "Example
     /// standard queue message event").
     pub fn receive(&self) -> Option<SqsEvent> {
-        // First attempts come first.
+        // First attempts are received first.
         self.receive_from(false).or_else(|| self.receive_from(true))
     }
 
@@ -162,7 +162,7 @@ impl TestQueue {
         self.state.lock().unwrap().messages.retain(|message| !done.contains(&message.id.as_str()));
     }
 
-    /// Sends ten messages at a time, all at once as far as anybody can tell: others are sent although some were refused.
+    /// Sends messages in batches of ten. If one batch fails, the others are still sent.
     async fn send_to(&self, is_retry: bool, messages: Vec<NewMessage>) -> Result<(), QueueError> {
         let mut sent = Ok(());
         for chunk in messages.chunks(BATCH) {
@@ -195,7 +195,7 @@ impl TestQueue {
         }
     }
 
-    /// Unless the call is to fail.
+    /// Executes a call, unless it is planned to fail.
     async fn call(&self, mut effect: impl FnMut(&mut State)) -> Result<(), QueueError> {
         yield_now().await;
         let failure = self.state.lock().unwrap().next_failure();
@@ -213,7 +213,7 @@ impl State {
         self.messages.push(Queued { id: format!("m{}", self.next_id), body, is_retry, visible_at, receives: 0 });
     }
 
-    /// For a call that fails: whether it takes effect.
+    /// `None` if the call doesn't fail; otherwise, whether it still takes effect.
     fn next_failure(&mut self) -> Option<bool> {
         if self.refused > 0 {
             self.refused -= 1;
@@ -230,7 +230,7 @@ impl State {
 }
 
 fn delta(delay: Duration) -> TimeDelta {
-    // SQS counts whole seconds.
+    // SQS delays have whole seconds.
     TimeDelta::seconds(i64::try_from(delay.as_secs()).unwrap())
 }
 
@@ -248,7 +248,7 @@ impl Queue for TestQueue {
     }
 }
 
-/// Webhook and event of each delivery that the messages lead to.
+/// Webhook and event of each delivery that the messages cause.
 pub fn deliveries(messages: &[NewMessage]) -> Vec<(String, String)> {
     let deliveries = messages.iter().flat_map(|new| match &new.message {
         Message::Event(request) => request.deliveries().collect(),
@@ -258,7 +258,7 @@ pub fn deliveries(messages: &[NewMessage]) -> Vec<(String, String)> {
     deliveries.map(|request| (request.webhook_id.to_string(), request.event_id.to_string())).collect()
 }
 
-/// With one attempt.
+/// A delivery with one attempt.
 pub fn delivery(webhook: &str, at: Timestamp, status: DeliveryStatus) -> Delivery {
     let response = (status == DeliveryStatus::Delivered).then_some(204).or(Some(500));
     let attempt = Attempt { at, status: response, error: None, duration_ms: 12 };

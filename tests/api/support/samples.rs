@@ -1,4 +1,4 @@
-//! One resource of each type, for tests that walk every route.
+//! One resource of each type, for tests that iterate over all routes.
 
 use super::client::Client;
 use super::webhooks::PUBLIC_URL;
@@ -11,11 +11,11 @@ pub const SIGNING_PAGE: &str = "/v1/sign";
 const RECEIPT_KEYS: &str = "/v1/.well-known/receipt-keys";
 const LABELS: &str = "/v1/assets/labels";
 
-/// A black and a white pixel, as a data URL: a signature is not blank.
+/// A black and a white pixel, as a data URL. A blank signature would be rejected.
 pub const SIGNATURE: &str =
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII=";
 
-/// A serial number that no asset has yet.
+/// A serial number that no asset has.
 const NEW_SERIAL: &str = "SN%2F1";
 /// The tag of the first asset.
 const OLD_TAG: &str = "AST-000001";
@@ -23,10 +23,10 @@ const OLD_TAG: &str = "AST-000001";
 /// The key of the sample process's signature step.
 const SIGNATURE_STEP: &str = "sign";
 
-/// One resource of each type. None is referred to by another, so each can be deleted.
+/// One resource of each type. None refers to another, so each can be deleted.
 #[derive(Clone)]
 pub struct Samples {
-    /// The id for a path, or for every path below a collection.
+    /// IDs by path, or by the prefix of paths in a collection.
     ids: Vec<(&'static str, String)>,
     idle_asset: String,
     manufacturer: String,
@@ -37,7 +37,7 @@ pub struct Samples {
     delivery: String,
 }
 
-/// A process definition whose steps all may stay empty.
+/// A process definition whose steps are all optional.
 fn process_definition(name: &str) -> Value {
     json!({
         "name": name, "trigger_status": "in_stock", "target_status": "in_use",
@@ -92,7 +92,7 @@ impl Samples {
         let signed_for_together = client.post(&start, json!({"asset_ids": assets})).await.id();
         let webhook = client.webhook(json!(["*"])).await["id"].as_str().unwrap().to_owned();
         let delivery = client.send("POST", &format!("/webhooks/{webhook}/test"), None, "").await.id();
-        // Nothing is in the way of erasing a deleted user, about whom the notes of an asset are.
+        // A deleted user whom an asset's notes are about, and whose erasure nothing blocks.
         let deleted_user = client.user("Deleted User").await;
         let asset = json!({"name": "Sample asset of a deleted user", "assigned_to": deleted_user, "notes": "n"});
         let asset = client.asset(asset).await;
@@ -130,7 +130,7 @@ impl Samples {
         }
     }
 
-    /// A path as [`Client`] takes it, and a body, empty where there is none.
+    /// A path for [`Client`], and a body, which can be empty.
     pub fn request(&self, method: &str, path: &str) -> (String, String) {
         let body = match self.body(method, path) {
             Value::Null => String::new(),
@@ -140,7 +140,7 @@ impl Samples {
         (self.path(path), body)
     }
 
-    /// Below `/v1`, with a sample's id.
+    /// Inserts a sample's ID into a path, and removes `/v1`.
     pub fn path(&self, path: &str) -> String {
         let below = path.strip_prefix("/v1").unwrap();
         if path == RECEIPT_KEYS {
@@ -165,7 +165,7 @@ impl Samples {
             .replace("{key}", SIGNATURE_STEP)
     }
 
-    /// Accepted by the operation: text where it takes no JSON, or null where it takes no body.
+    /// A valid body for the operation; null if it takes none, text if it isn't JSON.
     pub fn body(&self, method: &str, path: &str) -> Value {
         match (method, path) {
             ("POST", "/v1/assets") => json!({"name": "n"}),
@@ -215,10 +215,10 @@ pub fn content_type(path: &str) -> &'static str {
     if path.ends_with("/import") { "text/csv" } else { "application/json" }
 }
 
-/// The events of a successful write: one for each changed record.
+/// Number of events that a successful write causes: one for each changed record.
 pub fn event_count(method: &str, path: &str) -> usize {
     match (method, path) {
-        // They send a message.
+        // These only send a message.
         ("POST", "/v1/webhooks/{id}/test" | "/v1/webhooks/{id}/replay" | "/v1/webhooks/{id}/deliveries/{delivery_id}/retry") => 0,
         ("POST", "/v1/assets/batch") => 2,
         ("POST", "/v1/movements/{id}/cancel") => 4,

@@ -1,4 +1,4 @@
-//! Signing links: made with an API key, used by the person who signs.
+//! Signing links: created with an API key, used by the signer.
 
 use super::client::{Client, Reply};
 use super::processes::{create_process, start};
@@ -9,19 +9,19 @@ use shared::domain::values::id::{LinkId, TenantId};
 #[derive(Debug)]
 pub struct Link {
     pub id: String,
-    /// The path of the link, as [`Client`] takes it.
+    /// Path of the link, for [`Client`].
     pub path: String,
-    /// The secret, which is in the fragment of the link's URL.
+    /// The secret in the fragment of the link's URL.
     pub secret: String,
 }
 
 impl Link {
-    /// Creates a link for the instance or the movement with this path.
+    /// Creates a link for the instance or movement with this path.
     pub async fn create(client: &Client, path: &str, body: Value) -> Self {
         Self::of(path, &client.post(&format!("{path}/links"), body).await)
     }
 
-    /// Creates a link for "Grace Hopper", who is not a user.
+    /// Creates a link for "Grace Hopper", who isn't a user.
     pub async fn for_guest(client: &Client, path: &str) -> Self {
         Self::create(client, path, signer_named("Grace Hopper")).await
     }
@@ -35,7 +35,7 @@ impl Link {
         Self { path: format!("{path}/links/{id}"), id, secret }
     }
 
-    /// Sends the link's secret in place of an API key.
+    /// A client that sends the link's secret instead of an API key.
     pub fn signer(&self, client: &Client) -> Client {
         client.with_key(&self.secret)
     }
@@ -59,29 +59,29 @@ impl Client {
     }
 }
 
-/// The body of a new link for somebody who is not a user.
+/// Body of a new link for someone who isn't a user.
 pub fn signer_named(name: &str) -> Value {
     json!({"signer": {"name": name}})
 }
 
-/// With only a key, which is the label as well.
+/// A step whose label is its key.
 pub fn step(step_type: &str, key: &str) -> Value {
     json!({"type": step_type, "key": key, "label": key})
 }
 
-/// The step `sign`, which is required.
+/// A required signature step `sign`.
 pub fn signature_step() -> Value {
     json!({"type": "signature", "key": "sign", "label": "Sign here", "required": true})
 }
 
-/// The signature step as the service returns it: with its statement.
+/// The signature step in responses, with its statement.
 pub fn stated(step: &Value) -> Value {
     let mut step = step.clone();
     step["statement"] = json!("I confirm what is stated above.");
     step
 }
 
-/// For a new asset. Returns the instance's path.
+/// Starts a process with these steps on a new asset. Returns the instance's path.
 pub async fn started(client: &Client, steps: Value) -> String {
     let asset = client.asset(json!({"name": "Laptop", "serial_number": "S-1", "manufacturer": "Dell", "model": "XPS"})).await;
     format!("/processes/instances/{}", start(client, &create_process(client, steps).await, &asset).await)
@@ -91,7 +91,7 @@ pub fn id_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap()
 }
 
-/// The response must refuse a link that has ended.
+/// The response must say that the link has ended. Returns its status.
 #[track_caller]
 pub fn link_status(reply: &Reply) -> String {
     let problem = reply.problem(401, "UNAUTHORIZED");
@@ -99,7 +99,7 @@ pub fn link_status(reply: &Reply) -> String {
     problem["link_status"].as_str().unwrap_or_else(|| panic!("no link_status: {problem}")).to_owned()
 }
 
-/// Well-formed.
+/// A well-formed secret for a link.
 pub fn forged(link: &str, tenant: TenantId, secret: [u8; 32]) -> String {
     LinkToken::new(tenant, link.parse::<LinkId>().unwrap(), Secret::new(secret)).expose()
 }

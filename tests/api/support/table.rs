@@ -1,5 +1,4 @@
-//! The table behind the service: all its items as text, a tenant's items to go back to, the chains of events, and changes that the
-//! service doesn't make.
+//! The table behind the service: dumps, snapshots of a tenant, event chains, and changes that bypass the service.
 
 use super::{Api, Client};
 use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
@@ -16,7 +15,7 @@ use std::collections::HashMap;
 /// DynamoDB's limit.
 const MAX_BATCH_ITEMS: usize = 25;
 
-/// Every item of a table but request counters, as sorted texts. Its `Debug` output is short, because a table is long.
+/// All items of a table except request counters, as sorted texts. Its `Debug` output is short, because tables are long.
 #[derive(PartialEq, Eq)]
 pub struct Dump(pub Vec<String>);
 
@@ -33,7 +32,7 @@ impl Dump {
 }
 
 impl Api {
-    /// Without counters, since refused requests are counted, too.
+    /// Leaves out request counters, because refused requests are counted, too.
     pub async fn dump(&self) -> Dump {
         let items = all_items(self).await.into_iter().filter(|item| !is_request_counter(item));
         let rendered = |item| {
@@ -46,7 +45,7 @@ impl Api {
         Dump(items)
     }
 
-    /// The rows of the index `list_index`, for tests that freeze it, by the first letter of their sort keys.
+    /// Rows of the index `list_index` by the first letter of their sort keys, to freeze it.
     pub async fn list_index_rows(&self, tenant: TenantId) -> HashMap<char, Value> {
         let mut rows = HashMap::new();
         for letter in ['A', 'U', 'I', 'J', 'M'] {
@@ -64,7 +63,7 @@ impl Api {
         rows
     }
 
-    /// The rows of the index `history`, for tests that freeze it.
+    /// Rows of the index `history`, to freeze it.
     pub async fn history_rows(&self, tenant: TenantId) -> Vec<Value> {
         let query = self.dynamo.query().table_name(&self.table).index_name(HISTORY).key_condition_expression("PK = :pk");
         let query = query.expression_attribute_values(":pk", Keys::of(tenant).partition());
@@ -73,7 +72,7 @@ impl Api {
     }
 }
 
-/// Scans the whole table, which only a test may do.
+/// Scans the whole table, which only tests may do.
 pub async fn all_items(api: &Api) -> Vec<Item> {
     let mut items = Vec::new();
     let mut pages = api.dynamo.scan().table_name(&api.table).into_paginator().send();
@@ -87,8 +86,8 @@ fn is_request_counter(item: &Item) -> bool {
     item.get("type").and_then(|kind| kind.as_s().ok()).is_some_and(|kind| kind == "rate")
 }
 
-/// Appends a text that is the same for equal values. `last_used_at` is left out, because even a refused request may write it.
-/// Doesn't use `format!`, which is slow in a debug build.
+/// Appends a text that is the same for equal values. Leaves out `last_used_at`, which even a refused request can write. Doesn't
+/// use `format!`, which is slow in a debug build.
 fn render(value: &AttributeValue, text: &mut String) {
     match value {
         AttributeValue::S(value) => {
@@ -122,7 +121,7 @@ fn wire_json(item: &Item) -> Value {
     item.iter().map(|(name, attribute)| (name.clone(), value(attribute))).collect()
 }
 
-/// Every item of a tenant at a moment. Creating sample resources takes a hundred requests; going back to them takes two.
+/// All items of a tenant at some time. Creating sample resources takes a hundred requests; restoring them takes two.
 pub struct Snapshot {
     tenant: TenantId,
     items: HashMap<Key, Item>,
@@ -145,7 +144,7 @@ impl Snapshot {
         self.items.keys().filter(|key| key.sort().starts_with("EVENT#")).count()
     }
 
-    /// Brings the table back to this snapshot from the tenant's present items.
+    /// Restores this snapshot. `now` has the tenant's current items.
     pub async fn restore(&self, api: &Api, now: &Self) {
         assert_eq!(self.tenant, now.tenant);
         let added = now.items.keys().filter(|key| !self.items.contains_key(key));
@@ -171,7 +170,7 @@ async fn write_all(api: &Api, writes: Vec<WriteRequest>) {
     }
 }
 
-/// Writes items directly, in a small part of the time that requests take.
+/// Writes items directly, which is much faster than requests.
 pub async fn put_all(api: &Api, items: impl IntoIterator<Item = Item>) {
     write_all(api, items.into_iter().map(put).collect()).await;
 }
@@ -181,8 +180,8 @@ pub async fn item(api: &Api, key: &Item) -> Option<Item> {
     get.send().await.unwrap().item
 }
 
-/// Writes copies of a record with other IDs and without histories, as if they had been created before it; `change` gets the
-/// number of each, from 1 on.
+/// Writes copies of a record with other IDs and without histories, as if they were created before it. `change` gets the number
+/// of each copy, from 1 on.
 pub async fn copy_record(
     api: &Api,
     client: &Client,
@@ -204,7 +203,7 @@ pub async fn copy_record(
     put_all(api, copies).await;
 }
 
-/// The hash of an entry, computed from the response alone.
+/// Computes an entry's hash from the response alone.
 pub fn readers_hash(entry: &Value) -> String {
     let mut entry = entry.clone();
     entry.as_object_mut().unwrap().remove("hash");
@@ -227,7 +226,7 @@ pub fn readers_hash(entry: &Value) -> String {
     hash(&serde_json_canonicalizer::to_string(&entry).unwrap())
 }
 
-/// The commitments of an event's item, as responses show them.
+/// The commitments in an event's item, as responses show them.
 fn commitments(item: &Item) -> Value {
     let stored = item.get("commitments").map(|commitments| commitments.as_m().unwrap());
     let shown = stored.into_iter().flatten().map(|(pointer, bytes)| {
@@ -239,7 +238,7 @@ fn commitments(item: &Item) -> Value {
     Value::Object(shown.collect())
 }
 
-/// Oldest first, after checking that they form a chain which ends with the hash that the record holds.
+/// Returns a record's events, oldest first. Checks that they form a chain that ends with the record's hash.
 pub async fn event_chain(api: &Api, client: &Client, id: &str) -> Vec<Value> {
     let partition = Keys::of(client.tenant).partition();
     let query = api.dynamo.query().table_name(&api.table).key_condition_expression("PK = :pk");
@@ -252,7 +251,7 @@ pub async fn event_chain(api: &Api, client: &Client, id: &str) -> Vec<Value> {
             match text("type").as_deref() {
                 Some("event") => {
                     let entry = text("entry").unwrap();
-                    // Parsing is slow in a debug build, and most events are of other resources.
+                    // Parsing is slow in a debug build, and most events belong to other resources.
                     let event: Value = if entry.contains(id) { serde_json::from_str(&entry).unwrap() } else { Value::Null };
                     if event["entity_id"] == id {
                         let mut shown = event.clone();
@@ -279,7 +278,7 @@ pub async fn event_chain(api: &Api, client: &Client, id: &str) -> Vec<Value> {
     entries.into_iter().map(|(event, ..)| event).collect()
 }
 
-/// Changed twice. Returns the asset's id and the path of its history.
+/// Creates an asset and changes it twice. Returns its ID and the path of its history.
 pub async fn changed_asset(client: &Client) -> (String, String) {
     let id = client.asset(json!({"name": "a"})).await;
     for name in ["b", "c"] {
@@ -314,7 +313,7 @@ pub async fn delete_item(api: &Api, key: &Item) {
     api.dynamo.delete_item().table_name(&api.table).set_key(Some(key.clone())).send().await.unwrap();
 }
 
-/// Appends an event to a history with every hash right, and leaves the record alone.
+/// Appends an event with correct hashes to a history, without changing the record.
 pub async fn append_event(api: &Api, client: &Client, history: &Value, event_type: &str) {
     let last = &history["data"][0];
     let id = EventId::new(api.now(), [9; 10]);

@@ -1,5 +1,5 @@
-//! Webhooks, and the functions that deliver events to them ([`Pipeline`]), with a stream, a queue, receivers and an encryption of
-//! keys under the control of a test.
+//! Webhooks, and the functions that deliver events to them ([`Pipeline`]), with a stream, queues, receivers and key encryption
+//! that tests control.
 
 use super::queue::{self, TestQueue, VISIBILITY};
 use super::{Api, Client, Disturbance, dropped_after};
@@ -28,9 +28,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::task::yield_now;
 
-/// The address of most webhooks.
+/// URL of most webhooks.
 pub const URL: &str = "https://example.com/hook";
-/// A permitted address without a receiver.
+/// A permitted URL without a receiver.
 pub const PUBLIC_URL: &str = "https://hooks.example.com/assets";
 
 #[derive(Clone)]
@@ -69,7 +69,7 @@ impl TestWebhook {
         let event: EventId = event.parse().unwrap();
         loop {
             match self.store.tenant(self.tenant).delivery(self.id, event).await {
-                // A faulty table throttles the test as well.
+                // The faulty table also throttles the test's own reads.
                 Err(StoreError::Unavailable(_)) => {}
                 read => return read.unwrap(),
             }
@@ -99,7 +99,7 @@ pub async fn encrypted(key_encryption: &dyn KeyEncryption, tenant: TenantId, sec
     EncryptedSecret(bytes)
 }
 
-/// The functions that deliver events to webhooks, with queue and receivers.
+/// The functions that deliver events to webhooks, with queues and receivers.
 pub struct Pipeline {
     pub stream: Stream,
     pub fanout: Fanout,
@@ -109,12 +109,12 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// On the tests' table. Earlier events are not delivered.
+    /// Starts on the test's table. Earlier events are not delivered.
     pub async fn start(api: &Api) -> Self {
         Self::with_key_encryption(api, Arc::clone(&api.key_encryption)).await
     }
 
-    /// [`Pipeline::start`] with another key encryption.
+    /// Like [`Pipeline::start`], with another key encryption.
     pub async fn with_key_encryption(api: &Api, key_encryption: Arc<dyn KeyEncryption>) -> Self {
         let mut stream = Stream::default();
         stream.skip(&api.dynamo, &api.table).await;
@@ -126,7 +126,7 @@ impl Pipeline {
         Self { stream, fanout, queue, deliver, receivers }
     }
 
-    /// Fans out the events since the last call. Returns the IDs of the events, oldest first.
+    /// Fans out the events since the last call. Returns their IDs, oldest first.
     pub async fn fan_out(&mut self, api: &Api) -> Vec<String> {
         let records = self.stream.new_records(&api.dynamo, &api.table).await;
         let response = self.fanout.handle(stream_batch(&records)).await;
@@ -141,8 +141,8 @@ impl Pipeline {
         }
     }
 
-    /// Handles the next message with at most so many polls, and waits until unfinished messages are visible again. Returns
-    /// whether that is the message.
+    /// Polls the handling of the next message at most this many times, then waits until unfinished messages are visible again.
+    /// Returns whether the message was unfinished.
     async fn run_dropped_after(&self, api: &Api, polls: usize) -> bool {
         let event = self.queue.receive().unwrap();
         let response = dropped_after(polls, self.deliver.handle(event.clone())).await;
@@ -154,7 +154,7 @@ impl Pipeline {
         response.is_none()
     }
 
-    /// Handles what is due while that is disturbed, and then everything else. Returns whether it was disturbed.
+    /// Handles due messages with a disturbance, and then everything else. Returns whether anything was disturbed.
     pub async fn run_disturbed(&self, api: &Api, place: usize, way: Disturbance) -> bool {
         let is_disturbed = match way {
             Disturbance::IsDropped => self.run_dropped_after(api, place + 1).await,
@@ -168,7 +168,7 @@ impl Pipeline {
         is_disturbed
     }
 
-    /// Delivers until the queue is empty: moves the clock to the time when the next message is visible.
+    /// Delivers until the queue is empty, moving the clock to each time when a message becomes visible.
     pub async fn run_to_end(&self, api: &Api) {
         // A delivery that waits for 24 hours is requeued 96 times.
         for _ in 0..10_000 {
@@ -179,7 +179,7 @@ impl Pipeline {
         panic!("the queue never becomes empty");
     }
 
-    /// Fans out and delivers everything, with all repetitions. Returns the IDs of the events, oldest first.
+    /// Fans out and delivers everything, including retries. Returns the event IDs, oldest first.
     pub async fn finish(&mut self, api: &Api) -> Vec<String> {
         let events = self.fan_out(api).await;
         self.run_to_end(api).await;
@@ -192,7 +192,7 @@ pub fn event_id(record: &Value) -> String {
     entry["id"].as_str().unwrap().to_owned()
 }
 
-/// Moves the clock so far that the feed has everything.
+/// Moves the clock until the feed has all events.
 pub fn settle(api: &Api) {
     api.advance_clock_millis(TimeDelta::seconds(11).num_milliseconds());
 }
@@ -204,7 +204,7 @@ pub async fn delivering() -> (Api, Client, Pipeline) {
     (api, client, pipeline)
 }
 
-/// A tenant with a webhook for these events, and the functions, which have delivered all earlier ones.
+/// Creates a tenant with a webhook for these events, and functions that have delivered all earlier events.
 pub async fn with_webhook(events: &[&str]) -> (Api, Client, Pipeline, TestWebhook) {
     let (api, client, mut pipeline) = delivering().await;
     let hook = webhook(&api, client.tenant, URL, events).await;
@@ -212,7 +212,7 @@ pub async fn with_webhook(events: &[&str]) -> (Api, Client, Pipeline, TestWebhoo
     (api, client, pipeline, hook)
 }
 
-/// Creates an asset. Returns its ID and the event's.
+/// Creates an asset. Returns its ID and the event's ID.
 pub async fn created(api: &Api, client: &Client, pipeline: &mut Pipeline) -> (String, String) {
     let asset = client.asset(json!({"name": "Laptop"})).await;
     (asset, pipeline.fan_out(api).await.remove(0))
@@ -222,7 +222,7 @@ pub fn delivery(hook: &TestWebhook, event: &str, requested_at: Timestamp) -> Del
     DeliveryRequest::first(hook.tenant, hook.id, event.parse().unwrap(), requested_at)
 }
 
-/// A replay of these types, asked for now.
+/// A replay of these types, requested now.
 pub fn replay(api: &Api, hook: &TestWebhook, since: Timestamp, until: Timestamp, types: &[&str]) -> ReplayRequest {
     ReplayRequest {
         tenant_id: hook.tenant,
@@ -234,12 +234,12 @@ pub fn replay(api: &Api, hook: &TestWebhook, since: Timestamp, until: Timestamp,
     }
 }
 
-/// Like the API when it retries a delivery.
+/// Sends a message to the queue of first attempts, as the API does for a retry.
 pub async fn send(pipeline: &Pipeline, message: impl Into<Message>) {
     pipeline.queue.send(vec![message.into().into()]).await.unwrap();
 }
 
-/// Lets the calls that a dropped future sent take effect, as they do long before a message is visible again.
+/// Lets the calls of a dropped future take effect, which is long before a message is visible again.
 async fn settle_calls() {
     for _ in 0..20 {
         yield_now().await;
@@ -267,15 +267,15 @@ impl Arrival {
     }
 }
 
-/// The status of the response to a request; 0 if there is none.
+/// Status of the response to a request; 0 without a response.
 type Script = Box<dyn FnMut(&Arrival) -> u16 + Send>;
 
-/// Receivers of all addresses. Cheap to clone.
+/// Receivers for all URLs. Cheap to clone.
 #[derive(Clone)]
 pub struct Receivers {
     received: Arc<Mutex<Vec<Arrival>>>,
     script: Arc<Mutex<Script>>,
-    /// Addresses whose receivers take two seconds, by their word.
+    /// URLs whose receivers take two seconds.
     slow: Arc<Mutex<HashSet<String>>>,
 }
 
@@ -286,12 +286,12 @@ impl Default for Receivers {
 }
 
 impl Receivers {
-    /// Lets the receivers respond with what this returns: a status, or 0 for no response.
+    /// The receivers respond with the returned status, or not at all for 0.
     pub fn respond(&self, script: impl FnMut(&Arrival) -> u16 + Send + 'static) {
         *self.script.lock().unwrap() = Box::new(script);
     }
 
-    /// Lets the first request to each webhook about each event fail.
+    /// The first request to each webhook about each event fails.
     pub fn fail_first(&self) {
         let mut seen = HashSet::new();
         self.respond(move |sent| if seen.insert((sent.url.clone(), sent.id.clone())) { 500 } else { 200 });
@@ -315,7 +315,7 @@ impl Receivers {
 }
 
 impl Transport for Receivers {
-    /// The future may be dropped before the request arrives, or after it.
+    /// The future can be dropped before or after the request arrives.
     fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
         Box::pin(async move {
             yield_now().await;
@@ -331,15 +331,15 @@ impl Transport for Receivers {
     }
 }
 
-/// The table's stream, made from the table: events as Lambda hands them over (AWS Lambda guide, "Example event").
-/// Reads committed events, each once.
+/// The table's stream, built from the table in the format of Lambda's events (AWS Lambda guide, "Example event"). Reads each
+/// committed event once.
 #[derive(Default)]
 pub struct Stream {
     seen: HashSet<String>,
 }
 
 impl Stream {
-    /// Of events since the last call, oldest first.
+    /// Records of events since the last call, oldest first.
     pub async fn new_records(&mut self, dynamo: &Dynamo, table: &str) -> Vec<Value> {
         let mut pages = dynamo.scan().table_name(table).consistent_read(true).into_paginator().send();
         let mut items = Vec::new();
@@ -351,7 +351,7 @@ impl Stream {
         items.iter().map(|item| stream_record("INSERT", item)).collect()
     }
 
-    /// Regards all events so far as read.
+    /// Skips all events so far.
     pub async fn skip(&mut self, dynamo: &Dynamo, table: &str) {
         self.new_records(dynamo, table).await;
     }
@@ -404,7 +404,7 @@ pub fn webhook_id(webhook: &Value) -> WebhookId {
     webhook["id"].as_str().unwrap().parse().unwrap()
 }
 
-/// Creates a webhook, and a delivery to it. Returns the paths of the webhook and of the retry, and the delivery.
+/// Creates a webhook and a delivery to it. Returns the paths of the webhook and of the retry, and the delivery.
 pub async fn with_delivery(api: &Api, client: &Client, status: DeliveryStatus) -> (String, String, Delivery) {
     let webhook = client.webhook(json!(["*"])).await;
     let delivery = queue::delivery(webhook["id"].as_str().unwrap(), api.now(), status);
@@ -412,7 +412,7 @@ pub async fn with_delivery(api: &Api, client: &Client, status: DeliveryStatus) -
     (webhook_path(&webhook), format!("{}/deliveries/{}/retry", webhook_path(&webhook), delivery.event_id), delivery)
 }
 
-/// Key encryption that counts its calls, and fails when it is told to.
+/// A key encryption that counts its calls, and fails on demand.
 pub struct ObservedKeyEncryption {
     inner: Arc<dyn KeyEncryption>,
     encryptions: AtomicUsize,

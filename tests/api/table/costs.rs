@@ -1,4 +1,4 @@
-//! The costs of requests: consecutive round trips, and capacity units as the table reports them.
+//! Costs of requests: consecutive round trips, and the capacity units that the table reports.
 
 use crate::support::prelude::*;
 use crate::support::processes::complete_onboarding;
@@ -7,7 +7,7 @@ use dev_server::meter::Cost;
 use shared::domain::keys::api_key::DEFAULT_RATE_LIMIT;
 use std::io::Write;
 
-/// What a million read units cost in dollars, and a million write units: docs/costs.md.
+/// Price in dollars of a million read units and of a million write units: docs/costs.md.
 const READ_UNIT_PRICE: f64 = 0.125;
 const WRITE_UNIT_PRICE: f64 = 0.625;
 
@@ -26,8 +26,8 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     let new = || json!({"name": "new"});
     let mut costs = Costs::new(&api);
 
-    // The check of the key costs one read unit, in the same call as the request's own first items. Counting the request costs
-    // nothing: an earlier one took a share of the key's limit.
+    // Checking the key takes one read unit, in the same call as the request's first items. Counting the request costs nothing
+    // here, because an earlier request leased a share of the limit.
     costs.of("GET one asset", client.get(&plain), cost(1, 1, 2.0, 0.0)).await;
     costs.of("GET one asset with model", client.get(&linked), cost(2, 2, 5.0, 0.0)).await;
     costs.of("POST an asset", client.post("/assets", new()), cost(3, 3, 2.0, 10.0)).await;
@@ -45,12 +45,11 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     let instance = complete_onboarding(&client, &user).await;
     let receipt = format!("/processes/instances/{instance}/receipt");
     client.get(&receipt).await.json();
-    // Recent events are read again with every list, because earlier ones may still appear. After two minutes none is
-    // recent.
+    // Every list rereads recent events, because earlier ones can still appear. After two minutes, none is recent.
     api.advance_clock(120);
     client.get("/assets").await.data();
     client.get("/stats").await.data();
-    // Four consecutive round trips; the three histories are read in parallel, which the meter may count as more.
+    // Four consecutive round trips. Three histories are read in parallel, which the meter can count as more.
     costs.of("GET a receipt of four steps", client.get(&receipt), cost(6, 12, 20.0, 0.0)).await;
     costs.of("GET 20 events", client.get("/events"), cost(2, 3, 36.0, 0.0)).await;
     costs.of("GET a page of 20 of 23 assets", client.get("/assets"), cost(2, 3, 22.0, 0.0)).await;
@@ -65,12 +64,13 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     let values = json!({"employee": user, "handover": ["Device"], "signature": SIGNATURE});
     let body = json!({"asset_id": laptop, "step_data": values, "through": "complete"});
     let start = format!("/processes/{onboarding}/start");
-    // The response shows the signature, which is read back.
+    // The response includes the signature, which is read again.
     costs.of("POST a whole onboarding", client.post(&start, body), cost(3, 3, 5.0, 34.0)).await;
     costs.print();
 }
 
-/// The record and its event take two units per KB each, and the record's row in the index of lists one. docs/scale.md has them.
+/// A record and its event take two units per KB each, and the record's row in the list index takes one. docs/scale.md has these
+/// costs.
 #[tokio::test(start_paused = true)]
 async fn custom_fields_cost_nothing_more_until_they_fill_a_kilobyte() {
     let (api, client) = Api::with_tenant().await;
@@ -92,7 +92,7 @@ async fn counting_takes_few_writes_with_the_default_limit_and_the_tenants_ceilin
     let api = Api::start().await;
     let client = api.limited_tenant(DEFAULT_RATE_LIMIT).await;
     let path = format!("/assets/{}", client.asset(json!({"name": "a"})).await);
-    // Each instance reads the ceiling once a minute.
+    // Each instance reads the tenant's limit once a minute.
     for (ceiling, calls, write_units) in [(None, 114, 13.0), (Some(6_000), 116, 15.0), (Some(600), 127, 26.0)] {
         api.store.tenant(client.tenant).set_ceiling(ceiling).await.unwrap();
         api.advance_clock(60);
@@ -137,8 +137,8 @@ async fn links_cost_no_more_round_trips_and_units_than_planned() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
     let mut costs = Costs::new(&api);
-    // A link may send 60 requests a minute. Every fourth request, starting with the first, leases the next four: another round
-    // trip and write.
+    // A link can send 60 requests a minute. Starting with the first, every fourth request leases the next four, which takes a
+    // round trip and a write.
     let user = client.user("Ada").await;
     let path = started(&client, json!([step("text", "note"), signature_step()])).await;
     let body = json!({"signer": {"user_id": user}});
@@ -170,7 +170,7 @@ async fn links_cost_no_more_round_trips_and_units_than_planned() {
     costs.print();
 }
 
-/// Measures requests, and collects lines about them for a table.
+/// Measures requests, and collects the rows of a table.
 struct Costs<'a> {
     api: &'a Api,
     lines: Vec<String>,
@@ -185,7 +185,7 @@ impl<'a> Costs<'a> {
         Self { api, lines: Vec::new() }
     }
 
-    /// The request must succeed, and cost no more than `max`.
+    /// Fails unless the request succeeds and costs at most `max`.
     async fn of(&mut self, name: &str, request: impl Future<Output = Reply>, max: Cost) {
         self.api.meter.take();
         let reply = request.await;
@@ -202,7 +202,7 @@ impl<'a> Costs<'a> {
         self.lines.push(format!("{name:<42}{round_trips:>12}{calls:>7}{read_units:>12.1}{write_units:>13.1}{dollars:>15.2}"));
     }
 
-    /// Directly to stdout, so that it is shown even when the test passes.
+    /// Prints to stdout directly, so that passing tests show it, too.
     fn print(self) {
         let mut out = std::io::stdout().lock();
         let [trips, reads, writes] = ["round trips", "read units", "write units"];

@@ -1,5 +1,4 @@
-//! Throttling, conflicts and lost responses of the table: nothing is lost, done twice or half done, whichever call of a write
-//! fails in whichever way.
+//! Throttling, conflicts and lost responses: whichever call of a write fails, nothing is lost, done twice or half done.
 
 use crate::http::idempotency::{stored, unmarked};
 use crate::support::operations::{Operation, WRITE_METHODS};
@@ -36,7 +35,7 @@ async fn a_lasting_conflict_is_503_and_changes_nothing() {
 async fn after_three_throttled_attempts_the_response_is_503() {
     let (api, client) = Api::with_tenant().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
-    // A key that the instance doesn't know is read alone.
+    // An unknown key is read separately.
     let unknown = client.scoped(&["assets:read"]).await;
     api.faults.throttle("GetItem", 3);
     unknown.get(&path).await.problem(503, "UNAVAILABLE");
@@ -87,8 +86,8 @@ async fn unprocessed_keys_of_a_batch_are_read_again() {
     client.get(&format!("/assets/{id}")).await.problem(503, "UNAVAILABLE");
 }
 
-/// Each call of a process from start to end fails in turn, in every way. The client repeats requests with a 503, with the step
-/// that it takes for the current one. At the end nothing is lost, done twice or half done.
+/// Each call of a process from start to end fails in every way. After a 503, the client retries with the step that it expects
+/// to be open. In the end, nothing is lost, done twice or half done.
 #[tokio::test(start_paused = true)]
 async fn a_process_survives_the_failure_of_any_of_its_calls() {
     let (api, client) = Api::with_tenant().await;
@@ -127,7 +126,7 @@ async fn a_process_survives_the_failure_of_any_of_its_calls() {
     client.delete(&format!("/processes/{process}")).await.data();
 }
 
-/// Repeats the start after a 503. Returns the instance's id.
+/// Retries the start after a 503. Returns the instance's ID.
 async fn start_despite_failure(client: &Client, process: &str, asset: &str) -> String {
     let start = async || client.post(&format!("/processes/{process}/start"), json!({"asset_id": asset})).await;
     let reply = start().await;
@@ -135,14 +134,14 @@ async fn start_despite_failure(client: &Client, process: &str, asset: &str) -> S
         201 => reply.id(),
         503 => match start().await {
             reply if reply.status == 201 => reply.id(),
-            // The first request took effect after all; the error names the instance.
+            // The first request took effect, and the error names its instance.
             reply => reply.problem(409, "PROCESS_RUNNING")["instance_id"].as_str().unwrap().to_owned(),
         },
         other => panic!("{other}: {}", reply.text()),
     }
 }
 
-/// A tenant with sample resources that every case begins with.
+/// A tenant with sample resources, for each case to start with.
 struct Cases {
     api: Api,
     client: Client,
@@ -157,8 +156,7 @@ async fn every_write_survives_the_failure_of_any_of_its_calls() {
     }
 }
 
-/// Lets the first call of each write fail, then the second, and so on until there is none left to fail; every day, one call of
-/// two writes.
+/// Lets the first call of each write fail, then the second, and so on. The daily run tests one call of two writes.
 async fn survives_each_failure(failure: CallFailure) {
     let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations();
@@ -178,7 +176,7 @@ async fn survives_each_failure(failure: CallFailure) {
         writeln!(std::io::stdout().lock(), "\n{failures} calls failed as {failure:?}, and the invariants hold").unwrap();
         return;
     }
-    // A sample of all calls, so they are counted first.
+    // Counts the calls first, to draw a sample.
     for operation in sample(by_method(operations, &WRITE_METHODS), 2) {
         // The first request fills the function's caches.
         cases.survives(operation, usize::MAX, failure).await;
@@ -196,7 +194,7 @@ struct Survival {
 }
 
 impl Cases {
-    /// Sends a request while its call number `place` fails, and retries it until it succeeds.
+    /// Sends a request whose call number `place` fails, and retries it until it succeeds.
     async fn survives(&self, operation: &Operation, place: usize, failure: CallFailure) -> Survival {
         let name = format!("{operation}, call {place} {failure:?}");
         let (path, body) = self.samples.request(&operation.method, &operation.path);
@@ -211,13 +209,13 @@ impl Cases {
                 calls = self.api.faults.take_requests().len();
             }
             attempts += 1;
-            // A part of a request can be unavailable, too.
+            // A part of a request can also be unavailable.
             if !reply.text().contains("\"code\":\"UNAVAILABLE\"") || attempts == 4 {
                 break reply;
             }
         };
         let has_failed = self.api.faults.stop_failing();
-        // A deletion has no idempotency key: when it took effect unseen, the second one finds nothing.
+        // A deletion has no idempotency key, so a retry of a successful deletion gets a 404.
         let is_gone = operation.method == "DELETE" && failure == CallFailure::TimedOutAfter && reply.status == 404;
         assert!(reply.status.is_success() || is_gone, "{name}: {} {}", reply.status, reply.text());
         if operation.method == "POST" {
@@ -227,7 +225,7 @@ impl Cases {
         let now = Snapshot::of(&self.api, self.client.tenant).await;
         let expected = event_count(&operation.method, &operation.path);
         assert_eq!(now.events() - self.start.events(), expected, "{name}: it must be executed once");
-        // A message may be sent twice, but not two different ones.
+        // A message can be sent twice, but two different ones can't.
         let mut messages = self.api.queue.take();
         messages.dedup();
         assert_eq!(messages.len(), usize::from(expected == 0), "{name}: {messages:?}");

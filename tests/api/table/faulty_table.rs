@@ -1,4 +1,4 @@
-//! The faulty table: that each weakness really shows, and simulations on it.
+//! Tests that each weakness of the faulty table occurs, and runs simulations on it.
 
 use crate::support::full_tests;
 use crate::support::prelude::*;
@@ -13,7 +13,7 @@ const TABLE: &str = "weak";
 
 type Item = HashMap<String, AttributeValue>;
 
-/// Runs a test with a table that has these weaknesses, and returns the table.
+/// Runs a test on a table with these weaknesses. Returns the table.
 fn with_table<F: Future<Output = ()>>(weaknesses: Weaknesses, test: impl FnOnce(Client) -> F) -> FaultyTable {
     paused_runtime().block_on(async {
         let weak = FaultyTable::new(7).unwrap();
@@ -48,7 +48,7 @@ async fn put(client: &Client, number: usize) -> bool {
     client.put_item().table_name(TABLE).set_item(Some(item(number))).send().await.is_ok()
 }
 
-/// The number of items on a page, and whether more follow.
+/// Number of items on a page, and whether there are more.
 async fn query(client: &Client, index: Option<&str>) -> (usize, bool) {
     let query = client.query().table_name(TABLE).set_index_name(index.map(str::to_owned)).key_condition_expression("PK = :pk");
     let page = query.expression_attribute_values(":pk", AttributeValue::S("T#1".into())).send().await.unwrap();
@@ -92,7 +92,7 @@ fn a_write_meets_a_transaction_in_progress() {
     assert!(weak.shown()["conflicts"] >= 2 && weak.shown()["transactions in progress"] >= 1, "{:?}", weak.shown());
 }
 
-/// Checks that after half a minute the index shows some of twenty changes, and after a minute all of them.
+/// Checks that the index shows some of twenty changes after half a minute, and all after a minute.
 async fn check_lag(client: &Client) {
     sleep(Duration::from_secs(30)).await;
     let (seen, _) = query(client, Some("list_index")).await;
@@ -177,7 +177,7 @@ fn simulate(seed: u64) -> Report {
     paused_runtime().block_on(simulation::run(seed, length)).unwrap()
 }
 
-/// `cargo run -p bench -- simulate --seed N` repeats the simulation of a seed in the full run.
+/// To repeat a seed of the full run: `cargo run -p bench -- simulate --seed N`.
 #[test]
 fn simulations_find_no_violation() {
     for seed in sample(1..=4, 1) {

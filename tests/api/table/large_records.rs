@@ -1,10 +1,10 @@
-//! Large records: the steps of definitions and instances, which are stored beside them, and the costs of operations that refer to
-//! a schema of 23 KB or to 52 KB of steps. docs/scale.md has most of the printed table.
+//! Large records: steps of definitions and instances, which are stored separately, and the costs of operations with a schema of
+//! 23 KB or steps of 52 KB. docs/scale.md has most of the printed table.
 
 use crate::support::prelude::*;
 use std::io::Write;
 
-/// An API whose calls are measured, and the table of costs.
+/// An API with a meter, and the table of costs.
 struct Measured {
     api: Api,
     client: Client,
@@ -12,12 +12,12 @@ struct Measured {
 }
 
 impl Measured {
-    /// The request must take at most `max_writes` write units. Returns the response.
+    /// Fails if the request takes more than `max_writes` write units. Returns the response.
     async fn send(&mut self, name: &str, method: &str, path: &str, body: Value, max_writes: f64) -> Value {
         self.send_with(name, method, path, body, "", max_writes).await
     }
 
-    /// [`Measured::send`] with an idempotency key, unless that is empty.
+    /// Like [`Measured::send`], with an idempotency key unless it is empty.
     async fn send_with(&mut self, name: &str, method: &str, path: &str, body: Value, key: &str, max_writes: f64) -> Value {
         let headers = if key.is_empty() { vec![] } else { vec![("idempotency-key", key)] };
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -32,13 +32,13 @@ impl Measured {
     }
 }
 
-/// About 23 KB.
+/// A schema of about 23 KB.
 fn large_schema() -> Value {
     let field = |n: usize| (format!("field_{n:03}"), json!({"type": "string", "maxLength": 80, "title": "x".repeat(170)}));
     json!({"type": "object", "properties": (0..100).map(field).collect::<serde_json::Map<_, _>>()})
 }
 
-/// About 52 KB: a picker, a checklist and a signature.
+/// Steps of about 52 KB: a picker, a checklist and a signature.
 fn large_steps() -> Value {
     let items = |list: usize| (0..100).map(move |n| format!("{list}.{n:03} {}", "x".repeat(240))).collect::<Vec<_>>();
     json!([
@@ -117,7 +117,7 @@ async fn operations_stay_cheap_however_large_schemas_and_steps_are() {
     }
     m.send("complete a movement of 20", "POST", &advance, json!({"step_data": {}}), max).await;
 
-    // No event is recent any more, and the indexes are loaded.
+    // No event is recent any more, and the list indexes are loaded.
     m.api.advance_clock(120);
     m.client.get("/assets").await.data();
     m.client.get("/processes/instances").await.data();
@@ -126,7 +126,7 @@ async fn operations_stay_cheap_however_large_schemas_and_steps_are() {
     m.send("list 20 instances", "GET", "/processes/instances", Value::Null, max).await;
     m.send("list the definitions", "GET", "/processes", Value::Null, max).await;
     m.send("get the history of an asset", "GET", &format!("/assets/{typed}/history"), Value::Null, max).await;
-    // Written to stdout directly, so that the table is shown even when the test passes.
+    // Written to stdout directly, so that passing tests show the table, too.
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{:<52}{:>12}{:>12}{:>13}", "operation", "round trips", "read units", "write units").unwrap();
     writeln!(out, "{}", m.rows.join("\n")).unwrap();
@@ -136,7 +136,7 @@ fn text_step(key: &str) -> Value {
     json!([{"type": "text", "key": key, "label": "T"}])
 }
 
-/// Sort keys of the steps items that the requests read.
+/// Sort keys of the steps items read by requests.
 fn steps_read(api: &Api) -> Vec<String> {
     let mut read = Vec::new();
     for (_, request) in api.faults.take_requests().into_iter().filter(|(operation, _)| operation == "BatchGetItem") {
@@ -147,7 +147,7 @@ fn steps_read(api: &Api) -> Vec<String> {
     read
 }
 
-/// A client of a new replica, without cached steps.
+/// A client of a new replica without cached steps.
 fn cold(api: &Api, client: &Client) -> Client {
     api.replica(0, usize::MAX).client(client)
 }
@@ -209,14 +209,14 @@ async fn steps_that_become_visible_after_their_record_are_waited_for() {
     assert_eq!(api.faults.planned(), 0);
     api.faults.plan("BatchGetItem", 100, 200, &nothing, false);
     cold(&api, &client).get(&path).await.problem(503, "UNAVAILABLE");
-    // By then they are lost.
+    // After this time, missing steps count as lost.
     api.advance_clock(11);
     api.faults.take_requests();
     cold(&api, &client).get(&path).await.problem(500, "INTERNAL_ERROR");
     assert_eq!(steps_read(&api).len(), 1);
 }
 
-/// The stored response refers to the steps by hash, and its replay includes them again.
+/// The stored response refers to the steps by hash. A replay includes them again.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_start_or_advance_gets_the_same_response_with_its_steps() {
     let (api, client) = Api::with_tenant().await;

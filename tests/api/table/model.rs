@@ -1,6 +1,6 @@
-//! Random requests, one after the other and several at once, against a simple model in memory. A request alone gets the status
-//! of the model. Of simultaneous ones, those that succeed must be possible one after the other, in some order, and lead to what
-//! the table holds. In the end every asset, process instance and event is as the model says.
+//! Random requests, sequential and concurrent, compared with an in-memory model. A single request gets the status that the
+//! model predicts. Successful concurrent requests must be possible in some order that leads to the stored state. In the end,
+//! all assets, process instances and events match the model.
 
 use crate::support::prelude::*;
 use crate::support::{property, runtime};
@@ -15,7 +15,7 @@ enum Action {
     Start,
     StartWithStep,
     Advance,
-    /// Submits all steps that are left.
+    /// Submits all remaining steps.
     Finish,
     Cancel,
     Scrap,
@@ -34,7 +34,7 @@ struct ModelAsset {
     events: usize,
 }
 
-/// Returns rounds: an asset, and one or several actions on it at once.
+/// Generates rounds: an asset, and one or more concurrent actions on it.
 fn rounds() -> impl Strategy<Value = Vec<(usize, Vec<Action>)>> {
     let action = prop_oneof![
         4 => Just(Action::Start), 2 => Just(Action::StartWithStep), 6 => Just(Action::Advance), 2 => Just(Action::Finish), 2 => Just(Action::Cancel), 1 => Just(Action::Scrap),
@@ -143,7 +143,7 @@ async fn check(api: &Api, client: &Client, asset: &ModelAsset) {
     assert_eq!(running, u64::from(asset.running.is_some()));
 }
 
-/// Creates a process and assets. Returns the process's id and the assets.
+/// Creates a process and assets. Returns their IDs.
 async fn create(client: &Client) -> (String, Vec<ModelAsset>) {
     let steps: Vec<Value> = (0..STEPS).map(|n| json!({"type": "text", "key": format!("k{n}"), "label": "K"})).collect();
     let process = create_process(client, json!(steps)).await;
@@ -195,14 +195,14 @@ fn check_rounds(runtime: &Runtime, start: impl Future<Output = Api>) {
     });
 }
 
-/// The asset's status if it exists, and the number of its events, from the table.
+/// The stored status of the asset, if it exists, and its number of events.
 async fn stored(api: &Api, client: &Client, asset: &ModelAsset) -> (Option<String>, usize) {
     let shown = client.get(&format!("/assets/{}", asset.id)).await;
     let status = (shown.status == 200).then(|| shown.data()["status"].as_str().unwrap().to_owned());
     (status, event_chain(api, client, &asset.id).await.len())
 }
 
-/// The asset after these successes, in an order that the model allows and that leads to `stored`.
+/// The asset after these actions, in an order that the model permits and that leads to `stored`.
 fn in_some_order(asset: &ModelAsset, succeeded: &[(Action, Value)], stored: &(Option<String>, usize)) -> Option<ModelAsset> {
     if succeeded.is_empty() {
         let reached = (asset.exists.then(|| asset.status.to_owned()), asset.events);
@@ -218,7 +218,7 @@ fn in_some_order(asset: &ModelAsset, succeeded: &[(Action, Value)], stored: &(Op
             let id = body["data"]["id"].as_str()?;
             next.running = next.running.map(|(_, step)| (id.to_owned(), step));
         }
-        // The response to an advance has the next step, and that to a change of an asset its status at the time.
+        // The response to an advance has the next step, and the response to a change has the asset's status at that time.
         let data = &body["data"];
         let fits = match action {
             Action::Advance => {

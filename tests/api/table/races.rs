@@ -1,22 +1,21 @@
-//! Simultaneous requests: no change is lost, nothing unique is given twice, and of contenders exactly one succeeds.
+//! Concurrent requests: no change is lost, unique values are given once, and exactly one contender succeeds.
 //!
-//! Races are texts. A line has a key, a colon and a value:
+//! Races are written as text. Each line has a key, a colon and a value:
 //!
 //! - `race`: the name.
-//! - `steps`: the keys of the process's steps. `sign` is a signature, all others are texts.
-//! - `rounds`: how often the race is run, each time for a new tenant. Every day, some of the races are run at most twice. In every
-//!   other round, a signing link was opened before.
-//! - `request`, `3 requests`: a request that is sent at once with the others, to function instances whose clocks differ.
-//!   `late`, `early`: the second request is answered while the first one's transaction is on its way, or the last read of a dry
-//!   run.
-//! - `end`: the right responses, one for each request; or `one` for any of them and another for all `others`; or one for `all`.
+//! - `steps`: the keys of the process's steps. `sign` is a signature, and the others are texts.
+//! - `rounds`: number of runs, each with a new tenant. The daily run uses a sample of races, at most twice each. In every other
+//!   round, a signing link has been opened before.
+//! - `request`, `3 requests`: requests that are sent concurrently to function instances with different clocks. `late`, `early`:
+//!   the second request completes while the first one's transaction, or the last read of a dry run, is in flight.
+//! - `end`: the expected responses, one per request; or `one` for any of them and another for all `others`; or one for `all`.
 //! - `then`: a request after this end, and its response.
-//! - `events`: how many events a record has. The chains of all records are checked.
+//! - `events`: a record's number of events. The chains of all records are checked.
 //!
-//! A request is `METHOD path body`; paths that begin with `/sign` take a signing link. `{asset}` stands for the ID of an asset
-//! that is created for the race, and so on, but `{instance}` and `{link}` for paths. A response is a status, an error code if
-//! there is one, and members: `409 PROCESS_RUNNING instance_id={won}`. `a|b` stands for either, `*` for any text, `{won}` and
-//! `{data}` for the ID and the data of a request that succeeded.
+//! A request is `METHOD path body`; paths with `/sign` use a signing link. `{asset}` stands for the ID of an asset created for
+//! the race, and so on, but `{instance}` and `{link}` for paths. A response is a status, an optional error code, and members:
+//! `409 PROCESS_RUNNING instance_id={won}`. `a|b` stands for either, `*` for any text, `{won}` and `{data}` for the ID and the
+//! data of a successful request.
 
 use crate::support::full_tests;
 use crate::support::prelude::*;
@@ -286,10 +285,10 @@ steps: sign
 end: all 200 data={data}
 events: link 2"#;
 
-/// By how many milliseconds the clocks of function instances differ.
+/// Clock offsets of the function instances, in milliseconds.
 const SKEWS: [i64; 4] = [0, 700, -900, 0];
 
-/// Requests that contend, and the ways in which that may end.
+/// Contending requests and their possible outcomes.
 #[derive(Default)]
 struct Race {
     text: &'static str,
@@ -298,12 +297,12 @@ struct Race {
     rounds: usize,
     requests: Vec<&'static str>,
     is_overtaken: bool,
-    /// The responses of each end, and the requests after it.
+    /// The responses of each outcome, and the requests after it.
     ends: Vec<(&'static str, Vec<&'static str>)>,
     events: Vec<(&'static str, usize)>,
 }
 
-/// Runs the races of a text.
+/// Runs the races in a text.
 async fn run(races: &'static str) {
     let api = Api::start().await;
     for text in sample(races.split("\n\n"), 6) {
@@ -374,18 +373,18 @@ impl Race {
     }
 }
 
-/// A round of a race: its clients, and the values of the names in its text.
+/// A round of a race: its clients, and the values of its placeholders.
 struct Round<'a> {
     client: &'a Client,
     signer: Client,
-    /// IDs or paths.
+    /// IDs or paths by placeholder.
     records: Vec<(&'static str, String)>,
-    /// The data of a request that succeeded.
+    /// The data of a successful request.
     won: Value,
 }
 
 impl<'a> Round<'a> {
-    /// Creates the records that the race names.
+    /// Creates the records that the race mentions.
     async fn begin(client: &'a Client, race: &Race) -> Self {
         client.use_key_once().await;
         let names = |name: &str| race.text.contains(name);
@@ -435,7 +434,7 @@ impl<'a> Round<'a> {
         if race.is_overtaken {
             let mut last_call = "TransactWriteItems";
             if race.requests[0].contains("dry_run=true") {
-                // Its second batch reads what its conditions are about.
+                // A dry run's second batch reads the items for its conditions.
                 last_call = "BatchGetItem";
                 api.faults.hold(last_call).release();
             }

@@ -1,6 +1,6 @@
-//! Transactions that a restore contains only in part: each item of each kind of transaction in turn is removed, or reverted to
-//! its earlier state. The check must find it. A repair rebuilds derived items, and touches nothing else: no record, no event, no
-//! item of an unknown record, and nothing that is being changed.
+//! Transactions that a restore contains only in part: each item of each kind of transaction is removed, or reverted to its
+//! earlier state. The check must report it. A repair rebuilds derived items and changes nothing else: no record, no event, no
+//! item of an unknown record, and nothing with a change in progress.
 
 use crate::support::all_items;
 use crate::support::prelude::*;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// The items of a table by partition and sort key, without request counters.
 type Items = BTreeMap<(String, String), Item>;
 
-/// A transaction and the service that committed it.
+/// A transaction, and the service that committed it.
 struct Transaction {
     api: Api,
     client: Client,
@@ -41,7 +41,7 @@ impl Transaction {
         Self { api, client, before, after }
     }
 
-    /// Commits the change that a POST with an idempotency key makes.
+    /// Commits the change of a POST with an idempotency key.
     async fn post(api: Api, client: Client, path: &str, body: Value) -> Self {
         Self::commit(api, client, async |client| {
             client.post_once(path, &body, "once").await.data();
@@ -67,7 +67,7 @@ impl Transaction {
         written
     }
 
-    /// Each item as it was before the transaction, or missing.
+    /// All items as they were before the transaction.
     fn damages(&self) -> Vec<Damage> {
         let mut damages = Vec::new();
         for key in self.written() {
@@ -80,7 +80,7 @@ impl Transaction {
         damages
     }
 
-    /// Afterwards, the table has all items of `wanted`, and no others.
+    /// Sets the table to exactly these items.
     async fn set(&self, wanted: &Items) {
         let present = items(&self.api).await;
         for (key, item) in &present {
@@ -97,17 +97,17 @@ impl Transaction {
     }
 }
 
-/// Prefixes of the sort keys of items that follow from the records; the last is the registry's.
+/// Sort key prefixes of items that can be derived from records; the last one is the registry's.
 const DERIVED: [&str; 4] = ["UNIQ#", "REFERENCES#", "NUMBER#", "T#"];
-/// No other item shows their loss: a request's idempotency key is only in its response, and an upsert of an asset only in its
-/// claim. Once lists show the asset, the claim is of no use. A creation skips taken tags that a counter generates again.
+/// No other item reveals the loss of these: an idempotency key is only in its stored response, and an upsert only in its claim,
+/// which is useless once lists show the asset. If a counter is lost, creations skip tags that are taken.
 const INVISIBLE: [&str; 3] = ["IDEMPOTENCY#", "SERIAL#", "SEQUENCE#"];
 
-/// An item that is not as the transaction left it.
+/// An item that differs from the transaction's result.
 #[derive(Debug, Clone)]
 struct Damage {
     key: (String, String),
-    /// The damaged item; `None` if it is missing.
+    /// The damaged item; `None` if it was removed.
     item: Option<Item>,
 }
 
@@ -115,7 +115,7 @@ fn is_one_of(prefixes: &[&str], (_, sort): &(String, String)) -> bool {
     prefixes.iter().any(|prefix| sort.starts_with(prefix))
 }
 
-/// After a while without writes.
+/// Runs the check after a while without writes.
 async fn check(transaction: &Transaction, mode: CheckMode) -> CheckReport {
     transaction.api.advance_clock(11);
     transaction.api.store.tenant(transaction.client.tenant).check_items(mode, |_| ()).await.unwrap()
@@ -128,7 +128,7 @@ fn findings<'a>(findings: impl IntoIterator<Item = &'a shared::store::Finding>) 
 async fn check_undamaged(transaction: &Transaction) {
     for state in [&transaction.before, &transaction.after] {
         transaction.set(state).await;
-        // Before the first transaction there is no tenant.
+        // Before the first transaction, there is no tenant to check.
         if state.len() > 1 {
             assert_eq!(check(transaction, CheckMode::Repair).await.findings, []);
         }
@@ -136,8 +136,8 @@ async fn check_undamaged(transaction: &Transaction) {
     }
 }
 
-/// Damages items of a transaction, and checks that this is found, that what follows from the records is made again, and that
-/// nothing else is touched.
+/// Damages items of a transaction, and checks that the damage is reported, that derived items are rebuilt, and that nothing
+/// else changes.
 async fn check_damage(transaction: &Transaction, damages: &[Damage]) {
     let mut damaged = transaction.after.clone();
     for Damage { key, item } in damages {
@@ -179,10 +179,10 @@ async fn check_damage(transaction: &Transaction, damages: &[Damage]) {
     }
 }
 
-/// Items of a transaction that are damaged every day.
+/// Number of items per transaction that the daily run damages.
 const SHORT: usize = 2;
 
-/// Damages each item of these kinds of transactions in turn, which `commit` commits; every day, items of a fifth of the kinds.
+/// Damages each item of these kinds of transactions, committed by `commit`. The daily run uses a fifth of the kinds.
 async fn check_each_item(kinds: &'static str, commit: impl AsyncFn(&'static str) -> Transaction) {
     for kind in sample(kinds.split_whitespace(), kinds.split_whitespace().count().div_ceil(5)) {
         eprintln!("{kind}");
@@ -337,7 +337,7 @@ async fn change_otherwise(kind: &str) -> Transaction {
             let rotate = async |_| drop(store.rotate_receipt_key(key_encryption.as_ref(), &context).await.unwrap());
             Transaction::commit(api, client, rotate).await
         }
-        // The asset keeps its status and its assignment.
+        // The process changes neither the asset's status nor its assignment.
         "last_advance_without_effect" => {
             let steps = json!([{"type": "text", "key": "t", "label": "T"}]);
             let body = json!({"name": "Own", "trigger_status": "in_use", "target_status": "in_use", "steps": steps});
@@ -358,7 +358,7 @@ async fn each_item_of_a_step_of_a_process() {
     check_each_item(kinds, change_a_process).await;
 }
 
-/// In the process, a user is picked and signs. Another user has both assets.
+/// Runs a process in which a user is picked and signs. Another user has both assets.
 async fn change_a_process(kind: &str) -> Transaction {
     let (api, client) = Api::with_tenant().await;
     let is_returned = ["advance_through_the_last_step", "last_movement_advance"].contains(&kind);
@@ -375,7 +375,7 @@ async fn change_a_process(kind: &str) -> Transaction {
     let (pick, sign) = (json!({"who": user}), json!({"sign": SIGNATURE}));
     let (both, last) = (json!({"who": user, "sign": SIGNATURE}), json!({"step_data": {"note": "x"}}));
     let start = format!("/processes/{process}/start");
-    // Both submit the first steps.
+    // Submit the first steps of both instances.
     let instance = async |data: &[&Value], action: &str| {
         let instance = client.post(&start, json!({"asset_id": assets[0]})).await.id();
         for data in data {
@@ -411,7 +411,7 @@ async fn change_a_process(kind: &str) -> Transaction {
     Transaction::post(api, client, &path, body).await
 }
 
-/// Damages pairs of a transaction's items: every fifth in the full run.
+/// Damages pairs of a transaction's items, in the full run every fifth pair.
 #[tokio::test(start_paused = true)]
 async fn pairs_of_items() {
     for kind in ["start", "last_advance", "cancellation", "movement_start"] {
@@ -426,7 +426,7 @@ async fn pairs_of_items() {
     }
 }
 
-/// Items that only one of two requests has written.
+/// Items that differ after a request.
 fn written(before: &Items, after: &Items) -> Items {
     after.iter().filter(|(key, item)| before.get(*key) != Some(*item)).map(|(key, item)| (key.clone(), item.clone())).collect()
 }
@@ -441,7 +441,7 @@ async fn a_row_whose_effect_is_lost_is_imported_again_and_no_other() {
     assert_eq!(outcomes(&first), ["created", "created"]);
     let ids: Vec<Value> = first.data().as_array().unwrap().iter().map(|row| row["id"].clone()).collect();
 
-    // The restored table has nothing of the first row but its stored response.
+    // The restored table has only the stored response of the first row.
     let id = ids[0].as_str().unwrap();
     for ((_, sort), item) in written(&before, &items(&api).await) {
         let is_of_row = format!("{item:?}").contains(id) || format!("{item:?}").contains("AST-000001");
@@ -475,7 +475,7 @@ fn entry(item: &Item) -> Value {
     item.get("entry").map(|entry| serde_json::from_str(entry.as_s().unwrap()).unwrap()).unwrap_or_default()
 }
 
-/// Removes the items for which `is_removed` is true, by sort key and item.
+/// Removes the items for which `is_removed`, called with sort key and item, is true.
 async fn remove(api: &Api, is_removed: impl Fn(&str, &Item) -> bool) {
     let removed: Vec<Item> =
         items(api).await.into_iter().filter(|((_, sort), item)| is_removed(sort, item)).map(|(_, item)| item).collect();
@@ -485,7 +485,7 @@ async fn remove(api: &Api, is_removed: impl Fn(&str, &Item) -> bool) {
     }
 }
 
-/// The items whose sort key begins with one of these.
+/// The items whose sort key starts with one of these.
 async fn items_with(api: &Api, prefixes: &[&str]) -> Items {
     let items = items(api).await.into_iter();
     items.filter(|((_, sort), _)| prefixes.iter().any(|prefix| sort.starts_with(prefix))).collect()
@@ -495,7 +495,7 @@ fn problems(report: &CheckReport) -> Vec<&str> {
     report.findings.iter().map(|finding| finding.problem.as_str()).collect()
 }
 
-/// Repairs twice: these problems are reported each time, without a repair, and nothing is written.
+/// Repairs twice. Both times, these problems are reported without a repair, and nothing is written.
 async fn stays_open(api: &Api, client: &Client, expected: &[&str]) {
     let damaged = items(api).await;
     for _ in 0..2 {
@@ -558,7 +558,7 @@ async fn nothing_is_repaired_while_others_write() {
     let (api, client) = Api::with_tenant().await;
     client.user("Ada").await;
     remove(&api, |sort, _| sort.starts_with("UNIQ#user.email#")).await;
-    // By a clock that is ahead, an event comes after the beginning of the check.
+    // A clock that is ahead gives an event a time after the start of the check.
     api.advance_clock(60);
     client.asset(json!({"name": "a"})).await;
     api.advance_clock(-60);
@@ -612,7 +612,7 @@ async fn what_the_list_index_needs_is_written_again() {
 async fn what_a_newer_release_wrote_stays() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
-    // As if users were a kind that this release doesn't know.
+    // Pretends that users are a kind unknown to this release.
     for (_, mut item) in items(&api).await {
         if entry(&item)["entity_id"] == json!(user) {
             let text = item["entry"].as_s().unwrap().replace("\"user.created\"", "\"gadget.created\"");

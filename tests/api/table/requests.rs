@@ -1,4 +1,4 @@
-//! The requests of every route to the table, the port of the embedded engine, and a day of an integration in few requests.
+//! The table requests of every route, the embedded engine's port, and an integration's day in few requests.
 
 use crate::support::operations::METHODS;
 use crate::support::prelude::*;
@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// Collects every `PK` and `:pk` in a request.
+/// Collects each `PK` and `:pk` in a request.
 pub fn partitions(request: &Value, found: &mut Vec<String>) {
     match request {
         Value::Object(map) => {
@@ -20,15 +20,15 @@ pub fn partitions(request: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Lists of deliveries decide nothing, and follow no write of the caller.
+/// Lists of deliveries needn't be consistent: no decision depends on them, and they follow no write of the caller.
 fn is_delivery(sort_key: &Value) -> bool {
     sort_key["S"].as_str().unwrap_or_default().starts_with("DELIVERY#")
 }
 
-/// The request reads consistently, or writes only under a condition.
+/// Whether the request reads consistently, or writes only with a condition.
 pub fn is_guarded(operation: &str, request: &Value, table: &str) -> bool {
     match operation {
-        // Indexes have no consistent reads. Tests in `lists::index_races` and `history::lag` show that their lag does no harm.
+        // Indexes have no consistent reads. Tests in `lists::index_races` and `history::lag` show that their lag is harmless.
         "Query" if [LIST_INDEX, HISTORY].iter().any(|index| request["IndexName"] == *index) => true,
         "Query" if is_delivery(&request["ExpressionAttributeValues"][":sk"]) => true,
         "GetItem" | "Query" => request["ConsistentRead"] == true,
@@ -102,7 +102,7 @@ async fn a_day_of_an_integration_takes_at_most_twenty_requests() {
     let calls = Counting { client: &client, requests: Cell::new(0) };
     let cursor = calls.get("/events?after=now").await.json()["meta"]["after"].clone();
     calls.post("/catalog/asset-types", json!({"name": "Laptop", "code": "LAP", "kind": "physical"})).await;
-    // The first user has three laptops, the next 137 one each; ten people are new.
+    // The first user has three laptops, and the next 137 have one each. Ten users are new.
     let users: String = (0..148).map(|n| format!("p{n}@example.com,Person {n}\n")).collect();
     let users = calls.import("/users", &format!("email,display_name\n{users}")).await;
     let row = |n: usize| match n {
@@ -145,7 +145,7 @@ async fn a_day_of_an_integration_takes_at_most_twenty_requests() {
     assert_eq!(stats["instances"]["by_process"], json!({"Device Return": 3, "Employee Onboarding": 10}));
 }
 
-/// Over a new socket. Returns the response.
+/// Sends a request over a new socket. Returns the response.
 fn send(engine: &Engine, method: &str, headers: &str) -> String {
     let address = engine.url.strip_prefix("http://").unwrap();
     let mut socket = TcpStream::connect(address).unwrap();
@@ -187,7 +187,7 @@ fn pages_of_any_origin_are_refused() {
         format!("host: 127.0.0.1:{port}\r\norigin: https://evil.example\r\n"),
         format!("host: 127.0.0.1:{port}\r\norigin: null\r\n"),
         format!("host: 127.0.0.1:{port}\r\norigin: http://127.0.0.1:{port}\r\n"),
-        // A name that was resolved to this machine.
+        // A host name that resolves to this machine.
         format!("host: evil.example:{port}\r\n"),
         format!("host: 127.0.0.1.evil.example:{port}\r\n"),
         format!("host: localhost.evil.example:{port}\r\n"),

@@ -1,4 +1,4 @@
-//! Records that can't be read: they are named, take nothing else down, and the operator can take them from a backup or remove them.
+//! Unreadable records: errors name them, other records stay available, and the operator can restore or remove them.
 
 use crate::support::prelude::*;
 use crate::support::samples::Samples;
@@ -8,7 +8,7 @@ use shared::store::keys::{Item, Key, PK, SK};
 use shared::store::{CheckMode, Removal};
 use uuid::Uuid;
 
-/// The kinds that have lists, with the collection of each.
+/// Kinds that have lists, each with its collection.
 const LISTED: [(Kind, &str); 9] = [
     (Kind::Asset, "/assets"),
     (Kind::User, "/users"),
@@ -20,21 +20,21 @@ const LISTED: [(Kind, &str); 9] = [
     (Kind::Movement, "/movements"),
     (Kind::ApiKey, "/keys"),
 ];
-/// Attributes that no record is read from.
+/// Attributes that are not needed to read a record.
 const OTHERS: [&str; 5] = [PK, SK, "LS", "HS", "type"];
 
 async fn put(api: &Api, item: &Item) {
     api.dynamo.put_item().table_name(&api.table).set_item(Some(item.clone())).send().await.unwrap();
 }
 
-/// The id of the collection's sample, and the key of its item.
+/// ID of the collection's sample, and key of its item.
 fn sample_item(client: &Client, samples: &Samples, kind: Kind, collection: &str) -> (Uuid, Item) {
     let path = samples.path(&format!("/v1{collection}/{{id}}"));
     let id: Uuid = path.rsplit('/').next().unwrap().parse().unwrap();
     (id, Keys::of(client.tenant).record(kind, id).item())
 }
 
-/// Each of the item's attributes in turn has another type, or names another record.
+/// Each attribute of the item gets another type or another record's ID.
 fn damages(item: &Item) -> Vec<(String, AttributeValue)> {
     let wrong = |value: &AttributeValue| match value {
         AttributeValue::S(_) => AttributeValue::N("1".into()),
@@ -64,7 +64,7 @@ async fn a_list_names_a_damaged_record_and_shows_the_others() {
     api.advance_clock(11);
     let table = api.replica(0, 0).client(&client);
     log::begin();
-    // The assets are named by the line of the log.
+    // The log line names the assets.
     for (kind, collection) in std::iter::once(LISTED[0]).chain(sample(LISTED[1..].to_vec(), 1)) {
         let (id, key) = sample_item(&client, &samples, kind, collection);
         let sound = item(&api, &key).await.unwrap();
@@ -85,7 +85,7 @@ async fn a_list_names_a_damaged_record_and_shows_the_others() {
             assert!(detail.contains(&id.to_string()) && detail.contains("damaged"), "{detail}");
             put(&api, &sound).await;
         }
-        // A version that can't be read keeps the list index from being loaded.
+        // An unreadable version prevents loading the list index.
         set_attribute(&api, &key, "version", AttributeValue::S("one".into())).await;
         check_list(&api.replica(0, usize::MAX).client(&client), collection, id, others, "loaded anew").await;
         for (_, other) in LISTED.iter().filter(|(other, _)| *other != kind) {
@@ -174,7 +174,7 @@ async fn a_damaged_record_is_a_finding_until_it_is_taken_from_a_backup() {
     }
 }
 
-/// The tenant's keys for receipts: their kind, their id and the key of their item.
+/// The tenant's receipt keys: kind, ID and key of the item.
 async fn receipt_keys(api: &Api, client: &Client) -> (Kind, Uuid, Item) {
     let key = Keys::of(client.tenant).record(Kind::ReceiptKeys, Uuid::nil()).item();
     let id = item(api, &key).await.unwrap()["id"].as_s().unwrap().parse().unwrap();
@@ -225,7 +225,7 @@ async fn the_history_of_a_removed_record_ends_with_the_operators_entry() {
     }
 }
 
-/// A record whose steps were lost long ago does not make a list wait in which another record was just written.
+/// A list with a recent write doesn't wait for a record whose steps were lost long ago.
 #[tokio::test(start_paused = true)]
 async fn lost_steps_are_not_waited_for_because_of_another_record() {
     let (api, client) = Api::with_tenant().await;

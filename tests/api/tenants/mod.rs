@@ -187,7 +187,7 @@ async fn an_interrupted_deletion_goes_on() {
             std::mem::replace(&mut held, next).release();
         }
         held.arrived().await;
-        // As if somebody pressed Ctrl-C.
+        // Interrupts the deletion, as with Ctrl-C.
         deletion.abort();
         assert!(deletion.await.unwrap_err().is_cancelled());
         drop(held);
@@ -209,7 +209,7 @@ async fn a_table_that_throttles_only_takes_longer() {
     fill(&client).await;
     let store = store(&api, &client);
     store.begin_deletion().await.unwrap();
-    // More than the SDK's attempts at each.
+    // More failures than the SDK's attempts.
     api.faults.throttle("Query", 7);
     api.faults.throttle("BatchWriteItem", 7);
     let key = json!({"PK": {"S": "T#x"}, "SK": {"S": "x"}});

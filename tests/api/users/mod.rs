@@ -1,4 +1,4 @@
-//! Users, the owners of keys, and offboarding: one request starts the return of all assets of a user.
+//! Users, owners of keys, and offboarding, which starts the return of all of a user's assets.
 
 use crate::support::Disturbance;
 use crate::support::document::served_document;
@@ -40,7 +40,7 @@ async fn email_addresses_are_unique_ignoring_case() {
     assert_eq!((&taken["field"], &taken["user_id"]), (&json!("email"), &json!(ada)));
     client.patch(&format!("/users/{eve}"), json!({"email": "Ada@example.com"})).await.problem(409, "DUPLICATE");
     assert_eq!(api.dump().await, before);
-    // Case is ignored as in searches.
+    // Email addresses are compared with full case folding, like searches.
     client.post("/users", json!({"email": "STRASSE@example.com", "display_name": "S"})).await.data();
     client.post("/users", json!({"email": "straße@example.com", "display_name": "S"})).await.problem(409, "DUPLICATE");
     let first = client.post("/users", json!({"email": "Ju\u{308}rgen@example.com", "display_name": "J"})).await;
@@ -50,8 +50,8 @@ async fn email_addresses_are_unique_ignoring_case() {
         assert_eq!(refused.problem(409, "DUPLICATE")["user_id"], first.id(), "{same}");
     }
     client.post("/users", json!({"email": "jurgen@example.com", "display_name": "J"})).await.data();
-    // A user's own address in another case is no duplicate, an address that was given up can be used again, and other
-    // tenants have their own.
+    // A user's own address in another case is not a duplicate, a freed address can be used again, and other tenants are
+    // independent.
     client.patch(&format!("/users/{ada}"), json!({"email": "ADA@example.com"})).await.data();
     client.patch(&format!("/users/{ada}"), json!({"email": "lovelace@example.com"})).await.data();
     client.patch(&format!("/users/{eve}"), json!({"email": "ada@example.com"})).await.data();
@@ -178,12 +178,12 @@ async fn it_takes_one_round_trip_and_shows_when_a_rotated_secret_ends() {
     let key = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
     let old = client.with_key_of(&key);
     old.get("/me").await.data();
-    // In its first minute, a key shares the limit of the one that created it.
+    // In its first minute, a key shares the limit of the key that created it.
     api.advance_clock(60);
     api.meter.take();
     assert_eq!(old.get("/me").await.data()["key"]["expires_at"], Value::Null);
     let cost = api.meter.take();
-    // The key, its count and, once a minute, the tenant's limit.
+    // Reads: the key, its count and, once a minute, the tenant's limit.
     assert_eq!((cost.round_trips, cost.calls), (1, 3), "{cost:?}");
     let path = format!("/keys/{}/rotate", key["id"].as_str().unwrap());
     client.post(&path, json!({"grace_seconds": 60})).await.data();
@@ -247,7 +247,7 @@ async fn everything_that_can_be_returned_starts_together_and_the_rest_is_named()
     assert_eq!(movement["status"], "in_progress");
     assert_eq!(client.total(&format!("/assets?assigned_to={user}")).await, 5, "the user keeps what is still assigned");
 
-    // Again: nothing is started twice.
+    // Repeating the request starts nothing again.
     let again = offboard(&client, &user, json!({})).await;
     assert_eq!((&again["movements"], &again["instances"]), (&json!([]), &json!([])));
     assert_eq!(asset_ids(&again["in_progress"]), sorted(laptops));
@@ -301,12 +301,12 @@ async fn what_is_wrong_is_refused_before_anything_changes() {
     }
     assert_eq!(client.get(&format!("/users/{user}")).await.data()["is_active"], true);
     assert!(client.get(&format!("/assets/{asset}/history")).await.json()["meta"]["total"] == 1);
-    // Another process, on assets in its status: this one is in use.
+    // The other process can't start, because this asset has another status.
     let done = offboard(&client, &user, json!({"process_id": own})).await;
     assert_eq!(done["not_started"][0]["code"], "WRONG_ASSET_STATUS");
 }
 
-/// However a request is disturbed, repeating it completes the offboarding, and nothing is started twice.
+/// However a request is disturbed, repeating it completes the offboarding without starting anything twice.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_disturbed_can_be_repeated() {
     let case = async |place, way: Disturbance| {

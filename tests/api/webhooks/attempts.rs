@@ -1,4 +1,4 @@
-//! The API of deliveries: tests, lists, retries and replays, each of which sends a message once.
+//! The API of deliveries: tests, lists, retries and replays. Each request sends one message.
 
 use crate::support::prelude::*;
 use crate::support::queue::delivery;
@@ -54,7 +54,7 @@ async fn deliveries_are_listed_newest_first_and_by_status() {
     let statuses = [DeliveryStatus::Pending, DeliveryStatus::Delivered, DeliveryStatus::Failed];
     let mut deliveries: Vec<Delivery> =
         (0..12).map(|n| delivery(webhook["id"].as_str().unwrap(), api.now().plus_seconds(n), statuses[n as usize % 3])).collect();
-    // Of another webhook of the same tenant, and of another tenant's webhook with the same ID.
+    // Also deliveries of another webhook of the tenant, and of another tenant's webhook with the same ID.
     let other = client.webhook(json!(["*"])).await;
     api.queue.put(client.tenant, &delivery(other["id"].as_str().unwrap(), api.now(), statuses[0])).await;
     let stranger = api.tenant().await;
@@ -88,7 +88,7 @@ async fn deliveries_are_listed_newest_first_and_by_status() {
     assert_eq!(client.get(&format!("{list}?status=lost&limit=0")).await.field_errors(), ["limit", "status"]);
     client.get(&list.replace(webhook["id"].as_str().unwrap(), UNKNOWN_ID)).await.problem(404, "NOT_FOUND");
     stranger.get(&list).await.problem(404, "NOT_FOUND");
-    // DynamoDB may take days to delete what is over.
+    // DynamoDB can take days to delete expired items.
     api.advance_clock(30 * 24 * 3600 + 60);
     assert_eq!(
         (client.get(&list).await.json()["meta"]["total"].as_u64(), client.total(&format!("{list}?status=delivered")).await),
@@ -296,7 +296,7 @@ async fn running(client: &Client, replay: &str) -> Value {
     client.post(replay, json!({"since": SINCE})).await.problem(409, "CONFLICT")
 }
 
-/// The messages that requests have sent.
+/// Messages sent by requests.
 fn sent(api: &Api) -> Vec<Message> {
     api.queue.take()
 }
@@ -317,15 +317,15 @@ async fn a_webhook_has_one_replay_at_a_time() {
     }
     pipeline.run().await;
     running(&client, &replay).await;
-    // The feed's end settles.
+    // The replay ends once the feed has settled.
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 2, "once when it happened, once by the replay");
     client.post(&replay, json!({"since": SINCE})).await.data();
-    // Its message is lost.
+    // The replay's message is lost.
     sent(&api);
     api.advance_clock(15 * 60);
     client.post(&replay, json!({"since": SINCE})).await.data();
-    // The message of a webhook that is no longer active ends the replay.
+    // If the webhook is inactive, the message ends the replay.
     hook.activate(false).await;
     for message in sent(&api) {
         send(&pipeline, message).await;
@@ -335,7 +335,7 @@ async fn a_webhook_has_one_replay_at_a_time() {
     client.post(&replay, json!({"since": SINCE})).await.data();
 }
 
-/// The earlier replay's message arrives late, from the retry queue.
+/// The message of the earlier replay arrives late, from the retry queue.
 #[tokio::test(start_paused = true)]
 async fn a_later_replay_ends_an_earlier_one() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;

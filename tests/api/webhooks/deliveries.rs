@@ -1,4 +1,4 @@
-//! From the queue to the receivers: requests, repetitions and records.
+//! From the queue to the receivers: requests, retries and records.
 
 use crate::support::prelude::*;
 use crate::support::queue::VISIBILITY;
@@ -29,7 +29,7 @@ async fn a_delivery_has_the_entry_of_the_feed_and_is_recorded() {
     assert_eq!((sent.url.as_str(), &sent.id), (URL, &event));
     assert_eq!(sent.seconds, sent.at.millis() / 1000);
     assert_eq!(sent.signatures, hook.secret.sign(&event, sent.seconds, &sent.body));
-    // Byte for byte.
+    // The entry is byte for byte the same as in the feed.
     let feed = client.get("/events?limit=100").await;
     assert!(feed.text().contains(sent.entry()), "{} {}", sent.body, feed.text());
     let (body, entry) = (sent.json(), feed.data().as_array().unwrap().iter().find(|it| it["id"] == *event).unwrap().clone());
@@ -75,7 +75,7 @@ async fn doubles_of_records_and_messages_are_not_sent_again() {
     pipeline.run().await;
     let received = pipeline.receivers.take();
     let event = crate::support::webhooks::event_id(&records[0]);
-    // Messages that are handled at the same time may both be sent; all have the same ID.
+    // Concurrent messages can both be sent, but with the same ID.
     assert!((1..=2).contains(&received.len()) && received.iter().all(|sent| sent.id == event));
     let record = hook.delivery(&event).await.unwrap();
     assert_eq!((record.status, record.tries), (DeliveryStatus::Delivered, 1));
@@ -86,7 +86,7 @@ async fn doubles_of_records_and_messages_are_not_sent_again() {
     assert_eq!((pipeline.receivers.take().len(), pipeline.queue.len()), (0, 0));
 }
 
-/// `standardwebhooks` is the reference implementation of a receiver. It compares with the machine's clock.
+/// `standardwebhooks` is the reference implementation of a receiver. It uses the machine's clock.
 #[tokio::test(start_paused = true)]
 async fn both_secrets_sign_while_the_grace_of_a_rotation_lasts() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
@@ -135,7 +135,7 @@ async fn a_test_is_delivered_to_an_inactive_webhook_too() {
         "actor": Actor::operator(), "changes": {}, "previous_hash": null, "hash": "", "entity_name": URL, "entity_tag": null
     });
     assert_eq!(data, expected);
-    // It has the members that every event has.
+    // The test event has the members of all events.
     client.asset(json!({"name": "a"})).await;
     settle(&api);
     let feed = client.get("/events").await.data();
@@ -154,7 +154,7 @@ async fn an_inactive_webhook_gets_nothing_and_a_deleted_one_leaves_nothing() {
     let record = hook.delivery(&event).await.unwrap();
     assert_eq!((record.status, record.attempts[0].error), (DeliveryStatus::Failed, Some(AttemptFailure::WebhookDisabled)));
     assert_eq!((record.attempt_count, record.event_type.as_str()), (1, "asset.created"));
-    // A reactivated webhook gets new events; an event given up before is only sent on request.
+    // A reactivated webhook gets new events. An event given up before is only sent on request.
     hook.activate(true).await;
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 0);
@@ -176,30 +176,30 @@ async fn messages_that_lead_nowhere_come_back_or_end() {
     for body in ["", "{}", "not JSON", r#"{"kind": "delivery", "tenant_id": "x"}"#] {
         pipeline.queue.add(body);
     }
-    // An event that is not in the table yet.
+    // The ID of an event that isn't in the table yet.
     let missing: EventId = api.store.tenant(client.tenant).new_id(api.now()).unwrap();
     let missing = missing.to_string();
     send(&pipeline, delivery(&hook, &missing, api.now())).await;
     pipeline.run().await;
-    // The others were still handled; these are redelivered until the queue gives up on them.
+    // The other messages were handled. These are redelivered until they reach the dead-letter queue.
     assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (1, 5));
     assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Delivered);
     assert_eq!(hook.delivery(&missing).await, None);
-    // If the event is still missing on redelivery, it will never appear, and the message is dropped.
+    // If the event is still missing on redelivery, it will never appear, so the message is dropped.
     api.advance_clock(VISIBILITY.num_seconds());
     pipeline.run().await;
     assert_eq!((pipeline.queue.len(), pipeline.queue.most_receives()), (4, 2));
     assert_eq!((pipeline.receivers.len(), hook.delivery(&missing).await), (1, None));
 }
 
-/// A table that was restored to an earlier time lacks events whose messages are still in the queue.
+/// A table restored to an earlier time lacks events whose messages are still in the queue.
 #[tokio::test(start_paused = true)]
 async fn messages_about_events_that_the_table_lost_are_dropped() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, event) = created(&api, &client, &mut pipeline).await;
     let key = Keys::of(client.tenant).event(event.parse().unwrap()).item();
     api.dynamo.delete_item().table_name(&api.table).set_key(Some(key)).send().await.unwrap();
-    // It is a minute old soon, and then dropped.
+    // After a minute, the message is dropped.
     for (seconds, is_active, left) in [(0, true, 1), (VISIBILITY.num_seconds(), true, 0), (0, true, 0), (0, false, 0)] {
         api.advance_clock(seconds);
         if pipeline.queue.len() == 0 {
@@ -216,7 +216,7 @@ async fn messages_about_events_that_the_table_lost_are_dropped() {
     assert_eq!(pipeline.receivers.len(), 1);
 }
 
-/// Messages that are not finished in time are redelivered; the rest of the batch is done.
+/// Messages that time out are redelivered, and the rest of the batch is handled.
 #[tokio::test(start_paused = true)]
 async fn a_batch_ends_in_time() {
     let (api, client, mut pipeline, _) = with_webhook(&["asset.created"]).await;
@@ -238,9 +238,9 @@ async fn a_delivery_costs_little() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, first) = created(&api, &client, &mut pipeline).await;
     let ((), success) = api.cost(pipeline.run()).await;
-    // Webhooks, event, record and health of the webhook; the name of the asset; the record.
+    // Reads: webhooks, event, record and health; then names of the asset; then the record.
     assert_eq!((success.round_trips, success.calls, success.read_units, success.write_units), (3, 6, 5.0, 1.0));
-    // A duplicate: the same reads, but no writes.
+    // A duplicate causes the same reads, but no writes.
     send(&pipeline, delivery(&hook, &first, first.parse::<EventId>().unwrap().timestamp())).await;
     let ((), double) = api.cost(pipeline.run()).await;
     assert_eq!((double.round_trips, double.calls, double.read_units, double.write_units), (1, 4, 4.0, 0.0));
@@ -248,13 +248,13 @@ async fn a_delivery_costs_little() {
     pipeline.receivers.respond(|_| 500);
     api.advance_clock(1);
     let ((), failure) = api.cost(pipeline.run()).await;
-    // The record with its row in the index of lists, and the health of the webhook at the same time.
+    // Writes the record with its list index row, and concurrently the webhook's health.
     assert_eq!((failure.calls, failure.read_units, failure.write_units), (7, 5.0, 3.0));
     assert!((3..=4).contains(&failure.round_trips), "{failure:?}");
     pipeline.receivers.respond(|_| 200);
     api.advance_clock(6);
     let ((), recovery) = api.cost(pipeline.run()).await;
-    // The health, then the record and its row.
+    // Writes the health, then the record and its row.
     assert_eq!((recovery.round_trips, recovery.read_units, recovery.write_units), (4, 5.0, 3.0));
 }
 
@@ -270,7 +270,7 @@ async fn an_event_costs_its_tenants_partition_the_same_for_any_number_of_webhook
     api.faults.take_requests();
     let ((), cost) = api.cost(pipeline.run()).await;
     assert_eq!(pipeline.receivers.len(), 10 * 20);
-    // The webhooks, and for each event itself and its names; for each delivery its record, and for each webhook its health.
+    // Reads: the webhooks; each event and its names; each delivery's record; and each webhook's health.
     assert_eq!((cost.read_units, cost.write_units), (3.0 + 10.0 * 2.0 + 200.0 + 20.0, 200.0));
     let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
     let is_own = |request: &Value| {
@@ -296,7 +296,7 @@ async fn a_retry_begins_anew_and_replaces_what_is_pending() {
     let again = hook.delivery(&event).await.unwrap();
     assert_eq!((again.status, again.tries, again.attempt_count), (DeliveryStatus::Pending, 1, 11));
     assert_eq!((again.requested_at, again.attempts.len()), (first, 11));
-    // While that is pending, another retry succeeds; the first one's message is dropped on redelivery.
+    // While this retry is pending, another one succeeds, so the first one's message is dropped on redelivery.
     pipeline.receivers.respond(|_| 200);
     api.advance_clock(1);
     let second = api.now();
@@ -305,12 +305,12 @@ async fn a_retry_begins_anew_and_replaces_what_is_pending() {
     let done = hook.delivery(&event).await.unwrap();
     assert_eq!((done.status, done.tries, done.attempt_count), (DeliveryStatus::Delivered, 1, 12));
     assert_eq!((done.requested_at, pipeline.receivers.take().len()), (second, 2));
-    // A retry of what was delivered sends it again, with the same ID.
+    // Retrying a delivered event sends it again, with the same ID.
     send(&pipeline, delivery(&hook, &event, api.now())).await;
     pipeline.run_to_end(&api).await;
     let received = pipeline.receivers.take();
     assert_eq!((received.len(), &received[0].id), (1, &event));
-    // The message of the first request is still older.
+    // The first request's message is older, so it is dropped.
     send(&pipeline, delivery(&hook, &event, first)).await;
     pipeline.run_to_end(&api).await;
     assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (0, 0));
@@ -349,18 +349,18 @@ async fn a_replay_sends_all_events_of_a_time_again() {
     assert_eq!((got.len(), &got), (102, &expected));
     assert!(got.iter().all(|id| events.contains(id) && !after.contains(id)));
     assert_eq!(hook.delivery(&got[0]).await.unwrap().requested_at, request.requested_at);
-    // A duplicate of the replay's message sends nothing again.
+    // A duplicate of the replay's message sends nothing.
     send(&pipeline, Message::Replay(request.clone())).await;
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 0);
-    // Another replay does. All types can be asked for, whatever the webhook wants.
+    // Another replay sends them again. It can request all types, regardless of the webhook's.
     let events = serde_json::from_value(json!(["*"])).unwrap();
     send(&pipeline, Message::Replay(ReplayRequest { requested_at: api.now(), events, ..request })).await;
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 103);
 }
 
-/// The feed holds back the events of the last seconds: a replay up to now waits for them.
+/// The feed holds back the latest events, so a replay up to now waits for them.
 #[tokio::test(start_paused = true)]
 async fn a_replay_waits_for_the_end_of_the_feed() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
@@ -378,7 +378,7 @@ async fn a_replay_waits_for_the_end_of_the_feed() {
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 1);
     assert!(api.now().since(now) < TimeDelta::seconds(60));
-    // Nobody needs one for a webhook that is inactive or deleted.
+    // A replay for an inactive or deleted webhook is dropped.
     for end in 0..2 {
         if end == 0 {
             hook.activate(false).await
@@ -398,7 +398,7 @@ async fn failures_are_repeated_by_the_schedule() {
     pipeline.receivers.respond(|_| 503);
     api.stop_clock();
     pipeline.run().await;
-    // A waiting message is not in flight in the queue of first attempts: it is held back in the other one.
+    // A waiting message is delayed in the retry queue, so it isn't in flight in the queue of first attempts.
     assert_eq!((pipeline.queue.first_attempts(), pipeline.queue.len()), (0, 1));
     let sent: Vec<Duration> = pipeline.queue.take_sent_retries().iter().map(|new| new.delay).collect();
     assert!(sent.len() == 1 && (5..=6).contains(&sent[0].as_secs()), "{sent:?}");
@@ -408,7 +408,7 @@ async fn failures_are_repeated_by_the_schedule() {
     assert!(received.iter().all(|sent| sent.id == event && sent.body == received[0].body));
     for (pair, delay) in received.windows(2).zip(RETRY_DELAYS) {
         let (waited, most) = (pair[1].at.since(pair[0].at), delay + delay / 10);
-        // The queue counts whole seconds, so an attempt may be less than a second early.
+        // The queue uses whole seconds, so an attempt can be up to a second early.
         assert!(waited > delay - TimeDelta::seconds(1) && waited <= most, "{waited} instead of {delay} to {most}");
         assert_eq!(pair[1].seconds, pair[1].at.millis() / 1000);
         assert_eq!(pair[1].signatures, hook.secret.sign(&event, pair[1].seconds, &pair[1].body));
@@ -418,7 +418,7 @@ async fn failures_are_repeated_by_the_schedule() {
         waits.iter().zip(RETRY_DELAYS).any(|(waited, delay)| *waited > delay + TimeDelta::seconds(1)),
         "no jitter: {waits:?}"
     );
-    // Each wait is one message, which is sent again as long as it is longer than a delay can be.
+    // Each wait is a single message, which is sent again until the rest is a possible delay.
     let mut parts = HashMap::<u32, (Duration, u32)>::new();
     for new in sent.into_iter().map(|delay| (2, delay)).chain(pipeline.queue.take_sent_retries().iter().map(of_number)) {
         let (sum, count) = parts.entry(new.0).or_default();
@@ -460,7 +460,7 @@ fn of_number(new: &NewMessage) -> (u32, Duration) {
     (request.number, new.delay)
 }
 
-/// A message that is redelivered because its delayed successor could not be sent waits again.
+/// If sending the delayed message again fails, the redelivered message waits again.
 #[tokio::test(start_paused = true)]
 async fn an_attempt_is_not_made_before_it_is_due() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
@@ -511,7 +511,7 @@ async fn records_expire_and_those_that_were_not_delivered_can_be_found() {
     assert!(!item().await.contains_key("LS"));
 }
 
-/// Lists, statistics, the operator's check and the feed are as they would be without deliveries.
+/// Deliveries don't affect lists, statistics, the operator's check and the feed.
 #[tokio::test(start_paused = true)]
 async fn pending_and_failed_deliveries_disturb_nothing() {
     let (api, client, mut pipeline, hook) = with_webhook(&["*"]).await;
@@ -522,7 +522,7 @@ async fn pending_and_failed_deliveries_disturb_nothing() {
     let lists = ["/assets", "/users", "/processes/instances", "/movements", "/stats"];
     settle(&api);
     let before = (feed().await, client.get("/stats").await.data());
-    // Half of the deliveries fail for good, the others are pending.
+    // Half of the deliveries fail for good, and the others are pending.
     let url = other.url.clone();
     pipeline.receivers.respond(move |sent| if sent.url == url { 500 } else { 410 });
     pipeline.fan_out(&api).await;
@@ -541,7 +541,7 @@ async fn pending_and_failed_deliveries_disturb_nothing() {
     let counts = store.count_items(|_| {}).await.unwrap();
     assert!(counts["delivery"] >= 4 && counts["webhook_health"] == 1, "{counts:?}");
     api.check_invariants(client.tenant, "deliveries").await;
-    // A deletion of the tenant leaves none of it, nor of a webhook that was deleted before.
+    // Deleting the tenant deletes all deliveries, including those of a deleted webhook.
     hook.delete().await;
     assert_eq!(store.count_items(|_| {}).await.unwrap()["delivery"], counts["delivery"]);
     store.begin_deletion().await.unwrap();
@@ -576,6 +576,6 @@ async fn the_functions_read_consistently_and_write_conditionally_in_one_tenant()
     }
     operations.sort();
     operations.dedup();
-    // What the roles must permit.
+    // The operations that the roles must permit.
     assert_eq!(operations, ["BatchGetItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"]);
 }

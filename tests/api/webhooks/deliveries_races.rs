@@ -1,4 +1,4 @@
-//! At least once: despite failures, stops and simultaneous requests, every event reaches every active webhook that wants it.
+//! At-least-once delivery: despite failures, crashes and concurrency, every event reaches every active webhook that wants it.
 
 use crate::support::Disturbance;
 use crate::support::prelude::*;
@@ -13,14 +13,14 @@ use shared::queue::Queue;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A tenant with two webhooks and an event that both want.
+/// A tenant with two webhooks, and an event for both.
 struct Case {
     client: Client,
     hooks: [TestWebhook; 2],
     event: String,
 }
 
-/// Creates a tenant with two webhooks and, once these are delivered, an event. The messages are in the queue.
+/// Creates a tenant with two webhooks, delivers the events so far, and creates another one. Its messages are in the queue.
 async fn case(api: &Api, pipeline: &mut Pipeline) -> Case {
     let client = api.tenant().await;
     let hooks = [
@@ -33,7 +33,7 @@ async fn case(api: &Api, pipeline: &mut Pipeline) -> Case {
     Case { client, hooks, event }
 }
 
-/// The disturbed attempt at a delivery.
+/// The attempt to disturb.
 #[derive(Debug, Clone, Copy)]
 enum Attempt {
     First,
@@ -41,7 +41,7 @@ enum Attempt {
 }
 
 impl Attempt {
-    /// Lets the receivers refuse each first attempt, and leads up to this one.
+    /// The receivers refuse all first attempts. Runs everything before the attempt.
     async fn prepare(self, api: &Api, pipeline: &mut Pipeline) {
         pipeline.receivers.fail_first();
         if matches!(self, Self::Second) {
@@ -52,7 +52,7 @@ impl Attempt {
 }
 
 impl Case {
-    /// Both webhooks have got the event, and have records of it.
+    /// Checks that both webhooks received the event, and have records of it.
     async fn check(&self, api: &Api, pipeline: &Pipeline, name: &str) {
         let received = pipeline.receivers.take();
         for hook in &self.hooks {
@@ -75,7 +75,7 @@ impl Case {
 
 #[tokio::test(start_paused = true)]
 async fn a_delivery_survives_any_disturbance() {
-    // Each with its own table: the stream and the check read all that the table has.
+    // Each case has a separate table, because the stream and the check read the whole table.
     let case = async |place, (attempt, way): (Attempt, Disturbance)| {
         let (api, _, mut pipeline) = delivering().await;
         let case = case(&api, &mut pipeline).await;
@@ -114,7 +114,7 @@ async fn a_delivery_survives_failures_of_the_queue_and_of_key_encryption() {
     case.check(&api, &pipeline, "key encryption").await;
 }
 
-/// Disabling survives as well: the service must not forget a 410.
+/// The webhook is still disabled: a 410 must not be forgotten.
 #[tokio::test(start_paused = true)]
 async fn status_410_disables_whatever_fails() {
     let (api, _, mut pipeline) = delivering().await;
@@ -132,7 +132,7 @@ async fn status_410_disables_whatever_fails() {
     .await;
 }
 
-/// Two functions handle the same message at the same time, and the slower one writes last. A success is never lost.
+/// Two functions handle the same message concurrently, and the slower one writes last. A success is never lost.
 #[tokio::test(start_paused = true)]
 async fn of_two_attempts_at_the_same_time_a_success_counts() {
     let (api, client, mut pipeline) = delivering().await;
@@ -149,7 +149,7 @@ async fn of_two_attempts_at_the_same_time_a_success_counts() {
     ] {
         client.asset(json!({"name": "a"})).await;
         let event = pipeline.fan_out(&api).await.remove(0);
-        // In the queue of retries, where failing webhooks are attempted, too.
+        // The message is moved to the retry queue, where failing webhooks are attempted.
         let received = pipeline.queue.receive().unwrap();
         pipeline.queue.delete(&received, &Default::default());
         let request = delivery(&hook, &event, event.parse::<EventId>().unwrap().timestamp());
@@ -167,7 +167,7 @@ async fn of_two_attempts_at_the_same_time_a_success_counts() {
         assert!(slow_response.batch_item_failures.is_empty() && fast_response.batch_item_failures.is_empty());
         let retries = usize::from(fast == 500) + usize::from(slow == 500);
         assert_eq!(pipeline.queue.take_sent_retries().len(), retries, "{slow} {fast}");
-        // Two failures are one attempt of the schedule.
+        // Two failures count as one attempt of the schedule.
         assert_eq!(record.tries, if slow == 200 && fast == 500 { 2 } else { 1 }, "{slow} {fast}");
         pipeline.queue.delete(&received, &slow_response);
         pipeline.receivers.respond(|_| 200);
@@ -178,7 +178,7 @@ async fn of_two_attempts_at_the_same_time_a_success_counts() {
     }
 }
 
-/// A webhook with delivered events, the last one so recent that the feed still holds it back.
+/// A webhook with delivered events, the last one so recent that the feed holds it back.
 struct Replayed {
     hook: TestWebhook,
     since: Timestamp,
@@ -186,7 +186,7 @@ struct Replayed {
     events: HashSet<String>,
 }
 
-/// Creates a tenant with a webhook, and delivers so many events and one more.
+/// Creates a tenant with a webhook, and delivers this many events and one more.
 async fn replayed(api: &Api, pipeline: &mut Pipeline, count: usize) -> Replayed {
     let client = api.tenant().await;
     let hook = webhook(api, client.tenant, "https://example.com/one", &["asset.created"]).await;
@@ -205,14 +205,14 @@ async fn replayed(api: &Api, pipeline: &mut Pipeline, count: usize) -> Replayed 
 }
 
 impl Replayed {
-    /// All events. Returns the time of the request.
+    /// Starts a replay of all events. Returns the time of the request.
     async fn replay(&self, api: &Api, pipeline: &Pipeline) -> Timestamp {
         let request = replay(api, &self.hook, self.since, self.until, &["asset.created"]);
         send(pipeline, Message::Replay(request.clone())).await;
         request.requested_at
     }
 
-    /// Checks that every event was delivered again. Returns the number of the replay's messages.
+    /// Checks that all events were delivered again. Returns the number of the replay's messages.
     async fn check(&self, pipeline: &Pipeline, requested_at: Timestamp, name: &str) -> usize {
         let got: HashSet<String> = pipeline.receivers.take().into_iter().map(|sent| sent.id).collect();
         assert_eq!(got, self.events, "{name}");
@@ -227,7 +227,7 @@ impl Replayed {
 
 #[tokio::test(start_paused = true)]
 async fn a_replay_survives_any_disturbance() {
-    // Each with its own table: the stream is read from all that the table has.
+    // Each case has a separate table, because the stream reads the whole table.
     let replayed = async |place, way| {
         let (api, _, mut pipeline) = delivering().await;
         let replayed = replayed(&api, &mut pipeline, if way == Disturbance::IsDropped { 11 } else { 2 }).await;
@@ -240,13 +240,13 @@ async fn a_replay_survives_any_disturbance() {
     at_each_place(&CallFailure::ALL.map(Disturbance::Fails), 8, 3, &replayed).await;
 }
 
-/// The rest of a replay is sent last: otherwise, two messages could continue the same replay.
+/// The message for the rest of a replay is sent last, because otherwise two messages could continue the same replay.
 #[tokio::test(start_paused = true)]
 async fn a_replay_is_not_doubled_when_only_some_messages_are_sent() {
     let (api, _, mut pipeline) = delivering().await;
     let replayed = replayed(&api, &mut pipeline, 109).await;
     settle(&api);
-    // A hundred deliveries in ten calls, the rest of the replay in the next one, and what that sends in another.
+    // A hundred deliveries take ten calls, the rest of the replay another one, and the rest's own messages one more.
     let failures = [(0, false), (0, true), (9, false), (9, true), (10, false), (10, true), (11, false), (11, true)];
     for (place, after) in sample(failures, 1) {
         let requested_at = replayed.replay(&api, &pipeline).await;
@@ -255,14 +255,14 @@ async fn a_replay_is_not_doubled_when_only_some_messages_are_sent() {
         assert!(pipeline.queue.stop_failing(), "{place} {after}");
         pipeline.run_to_end(&api).await;
         let messages = replayed.check(&pipeline, requested_at, &format!("{place} {after}")).await;
-        // Only the lost response about the message itself can't be told from a failure.
+        // Only a lost response to sending the rest can't be told from a failure.
         assert_eq!(messages, if (place, after) == (10, true) { 3 } else { 2 }, "{place} {after}");
         api.advance_clock(1);
     }
 }
 
-/// A table that delays, throttles and fails calls, tears reads and leaves keys of batches unread, as DynamoDB may. Everything
-/// arrives.
+/// The table delays, throttles and fails calls, tears reads and leaves keys of batches unread, as DynamoDB can. All events
+/// arrive.
 fn on_a_faulty_table(seed: u64) {
     paused_runtime().block_on(async {
         let faults = Weaknesses { failed_per_mille: 10, throttled_per_mille: 20, ..Weaknesses::ordinary() };
@@ -277,7 +277,7 @@ fn on_a_faulty_table(seed: u64) {
         pipeline.receivers.fail_first();
         let mut wanted = HashSet::new();
         for n in 0..8 {
-            // The creation may fail; what is in the stream was committed.
+            // The request can fail, but its event is in the stream if it was committed.
             client.post("/assets", json!({"name": format!("a{n}")})).await;
             let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
             let is_asset = |record: &&serde_json::Value| {

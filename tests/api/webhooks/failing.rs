@@ -1,4 +1,4 @@
-//! Webhooks that fail or are slow: they delay no other, and the service disables the ones that nobody receives.
+//! Failing and slow webhooks delay no others, and the service disables webhooks that nobody receives.
 
 use crate::support::prelude::*;
 use crate::support::webhooks::{Pipeline, TestWebhook, delivering, webhook, with_webhook};
@@ -9,7 +9,7 @@ use shared::domain::webhooks::{
 };
 use shared::queue::{NewMessage, Queue};
 
-/// Creates an asset and makes the first attempt to deliver the event. Returns the event's ID.
+/// Creates an asset and makes the first attempt to deliver its event. Returns the event's ID.
 async fn attempted(api: &Api, client: &Client, pipeline: &mut Pipeline) -> String {
     client.asset(json!({"name": "a"})).await;
     let event = pipeline.fan_out(api).await.pop().unwrap();
@@ -48,7 +48,7 @@ async fn status_410_disables_at_once() {
     assert_eq!(events[0]["changes"]["is_active"], json!({"old": true, "new": false}));
     let nobody = json!({"key_id": null, "key_name": "webhook delivery", "user_id": null, "user_name": null});
     assert_eq!(events[0]["actor"], nobody);
-    // Nothing more is sent.
+    // Nothing more is sent to the webhook.
     attempted(&api, &client, &mut pipeline).await;
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 1);
@@ -81,7 +81,7 @@ async fn five_days_of_failures_disable() {
     api.check_invariants(client.tenant, "failures").await;
 }
 
-/// Tests the webhook, whose receiver responds with this status. Returns the ID of the test's event.
+/// Tests the webhook with a receiver that responds with this status. Returns the test event's ID.
 async fn tested(api: &Api, pipeline: &Pipeline, hook: &TestWebhook, status: u16) -> String {
     pipeline.receivers.respond(move |_| status);
     let (event_id, requested_at) = (api.store.tenant(hook.tenant).new_id(api.now()).unwrap(), api.now());
@@ -101,7 +101,7 @@ async fn tests_neither_count_nor_disable() {
     assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Pending);
     assert!(hook.read().await.value.is_active);
     assert_eq!(failing_since(&api, &hook).await, None);
-    // A successful test doesn't show that deliveries succeed, either.
+    // A successful test doesn't end a series of failures.
     attempted(&api, &client, &mut pipeline).await;
     let since = failing_since(&api, &hook).await;
     assert!(since.is_some());
@@ -109,19 +109,19 @@ async fn tests_neither_count_nor_disable() {
     assert_eq!(failing_since(&api, &hook).await, since);
 }
 
-/// A change of the webhook between the read and the disabling: another address is not disabled for the failures of the old one.
+/// The webhook changes between the read and the disabling: a new URL is not disabled because of the old one's failures.
 #[tokio::test(start_paused = true)]
 async fn what_has_changed_meanwhile_is_respected() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     pipeline.receivers.respond(|_| 410);
-    // Only the description changes: the webhook is still disabled.
+    // If only the description changes, the webhook is still disabled.
     client.asset(json!({"name": "a"})).await;
     pipeline.fan_out(&api).await;
     let change = hook.change(|webhook| Webhook { description: "new".parse().unwrap(), ..webhook });
     api.faults.overtake("TransactWriteItems", pipeline.run(), change).await;
     let disabled = hook.read().await.value;
     assert_eq!((disabled.disabled_reason, &*disabled.description), (Some(DisabledReason::Gone), "new"));
-    // Another address becomes active.
+    // If the URL changes, the webhook stays active.
     hook.activate(true).await;
     client.asset(json!({"name": "b"})).await;
     let event = pipeline.fan_out(&api).await.pop().unwrap();
@@ -132,7 +132,7 @@ async fn what_has_changed_meanwhile_is_respected() {
     api.faults.overtake("TransactWriteItems", pipeline.run(), change).await;
     assert!(hook.read().await.value.is_active);
     assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Failed);
-    // Deleted.
+    // If the webhook is deleted, nothing is disabled.
     client.asset(json!({"name": "c"})).await;
     let event = pipeline.fan_out(&api).await.pop().unwrap();
     api.faults.overtake("TransactWriteItems", pipeline.run(), hook.delete()).await;
@@ -140,7 +140,7 @@ async fn what_has_changed_meanwhile_is_respected() {
     api.check_invariants(client.tenant, "failures").await;
 }
 
-/// Many deliveries get 410 at the same time: the webhook is disabled once.
+/// Many deliveries get a 410 concurrently: the webhook is disabled once.
 #[tokio::test(start_paused = true)]
 async fn it_is_disabled_once() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
@@ -200,7 +200,7 @@ async fn a_failing_webhook_is_attempted_apart_until_it_succeeds() {
     pipeline.receivers.respond(|sent| if sent.url == URLS[0] { 500 } else { 204 });
     first_attempts(&api, &client, &mut pipeline).await;
     assert_eq!(arrived(&pipeline).len(), 3);
-    // The next event waits for nobody: the delivery goes to the queue of retries at once.
+    // The next event isn't delayed: the slow webhook's delivery goes straight to the retry queue.
     let event = first_attempts(&api, &client, &mut pipeline).await;
     assert_eq!(arrived(&pipeline), [URLS[2], URLS[1]]);
     let sent = pipeline.queue.take_sent_retries();
@@ -223,7 +223,7 @@ async fn a_slow_webhook_is_attempted_apart_until_it_is_quick() {
         assert_eq!(arrived(&pipeline).len(), expected);
         assert_eq!(health().await, Health { is_slow: true, failing_since: None });
     }
-    // Nothing changes, so nothing is written.
+    // The health doesn't change, so it isn't written.
     api.meter.take();
     pipeline.run_to_end(&api).await;
     assert_eq!((arrived(&pipeline).len(), api.meter.take().write_units), (1, 1.0));
@@ -238,7 +238,7 @@ async fn a_slow_webhook_is_attempted_apart_until_it_is_quick() {
 #[tokio::test(start_paused = true)]
 async fn what_can_not_be_read_for_some_comes_back_and_delays_no_other() {
     let (api, client, mut pipeline, hooks) = with_webhooks().await;
-    // The webhooks, the event, three records and health items, and the names.
+    // Calls: webhooks, event, three records and health items, and names.
     for place in 0..9 {
         api.advance_clock(2);
         client.asset(json!({"name": "a"})).await;
@@ -269,7 +269,7 @@ async fn an_attempt_whose_record_can_not_be_written_is_recorded_later_and_not_ma
         api.faults.throttle_writes_to(&[]);
         assert_eq!((arrived(&pipeline).len(), hooks[0].delivery(&event).await), (3, None));
         let sent = pipeline.queue.take_sent_retries();
-        // The message of the next attempt was sent before, and ends without a record.
+        // The next attempt's message was sent before, and ends without effect, because there is no record.
         let [next @ .., to_record] = sent.as_slice() else { panic!("{sent:?}") };
         assert_eq!(next.len(), usize::from(expected == DeliveryStatus::Pending));
         let attempted = only_delivery(std::slice::from_ref(to_record)).attempted.clone().expect("an attempt to record");
@@ -278,7 +278,7 @@ async fn an_attempt_whose_record_can_not_be_written_is_recorded_later_and_not_ma
         api.advance_clock(10);
         pipeline.run().await;
         let record = hooks[0].delivery(&event).await.unwrap();
-        // The second attempt of the schedule is due meanwhile.
+        // The second attempt of the schedule has become due.
         let again = usize::from(expected == DeliveryStatus::Pending);
         assert_eq!((record.status, record.attempts[0].at), (expected, attempted.attempt.at));
         assert_eq!((record.attempts.len(), pipeline.receivers.len()), (1 + again, again));

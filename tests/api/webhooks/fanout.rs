@@ -15,7 +15,7 @@ fn sequence_number(record: &Value) -> String {
     record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()
 }
 
-/// Numbers of the records that a function reports.
+/// Sequence numbers of the failed records in a response.
 fn reported(response: &impl serde::Serialize) -> Vec<String> {
     let response = json!(response);
     let failures = response["batchItemFailures"].as_array().unwrap().iter();
@@ -59,7 +59,7 @@ async fn each_event_is_one_message_for_the_webhooks_that_want_it() {
     expected.extend([pair(&created, &create), pair(&users, &update), pair(&users, &user), pair(&of_other, &foreign)]);
     expected.sort();
     assert_eq!((found, expected.len()), (expected, 7));
-    // One message for each event, with its tenant, and with its time as the time of the request.
+    // Each event has one message, with its tenant, and its own time as the time of the request.
     assert_eq!(sent.len(), 4);
     for new in sent {
         let Message::Event(request) = new.message else { panic!("{new:?}") };
@@ -111,7 +111,7 @@ async fn other_records_of_the_stream_are_ignored_and_unreadable_events_skipped()
     assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&[])).await), [""; 0]);
 }
 
-/// Not even one in the same shard: the batch succeeds, and `deliver` sends the deliveries later.
+/// The batch succeeds, and `deliver` sends this tenant's deliveries later, so not even tenants in the same shard are delayed.
 #[tokio::test(start_paused = true)]
 async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other() {
     let (api, client, mut pipeline) = delivering().await;
@@ -136,13 +136,13 @@ async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other() {
     pipeline.queue.fail_call(1, false);
     assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&records)).await).len(), 1);
     assert!(api.faults.stop_failing() && pipeline.queue.stop_failing());
-    // A second failure in the queue of retries sets it aside once more.
+    // A second failure in the retry queue postpones it again.
     api.faults.fail_call(0, CallFailure::Throttled);
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.got().len(), 4);
 }
 
-/// A stream that is read from its oldest record has the events of a day.
+/// A stream read from its oldest record contains a day's events.
 #[tokio::test(start_paused = true)]
 async fn events_of_before_a_webhook_are_not_sent_to_it() {
     let (api, client, mut pipeline) = delivering().await;
@@ -160,10 +160,10 @@ async fn events_of_before_a_webhook_are_not_sent_to_it() {
         let of_webhook = sent.iter().filter(|(id, _)| *id == webhook.id.to_string());
         of_webhook.map(|(_, event)| event.clone()).collect::<Vec<_>>()
     };
-    // The webhook's creation is an event, too.
+    // Creating the webhook is an event, too.
     let [long_before, just_before, creation, after] = [0, 1, 2, 3].map(|place| event_id(&records[place]));
     assert_eq!(of(&first), [long_before.as_str(), &just_before, &creation, &after]);
-    // By its clock alone, what was just before may also have been committed after it.
+    // Clocks differ, so an event just before the creation may have been committed after it.
     assert_eq!(of(&second), [just_before, after]);
     // Changing the webhook later makes no difference.
     second.activate(true).await;
@@ -189,7 +189,7 @@ async fn a_batch_is_repeated_from_its_first_event_with_a_message() {
     assert_eq!((reported(&in_time).len(), pipeline.queue.take_sent().len()), (0, 1));
 }
 
-/// Commits a few events of a new tenant with two webhooks. Returns the deliveries to send.
+/// Commits some events of a new tenant with two webhooks. Returns the deliveries to send.
 async fn committed(api: &Api) -> (Client, HashSet<(EventId, String)>) {
     let client = api.tenant().await;
     let hooks = [webhook(api, client.tenant, URL, &["*"]).await, webhook(api, client.tenant, URL, &["asset.created"]).await];
@@ -204,7 +204,7 @@ async fn committed(api: &Api) -> (Client, HashSet<(EventId, String)>) {
     (client, wanted.collect())
 }
 
-/// Deliveries of the messages that were sent; what was set aside is fanned out.
+/// Returns the deliveries of the sent messages. Fans out postponed events first.
 async fn messages(pipeline: &crate::support::webhooks::Pipeline, api: &Api) -> HashSet<(EventId, String)> {
     let mut sent = pipeline.queue.take_sent();
     for aside in pipeline.queue.take_sent_retries() {
@@ -236,7 +236,7 @@ async fn a_batch_that_is_dropped_at_any_point_is_sent_as_a_whole_when_it_is_repe
 #[tokio::test(start_paused = true)]
 async fn a_batch_survives_the_failure_of_any_call() {
     let (api, _, mut pipeline) = delivering().await;
-    // A read of the webhooks, or a message to the queue.
+    // The failure affects reading the webhooks, or sending a message to the queue.
     let ways = [None, Some(CallFailure::Throttled), Some(CallFailure::TimedOutBefore)];
     at_each_place(&ways, 1, 3, async |place, failure| {
         let (_, wanted) = committed(&api).await;
@@ -247,7 +247,7 @@ async fn a_batch_survives_the_failure_of_any_call() {
         }
         let first = reported(&pipeline.fanout.handle(stream_batch(&records)).await);
         let has_failed = api.faults.stop_failing() | pipeline.queue.stop_failing();
-        // A tenant that can't be read is set aside.
+        // If the webhooks can't be read, the events are postponed.
         assert_eq!(first.is_empty(), !has_failed || failure.is_some(), "{place} {failure:?}");
         let repeated = records.iter().position(|record| first.contains(&sequence_number(record)));
         if let Some(from) = repeated {

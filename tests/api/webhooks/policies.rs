@@ -1,4 +1,4 @@
-//! The roles of the functions between the table's stream and the receivers of webhooks, compared with their calls.
+//! Compares the roles of the functions between the table's stream and webhook receivers with their calls.
 
 use crate::deployment::{allows_partition, granted, needed, statements, texts};
 use crate::support::functions::{resource, resources, variables_of_all};
@@ -41,7 +41,7 @@ fn from_queue(name: &str, message: &Message) -> SqsEvent {
     serde_json::from_value(json!({"Records": [record]})).unwrap()
 }
 
-/// Their paths are the statuses of their responses. Returns their address.
+/// Starts receivers that respond with the status in their path. Returns their URL.
 async fn receivers() -> String {
     let router = Router::new()
         .route("/200", post(async || StatusCode::OK))
@@ -53,7 +53,7 @@ async fn receivers() -> String {
     address
 }
 
-/// Can also make webhooks for receivers on this machine.
+/// A client that can also create webhooks for receivers on this machine.
 fn with_webhooks(api: &Api, client: &Client, store: Store, queue: &Arc<TestQueue>) -> Client {
     let app = App::new(store)
         .with_key_encryption(Some(Arc::clone(&api.key_encryption)))
@@ -78,7 +78,7 @@ async fn the_role_of_fanout_allows_its_calls_and_no_others() {
     let [Message::Event(sent)] = messages.as_slice() else { panic!("{messages:?}") };
     assert_eq!(sent.webhook_ids.iter().map(ToString::to_string).collect::<Vec<_>>(), [webhook]);
     let (mut needed, partitions) = needed(api.faults.take_requests());
-    // Lambda's own calls with the function's role.
+    // Calls that Lambda makes with the function's role.
     let of_stream = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"];
     needed.extend(of_stream.map(|action| ("stream".to_owned(), action.to_owned())));
     assert_eq!(needed, granted("Fanout"));
@@ -100,7 +100,7 @@ async fn the_role_of_deliver_allows_its_calls_and_no_others() {
         let body = json!({"url": format!("{address}/{status}"), "events": ["asset.created"]});
         webhooks.push(owner.post("/webhooks", body).await.id());
     }
-    // An assigned asset, so that the entry has names to look up.
+    // An assigned asset, so that names must be looked up.
     client.assigned_asset("a", &client.user("Ada").await).await;
     Fanout::new(store.clone(), queue.clone()).handle(stream_event(&api, &client).await).await;
     let messages = queue.take();
@@ -118,7 +118,7 @@ async fn the_role_of_deliver_allows_its_calls_and_no_others() {
     let [third @ Message::Delivery(_)] = &queue.take()[..] else { panic!("another retry") };
     owner.post(&format!("/webhooks/{}/test", webhooks[0]), json!({})).await.data();
     let tests = queue.take();
-    // The other one fails once, and works again.
+    // The other receiver fails once, then works again.
     owner.patch(&format!("/webhooks/{}", webhooks[0]), json!({"url": format!("{address}/500")})).await.data();
     let repeated = DeliveryRequest::first(client.tenant, webhooks[0].parse().unwrap(), sent.event_id, api.now());
     let replay = json!({"kind": "replay", "tenant_id": client.tenant, "webhook_id": webhooks[0],
@@ -150,7 +150,7 @@ async fn the_role_of_deliver_allows_its_calls_and_no_others() {
     assert!(!allows_partition("Deliver", "REGISTRY").contains(&true));
 }
 
-/// The role's permissions on the queues, and the queues of the function's variables.
+/// The role's permissions on the queues, and the queues in the function's variables.
 #[test]
 fn only_the_functions_of_webhooks_send_and_only_deliver_receives() {
     for function in resources() {
@@ -183,11 +183,11 @@ fn only_the_functions_of_webhooks_send_and_only_deliver_receives() {
         let knows_retries = variables.get(queue::RETRY_QUEUE_URL).map(texts);
         assert_eq!(knows_retries, ["Fanout", "Deliver"].contains(&function).then(|| vec!["RetryQueue".to_owned()]), "{function}");
     }
-    // Without being declared, it would not reach the functions in `sam local`.
+    // `sam local` only passes declared variables to functions.
     assert_eq!(variables_of_all()["AWS_ENDPOINT_URL_SQS"], "");
 }
 
-/// The functions read no stream themselves: Lambda does, with the role of the function, and the pipe with its own.
+/// The functions don't read the stream themselves: Lambda does, with the function's role, and the pipe does, with its own.
 #[test]
 fn the_stream_is_read_for_fanout_and_the_bus_only() {
     for function in resources() {
@@ -205,7 +205,7 @@ fn the_stream_is_read_for_fanout_and_the_bus_only() {
     assert_eq!(resource("EventBusRole")["Condition"], "HasEventBus");
 }
 
-/// If the filter let nothing through, no test of the functions would notice.
+/// If the filter matched nothing, the functions' tests wouldn't notice.
 #[test]
 fn the_filter_of_the_stream_lets_every_event_through_and_nothing_else() {
     let source = resource("FanoutFunction")["Properties"]["Events"]["Stream"]["Properties"].clone();
@@ -218,7 +218,7 @@ fn the_filter_of_the_stream_lets_every_event_through_and_nothing_else() {
     assert_eq!(resource("Table")["Properties"]["StreamSpecification"]["StreamViewType"], "NEW_IMAGE");
 }
 
-/// The samples for `sam local invoke`, which the tests of the release binaries use as well.
+/// The samples for `sam local invoke`, which tests of the release binaries use, too.
 #[test]
 fn the_sample_events_are_what_stream_and_queue_have() {
     let stream: Value = serde_json::from_str(include_str!("../../../events/background/fanout.json")).unwrap();

@@ -11,7 +11,7 @@ use shared::key_encryption::{KeyEncryption, Purpose};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The service on the same table, as another operator has configured it.
+/// The service on the same table, with another operator's configuration.
 fn configured(api: &Api, client: &Client, configure: impl Fn(App) -> App) -> Client {
     Client { router: dev_server::server::router(configure(App::new(api.store.clone()))), ..client.clone() }
 }
@@ -100,7 +100,7 @@ async fn a_policy_can_allow_addresses_of_this_machine_and_nothing_else() {
     for url in ["http://10.0.0.1/", "http://example.com/", "https://192.168.0.1/"] {
         assert_eq!(local.post("/webhooks", json!({"url": url, "events": ["*"]})).await.field_errors(), ["/url"], "{url}");
     }
-    // Without the policy, such an address can be sent back as it is, and not be chosen again.
+    // Without the dev server's policy, such a URL can be sent back unchanged, but not set again.
     let here = json!({"url": "http://127.0.0.1:9000/hook"});
     local.patch(&webhook_path(&created), here.clone()).await.data();
     let mut read = client.get(&webhook_path(&created)).await.data();
@@ -132,7 +132,7 @@ async fn a_tenant_has_at_most_twenty_webhooks_however_many_are_created_at_once()
     client.delete(&webhook_path(&created[7])).await.data();
     client.post("/webhooks", body.clone()).await.data();
     client.post("/webhooks", body.clone()).await.problem(409, "CONFLICT");
-    // Another tenant has its own webhooks.
+    // Another tenant has separate webhooks.
     let other = api.tenant().await;
     assert_eq!(other.total("/webhooks").await, 0);
     other.webhook(json!(["*"])).await;
@@ -165,7 +165,7 @@ async fn without_a_queue_or_an_encryption_key_there_are_no_webhooks() {
     without_key.delete(&webhook_path(&webhook)).await.data();
 }
 
-/// The secret must have the form that libraries for Standard Webhooks read.
+/// The secret must have the form that Standard Webhooks libraries accept.
 fn bytes(webhook: &Value) -> Vec<u8> {
     let text = webhook["secret"].as_str().expect("a secret");
     standardwebhooks::Webhook::new(text).expect("a secret that a receiver can use");
@@ -174,7 +174,7 @@ fn bytes(webhook: &Value) -> Vec<u8> {
     bytes
 }
 
-/// Forms in which a secret could be written, in lower case.
+/// Forms in which a secret could be stored, in lower case.
 fn traces(secret: &[u8]) -> Vec<String> {
     let encoded = STANDARD.encode_to_string(secret);
     let encoded = encoded.trim_end_matches('=');
@@ -192,7 +192,7 @@ fn traces(secret: &[u8]) -> Vec<String> {
     all.map(|text| text.to_lowercase()).into()
 }
 
-/// Of the only webhook, decrypted: the current secret, and the previous one if it is kept.
+/// The decrypted secrets of the only webhook: the current one and, if kept, the previous one.
 async fn stored_secrets(api: &Api, client: &Client) -> Vec<Vec<u8>> {
     let items = all_items(api).await;
     let of_webhook =
@@ -225,7 +225,7 @@ async fn a_secret_is_shown_once_and_stored_encrypted() {
     for reply in [patched, deleted] {
         assert!(reply.data().get("secret").is_none(), "{}", reply.text());
     }
-    // Nobody chooses a secret.
+    // Clients can't choose a secret.
     let chosen = json!({"url": PUBLIC_URL, "events": ["*"], "secret": secret});
     assert_eq!(client.post("/webhooks", chosen).await.field_errors(), ["/secret"]);
 }
@@ -306,12 +306,12 @@ async fn no_secret_is_stored_or_logged() {
             assert!(!everything.contains(trace), "a secret is written in form {number}");
         }
     }
-    // Addresses aren't logged, either: their paths may contain secrets.
+    // URLs aren't logged either, because their paths can contain secrets.
     let own = log.lines().filter(|line| !line.contains("\"target\":\"aws")).filter(|line| line.contains("hooks.example.com"));
     assert_eq!(own.collect::<Vec<_>>(), [""; 0]);
 }
 
-/// Encryption is a paid call of another service.
+/// Encryption is a paid call to another service.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_encrypted_for_a_webhook_that_is_refused() {
     let (api, client) = Api::with_tenant().await;

@@ -1,4 +1,4 @@
-//! Waits for the next attempt: a message that is sent again until it is due. Nothing gets lost, and no step counts twice.
+//! Waits for the next attempt: a message is sent again until it is due. Nothing is lost, and no step counts twice.
 
 use crate::support::prelude::*;
 use crate::support::queue::VISIBILITY;
@@ -14,7 +14,7 @@ use shared::queue::{NewMessage, Queue};
 use std::sync::{Arc, Mutex};
 use tokio::time::{Instant, sleep, timeout};
 
-/// A delivery that has failed three times, and is due half an hour later.
+/// A delivery that has failed three times, and is due in half an hour.
 struct Waiting {
     hook: TestWebhook,
     event: String,
@@ -52,7 +52,7 @@ async fn a_wait_of_a_day_ends_on_time_and_reads_nothing_until_then() {
     api.stop_clock();
     let client = api.tenant().await;
     let waiting = Waiting::of(&api, &client, &mut pipeline).await;
-    // As if it were the last attempt but one.
+    // Simulates the wait before the last attempt.
     let due = api.now().plus(TimeDelta::hours(24));
     let record = Delivery { next_attempt_at: Some(due), ..waiting.record().await };
     pipeline.queue.put(client.tenant, &record).await;
@@ -74,7 +74,7 @@ async fn a_wait_of_a_day_ends_on_time_and_reads_nothing_until_then() {
     assert_eq!((waiting.record().await.status, pipeline.queue.len()), (DeliveryStatus::Delivered, 0));
 }
 
-/// Each attempt, and one part of each wait, is handled twice: one after the other, or both messages at the same time.
+/// Each attempt, and one part of each wait, is handled twice, one after the other or concurrently.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_step_sends_nothing_again() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
@@ -140,7 +140,7 @@ async fn a_wait_survives_failures_of_the_queue() {
     }
 }
 
-/// Every attempt sends the event itself, which no history has.
+/// Each attempt sends the event in its message, because a test event is in no history.
 #[tokio::test(start_paused = true)]
 async fn a_test_event_waits_as_well() {
     let (api, client, pipeline, hook) = with_webhook(&["asset.created"]).await;
@@ -166,7 +166,7 @@ async fn a_delivery_whose_message_is_lost_goes_on_from_its_record() {
     assert_eq!(pending.len(), 1);
     assert_eq!(api.store.pending_requests().await.unwrap(), pending);
     let messages: Vec<NewMessage> = pending.into_iter().map(|request| Message::Delivery(request).into()).collect();
-    // Twice, since the first message was only late.
+    // Sent twice, as if the first message was only late.
     for _ in 0..2 {
         pipeline.queue.send_retry(messages.clone()).await.unwrap();
     }
@@ -190,7 +190,7 @@ async fn a_record_that_cant_be_read_holds_up_no_other() {
     assert_eq!(api.store.pending_requests().await.unwrap(), pending.requests);
 }
 
-/// Receivers, one of which hangs. They note when the others were reached.
+/// Receivers, one of which hangs. Records when the others were reached.
 #[derive(Clone, Default)]
 struct Hanging(Arc<Mutex<Vec<(Instant, String)>>>);
 
@@ -209,7 +209,7 @@ impl Transport for Hanging {
     }
 }
 
-/// Two instances for each queue, as with a concurrency of 2.
+/// Two instances per queue, as with a concurrency of 2.
 async fn work(pipeline: &Pipeline, deliver: &Deliver) {
     let instance = async |is_retry: bool| {
         loop {
@@ -225,7 +225,7 @@ async fn work(pipeline: &Pipeline, deliver: &Deliver) {
     join_all([false, false, true, true].map(instance)).await;
 }
 
-/// How long events take to the quick receivers, each of another tenant, beside the one that hangs or without it.
+/// How long events take to the fast receivers, each of another tenant, with and without the hanging one.
 fn quick_times(with_hanging: bool) -> Vec<Duration> {
     paused_runtime().block_on(async {
         let api = Api::start().await;
@@ -252,7 +252,7 @@ fn quick_times(with_hanging: bool) -> Vec<Duration> {
             }
             let begin = Instant::now();
             pipeline.fan_out(&api).await;
-            // The first round, in which the hanging one is found to be slow, takes as long as that does.
+            // In the first round, the hanging receiver isn't known to be slow yet, so it takes longer.
             let _ = timeout(Duration::from_secs(if round == 0 { 20 } else { 2 }), work(&pipeline, &deliver)).await;
             let arrived = std::mem::take(&mut *receivers.0.lock().unwrap());
             let quick: Vec<_> = arrived.into_iter().filter(|(_, url)| url != HANGING).map(|(at, _)| at - begin).collect();

@@ -1,7 +1,7 @@
-//! Fuzz targets for the parsers of unauthenticated input. Each target takes arbitrary bytes and panics when a property of
-//! the parser doesn't hold.
+//! Fuzz targets for parsers of unauthenticated input. Each target takes arbitrary bytes and panics if the parser violates a
+//! property.
 //!
-//! `.ci/rust/fuzz` runs them for some seconds; docs/fuzzing.md explains longer runs.
+//! `.ci/rust/fuzz` runs them for a few seconds; docs/fuzzing.md describes longer runs.
 #![expect(clippy::expect_used, reason = "a target fails by panicking")]
 
 use axum::http::HeaderValue;
@@ -37,7 +37,7 @@ use uuid::Uuid;
 /// A fuzz target: takes arbitrary bytes and panics on a bug.
 pub type Target = fn(&[u8]);
 
-/// All targets with their names, which are also their folders in `tests/fuzz/corpus`.
+/// All targets by name, which is also the name of the folder in `tests/fuzz/corpus`.
 pub const TARGETS: &[(&str, Target)] =
     &[("body", body), ("header", header), ("key", key), ("png", png), ("query", query), ("schema", schema), ("tag", tag)];
 
@@ -48,8 +48,8 @@ pub fn target(name: &str) -> Option<Target> {
 
 /// `If-Match`, `If-None-Match` and `Idempotency-Key`: the first line is a header's value, the rest a body.
 ///
-/// A valid list of entity tags stays valid with one tag more, which it then contains. A valid idempotency key can be sent as
-/// a header, and its fingerprint depends on path and body.
+/// A valid list of entity tags stays valid and contains a tag appended to it. A valid idempotency key can be sent as a header,
+/// and its fingerprint depends on path and body.
 fn header(bytes: &[u8]) {
     let [value, body] = lines(text(bytes));
     let version = body.len() as u64;
@@ -83,7 +83,7 @@ fn header(bytes: &[u8]) {
 
 /// API keys, secrets of signing links, ids and base62 numbers.
 ///
-/// A key that parses prints as the same text. A key made of the input's bytes parses, and doesn't when one character differs.
+/// A key that parses is printed unchanged. A key built from the input parses, but not with a changed character.
 fn key(bytes: &[u8]) {
     let text = text(bytes);
     parse_token::<ApiKeyId>(text);
@@ -120,7 +120,7 @@ fn parse_token<C: Credential>(text: &str) {
     if let Some(token) = BearerToken::<C>::parse(text) {
         assert_eq!(token.expose(), text);
     }
-    // Adds the right checksum, which random input hardly ever has.
+    // Adds the correct checksum, which random input hardly ever has.
     if text.len() == 92 && text.starts_with(C::PREFIX) {
         let text = format!("{text}{}", base62::encode(crc32fast::hash(text.as_bytes()).into(), 6));
         assert_eq!(BearerToken::<C>::parse(&text).map(|token| token.expose()).unwrap_or(text.clone()), text);
@@ -129,7 +129,7 @@ fn parse_token<C: Credential>(text: &str) {
 
 /// Asset tag templates: the three lines are a template, a prefix and a type code.
 ///
-/// Templates and prefixes print as they were sent, and different numbers give different tags.
+/// Templates and prefixes are printed unchanged, and different numbers give different tags.
 fn tag(bytes: &[u8]) {
     let [template_text, prefix_text, code] = lines(text(bytes));
     let prefix = prefix_text.parse::<TagPrefix>().inspect(|prefix| {
@@ -375,7 +375,7 @@ fn schema(bytes: &[u8]) {
     }
 }
 
-/// Whatever is stored is read as data, and a schema that would be refused today validates nothing.
+/// Stored values are read as data, and a schema that would be rejected today validates nothing.
 fn assert_stored(schema: &str, fields: &str) {
     for text in [schema, fields] {
         if let Ok(value) = parse(text) {
@@ -393,7 +393,7 @@ fn assert_stored(schema: &str, fields: &str) {
 
 /// Signature images: data URLs and raw PNG bytes.
 ///
-/// An accepted image keeps its bytes. Decoded and encoded again by another library, it is still accepted.
+/// An accepted image keeps its bytes. It is still accepted after another library decodes and encodes it.
 fn png(bytes: &[u8]) {
     if let Ok(image) = SignatureImage::from_data_url(text(bytes)) {
         assert_eq!(data_url(image.bytes()), text(bytes));
@@ -453,7 +453,7 @@ fn assert_accepted_after_encoding_again(image: &[u8]) {
     }
 }
 
-/// The longest prefix that is UTF-8. Text parsers never get anything else.
+/// The longest UTF-8 prefix. Text parsers only ever get UTF-8.
 fn text(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -461,13 +461,13 @@ fn text(bytes: &[u8]) -> &str {
     }
 }
 
-/// Splits text into `COUNT` inputs at line breaks; the last one has the rest, missing ones are empty.
+/// Splits text into `COUNT` inputs at line breaks. The last one has the rest, and missing ones are empty.
 fn lines<const COUNT: usize>(text: &str) -> [&str; COUNT] {
     let mut lines = text.splitn(COUNT, '\n');
     [(); COUNT].map(|()| lines.next().unwrap_or_default())
 }
 
-/// Checks that an accepted value survives being stored: reading it back gives the same value.
+/// Checks that an accepted value is unchanged after storing and reading it.
 fn assert_round_trip<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
     let written = serde_json::to_string(value).expect("an accepted value is serialized");
     let read: T = serde_json::from_str(&written).expect("a serialized value is read back");

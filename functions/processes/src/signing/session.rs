@@ -83,7 +83,7 @@ impl Session {
         let is_cancelled = status == InstanceStatus::Cancelled;
         let handled = subject.instances.iter().filter(|it| is_cancelled || it.value.status() != InstanceStatus::Cancelled);
         let count = instance.value.steps.as_slice().len();
-        // After that, the receipt shows them.
+        // A used link shows the values only in the receipt.
         let submitted = if link.used_at.is_some() { 0 } else { open };
         let is_open = |index: &usize| status == InstanceStatus::InProgress && link.steps.contains(*index);
         Ok(SessionView {
@@ -127,7 +127,7 @@ impl Session {
             Some(statement) => step.with_statement(statement),
             None => step,
         };
-        // Without images.
+        // Leaves out images.
         let value = stored.filter(|_| !step.is_signature()).cloned().unwrap_or_default();
         let user = value.as_str().filter(|_| step.kind == StepKind::UserPicker).and_then(|id| id.parse::<UserId>().ok());
         let user_name = user.and_then(|id| self.user_names.get(&id)).cloned();
@@ -157,7 +157,7 @@ pub async fn get_signing_session(signer: Signer, language: AcceptedLanguage) -> 
             |link: &Link| link.end_reason(now).map_or_else(|| Ok(link.opened(now)), |over| Err(ApiError::BadLink(Some(over))));
         match principal.update(link.clone(), opened).await {
             Err(error @ ApiError::BadLink(_)) => return Err(error),
-            // Must not keep the signer from signing.
+            // A failure to record the opening must not keep the signer from signing.
             Err(error) => {
                 tracing::warn!(error = %error, link_id = %link.value.id, "could not record that a link was opened");
             }

@@ -29,9 +29,9 @@ struct ReportPage<'a> {
     /// `None` for a deleted user.
     display_name: Option<&'a str>,
     report: &'a PersonReport,
-    /// If so, the page doesn't say that there are no resources: other parts can have them.
+    /// Whether the report has other parts. Then the page doesn't say that there are no resources.
     is_part: bool,
-    /// The other data that is stored, with the number of records.
+    /// Names of the other stored data, with the number of records.
     held: Vec<(&'static str, usize)>,
     present: Vec<Present<'a>>,
     movements: Vec<Sentence<'a>>,
@@ -58,7 +58,7 @@ struct Sentence<'a> {
     at: Timestamp,
     date: String,
     before_assets: &'static str,
-    /// Tags and names.
+    /// Tags and names of the assets.
     assets: Vec<(&'a str, &'a str)>,
     after_assets: &'static str,
     movement: Option<MovementId>,
@@ -66,7 +66,7 @@ struct Sentence<'a> {
     /// Text before the name of another person who did it.
     by: &'static str,
     other: Option<&'a str>,
-    /// Data URLs.
+    /// Data URLs of images.
     images: Vec<&'a str>,
     pictures: Vec<Picture<'a>>,
 }
@@ -93,11 +93,11 @@ enum Picture<'a> {
 }
 
 struct Entry<'a> {
-    /// The first entry of the row.
+    /// The first of the entries that share the row.
     entry: &'a ReportedEntry,
     /// The kind of record, or the event type if the page has no word for the kind.
     what: &'a str,
-    /// The record's name elsewhere on the page.
+    /// The record's names elsewhere on the page, if it is there.
     names: Option<[&'a str; 2]>,
     verb: &'static str,
     /// Labels and values.

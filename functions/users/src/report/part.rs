@@ -28,7 +28,7 @@ enum Finding {
 }
 
 impl Finding {
-    /// The event where the pass finds it first.
+    /// The first event that leads to the finding.
     fn at(&self) -> EventId {
         match self {
             Self::Record(found) => found.first,

@@ -33,7 +33,7 @@ pub(super) enum About {
     Instance(Box<ReportedInstance>),
     Movement(ReportedMovement),
     Link(Box<ReportedLink>),
-    /// Only entries: for the user, which the report always shows, and for a damaged record.
+    /// History entries only: of the user, who is in every report, or of a damaged record.
     Entries,
 }
 

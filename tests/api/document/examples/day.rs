@@ -1,5 +1,5 @@
 //! A small company's day: settings and webhooks, the catalog, people and inventory, handovers, movements and signing links, and
-//! every kind of problem.
+//! every kind of error.
 
 use super::recorder::{Scenario, id};
 use crate::support::bulk::{costly, creations};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const JSON: Option<&str> = Some("application/json");
 
-/// Chooses names, tags and labels.
+/// Sets names, tags and labels.
 pub async fn choose_settings(scenario: &Scenario) {
     scenario.at("10:01");
     scenario.client.use_key_once().await;
@@ -37,7 +37,7 @@ pub async fn read_reports(scenario: &Scenario, people: &People, laptop: &str) {
     scenario.get(&format!("/events?types=asset.*&entity_id={laptop}&limit=2")).await;
 }
 
-/// A program follows changes of assets, fails once, and gets the missed events.
+/// A webhook receives changes of assets, fails once, and gets the missed events again.
 pub async fn follow_changes(scenario: &Scenario) {
     scenario.at("15:20");
     let webhook = json!({
@@ -65,14 +65,14 @@ pub async fn follow_changes(scenario: &Scenario) {
     scenario.delete(&path).await;
 }
 
-/// A webhook gets all events from now on.
+/// A webhook that receives all further events.
 pub async fn subscribe(scenario: &Scenario) -> Pipeline {
     let pipeline = Pipeline::start(&scenario.api).await;
     webhook(&scenario.api, scenario.client.tenant, URL, &["*"]).await;
     pipeline
 }
 
-/// Records what that webhook gets, after a small change of the settings.
+/// Records what this webhook receives after a small change of the settings.
 pub async fn deliver(scenario: &Scenario, mut pipeline: Pipeline) {
     scenario.client.patch("/settings", json!({"locale": "en-IE"})).await.data();
     pipeline.fan_out(&scenario.api).await;
@@ -128,7 +128,7 @@ pub async fn fill_catalog(scenario: &Scenario) -> Catalog {
 }
 
 pub struct People {
-    /// Gets a laptop.
+    /// User who gets a laptop.
     pub ada: String,
     /// The technician.
     pub grace: String,
@@ -167,7 +167,7 @@ pub async fn add_people(scenario: &Scenario) -> People {
     People { ada, grace }
 }
 
-/// Creates keys. The scenario continues with the technician's.
+/// Creates keys. The technician's key continues the scenario.
 pub async fn give_key(scenario: &Scenario, people: &People) -> Scenario {
     scenario.at("12:00");
     let key = json!({
@@ -186,7 +186,7 @@ pub async fn give_key(scenario: &Scenario, people: &People) -> Scenario {
     grace
 }
 
-/// Katherine leaves, who has two laptops and a phone that is being repaired.
+/// Katherine leaves. She has two laptops, and a phone that is being repaired.
 pub async fn leave_company(scenario: &Scenario, catalog: &Catalog) {
     scenario.at("15:00");
     let users = scenario.client.get("/users?email=katherine@example.com").await.data();
@@ -203,10 +203,10 @@ pub async fn leave_company(scenario: &Scenario, catalog: &Catalog) {
     scenario.post(&format!("/users/{katherine}/offboard"), json!({"deactivate": true})).await;
 }
 
-/// Creates assets, first Ada's laptop.
+/// Creates assets, starting with Ada's laptop.
 pub async fn buy_assets(scenario: &Scenario, people: &People, catalog: &Catalog) -> String {
     scenario.at("11:00");
-    // Without IDs, so that the example can be sent to any tenant.
+    // Without IDs, so that the example works for any tenant.
     let laptop = json!({
         "name": "MacBook Pro 14", "manufacturer": "Apple", "model": "MacBook Pro 14", "serial_number": "C02ZX41PMD6M",
         "purchase_date": "2026-02-27", "purchase_price": 2249.95, "warranty_until": "2029-02-26", "custom_fields": {"ram_gb": 32}
@@ -260,7 +260,7 @@ pub async fn clean_up(scenario: &Scenario) {
     scenario.delete(&format!("/assets/{asset}")).await;
 }
 
-/// Hands the laptop over. `scenario` is continued by the technician.
+/// Hands the laptop over. The technician continues `scenario`.
 pub async fn hand_over(scenario: &Scenario, people: &People, laptop: &str) {
     scenario.at("13:00");
     scenario.get("/processes?slug=employee-onboarding").await;
@@ -285,7 +285,7 @@ pub async fn hand_over(scenario: &Scenario, people: &People, laptop: &str) {
     scenario.get(&format!("/assets/{laptop}/history?verify=true&limit=2")).await;
 }
 
-/// Lends two assets together, and others that come back at once.
+/// Lends two assets together, and others that are returned at once.
 pub async fn move_together(scenario: &Scenario, catalog: &Catalog) {
     scenario.at("14:00");
     let process = json!({
@@ -326,7 +326,7 @@ pub async fn move_together(scenario: &Scenario, catalog: &Catalog) {
     scenario.delete(&format!("/processes/{unused}")).await;
 }
 
-/// Has somebody sign with a link for an instance, and somebody else with one for a movement.
+/// One person signs with a link for an instance, and another with a link for a movement.
 pub async fn sign_by_link(scenario: &Scenario, people: &People) {
     scenario.at("14:40");
     let process = system_process(&scenario.client, "employee-onboarding").await;
@@ -404,7 +404,7 @@ async fn key_problems(scenario: &Scenario) {
     scenario.problem(&reader.get("/assets").await, 429, "RATE_LIMITED");
 }
 
-/// Conflicts with the state of the data.
+/// Requests that conflict with the current state.
 async fn conflicts(scenario: &Scenario, people: &People, catalog: &Catalog) {
     let client = &scenario.client;
     let returned = id(&scenario.prepare("/assets", json!({"name": "iPhone 15", "status": "returned"})).await);
@@ -442,7 +442,7 @@ async fn process_problems(scenario: &Scenario) {
     scenario.problem(&begin(&new).await, 409, "PROCESS_INACTIVE");
 }
 
-/// Requests that meet others: one that others are always faster than, and one whose idempotency key is in use.
+/// Concurrent requests: one that always loses, and one whose idempotency key is in use.
 async fn concurrent_requests(scenario: &Scenario) {
     let (api, client) = contended(scenario, 1).await;
     let mouse = client.asset(json!({"name": "Mouse"})).await;

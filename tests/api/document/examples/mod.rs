@@ -1,4 +1,4 @@
-//! docs/openapi-examples.json: requests and responses of a small company's day, as the service really sends them.
+//! docs/openapi-examples.json: requests and responses of a small company's day, recorded from the service.
 
 mod day;
 mod recorder;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use tokio::sync::OnceCell;
 
-/// The example of this operation would be the document.
+/// This operation's example would be the whole document.
 const WITHOUT_EXAMPLE: &str = "get_openapi";
 /// Media types of responses that need an example. Images and pages need none.
 const WITH_EXAMPLE: [&str; 3] = ["application/json", "text/csv", "application/x-ndjson"];
@@ -35,7 +35,7 @@ pub async fn recorded() -> &'static Value {
         .await
 }
 
-/// With the examples that [`recorded`] has written. Made once, because that is slow in a debug build.
+/// The document with the examples that [`recorded`] wrote. Built once, because that is slow in a debug build.
 fn document() -> &'static Value {
     static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(dev_server::document::document().unwrap()).unwrap());
     &DOCUMENT
@@ -65,7 +65,7 @@ async fn record_all() -> Value {
     scenario.end()
 }
 
-/// To write the file: `UPDATE_OPENAPI=1 cargo test --workspace --test api document`.
+/// Updates the file: `UPDATE_OPENAPI=1 cargo test --workspace --test api document`.
 #[tokio::test(start_paused = true)]
 async fn the_examples_in_docs_are_what_the_service_responds() {
     let recorded = recorded().await;
@@ -95,18 +95,18 @@ fn shown(document: &Value, schema: &Value) -> Option<Value> {
     required.map(|name| Some((name.to_owned(), shown(document, &schema["properties"][name])?))).collect()
 }
 
-/// The examples of an operation against its description.
+/// Checks the examples of an operation against its schemas.
 struct Check<'a> {
     document: &'a Value,
     operation: &'a Value,
     examples: &'a Value,
     faults: &'a mut Vec<String>,
-    /// By schema: compiling is slow in a debug build, and many operations share their schemas.
+    /// Compiled schemas: compiling is slow in a debug build, and many operations share them.
     validators: &'a mut HashMap<String, Validator>,
 }
 
 impl Check<'_> {
-    /// Checks that all of these media types have an example, both recorded and in the document, and that it fits the schema.
+    /// Checks that all of these media types have an example, recorded and in the document, that matches the schema.
     fn contents(&mut self, place: &str, contents: &Value, examples: &Value, needed: &[&str]) {
         for (media_type, content) in contents.as_object().into_iter().flatten() {
             let shown = content.get("example").cloned().or_else(|| shown(self.document, &content["schema"]));
@@ -189,7 +189,7 @@ async fn every_code_of_a_problem_has_an_example() {
         let problem = &recorded["problems"][code];
         assert_eq!((&problem["status"], &problem["code"]), (&json!(status), &json!(code)));
         assert!(validator.is_valid(problem), "{problem}");
-        // No operation responds with 405: another method does.
+        // The 405 is not an example of an operation, because it comes from an unsupported method.
         if code != "METHOD_NOT_ALLOWED" {
             assert_eq!(components["examples"][code]["value"], *problem, "{code}");
         }

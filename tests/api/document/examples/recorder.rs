@@ -1,4 +1,4 @@
-//! A scenario, whose requests and responses become the examples of the OpenAPI document.
+//! Records a scenario whose requests and responses become the examples in the OpenAPI document.
 
 use crate::support::prelude::*;
 use sha2::{Digest, Sha512};
@@ -14,7 +14,7 @@ pub fn id(resource: &Value) -> String {
     resource["id"].as_str().unwrap().to_owned()
 }
 
-/// A body, with its place in the scenario.
+/// A body and its position in the scenario.
 type Body = (usize, Value);
 
 type Bodies = BTreeMap<String, Body>;
@@ -23,18 +23,18 @@ type Bodies = BTreeMap<String, Body>;
 #[derive(Default)]
 struct Recorded {
     request: Bodies,
-    /// By status.
+    /// Responses by status.
     responses: BTreeMap<String, Bodies>,
 }
 
 #[derive(Default)]
 struct Recording {
     bodies: usize,
-    /// By operation ID.
+    /// Examples by operation ID.
     operations: BTreeMap<String, Recorded>,
-    /// By code.
+    /// Problem documents by code.
     problems: BTreeMap<String, Body>,
-    /// By kind, such as `asset.*`.
+    /// Event bodies by kind, such as `asset.*`.
     webhooks: BTreeMap<String, Body>,
 }
 
@@ -46,14 +46,14 @@ impl Recording {
     }
 }
 
-/// `false` if there is a body of its media type already.
+/// Returns `false` if there already is a body of this media type.
 fn add(bodies: &mut Bodies, media_type: &str, body: Body) -> bool {
     let is_new = !bodies.contains_key(media_type);
     bodies.entry(media_type.to_owned()).or_insert(body);
     is_new
 }
 
-/// The scenario, as the holder of one API key continues it.
+/// A scenario, continued with one API key.
 #[derive(Clone)]
 pub struct Scenario {
     pub api: Rc<Api>,
@@ -63,7 +63,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Begins the scenario of a company at 10:00 o'clock.
+    /// Starts a company's scenario at 10:00.
     pub async fn begin() -> Self {
         let api = Api::start().await;
         api.stop_clock();
@@ -72,12 +72,12 @@ impl Scenario {
         Self { api: Rc::new(api), client, document: Rc::new(document), recording: Rc::default() }
     }
 
-    /// The scenario, continued by somebody else.
+    /// The same scenario, continued with another key.
     pub fn by(&self, client: Client) -> Self {
         Self { client, ..self.clone() }
     }
 
-    /// Sets the clock to a time of the day, which must not have passed.
+    /// Sets the clock to a later time of the same day.
     pub fn at(&self, time: &str) {
         let (hours, minutes) = time.split_once(':').unwrap();
         let minute = hours.parse::<i64>().unwrap() * 60 + minutes.parse::<i64>().unwrap();
@@ -86,7 +86,7 @@ impl Scenario {
         self.api.advance_clock_millis(minute * 60_000 - passed);
     }
 
-    /// Sends a request that is no example, half a minute later. Returns the resource.
+    /// Sends a request half a minute later, without recording it. Returns the resource.
     pub async fn prepare(&self, path: &str, body: Value) -> Value {
         self.api.advance_clock(30);
         self.client.post(path, body).await.data()
@@ -112,7 +112,7 @@ impl Scenario {
         self.send("DELETE", path, "", "").await;
     }
 
-    /// Sends a request half a minute later. Records new bodies of request and response.
+    /// Sends a request half a minute later, and records bodies of new kinds.
     pub async fn send(&self, method: &str, path: &str, media_type: &str, body: &str) -> Reply {
         self.api.advance_clock(30);
         let content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
@@ -140,9 +140,9 @@ impl Scenario {
         assert!(recording.problems.insert(code.to_owned(), body).is_none(), "{code} has an example already");
     }
 
-    /// Records the shortest of these bodies for each kind of events.
+    /// Records the shortest of these bodies for each kind of event.
     pub fn deliveries(&self, mut bodies: Vec<String>) {
-        // Of equally long ones, the first by the name of its resource: the order of ids is random.
+        // Among bodies of equal length, picks the first by resource name, because IDs are in random order.
         bodies.sort_by_cached_key(|body| (body.len(), body.split_once("\"entity_name\"").map(|(_, end)| end.to_owned())));
         let mut recording = self.recording.borrow_mut();
         for text in bodies {
@@ -153,7 +153,7 @@ impl Scenario {
         }
     }
 
-    /// All recorded examples, with the same IDs and hashes in every run.
+    /// All recorded examples, with the same IDs and hashes in each run.
     pub fn end(self) -> Value {
         let mut recording = self.recording.borrow_mut();
         let Recording { operations, problems, webhooks, .. } = &mut *recording;
@@ -178,7 +178,7 @@ impl Scenario {
     }
 }
 
-/// Of the operations whose path matches, the one with the fewest parameters.
+/// The matching operation with the fewest path parameters.
 fn operation_id(document: &Value, method: &str, path: &str) -> String {
     let method = method.to_lowercase();
     let path = path.split('?').next().unwrap();
@@ -192,14 +192,15 @@ fn operation_id(document: &Value, method: &str, path: &str) -> String {
     item[&method]["operationId"].as_str().unwrap().to_owned()
 }
 
-/// The prefix of webhook secrets. The standard base64 after it isn't a single word.
+/// Prefix of webhook secrets. Skipped because the secret after it is standard base64, which contains characters that separate
+/// words.
 const WEBHOOK_SECRET: &str = "whsec_";
 
-/// What stands before the random end of a pseudonym.
+/// Text before the random end of a pseudonym.
 const PSEUDONYM: &str = "Erased user ";
 
-/// Replaces each random token by another one of the same form: the same token always by the same. Times need no
-/// replacement, since the clock of the scenario stands still during a request.
+/// Replaces each random token by a token of the same form, and equal tokens by equal ones. Times need no replacement, because
+/// the scenario's clock stands still during a request.
 #[derive(Default)]
 struct Replacements {
     known: HashMap<String, String>,
@@ -220,7 +221,7 @@ impl Replacements {
         }
     }
 
-    /// Replaces random words: they have the characters of base64url.
+    /// Replaces random words of base64url characters.
     fn text(&mut self, text: &str) -> String {
         if text.starts_with(WEBHOOK_SECRET) {
             return self.webhook_secret(text);
@@ -262,7 +263,7 @@ impl Replacements {
         replacement
     }
 
-    /// The word itself if it isn't random.
+    /// The replacement, or the word itself if it isn't random.
     fn replacement(&mut self, word: &str) -> String {
         if let Some(token) = Token::parse(word) {
             return self.credential(&token);
@@ -275,11 +276,11 @@ impl Replacements {
         }
         match (word.len(), word.split_once('-')) {
             (64, _) if is_hex(word) => hex::encode(&self.noise("hash")[..32]),
-            // A salt.
+            // A salt of a commitment.
             (22, _) if base64_simd::URL_SAFE_NO_PAD.decode_to_vec(word).is_ok_and(|bytes| bytes.len() == 16) => {
                 base64_simd::URL_SAFE_NO_PAD.encode_to_string(&self.noise("salt")[..16])
             }
-            // The thumbprint and the coordinate of a public key, and a signature.
+            // The thumbprint and the coordinate of a public key, or a signature.
             (43, _) => base64_simd::URL_SAFE_NO_PAD.encode_to_string(&self.noise("public key")[..32]),
             (86, _) => base64_simd::URL_SAFE_NO_PAD.encode_to_string(self.noise("signature")),
             // An entity tag.
@@ -297,7 +298,7 @@ impl Replacements {
         uuid::Builder::from_unix_timestamp_millis(millis, noise[..10].try_into().unwrap()).into_uuid()
     }
 
-    /// With the same IDs, replaced, and an invalid checksum, so that nobody takes it for a leaked one.
+    /// Replaces a credential, with replaced IDs and an invalid checksum, so that nobody takes it for a leaked one.
     fn credential<C: Credential>(&mut self, token: &BearerToken<C>) -> String {
         let mut id = |id: Uuid| self.word(&id.to_string()).parse().unwrap();
         let (own, tenant) = (C::from_uuid(id(token.id.uuid())), TenantId::from_uuid(id(token.tenant.uuid())));
@@ -308,7 +309,7 @@ impl Replacements {
         text
     }
 
-    /// Bytes that depend only on the kind and its count.
+    /// Bytes that depend only on the kind and the number of earlier values.
     fn noise(&mut self, kind: &str) -> [u8; 64] {
         let count = self.counts.entry(kind.to_owned()).or_default();
         *count += 1;
