@@ -259,7 +259,7 @@ pub fn granted(function: &str) -> BTreeSet<Permission> {
     own
 }
 
-/// Calls `visit` for each of the role's statements about the table.
+/// For each of the role's statements about the table, whether it permits the partition.
 pub fn allows_partition(function: &str, partition: &str) -> Vec<bool> {
     // The leading-keys condition doesn't apply to streams.
     let of_table = |statement: &&Value| texts(&statement["Action"])[0].starts_with("dynamodb:") && statement["Sid"] != "Stream";

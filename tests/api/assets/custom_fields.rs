@@ -410,7 +410,7 @@ async fn a_stored_schema_that_is_refused_today_validates_nothing_and_can_be_repl
         let path = format!("/catalog/asset-types/{asset_type}");
         store_schema(&api, &client, &asset_type, schema).await;
         let body = json!({"name": "x", "asset_type_id": asset_type, "custom_fields": {"a": "x"}});
-        // The library ignores this private keyword.
+        // The library ignores this keyword, whose name contains `private`.
         if !schema.contains("private") {
             let refused = client.post("/assets", body.clone()).await;
             assert_eq!(refused.field_errors(), ["/custom_fields"], "{schema}");

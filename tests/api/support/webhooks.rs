@@ -142,7 +142,7 @@ impl Pipeline {
     }
 
     /// Polls the handling of the next message at most this many times, then waits until unfinished messages are visible again.
-    /// Returns whether the message was unfinished.
+    /// Returns whether the handling was dropped.
     async fn run_dropped_after(&self, api: &Api, polls: usize) -> bool {
         let event = self.queue.receive().unwrap();
         let response = dropped_after(polls, self.deliver.handle(event.clone())).await;

@@ -31,7 +31,7 @@ struct ReportPage<'a> {
     report: &'a PersonReport,
     /// Whether the report has other parts. Then the page doesn't say that there are no resources.
     is_part: bool,
-    /// Names of the other stored data, with the number of records.
+    /// Kinds of other stored data, with the number of records.
     held: Vec<(&'static str, usize)>,
     present: Vec<Present<'a>>,
     movements: Vec<Sentence<'a>>,
@@ -97,7 +97,7 @@ struct Entry<'a> {
     entry: &'a ReportedEntry,
     /// The kind of record, or the event type if the page has no word for the kind.
     what: &'a str,
-    /// The record's names elsewhere on the page, if it is there.
+    /// The record's names, if they are elsewhere on the page.
     names: Option<[&'a str; 2]>,
     verb: &'static str,
     /// Labels and values.
