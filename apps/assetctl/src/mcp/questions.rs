@@ -228,7 +228,7 @@ pub async fn show(access: &Access, arguments: &Value) -> Result<Answer> {
     Ok(Answer::new(line, data))
 }
 
-/// An entry of a history or of the feed. `people` are by id.
+/// An entry of a history or of the feed. `people` are names by ID.
 fn change(entry: &Value, people: &BTreeMap<String, String>) -> Value {
     let is_update = text(&entry["type"]).ends_with(".updated");
     let one = |(field, change): (&String, &Value)| {
@@ -285,7 +285,7 @@ pub async fn possible(access: &Access, arguments: &Value) -> Result<Answer> {
     let in_short = |process: &Value| format!("{} → {}", quoted(&process["name"]), text(&process["target_status"]));
     let starts = answer::first(&can_start, 5, in_short);
     let why = why_not.map_or(String::new(), |why| format!(" Its fields can't change: {why}."));
-    let able = if access.has("processes:write") { "" } else { "An entry of a history or of the feed. `people` are names by ID." };
+    let able = if access.has("processes:write") { "" } else { ", though not with this key, which lacks processes:write" };
     let number = count(can_start.len() as u64, "kind");
     let line = format!("{}. {number} of process can start{able}{starts}{why}", in_words(&asset));
     let skip = arguments["skip"].as_u64().and_then(|skip| usize::try_from(skip).ok()).unwrap_or_default();
