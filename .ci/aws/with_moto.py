@@ -1,4 +1,4 @@
-"""Runs a command beside moto, which has the APIs of S3 and SQS and checks signatures and permissions: those of the template.
+"""Runs a command beside moto, which emulates S3 and SQS and enforces signatures and the template's permissions.
 
     with_moto.py snapshots|queue COMMAND [ARGUMENT…]
 """
@@ -26,7 +26,7 @@ def as_list(value):
 
 
 def grant(user, statements, prefix=""):
-    """Makes a user with these permissions, whose key the command gets."""
+    """Creates a user with these permissions, whose key the command gets."""
     iam = boto3.client("iam")
     iam.create_user(UserName=user)
     policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow"} | statement for statement in statements]}
@@ -37,7 +37,7 @@ def grant(user, statements, prefix=""):
 
 
 def snapshots(endpoint):
-    """What the template grants, in one user."""
+    """Collects the template's permissions in one user."""
     objects = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]
     arn = "arn:aws:s3:::snapshots"
     statements = [{"Action": objects, "Resource": f"{arn}/list-index/*"}, {"Action": "s3:ListBucket", "Resource": arn}]

@@ -1,7 +1,7 @@
-"""Sends deliveries to receivers of webhooks: again, out of order, changed, and with other secrets.
+"""Sends deliveries to webhook receivers: repeated, out of order, modified, and with other secrets.
 
-Called by .ci/guides/generated-clients with the command of each receiver, beside docs/openapi.json, which has a real delivery. The
-guide's own tour has the service deliver to one of them.
+Called by .ci/guides/generated-clients with the command of each receiver, beside docs/openapi.json, which has a real delivery. In
+the guide's tour, the service delivers to one of them.
 """
 
 import json

@@ -1,6 +1,7 @@
 """Checks of `assetctl mcp` with PyPI's client. Arguments: the program, and the ready file of a server with demo data.
 
-apps/assetctl/tests/cli/mcp.rs tests plans and refusals, src/mcp/answer.rs texts of others, src/mcp/transport.rs single messages.
+apps/assetctl/tests/cli/mcp.rs tests plans and refusals, src/mcp/answer.rs untrusted texts, src/mcp/transport.rs single
+messages.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ TOOLS += ["plan_change", "plan_handover", "plan_offboarding", "apply"]
 
 
 def send(method, path, body=None):
-    """What somebody else does with the API meanwhile."""
+    """Sends API requests of another user meanwhile."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {READY['api_key']}", "Content-Type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(READY["base_url"] + path, data, headers, method=method)) as response:

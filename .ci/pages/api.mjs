@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 
-/** The server of a ready file. */
+/** The server described by a ready file. */
 export class Api {
   constructor(readyFile) {
     const { base_url: base, api_key: key } = JSON.parse(readFileSync(readyFile, 'utf8'))
@@ -17,7 +17,7 @@ export class Api {
     return response
   }
 
-  /** Returns what is in `data`. */
+  /** Returns the response's `data`. */
   call = async (...request) => (await (await this.send(...request)).json()).data
   get = (path) => this.call('GET', path)
   post = (path, body) => this.call('POST', path, body)
@@ -26,7 +26,7 @@ export class Api {
   /** Returns the user with an e-mail address. */
   user = async (email) => (await this.get(`/users?email=${encodeURIComponent(email)}`))[0]
 
-  /** Does something while the organization has other settings. */
+  /** Runs a function with temporarily changed settings. */
   async withSettings(changes, act) {
     const before = await this.get('/settings')
     await this.patch('/settings', changes)

@@ -9,7 +9,7 @@ class Viewer extends Visit {
   isLong = true
 }
 
-/** The operations as the ends of the viewer's links: `GET/assets/{id}`. */
+/** The operations as suffixes of the viewer's links: `GET/assets/{id}`. */
 const operationsOf = ({ paths }) =>
   Object.entries(paths).flatMap(([path, item]) =>
     ['get', 'post', 'put', 'patch', 'delete']
@@ -29,7 +29,7 @@ async function checkSidebar({ page }, operations, isPhone) {
   if (isPhone) await page.getByRole('button', { name: 'Close Menu' }).click()
 }
 
-/** Goes to an operation with the keyboard alone. */
+/** Navigates to an operation with only the keyboard. */
 async function find({ page }, operation) {
   await page.keyboard.press('Control+k')
   const search = page.getByRole('dialog')
@@ -89,7 +89,7 @@ async function read(scene, name, options) {
   assert.equal(await field.inputValue(), '', 'the key outlives a reload')
 }
 
-/** Without scripts, the page says where to read the same. */
+/** Without scripts, the page links to the document. */
 async function withoutScripts(scene) {
   // The browser asks for an icon of the document.
   const options = { javaScriptEnabled: false, failures: ['status of 404'] }

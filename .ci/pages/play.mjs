@@ -4,8 +4,8 @@ import { chromium } from 'playwright-core'
 import { Api } from './api.mjs'
 
 /**
- * Plays scenarios two at a time, after `alone`, which change the organization's settings. Fails if one of them does. `main` has
- * parts of the names of those that the gate plays.
+ * Plays scenarios two at a time, after the scenarios `alone`, which change the organization's settings. Fails if any fails.
+ * `main` has parts of the names of the scenarios that the gate plays.
  */
 export async function play(page, { scenarios, alone = {}, main = [], flags = [] }) {
   const [readyFile, folder, ...parts] = process.argv.slice(2)

@@ -9,7 +9,7 @@ const RULES = { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'
 export const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, deviceScaleFactor: 3 }
 export const DESKTOP = { viewport: { width: 1440, height: 900 } }
 
-/** Waits until something is visible; a sentence says what is wrong if it never is. */
+/** Waits until an element is visible; otherwise, fails with this sentence. */
 export const sees = (locator, sentence, timeout = 20_000) =>
   locator
     .first()
@@ -19,14 +19,14 @@ export const sees = (locator, sentence, timeout = 20_000) =>
       assert.fail(`${sentence}. The page shows: ${shown.replace(/\s+/g, ' ').slice(0, 600)}`)
     })
 
-/** Waits until something holds; a sentence says what is wrong if it never does. */
+/** Waits until a condition holds; otherwise, fails with this sentence. */
 export async function until(holds, sentence, timeout = 10_000) {
   for (const end = Date.now() + timeout; !(await holds()); await new Promise((resolve) => setTimeout(resolve, 100))) {
     assert.ok(Date.now() < end, sentence)
   }
 }
 
-/** Responds to requests with a problem, as the service does. */
+/** Answers requests with a problem document, like the service. */
 export const refuse = (page, url, problem, { headers = {}, times } = {}) =>
   page.route(
     url,
@@ -39,11 +39,11 @@ export const refuse = (page, url, problem, { headers = {}, times } = {}) =>
 
 /** A browser context with a page. */
 export class Visit {
-  /** Whether localStorage may have something that is no secret, and whether the page is too long for one picture. */
+  /** Whether the page can store data that isn't secret in localStorage, and whether it is too long for one screenshot. */
   mayStore = false
   isLong = false
 
-  /** `secret` must be in no URL. `failures` are allowed from the first request on. The rest are options of the context. */
+  /** `secret` must not appear in a URL. `failures` are allowed from the start. The rest are options of the context. */
   static async open({ browser, api, folder, visits }, url, { secret, failures = [], ...options } = {}) {
     const visit = Object.assign(new this(), { api, folder, url, secret, wrong: [], checks: [], expected: [], requests: [] })
     visit.expectFailures(...failures)
@@ -58,7 +58,7 @@ export class Visit {
     return visit
   }
 
-  /** Opens the URL in one more tab. */
+  /** Opens the URL in another tab. */
   async tab() {
     const page = await this.context.newPage()
     page.setDefaultTimeout(20_000)
@@ -95,12 +95,12 @@ export class Visit {
     this.checks.push(check.catch(() => {}))
   }
 
-  /** Allows what the browser itself writes about responses with this status, or about a lost connection. */
+  /** Allows the browser's own messages about responses with this status, or about a lost connection. */
   expectFailures(...causes) {
     this.expected.push(...causes.map((cause) => new RegExp(`^Failed to load resource: .*${cause}`)))
   }
 
-  /** Takes a screenshot, and fails if the page is wider than its window or stores what it must not. */
+  /** Takes a screenshot. Fails if the page is wider than its window, or stores forbidden data. */
   async shot(name, page = this.page) {
     await page.screenshot({ path: `${this.folder}/${name}.png`, fullPage: !this.isLong, animations: 'disabled' })
     const [needed, has] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth])
@@ -108,7 +108,7 @@ export class Visit {
     await this.checkStorage(page)
   }
 
-  /** Takes screenshots, in the dark too, and fails if axe finds anything that people can't use. */
+  /** Takes screenshots in light and dark mode. Fails if axe finds an accessibility problem. */
   async look(name, page = this.page, schemes = ['dark', 'light']) {
     for (const colorScheme of schemes) {
       await page.emulateMedia({ colorScheme })
@@ -120,7 +120,7 @@ export class Visit {
     }
   }
 
-  /** Fails if anything that outlives the page has the secret, or outlives the tab at all. */
+  /** Fails if storage contains the secret, or if anything is stored beyond the tab. */
   async checkStorage(page) {
     const { local, inTab, ...others } = await page.evaluate(async () => ({
       local: { ...localStorage },

@@ -1,7 +1,7 @@
 """Replays metrics against the alarms of template.yaml: each is silent in a quiet month, rings once for a fault, and clears once.
 
-Also checks that each alarm watches one metric that exists, tells somebody, and leads to a section of the runbook, and that the
-dashboard shows metrics that exist.
+Also checks that each alarm watches one existing metric, notifies the topic, and links to a section of the runbook, and that
+the dashboard shows existing metrics.
 """
 
 import json
@@ -69,7 +69,7 @@ SCENARIOS["StreamFailureAlarm"] = SCENARIOS["DeadLetterAlarm"]
 
 
 def rings(alarm, values):
-    """Returns the changes of an alarm's state, for values by minute ("Evaluating an alarm", CloudWatch user guide)."""
+    """Returns the state changes of an alarm for values by minute ("Evaluating an alarm", CloudWatch user guide)."""
     periods = {}
     for minute, value in values.items():
         periods.setdefault(minute * 60 // alarm["Period"], []).append(value)

@@ -1,6 +1,6 @@
-"""Checks what AWS accepts in template.yaml and fails in silence, what an idle stack costs, and the policy that deploys it.
+"""Checks mistakes in template.yaml that AWS accepts silently, the cost of an idle stack, and the deployer's policy.
 
-The emulated account deploys the rest, cfn-lint checks it, and tests/api/deployment.rs compares roles with what functions do.
+The emulated account and cfn-lint test the rest, and tests/api/deployment.rs compares roles with the functions' calls.
 """
 
 import json
@@ -25,7 +25,7 @@ SMALLEST = created(Webhooks="false")
 
 
 def roles():
-    """Functions have roles of their own, which tests/api/deployment.rs checks; others are like them."""
+    """tests/api/deployment.rs checks the roles of functions; other roles are similar."""
     policies = [policy for role in of_type(RESOURCES, "IAM::Role").values() for policy in role.get("Policies", [])]
     for policy in [*policies, *of_type(RESOURCES, "IAM::ManagedPolicy").values()]:
         for statement in policy["PolicyDocument"]["Statement"]:
@@ -36,7 +36,7 @@ def roles():
 
 
 def routes():
-    """AWS refuses settings of routes that don't exist."""
+    """AWS rejects settings for missing routes."""
     paths = of_type(RESOURCES, "ApiGatewayV2::Api")["Api"]["Body"]["paths"]
     known = {f"{method} {path}".replace("x-amazon-apigateway-any-method", "any") for path, item in paths.items() for method in item}
     for route in of_type(RESOURCES, "ApiGatewayV2::Stage")["ApiApiGatewayDefaultStage"]["RouteSettings"]:
@@ -71,7 +71,7 @@ def events():
 
 
 def paid(resources):
-    """Returns dollars a month by the rows of docs/costs.md. Lambda asks a queue 657,000 times, also an empty one."""
+    """Returns dollars per month, from docs/costs.md. Lambda polls a queue 657,000 times a month, even if it is empty."""
     sources = [mapping["EventSourceArn"] for mapping in of_type(resources, "Lambda::EventSourceMapping").values()]
     queues = [source for source in sources if source.get("Fn::GetAtt", [""])[0] in of_type(resources, "SQS::Queue")]
     rows = {

@@ -12,7 +12,7 @@ logging.getLogger("samtranslator").setLevel(logging.ERROR)
 
 
 def created(**parameters):
-    """Returns the transformed resources whose condition holds. Parameters that aren't named have their defaults."""
+    """Returns the transformed resources whose condition holds. Other parameters have their defaults."""
     with open("template.yaml", encoding="utf-8") as file:
         template = yaml_parse(file.read())
     for resource in template["Resources"].values():

@@ -1,4 +1,4 @@
-"""Checks the `sam local` recipe in docs/local-lambda.md: the environment that the SAM CLI gives to functions.
+"""Checks the `sam local` recipe in docs/local-lambda.md: the environment that the SAM CLI passes to functions.
 
 Reads the first JSON block, the first line that starts with `export`, and the first `--parameter-overrides` of its section.
 """

@@ -1,4 +1,4 @@
-"""Writes the components that a package links as a CycloneDX document.
+"""Writes a CycloneDX document with the components that a package links.
 
     cargo tree -p PACKAGE -e normal,no-proc-macro --prefix none --format '{p}|{l}' | sbom.py
 """

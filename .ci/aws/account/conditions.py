@@ -1,6 +1,5 @@
-"""Keys of conditions that MiniStack doesn't know.
-
-Without them, every request would meet a condition on dynamodb:LeadingKeys, and none one on kms:EncryptionContext.
+"""Condition keys that MiniStack lacks. Without them, every request would match a condition on dynamodb:LeadingKeys, and none
+a condition on kms:EncryptionContext.
 """
 
 import json
@@ -11,7 +10,7 @@ STREAM = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIt
 
 
 def requested(request):
-    """Yields the parts of a request that name a key, an item or a condition on a key."""
+    """Yields the parts of a request with a key, an item or a key condition."""
     yield request
     for item in request.get("TransactItems", []):
         yield from item.values()
@@ -23,7 +22,7 @@ def requested(request):
 
 
 def leading_keys(request):
-    """Returns the partition keys that a request names. In every table and index here, that attribute is PK."""
+    """Returns the partition keys in a request. Here, the partition key of every table and index is PK."""
     found = set()
     for part in requested(request):
         key = part.get("Key") or part.get("Item")

@@ -1,7 +1,6 @@
-"""Runs MiniStack, with what it lacks for this template. The other files here have its gateway and the conditions of policies.
-
-What this changes is private to MiniStack: .ci/tools/requirements/ministack.txt has its exact version, and the checks in
-.ci/aws/stack fail where a change is without effect.
+"""Runs MiniStack with patches for features that this template needs. The other files here patch its gateway and its policy
+conditions. The patches depend on private functions: .ci/tools/requirements/ministack.txt pins the version, and the checks in
+.ci/aws/stack fail if a patch has no effect.
 """
 
 import copy
@@ -29,7 +28,7 @@ def before(kind, change):
 
 
 def after(kind, do):
-    """Does something with the physical ID and the properties of a resource that was created or updated."""
+    """Calls a function with the physical ID and the properties of a created or updated resource."""
 
     def followed(original, position):
         def handle(*arguments, **named):
@@ -44,7 +43,7 @@ def after(kind, do):
 
 
 def reported(original):
-    """A request that is denied is in the log, whatever the function makes of it."""
+    """Logs denied requests, even if the function handles the error."""
 
     def enforce(key, action, *arguments, **named):
         denied = original(key, action, *arguments, **named)
@@ -56,13 +55,13 @@ def reported(original):
 
 
 def transformed(template, provided=None, previous=None):
-    """SAM's transform resolves some parameters itself, such as the origin of CORS. From MiniStack it would get the defaults."""
+    """SAM's transform resolves some parameters itself, such as the CORS origin. MiniStack would pass it the defaults."""
     parameters = engine._transform_parameters(template, provided, previous)
     return transform(copy.deepcopy(template), parameters, engine._NO_IAM_POLICY_LOADER)
 
 
 def numbers(properties):
-    """A number from a parameter is text, which can't be compared with the number of batches in flight."""
+    """Converts numeric parameters, which are strings, to compare them with the number of batches in flight."""
     scaling = properties.get("ScalingConfig")
     return properties | {"ScalingConfig": {key: int(value) for key, value in scaling.items()}} if scaling else properties
 
@@ -73,7 +72,7 @@ def reserve(name, properties):
 
 
 def one_for_batches(original):
-    """The permission to send or delete a message is that for a batch of them ("Amazon SQS API permissions")."""
+    """The permission to send or delete a message also covers batches ("Amazon SQS API permissions")."""
 
     def action(service, *arguments):
         name = original(service, *arguments)

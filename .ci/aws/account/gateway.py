@@ -1,4 +1,4 @@
-"""Imports the OpenAPI document that SAM makes of the routes, as API Gateway does. MiniStack would have an API without routes."""
+"""Imports the OpenAPI document that SAM generates from the routes, as API Gateway does. MiniStack ignores it."""
 
 from ministack.core.responses import new_uuid
 from ministack.services import apigateway

@@ -1,4 +1,4 @@
-"""Starts the loopback device of a new network, and answers every question for an IPv4 address there with 127.0.0.1."""
+"""Starts the loopback device of a new network, and a DNS server that resolves every name to 127.0.0.1."""
 
 import fcntl
 import socket

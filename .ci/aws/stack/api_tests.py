@@ -1,4 +1,4 @@
-"""Runs those tests of the API that need nothing but HTTP through the gateway, each with a new tenant."""
+"""Runs the API tests that only need HTTP through the gateway, each with a new tenant."""
 
 import os
 import re
@@ -11,7 +11,7 @@ TEST = re.compile(r"^#\[tokio::test[^\n]*\nasync fn (\w+)\(\) .*?^}", re.MULTILI
 
 
 def over_http(folder):
-    """Returns the names of the tests whose bodies begin with a client that is `over_http`."""
+    """Returns the names of the tests that start with an `over_http` client."""
     for file in sorted(folder.rglob("*.rs")):
         module = [*file.relative_to(folder).parts[:-1], file.stem]
         names = [part for part in module if part not in ("mod", "main")]
@@ -35,7 +35,7 @@ def run(repository, binary):
 
 
 def attempt(binary, names, at_once):
-    """Returns the names of the tests that failed, and what they printed."""
+    """Returns the names of failed tests, and their output."""
     environment = os.environ | {"TEST_DEPLOYED_API": outputs()["BaseUrl"].removesuffix("/v1")}
     command = [binary, "--exact", f"--test-threads={at_once}", *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)

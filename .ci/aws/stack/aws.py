@@ -32,7 +32,7 @@ def wait(seconds, what, condition):
 
 
 def run(*command, **options):
-    """Runs a command and returns what it printed; if it fails, that is the error."""
+    """Runs a command and returns its output, or raises it as the error."""
     try:
         done = subprocess.run(
             command, check=True, timeout=300, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
@@ -43,7 +43,7 @@ def run(*command, **options):
 
 
 def pages(service, operation, key, **arguments):
-    """Returns what a service lists, of all pages."""
+    """Returns all pages of a service's list."""
     if not client(service).can_paginate(operation):
         return getattr(client(service), operation)(**arguments).get(key, [])
     return [item for page in client(service).get_paginator(operation).paginate(**arguments) for item in page.get(key, [])]
@@ -64,7 +64,7 @@ def resources(kind=None):
 
 
 def log_events(group):
-    """Returns all events of a log group, of which MiniStack responds with the first 10,000, without a token for the next."""
+    """Returns all events of a log group. MiniStack returns only the first 10,000, without a token for the rest."""
     found, begin = [], 0
     while True:
         page = client("logs").filter_log_events(logGroupName=group, startTime=begin)["events"]
@@ -76,7 +76,7 @@ def log_events(group):
 
 
 def logs():
-    """Returns all lines of all log groups, each once: MiniStack repeats those of functions that no request starts."""
+    """Returns all lines of all log groups, without duplicates: MiniStack repeats lines of functions without an HTTP trigger."""
     groups = [group["logGroupName"] for group in pages("logs", "describe_log_groups", "logGroups")]
     return list(dict.fromkeys(event["message"] for group in groups for event in log_events(group)))
 
@@ -87,12 +87,12 @@ def account_log():
 
 
 def denials():
-    """Returns what functions said about requests that were denied, and the account itself."""
+    """Returns the log lines of functions and of the account about denied requests."""
     return [line for line in logs() + account_log() if "AccessDenied" in line or "not authorized" in line]
 
 
 def explain():
-    """Returns what may explain a failure: events of the stack, and log lines of functions."""
+    """Returns possible explanations of a failure: events of the stack, and log lines of functions."""
     found = []
     if any(found["StackName"] == STACK for found in pages("cloudformation", "describe_stacks", "Stacks")):
         for event in pages("cloudformation", "describe_stack_events", "StackEvents", StackName=STACK):

@@ -1,4 +1,4 @@
-"""Calls each function, through the gateway or by what starts it in AWS. What it answers is tested elsewhere."""
+"""Calls each function, through the gateway or by its trigger in AWS. Other tests check the responses."""
 
 import json
 
@@ -44,7 +44,7 @@ def records(api):
 
 
 def receipt(api, asset, user):
-    """Signs for an asset with a link, and gets a receipt, whose key KMS encrypts: processes and sign."""
+    """Signs for an asset with a link, and gets a receipt, whose signing key KMS encrypts: processes and sign."""
     step = {"type": "signature", "key": "sig", "label": "Signature", "required": True}
     definition = {"name": "Handover", "trigger_status": "preparing", "target_status": "in_use", "steps": [step]}
     process = api.create("/processes", definition)
@@ -74,7 +74,7 @@ def deliveries(api, hook):
 
 
 def attempts(api, hook):
-    """Waits for a second attempt of a delivery, which came through both queues: fanout and deliver."""
+    """Waits for the second attempt at a delivery, which uses both queues: fanout and deliver."""
     wait(20, "an event in the feed", lambda: api.data("/events"))
 
     def repeated():
@@ -90,7 +90,7 @@ def attempts(api, hook):
 
 
 def snapshot():
-    """Invokes what the schedule names, as the schedule would: snapshots."""
+    """Invokes the function of the schedule: snapshots."""
     rules = pages("events", "list_rules", "Rules")
     targets = [target for rule in rules for target in pages("events", "list_targets_by_rule", "Targets", Rule=rule["Name"])]
     (target,) = [target for target in targets if target["Arn"].endswith(f":{resources(FUNCTION)['SnapshotsFunction']}")]

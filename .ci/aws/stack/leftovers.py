@@ -1,4 +1,4 @@
-"""What is in the account, by types of resources of CloudFormation."""
+"""Lists the resources in the account by CloudFormation type."""
 
 from aws import STACK, expect, pages
 
@@ -28,7 +28,7 @@ PARTS |= {"SQS::QueuePolicy"}
 
 
 def contents():
-    """Returns the names of what is in the account, by type."""
+    """Returns the names of all resources in the account, by type."""
     found = {}
     for kind, service, operation, key, *name in map(str.split, LISTS.strip().splitlines()):
         items = pages(service, operation, key, **({"Scope": "Local"} if operation == "list_policies" else {}))
@@ -37,12 +37,12 @@ def contents():
 
 
 def added(before, after):
-    """Returns what was added, without types of which nothing was."""
+    """Returns the added resources, without empty types."""
     return {kind: after[kind] - before[kind] for kind in after if after[kind] - before[kind]}
 
 
 def check_lists(before):
-    """Checks that the lists show everything that the stack has: else they couldn't show what it leaves."""
+    """Checks that the lists contain all resources of the stack. Otherwise, they could miss leftovers."""
     after = added(before, contents())
     for resource in pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=STACK):
         kind, name = resource["ResourceType"], resource["PhysicalResourceId"]

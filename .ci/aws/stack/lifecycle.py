@@ -27,7 +27,7 @@ class Lifecycle:
         run("sam", "deploy", "--no-confirm-changeset", *arguments, cwd=self.folder)
 
     def update(self, api):
-        """Deploys other parameters than those of samconfig.toml, and checks what they change, and nothing else."""
+        """Deploys with parameters that differ from samconfig.toml, and checks that they have only the expected effects."""
         before = outputs(), resources()
         bus = client("events").create_event_bus(Name="inventory")["EventBusArn"]
         parameters = {"Stage": "dev", "LogRetentionDays": 30, "ReservedConcurrency": 2, "DeliveryConcurrency": 10}
@@ -66,7 +66,7 @@ class Lifecycle:
         expect(api.total("/assets") == 3, "not the assets from before the update")
 
     def migrate_index(self, api):
-        """Adds an index with another attribute and removes it again: what docs/deploy.md says before and after the switch."""
+        """Adds an index with another attribute and removes it again, as docs/deploy.md describes."""
         path = self.folder / ".aws-sam/build/template.yaml"
         template, table = path.read_text(encoding="utf-8"), outputs()["TableName"]
         index = re.search(r" +- IndexName: list_index\n.*?(?= +# The events)", template, re.DOTALL)[0]
@@ -98,7 +98,7 @@ class Lifecycle:
         return len(resources())
 
     def delete(self, before):
-        """Deletes the stack, compares what is left with the guide, and deletes that too with the commands of the guide."""
+        """Deletes the stack, compares the leftovers with the guide, and deletes them with the guide's commands."""
         names = outputs()
         key = names["ReceiptKeyArn"].rpartition("/")[2]
         run("sam", "delete", "--no-prompts", cwd=self.folder)

@@ -2,7 +2,7 @@
 
     main.py REPOSITORY STACK [COMMAND [ARGUMENT…]]
 
-REPOSITORY has the template and the documents, STACK what `sam build` leaves. With a command, runs that instead of the checks,
+REPOSITORY has the template and the documents, STACK the output of `sam build`. With a command, runs that instead of the checks,
 with a tenant's key.
 """
 

@@ -1,4 +1,4 @@
-"""Proves that IAM is in effect: what a role is denied must not work. Only then does it mean something that no log has a denial."""
+"""Checks that IAM is enforced: denied actions must fail. Otherwise, logs without denials would prove nothing."""
 
 import json
 import time
@@ -10,7 +10,7 @@ from functions import deliveries, webhook
 
 @contextmanager
 def denying(role, action, **condition):
-    """Denies an action to a role, for a time."""
+    """Temporarily denies an action to a role."""
     statement = {"Effect": "Deny", "Action": action, "Resource": "*"} | ({"Condition": condition} if condition else {})
     document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     names = {"RoleName": resources("AWS::IAM::Role")[role], "PolicyName": "denied"}
@@ -20,7 +20,7 @@ def denying(role, action, **condition):
 
 
 def denied(service):
-    """Whether both the account and a function said that a request to a service was denied."""
+    """Whether both the account's and a function's log report a denied request to a service."""
     return all(any("AccessDenied" in line and service in line for line in lines) for lines in (account_log(), logs()))
 
 
@@ -30,7 +30,7 @@ def expect_none_missing():
 
 
 def controls(api, other):
-    """Denies permissions for a time. `other` is the ID of another tenant. Conditions depend on keys of the emulator's own."""
+    """Temporarily denies permissions. `other` is the ID of another tenant. The condition keys come from .ci/aws/account."""
     theirs = {"dynamodb:LeadingKeys": [f"T#{other}"]}
     with denying("AccountRole", "dynamodb:*", **{"ForAnyValue:StringLike": theirs}):
         api.get("/me")

@@ -44,7 +44,7 @@ Success = TypeVar("Success")
 
 
 def ok(parsed: Success | Problem | None) -> Success:
-    """Returns the body of a success. Raises the problem otherwise."""
+    """Returns the body of a successful response. Otherwise, raises the problem document."""
     # Responses without a type, such as the response to a dry run of a creation, are None.
     assert parsed is not None and not isinstance(parsed, Problem), parsed
     return parsed
@@ -68,7 +68,7 @@ assert "Idempotent-Replayed" not in first.headers
 assert again.headers["Idempotent-Replayed"] == "true"
 assert again.parsed == first.parsed
 
-# A dry run writes nothing and leaves out values that are not assigned yet. Its response has no type.
+# A dry run writes nothing. Values that only the real request assigns are null. Its response has no type.
 draft = create_asset.sync_detailed(client=client, body=tablet, dry_run=True)
 assert draft.status_code == 200
 assert json.loads(draft.content)["data"]["id"] is None

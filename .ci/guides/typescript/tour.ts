@@ -15,13 +15,13 @@ console.log(`${list.data.meta.total} assets, the first is ${list.data.data[0]?.n
 assert.ok(list.data.meta.total > 5);
 assert.equal(list.data.data.length, 5);
 
-/** Returns the body of a success. Throws the problem otherwise. */
+/** Returns the body of a successful response. Otherwise, throws the problem document. */
 function ok<T>(result: { data: T; error?: never } | { data?: never; error: Problem }): T {
   if (result.error) throw new Error(`${result.error.code}: ${result.error.detail}`);
   return result.data;
 }
 
-// Create an asset, and repeat the request as after a lost connection.
+// Create an asset, and repeat the request as if its response had been lost.
 const tablet: NewAsset = {
   name: "Tablet of the front desk",
   purchase_price: "1249.00",
@@ -38,7 +38,7 @@ assert.equal(first.response.headers.get("Idempotent-Replayed"), null);
 assert.equal(again.response.headers.get("Idempotent-Replayed"), "true");
 assert.deepEqual(again.data, first.data);
 
-// A dry run writes nothing: what is not assigned yet is null.
+// A dry run writes nothing. Values that only the real request assigns are null.
 const draft = ok(await api.POST("/assets", { body: tablet, params: { query: { dry_run: true } } })).data;
 assert.equal(draft.id, null);
 
@@ -60,7 +60,7 @@ if (refused.error?.code === "VALIDATION_ERROR") {
 }
 assert.deepEqual(refused.error?.errors?.map((each) => each.pointer), ["/name", "/purchase_price"]);
 
-// Hand it over with a process.
+// Hand it over in a process.
 const user = ok(
   await api.POST("/users", { body: { email: "mary@example.org", display_name: "Mary Jackson" } }),
 ).data;
@@ -79,7 +79,7 @@ const instance = ok(
 assert.equal(instance.status, "completed");
 assert.deepEqual(instance.step_data?.["handover"], ["Device", "Power supply"]);
 
-// A PATCH of a process has one type, whatever its ID names.
+// The response to PATCH /processes/{id} has one type, for process IDs and instance IDs.
 const instancePath = { id: instance.id };
 const sentBack = await api.PATCH("/processes/{id}", { params: { path: instancePath }, body: { status: instance.status } });
 assert.equal(ok(sentBack).data.status, "completed");

@@ -62,14 +62,14 @@ async function filters(scene) {
   await visit.look('nothing-found')
 }
 
-/** The 15th of the month that comes so many months later, and its month in words. */
+/** Returns the 15th of the month this many months ahead, and the month's name. */
 function later(months) {
   const now = new Date()
   const day = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + months, 15))
   return { day: day.toISOString().slice(0, 10), month: day.toLocaleDateString('en-US', { month: 'long', year: 'numeric', timeZone: 'UTC' }) }
 }
 
-/** Opens the page at a place, waits for the strip of warranties, and returns its months that have some. */
+/** Opens the page for a location, waits for the warranty chart, and returns the months with warranties. */
 async function openStrip(scene, place) {
   const visit = await Visit.open(scene, `#/assets?location=${encodeURIComponent(place)}`)
   const strip = visit.page.getByRole('table', { name: 'Expiring warranties' })
@@ -84,7 +84,7 @@ async function openStrip(scene, place) {
   return { visit, page: visit.page, months, asked }
 }
 
-/** Each picture has its numbers in a table, and leads to what it counts. */
+/** Each chart has a table with its numbers, and links to the counted assets. */
 async function pictures(scene) {
   const place = unique('Hall')
   const [soon, late] = [later(2), later(5)]
@@ -121,7 +121,7 @@ async function pictures(scene) {
   await visit.close()
 }
 
-/** More warranties than one request tells: the months up to the last of the first 100 are known, the 7 others are asked for. */
+/** More warranties than one request returns: the first 100 cover some months, and the other 7 need requests. */
 async function manyWarranties(scene) {
   const place = unique('Hall')
   const [soon, late] = [later(2), later(5)]

@@ -4,7 +4,7 @@ import { Visit, newUser, sees, sign, unique, until } from './visit.mjs'
 
 const linkOf = (page) => page.getByRole('link', { name: 'Open the link here' }).getAttribute('href')
 
-/** Shows the plan of what is filled in, and does it. */
+/** Shows the plan for the filled form, and applies it. */
 async function carryOut(visit) {
   await visit.press('Show the plan')
   await visit.press('Do it')

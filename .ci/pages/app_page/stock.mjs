@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { PHONE, Visit, sees, unique, until } from './visit.mjs'
 
-/** Begins at a new place that has some assets. */
+/** Starts at a new location with some assets. */
 async function begin(scene, count, options) {
   const place = unique('Depot')
   const assets = []

@@ -60,7 +60,7 @@ async function busy(scene) {
   await sees(page.getByText('Nothing found'), 'trying again does nothing')
 }
 
-/** Opens every view in every language, on each device, and looks for texts that are missing or too wide. */
+/** Opens every view in every language on each device, and checks for missing or overflowing texts. */
 async function languages(scene) {
   const first = async (path) => (await scene.api.get(`${path}limit=1`))[0]?.id
   const views = ['#/assets', '#/people', '#/hand-over', '#/take-back', '#/stock', '#/changes', '#/key']
@@ -91,7 +91,7 @@ async function languages(scene) {
   }
 }
 
-/** Opens the page in a language that it doesn't have. */
+/** Opens the page in an unsupported language. */
 async function unknownLanguage(scene) {
   const { page } = await Visit.open(scene, '#/assets', { locale: 'nl-NL' })
   await sees(page.getByRole('link', { name: 'Inventory', exact: true }), 'a reader of Dutch gets no English')
@@ -124,11 +124,11 @@ const names = ({ api, ...scene }) =>
     await visit.close()
   })
 
-/** The ends of versions 1 to 15, in bytes. A phone's camera read a code of each once, and they stay as they are. */
+/** Maximum bytes of versions 1 to 15. A phone's camera has read a code of each, so the codes must not change. */
 const LENGTHS = [14, 26, 42, 62, 84, 106, 122, 152, 180, 213, 251, 287, 331, 362, 412]
 const READ = '8e291b01a8936e4d796b5c49b6085ac215f70f9873eaa7fcde0aefb5adb7a358'
 
-/** The QR codes that the page draws. The script is taken without what draws, which needs a document. */
+/** The QR codes that the page draws. Runs only the script's encoder, because drawing needs a document. */
 async function codes() {
   const script = readFileSync(new URL('qr.js', APP), 'utf8').replace(/^import .*$/m, 'const svg = () => {}')
   const { modules } = await import(`data:text/javascript,${encodeURIComponent(script)}`)

@@ -19,7 +19,7 @@ export class Visit extends Watched {
   press = (name) => this.button(name).click()
   label = (name) => this.page.getByLabel(name)
 
-  /** Only the tab has the key, and not in its address. */
+  /** Checks that only the tab's storage has the key, and its URL doesn't. */
   async checkStorage(page) {
     const [address, ...kept] = await page.evaluate(() => [location.href, { ...localStorage }, document.cookie])
     assert.ok(!this.secret || !address.includes(this.secret), 'the address has the key')
@@ -27,7 +27,7 @@ export class Visit extends Watched {
   }
 }
 
-/** Signs what a link asks for, in another browser. */
+/** Signs with a link in another browser. */
 export async function sign(scene, url) {
   const { page } = await openLink(scene, { url }, PHONE)
   await draw(page)

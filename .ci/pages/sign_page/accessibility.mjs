@@ -6,7 +6,7 @@ import { STEPS } from './handover.mjs'
 
 const { user_picker: picker, checklist, text, select, date, signature } = STEPS
 
-/** Returns what has the focus, and how one sees that. */
+/** Returns the focused element, and how its focus is visible. */
 const focused = (page) =>
   page.evaluate(() => {
     const element = document.activeElement
@@ -21,7 +21,7 @@ const focused = (page) =>
     }
   })
 
-/** Presses Tab until something with this name has the focus, and fails if the focus can't be seen on the way. */
+/** Presses Tab until an element with this name has the focus. Fails if the focus is ever invisible. */
 async function tabTo(page, name) {
   const passed = []
   let before = (await focused(page)).name
@@ -66,7 +66,7 @@ async function keyboard(scene) {
   assert.deepEqual([room, floor, back], ['2.14', 'First', '2027-03-31'], 'the keyboard enters something else')
 }
 
-/** All views in half the width, as with 200 % zoom, and in 320 pixels, as with 400 % on a small desktop. */
+/** All views at half the width, as with 200 % zoom, and at 320 pixels, as with 400 % on a small desktop. */
 async function zoomed(scene, name, width) {
   const long = { ...text, label: `Room ${'or another place '.repeat(4)}` }
   const steps = [checklist, long, picker, signature]
@@ -88,7 +88,7 @@ async function zoomed(scene, name, width) {
   await visit.look(`${name}-done`)
 }
 
-/** Without motion for those who asked for that. */
+/** No animations with `prefers-reduced-motion`. */
 async function motion(scene) {
   const { page } = await open(scene, { steps: [text] }, { reducedMotion: 'reduce' })
   const still = async (when) =>

@@ -9,13 +9,13 @@ const step = STEPS.signature
 const ONE = { steps: [step] }
 const SIDEWAYS = { width: 844, height: 390 }
 
-/** Gives the window another size, and waits until the page has been drawn in it. */
+/** Resizes the window, and waits until the page is redrawn. */
 async function turn(page, size) {
   await page.setViewportSize(size)
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))))
 }
 
-/** Undo takes one stroke back, clear all of them; without a stroke nothing is sent, and a tap is none. */
+/** Undo removes one stroke, and clear all. Without a stroke nothing is sent, and a tap isn't a stroke. */
 async function takeBack(scene) {
   const { handover, page } = await open(scene, ONE)
   const press = (name) => part(page, step).getByRole('button', { name }).click()
@@ -39,7 +39,7 @@ async function takeBack(scene) {
   await handover.expectDoneOnce()
 }
 
-/** A pen that is pressed harder writes broader. */
+/** More pen pressure makes wider strokes. */
 async function pressure(scene) {
   const { page } = await open(scene, ONE)
   const sizes = []
@@ -66,7 +66,7 @@ async function twoPeople(scene) {
   expectTwoStrokes(await handover.signature(desk))
 }
 
-/** Types the name instead, which the receipt tells. */
+/** Types the name instead, which the receipt mentions. */
 async function typed(scene, name, options) {
   const { handover, visit, page } = await open(scene, ONE, options)
   await typeName(page, step, 'Zoë Ångström-O’Neill')
@@ -78,7 +78,7 @@ async function typed(scene, name, options) {
   assert.ok(ink(decode(await handover.signature())) > 0.01, 'the image of the typed name has no ink')
 }
 
-/** Who changes their mind, and draws after all, has drawn. */
+/** A drawing replaces a typed name. */
 async function drawAfterAll(scene) {
   const { handover, page } = await open(scene, ONE)
   await typeName(page, step, 'Ada')
@@ -88,7 +88,7 @@ async function drawAfterAll(scene) {
   assert.ok(!(await handover.receiptStep()).value.typed, 'the receipt says typed of what was drawn')
 }
 
-/** As many strokes as anyone makes are within the limits of an image. */
+/** The image of very many strokes is within the size limits. */
 async function scribble(scene) {
   const { handover, page } = await open(scene, ONE)
   for (let n = 0; n < 6; n++) {
@@ -102,7 +102,7 @@ async function scribble(scene) {
   assert.ok(length <= 131_072, `the image has ${length} bytes`)
 }
 
-/** Turns the phone between two strokes, and back. */
+/** Rotates the phone between two strokes, and back. */
 async function rotate(scene) {
   const { handover, visit, page } = await open(scene, ONE, PHONE)
   await draw(page, { hand: 'touch', corners: LEFT })
@@ -115,7 +115,7 @@ async function rotate(scene) {
   expectTwoStrokes(await handover.signature())
 }
 
-/** What was drawn along the edges of an upright phone is inside the pad of a turned one. */
+/** Strokes along the edges on an upright phone are inside the pad after a rotation. */
 async function turnEdges(scene) {
   const { page } = await open(scene, ONE, PHONE)
   await draw(page, { hand: 'touch', corners: [[0.01, 0.01], [0.99, 0.01], [0.99, 0.99], [0.01, 0.99]] })
@@ -123,7 +123,7 @@ async function turnEdges(scene) {
   assert.deepEqual(await edges(page), [false, false], 'the edge of the pad cuts what was drawn')
 }
 
-/** A turn in the middle of a stroke keeps what was drawn until then. */
+/** A rotation during a stroke keeps the stroke so far. */
 async function turnDuringStroke(scene) {
   const { page } = await open(scene, ONE)
   await draw(page)
@@ -135,7 +135,7 @@ async function turnDuringStroke(scene) {
   await until(async () => (await inked(page)) > before * 0.3, 'strokes are lost when the window changes during one')
 }
 
-/** The theme changes, as it does in the evening: the ink can still be seen, and is dark on the image. */
+/** After a change of the theme, the ink is still visible, and dark in the image. */
 async function theme(scene) {
   const { handover, page } = await open(scene, ONE, PHONE)
   const size = await draw(page, { hand: 'touch' })
@@ -147,7 +147,7 @@ async function theme(scene) {
   expectL(await handover.signature(), size)
 }
 
-/** With the system's high contrast, whose colors replace the page's. */
+/** With the system's high contrast mode, which replaces the page's colors. */
 async function contrast(scene) {
   const { visit, page } = await open(scene, ONE, { forcedColors: 'active', colorScheme: 'dark' })
   await draw(page)
@@ -157,7 +157,7 @@ async function contrast(scene) {
   await visit.shot('desktop-contrast-done')
 }
 
-/** The dev server on another computer: browsers offer fewer functions there, since the connection is not encrypted. */
+/** The dev server on another computer, where browsers offer fewer functions because the connection is not encrypted. */
 async function plain(scene) {
   const handover = await Handover.make(scene.api, { steps: [STEPS.text, step] })
   const { page } = await openLink(scene, { url: handover.url.replace('127.0.0.1', 'laptop.example') }, PHONE)

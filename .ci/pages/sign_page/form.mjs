@@ -4,24 +4,24 @@ import { DESKTOP, PHONE, Visit, sees } from '../visit.mjs'
 import { Handover } from './handover.mjs'
 import { draw } from './strokes.mjs'
 
-/** A scenario on a phone and on a desktop, which also gets the name of the device. */
+/** Makes a scenario for a phone and one for a desktop. It also gets the device's name. */
 export const onBoth = (name, run) => ({
   [`${name}, on a phone`]: (scene) => run(scene, 'phone', PHONE),
   [`${name}, on a desktop`]: (scene) => run(scene, 'desktop', DESKTOP),
 })
 
-/** Returns the part of the page about a step. */
+/** Returns the page's section for a step. */
 export const part = (page, { label }) =>
   page.getByRole('group', { name: label }).or(page.getByRole('region', { name: label })).first()
 export const textbox = (page, step) => part(page, step).getByRole('textbox')
-/** Returns the error beside a step. */
+/** Returns a step's error. */
 export const errorOf = (page, step) => part(page, step).locator('[data-error]:visible, [role="alert"]:visible').first()
 export const submitButton = (page) => page.getByRole('button', { name: /^(Sign and submit|Submit)$/ })
 export const doneHeading = (page) => page.getByRole('heading', { level: 2, name: /Done|Thank you/ })
 /** Returns the button that sends the form again. */
 export const again = (page) => page.getByRole('button', { name: 'Try again' })
 export const title = (page, name) => page.getByRole('heading', { level: 1, name, exact: true })
-/** Returns the requests that submitted something, with their times. */
+/** Returns the submissions with their times. */
 export const submissions = ({ requests }) => requests.filter(({ request }) => request.url().endsWith('/sign/advance'))
 
 const FILL = {
@@ -44,29 +44,29 @@ const FILL = {
   signature: (page, step, options) => draw(page, { ...options, scope: part(page, step) }),
 }
 
-/** Fills in one step. Returns the size of what was drawn, if it is a signature. */
+/** Fills in one step. For a signature, returns the size of the drawing. */
 export async function fill(page, step, value) {
   await sees(part(page, step).or(page.getByText(step.label)), `the step "${step.label}" is not on the page`)
   return FILL[step.type](page, step, value)
 }
 
-/** Opens the keyboard's way to sign, and types a name. */
+/** Switches to typing, and types a name. */
 export async function typeName(page, step, name) {
   await part(page, step).getByRole('button', { name: 'Type instead' }).click()
   await part(page, step).getByRole('textbox', { name: 'Your name' }).fill(name)
 }
 
-/** Waits until the form is there. */
+/** Waits for the form. */
 export const ready = (page) => sees(submitButton(page), 'the form does not appear')
 
-/** Opens a link, and waits until the form is there. */
+/** Opens a link, and waits for the form. */
 export async function openLink(scene, { url }, options) {
   const visit = await Visit.open(scene, url, options)
   await ready(visit.page)
   return { visit, page: visit.page }
 }
 
-/** Makes a handover, and opens its link. */
+/** Creates a handover, and opens its link. */
 export async function open(scene, what, options) {
   const handover = await Handover.make(scene.api, what)
   return { handover, ...(await openLink(scene, handover, options)) }
@@ -85,7 +85,7 @@ export async function isDone(page) {
   await page.waitForFunction(() => performance.getEntriesByType('resource').some(({ name }) => name.includes('/sign/receipt')))
 }
 
-/** Fails unless the whole page has a message with these words. */
+/** Fails unless the page has a message with these words. */
 export const says = (page, words) =>
   sees(page.locator('#problem, #status, [role="alert"], [role="status"]').filter({ hasText: words }), `no message says ${words}`)
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 
-/** Steps by type, with labels as people would write them. */
+/** Steps by type, with realistic labels. */
 export const STEPS = {
   user_picker: { type: 'user_picker', key: 'witness', label: 'Who saw it?', required: true },
   checklist: { type: 'checklist', key: 'handover', label: 'Handed over', required: true, items: ['Device', 'Power supply', 'Bag'] },

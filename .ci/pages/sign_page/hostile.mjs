@@ -21,7 +21,7 @@ const STEPS = [
   [{ type: 'complete', key: 'complete', label: `Complete ${IMAGE}` }],
 ]
 
-/** Fails if hostile text has made or changed an element. */
+/** Fails if hostile text has created or changed an element. */
 export async function expectNothing(page, when) {
   const found = await page.evaluate(() => [
     window.ran ?? null,
@@ -60,7 +60,7 @@ const names = (scene) =>
     await visit.close()
   })
 
-/** Shows what a service, or whoever is between, says in an error as text. */
+/** An error from the service, or from a proxy, is shown as text. */
 async function errors(scene) {
   const [step] = STEPS[2]
   const { handover, page } = await open(scene, { steps: [step] }, { failures: ['status of'] })
@@ -78,7 +78,7 @@ async function errors(scene) {
   await handover.expectUntouched()
 }
 
-/** A secret that is markup. */
+/** A secret that contains markup. */
 async function secret(scene) {
   const { page } = await Visit.open(scene, `${scene.api.base}/sign#${IMAGE}${SCRIPT}`, { failures: ['status of 401'] })
   await sees(title(page, 'This link is not valid'), 'a hostile secret is not refused')
@@ -90,13 +90,13 @@ const POLICY =
   "default-src 'none'; script-src SCRIPTS; style-src STYLES; img-src data: blob:; connect-src 'self'; base-uri 'none'; " +
   "form-action 'none'; frame-ancestors 'none'"
 
-/** Returns the sources that allow the inline elements of a page, as a policy names them. */
+/** Returns the policy's sources for a page's inline elements. */
 const hashes = (html, tag) =>
   [...html.matchAll(new RegExp(`<${tag}[^>]*>([^]*?)</${tag}>`, 'g'))]
     .map(([, text]) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`)
     .join(' ')
 
-/** The page names no other host, runs nothing but its own script, and can't be framed. */
+/** The page refers to no other host, runs only its own script, and can't be framed. */
 async function headers({ api }) {
   const response = await fetch(`${api.base}/sign`)
   const html = await response.text()

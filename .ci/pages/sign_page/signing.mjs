@@ -15,7 +15,7 @@ const EVERY_TYPE = [me, witness, checklist, text, textarea, select, date, confir
 /** A PNG of a black and a white pixel. */
 const DOT = 'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII='
 
-/** Values that are as awkward as people's. */
+/** Unusual but realistic values. */
 const VALUES = {
   me: 'me',
   witness: 'grace.hopper@example.com',
@@ -25,7 +25,7 @@ const VALUES = {
   back: '2027-03-31',
 }
 
-/** A whole handover, whose page says whom and what it is about. */
+/** A complete handover. The page shows the signer and the assets. */
 async function handOver(scene, name, hand, options) {
   const what = { steps: [checklist, signature], name: 'Employee handover' }
   const { handover, visit, page } = await open(scene, what, options)
@@ -49,7 +49,7 @@ async function handOver(scene, name, hand, options) {
   await sees(page.getByRole('button', { name: 'Save receipt' }), 'the receipt is not offered when the link is opened again')
 }
 
-/** The process goes on after the link's steps: the receipt comes when others have done theirs. */
+/** The process continues after the link's steps. The receipt appears once others have submitted theirs. */
 async function goesOn(scene) {
   const later = { ...confirmation, key: 'filed', label: 'Filed by the desk' }
   const { handover, visit, page } = await open(scene, { steps: [signature, later], link: { until: signature.key } }, PHONE)
@@ -67,7 +67,7 @@ async function goesOn(scene) {
   await saveReceipt(page)
 }
 
-/** Fills in every type of step, and compares what the API has. */
+/** Fills in every type of step, and checks the stored values. */
 async function everyType(scene, name, options) {
   const [ada, grace] = await Promise.all(['ada.lovelace', 'grace.hopper'].map((who) => scene.api.user(`${who}@example.com`)))
   const { handover, visit, page } = await open(scene, { steps: EVERY_TYPE, signer: { user_id: ada.id } }, options)
@@ -95,7 +95,7 @@ async function optional(scene) {
   await handover.expectDoneOnce()
 }
 
-/** Shows what others have filled in ahead. Their signature is not the signer's. */
+/** Shows values that others stored ahead. Their signature doesn't count as the signer's. */
 async function filledAhead(scene) {
   const ticks = { ...checklist, required: false }
   const steps = [{ ...text, key: 'first' }, text, ticks, select, date, witness, signature]
@@ -120,7 +120,7 @@ async function filledAhead(scene) {
   assert.notEqual(stored.signature, DOT, 'the signature of before is kept')
 }
 
-/** A signer who leaves out an optional signature has not signed, whatever was stored. */
+/** An omitted optional signature stays empty, even if one was stored. */
 async function storedSignature(scene) {
   const handover = await Handover.make(scene.api, { steps: [{ ...text, key: 'first' }, { ...signature, required: false }] })
   await handover.advance({ first: 'By the desk', signature: DOT })
@@ -130,7 +130,7 @@ async function storedSignature(scene) {
   assert.equal((await handover.stored()).signature ?? null, null, 'a stored signature counts as the signer’s')
 }
 
-/** The service's and the page's errors are in words, beside the field, and go when it is corrected. */
+/** Errors of the service and the page are shown as text next to the field, and disappear once it is corrected. */
 async function errors(scene, name, options) {
   const steps = [witness, checklist, text, signature]
   const { handover, visit, page } = await open(scene, { steps }, options)
@@ -195,7 +195,7 @@ async function openSubmitted(scene, others, assets, options) {
   return { visit, page }
 }
 
-/** On a phone, all of a short handover is in view at once, in the order in which it is to be read. */
+/** On a phone, a short handover is completely visible, in reading order. */
 async function shortOnPhone(scene) {
   const { visit, page } = await openSubmitted(scene, [], 1, PHONE)
   const region = page.getByRole('region', { name: 'Submitted so far' })
@@ -257,7 +257,7 @@ async function ofThree(scene) {
   assert.equal(await move(scene, 3, [checklist, text, signature]), 1, 'three assets took several requests')
 }
 
-/** 20 assets and 6 steps are more than the 100 items of a transaction. The connection is lost between two of the requests. */
+/** 20 assets and 6 steps exceed the 100 items of a transaction. The connection is lost between two of the requests. */
 async function ofTwenty(scene) {
   const texts = ['room', 'floor', 'desk', 'team'].map((key) => ({ ...text, key, label: `The ${key} of all` }))
   const interrupt = async (visit, page) => {
@@ -276,7 +276,7 @@ async function ofTwenty(scene) {
   assert.ok((await move(scene, 20, [...texts, checklist, signature], interrupt)) > 1, 'this tests nothing')
 }
 
-/** Signs with a browser in German: no text of the page is in another language. */
+/** Signs with a German browser. All texts of the page are German. */
 async function german(scene) {
   const steps = [
     { ...witness, label: 'Zeuge' },
@@ -310,7 +310,7 @@ async function german(scene) {
   assert.match(readFileSync(await saveReceipt(page, 'Beleg speichern'), 'utf8'), /<html lang="de">/, 'the receipt is not in German')
 }
 
-/** The page has no Japanese: then it has the organization's language. */
+/** Japanese is unsupported, so the page uses the organization's language. */
 const organizationsLanguage = (scene) =>
   scene.api.withSettings({ locale: 'fr-CH' }, async () => {
     const { url } = await Handover.make(scene.api, { steps: [signature] })

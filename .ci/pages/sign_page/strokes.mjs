@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict'
 import { PNG } from 'pngjs'
 
-/** An L and a wave, as parts of the pad's width and height, and two strokes that don't touch each other. */
+/** An L and a wave, and two strokes that don't touch, in fractions of the pad's width and height. */
 export const L = [[0.2, 0.2], [0.2, 0.8], [0.7, 0.8]]
 export const WAVE = [[0.1, 0.5], [0.3, 0.2], [0.5, 0.7], [0.7, 0.3], [0.9, 0.6]]
 export const LEFT = [[0.3, 0.2], [0.25, 0.8]]
 export const RIGHT = [[0.8, 0.2], [0.85, 0.8]]
 
-/** Returns the pad of a page, or of a part of it. */
+/** Returns the pad in a page or a section. */
 export const pad = (scope) => scope.getByRole('img', { name: /^(Signature pad|Unterschriftsfeld)/ })
 
-/** Returns points along a line through others, about as far apart as a quick hand's. */
+/** Returns points along a polyline, spaced as with a fast hand. */
 function along(corners, { x, y, width, height }, pieces) {
   return corners.slice(1).flatMap(([toX, toY], n) => {
     const [fromX, fromY] = corners[n]
@@ -69,7 +69,7 @@ export function decode(file) {
   return { width, height, dark }
 }
 
-/** Returns which part of a region is ink, from 0 to 1. The region's edges are parts of the image's size. */
+/** Returns the share of ink in a region, from 0 to 1. The region's edges are fractions of the image's size. */
 export function ink({ width, height, dark }, [left, top, right, bottom] = [0, 0, 1, 1]) {
   let [inked, all] = [0, 0]
   for (let y = Math.floor(top * height); y < Math.ceil(bottom * height); y++) {
@@ -78,14 +78,14 @@ export function ink({ width, height, dark }, [left, top, right, bottom] = [0, 0,
   return inked / all
 }
 
-/** Returns the pad's image, whose ink is what isn't transparent. */
+/** Returns the pad's image. Pixels that aren't transparent are ink. */
 async function onPad(scope) {
   const url = await pad(scope).evaluate((canvas) => canvas.toDataURL())
   const { width, data } = PNG.sync.read(Buffer.from(url.split(',')[1], 'base64'))
   return { width, alpha: data.filter((_, at) => at % 4 === 3) }
 }
 
-/** Returns which part of the pad's pixels is ink, from 0 to 1. */
+/** Returns the share of ink in the pad's pixels, from 0 to 1. */
 export async function inked(scope) {
   const { alpha } = await onPad(scope)
   return alpha.filter((value) => value > 127).length / alpha.length
@@ -97,7 +97,7 @@ export async function edges(scope) {
   return [alpha.subarray(0, width), alpha.subarray(-width)].map((row) => row.some(Boolean))
 }
 
-/** Returns which part of the pad has another brightness than its paper on the screen, from 0 to 1. */
+/** Returns the share of the pad whose brightness differs from its background on the screen, from 0 to 1. */
 export async function visible(scope) {
   const { dark } = decode(await pad(scope).screenshot({ scale: 'css' }))
   const paper = dark[dark.length >> 1]

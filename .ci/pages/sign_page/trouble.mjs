@@ -29,7 +29,7 @@ async function end(handover, page) {
   await handover.expectDoneOnce()
 }
 
-/** Sends what is there once the connection is back. */
+/** Submits the form once the connection is back. */
 async function offline(scene) {
   const { handover, visit, page } = await filledIn(scene, PHONE, ['ERR_INTERNET_DISCONNECTED'])
   const before = await inked(page)
@@ -44,7 +44,7 @@ async function offline(scene) {
   await end(handover, page)
 }
 
-/** What is edited while offline is not sent by itself. */
+/** Values edited while offline are not submitted automatically. */
 async function editedOffline(scene) {
   const { handover, visit, page } = await filledIn(scene, PHONE, ['ERR_INTERNET_DISCONNECTED'])
   await visit.context.setOffline(true)
@@ -69,7 +69,7 @@ async function openedOffline(scene) {
   await ready(page)
 }
 
-/** The service does it, but the response is lost. Then the form is sent again, or the page is reloaded. */
+/** The submission takes effect, but its response is lost. Then the form is sent again, or the page is reloaded. */
 async function lostResponse(scene, press) {
   const { handover, visit, page } = await filledIn(scene, PHONE, ['ERR_'])
   const lose = async (route) => {
@@ -86,7 +86,7 @@ async function lostResponse(scene, press) {
   assert.equal(keys.size, 1, `the requests have other Idempotency-Keys: ${[...keys]}`)
 }
 
-/** The service is busy once, and says how long to wait. The page goes on by itself. */
+/** The service is busy once, with `Retry-After`. The page retries automatically. */
 async function busy(scene, status, code, words) {
   const { handover, visit, page } = await filledIn(scene, PHONE, [`status of ${status}`])
   await refuse(page, ADVANCE, { status, code }, { headers: { 'retry-after': '2' }, times: 1 })
@@ -97,7 +97,7 @@ async function busy(scene, status, code, words) {
   assert.ok(second - first >= 1900 && !more.length, `the form was sent again after ${second - first} ms, and then ${more}`)
 }
 
-/** The link's own limit, when the page is opened. */
+/** The link's rate limit is exceeded when the page is opened. */
 async function limit(scene) {
   const { visit, page } = await open(scene, { steps: [text] }, { ...PHONE, failures: ['status of 429'] })
   await refuse(page, SESSION, { status: 429, code: 'RATE_LIMITED' }, { headers: { 'retry-after': '30' }, times: 1 })
@@ -106,7 +106,7 @@ async function limit(scene) {
   await visit.look('phone-limit')
 }
 
-/** What was typed, ticked and drawn outlives a reload, and nothing of it what was submitted. */
+/** Typed, ticked and drawn values survive a reload, and are deleted after the submission. */
 async function reload(scene) {
   const { handover, page } = await open(scene, { steps: ALL }, PHONE)
   await fill(page, checklist, ['Device', 'Bag'])
@@ -140,7 +140,7 @@ async function secondTab(scene) {
   await handover.expectDoneOnce()
 }
 
-/** Somebody else submits the first step while the form is open; what is left can still be submitted. */
+/** Somebody else submits the first step while the form is open. The remaining steps can still be submitted. */
 async function overtaken(scene) {
   const { handover, visit, page } = await filledIn(scene, DESKTOP, ['status of 409'])
   await handover.advance({ handover: checklist.items })
@@ -166,7 +166,7 @@ async function tapTwice(page) {
   await Promise.all([tap(), tap()])
 }
 
-/** Opening another link in the same tab changes no more than the fragment. */
+/** Opening another link in the same tab changes only the fragment. */
 async function anotherLink(scene) {
   const { visit, page } = await open(scene, { steps: [text] })
   await fill(page, text, 'of the first')
@@ -183,7 +183,7 @@ async function anotherLink(scene) {
   assert.equal(await textbox(page, text).inputValue(), 'of the first', 'the draft of the first link is lost')
 }
 
-/** Going back after the end shows the end, not the form. */
+/** Going back after the submission shows the end, not the form. */
 async function goBack(scene) {
   const { handover, page } = await filledIn(scene, DESKTOP)
   await submit(page)
@@ -193,7 +193,7 @@ async function goBack(scene) {
   assert.equal(await submitButton(page).count(), 0, 'the form is back')
 }
 
-/** Fails unless a page says that its link is over, and nothing can be submitted. */
+/** Fails unless a page says that its link has ended, and has nothing to submit. */
 async function expectOver({ page }, heading) {
   await sees(title(page, heading), `the heading is not "${heading}"`)
   assert.equal(await submitButton(page).count(), 0, 'there is a button to submit nothing')
@@ -226,7 +226,7 @@ async function revokedMeanwhile(scene) {
   await expectOver(visit, 'This link was revoked')
 }
 
-/** What takes a minute or a day in the service. */
+/** Waits that take a minute or a day in the service. */
 async function later(scene, status, heading) {
   const { visit, page } = await open(scene, { steps: ALL }, { ...PHONE, failures: ['status of 401'] })
   await refuse(page, SESSION, { status: 401, code: 'UNAUTHORIZED', link_status: status })
@@ -243,7 +243,7 @@ async function invalid(scene) {
     await opensAsOver(scene, wrong, 'This link is not valid', n ? null : 'phone-not-valid')
 }
 
-/** Programs for mail and chat append to links. */
+/** Mail and chat programs append text to links. */
 async function tails(scene) {
   const { url } = await Handover.make(scene.api, { steps: ALL })
   for (const tail of ['.', ')', '%0A', '&x=1', '?fbclid=1']) await openLink(scene, { url: url + tail })

@@ -1,4 +1,4 @@
-"""Receives webhooks: verifies each delivery, stores it, answers, and only then reacts to it."""
+"""Receives webhooks: verifies each delivery, stores it, responds, and then processes it."""
 
 import json
 import os
@@ -19,7 +19,7 @@ arrived, turn = Event(), Lock()
 
 
 def run(statement: str, values: tuple[object, ...] = ()) -> tuple[list[Any], int]:
-    """Returns the rows, and how many have changed. Threads share the connection, which counts for all of them: one at a time."""
+    """Returns the rows, and the number of changed ones. Locked, because the connection counts for all threads."""
     with turn:
         result = inbox.execute(statement, values)
         return result.fetchall(), result.rowcount
@@ -49,7 +49,7 @@ class Receiver(BaseHTTPRequestHandler):
             print("answered", status, flush=True)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Keeps the server from printing every request."""
+        """Disables the server's log of requests."""
 
 
 def react() -> None:

@@ -1,4 +1,4 @@
-// Receives webhooks: verifies each delivery, stores it, answers, and only then reacts to it.
+// Receives webhooks: verifies each delivery, stores it, responds, and then processes it.
 import { existsSync, mkdirSync } from "node:fs";
 import { readFile, readdir, rename, writeFile } from "node:fs/promises";
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
@@ -27,7 +27,7 @@ async function receive(request: IncomingMessage, response: ServerResponse): Prom
   reactions = reactions.then(react);
 }
 
-// The ID is the same at every attempt: a known one is ignored.
+// All attempts have the same ID. A known one is a duplicate.
 async function store(id: string, body: Buffer): Promise<boolean> {
   if (existsSync(`inbox/${id}.json`) || existsSync(`done/${id}.json`)) return false;
   await writeFile(`inbox/${id}.part`, body);
@@ -35,7 +35,7 @@ async function store(id: string, body: Buffer): Promise<boolean> {
   return true;
 }
 
-// Deliveries can overtake each other: an older version than the newest one is out of date.
+// Deliveries can overtake each other, so ignore a version older than the newest one.
 const newest = new Map<string, number>();
 function isNewest({ entity_id, version }: FeedEvent): boolean {
   if (version < (newest.get(entity_id) ?? 0)) return false;
@@ -62,7 +62,7 @@ function parse(body: Buffer): WebhookEvent {
 }
 
 for (const file of await stored("done")) isNewest(parse(await readFile(`done/${file}`)).data);
-// What was stored before a restart comes first.
+// Start with deliveries stored before a restart.
 let reactions = react();
 createServer((request, response) => {
   receive(request, response).catch((error: unknown) => {

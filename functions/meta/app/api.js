@@ -4,10 +4,10 @@ import { has, query, say, t } from './page.js'
 const MAX_ATTEMPTS = 6
 const KEY = 'key'
 const kept = new Map()
-/** The address of the API: the page is below it. */
+/** URL of the API, relative to the page. */
 const BASE = new URL('../../', import.meta.url).href.replace(/\/$/, '')
 
-/** Key, scopes and organization of this tab. @type {{ key: string | null, me: any, offset: number }} */
+/** API key, scopes and organization of this tab. @type {{ key: string | null, me: any, offset: number }} */
 export const session = { key: sessionStorage.getItem(KEY), me: null, offset: 0 }
 
 export function setKey(key) {
@@ -19,10 +19,10 @@ export function setKey(key) {
 
 export const may = (scope) => Boolean(session.me?.key.scopes.includes(scope))
 
-/** The server's time: the clocks of phones are often wrong. */
+/** The server's time, because phones' clocks are often wrong. */
 export const now = () => new Date(Date.now() + session.offset)
 
-/** The end of a day here, or now if that is earlier. @param {string} [day] */
+/** End of a day in the local time zone, or now if that is earlier. @param {string} [day] */
 export const endOf = (day) => day && new Date(Math.min(+new Date(`${day}T23:59:59.999`), +now() - 1000)).toISOString()
 
 /** A problem document, or a lost connection. */
@@ -36,7 +36,7 @@ export class Problem extends Error {
     this.errors = body.errors ?? []
   }
 
-  /** In the reader's language, by its code. */
+  /** The error in the reader's language, by its code. */
   get text() {
     const { code, body } = this
     if (code === 'FORBIDDEN' && body.scope) return t('scope-missing', { scope: body.scope })
@@ -51,8 +51,8 @@ export function uuid() {
 }
 
 /**
- * What somebody means to do once: returns a function that posts. A request sent again has the same idempotency key, and any other
- * request another one; `round` tells equal requests apart.
+ * An action that must take effect once: returns a function that posts. A retried request has the same idempotency key, and
+ * other requests have other keys; `round` distinguishes equal requests.
  */
 export function intent() {
   const keys = new Map()
@@ -104,13 +104,13 @@ export const get = async (path, signal, parameters) => (await send('GET', path +
 export const post = async (path, body, key) =>
   (await send('POST', path, { body, headers: key ? { 'idempotency-key': key } : {} })).body
 
-/** What a request would do. */
+/** Sends a request as a dry run. */
 export const plan = (path, body) => post(`${path}?dry_run=true`, body)
 
-/** A value in a list of values, whose commas are no separators. */
+/** Escapes commas in a value of a list. */
 export const literal = (value) => (value === 'none' ? '\\none' : value.replaceAll(',', '\\,'))
 
-/** Returns a function that gives a new signal, and aborts the one before. @param {AbortSignal} [signal] */
+/** Returns a function that returns a new signal and aborts the previous one. @param {AbortSignal} [signal] */
 export function latest(signal = new AbortController().signal) {
   let last = new AbortController()
   return () => {
@@ -120,20 +120,20 @@ export function latest(signal = new AbortController().signal) {
   }
 }
 
-/** Reads something once. */
+/** Reads a path once, and caches it. */
 export function cached(path) {
   if (!kept.has(path)) kept.set(path, get(path).catch((error) => (kept.delete(path), Promise.reject(error))))
   return kept.get(path)
 }
 
-/** What was read ahead, once; otherwise reads it. @param {string} path @param {AbortSignal} signal */
+/** Takes the cached response, or otherwise requests it. @param {string} path @param {AbortSignal} signal */
 export async function fresh(path, signal) {
   const reply = kept.get(path) ?? get(path, signal)
   kept.delete(path)
   return reply
 }
 
-/** What is read once, or null if this key can't read it. */
+/** Like `cached`, but null if the key lacks the scope. */
 export const known = async (scope, path) => (may(scope) ? cached(path).then(({ data }) => data, () => null) : null)
 
 export const assetTypes = async () => (await known('catalog:read', '/catalog/asset-types?limit=100')) ?? []

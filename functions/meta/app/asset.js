@@ -4,29 +4,29 @@ import { Problem, assetTypes, endOf, get, instanceName, known, latest, may, send
 import { ago, amount, button, card, date, facts, go, h, has, heading, hint, link, moment, named, own, say, sentence, show, skeleton, status, t } from './page.js'
 import { attempt, clearProblems, dayField, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
 
-/** In the order in which they are shown. */
+/** In display order. */
 const FIELDS = [
   'name', 'status', 'asset_type_id', 'location', 'assigned_to', 'manufacturer', 'model', 'serial_number',
   'purchase_date', 'purchase_price', 'warranty_until', 'last_seen_at', 'notes',
 ]
 export const STATUSES = ['in_stock', 'preparing', 'in_use', 'in_service', 'returned', 'scrapped']
-/** So many assets take part in one process. */
+/** Maximum number of assets in one process. */
 export const MOST = 20
 
 export const fieldName = (name) => named(`field.${name}`, name)
 
-/** A pill with a dot, whose text says the status too. */
+/** A pill with a coloured dot and the status as text. */
 export const pill = (name) => h('span.pill', h('i', { className: `dot s-${name}`, ariaHidden: 'true' }), status(name))
 
 /** A link to an asset, or to the asset of an instance, an event or a refusal. */
 export const assetLink = (one) =>
   link([h('span.tag', one.asset_tag ?? one.entity_tag), ' ', own(one.asset_name ?? one.entity_name ?? one.name)], `asset/${one.asset_id ?? one.entity_id ?? one.id}`)
 
-/** Assets in lines, each with its status or what `more` says. @param {any[]} assets @param {(asset: any) => any} [more] */
+/** A line for each asset, with its status or the result of `more`. @param {any[]} assets @param {(asset: any) => any} [more] */
 export const assetList = (assets, more = ({ status }) => pill(status)) =>
   h('ul.plain-list.assets', assets.map((asset) => h('li', assetLink(asset), more(asset))))
 
-/** A value in words. @returns {Promise<any>} */
+/** Formats a value as text. @returns {Promise<any>} */
 async function valueOf(name, value) {
   if ((value ?? '') === '') return '–'
   const catalog = async (kind) => own((await known('catalog:read', `/catalog/${kind}/${value}`))?.name ?? value)
@@ -49,7 +49,7 @@ export const plain = (value) =>
 const isSame = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null)
 
 /**
- * Changes as lines: what, from what, to what. Custom fields one by one.
+ * A line for each change: field, old and new value. Lists custom fields one by one.
  * @param {Record<string, { old: any, new: any }>} changes
  */
 function changeLines({ custom_fields: custom, ...changes }) {
@@ -64,13 +64,13 @@ function changeLines({ custom_fields: custom, ...changes }) {
     h('ins', await valueOf(name, now)))))
 }
 
-/** What differs between two states of an asset. */
+/** Differences between two states of an asset. */
 function differences(before, after) {
   const names = [...FIELDS, 'model_id', 'custom_fields'].filter((name) => name !== 'last_seen_at' && !isSame(before[name], after[name]))
   return Object.fromEntries(names.map((name) => [name, { old: before[name] ?? null, new: after[name] ?? null }]))
 }
 
-/** Goes to the asset that wears a tag. */
+/** Goes to the asset with a tag. */
 export async function byTag(_, __, signal, [, tag]) {
   const { data } = await get(`/assets/by-tag/${encodeURIComponent(tag)}`, signal)
   go(`asset/${data.id}`, {}, true)
@@ -196,11 +196,11 @@ export async function asset(main, params, signal, [, id]) {
   }
 }
 
-/** Why a process can't start, in words. */
+/** Explains why a process can't start. */
 export const reason = (code, { status_of_asset: is, trigger_status: needs }) =>
   code === 'WRONG_ASSET_STATUS' ? t('wrong-status', { is: status(is), needs: status(needs) }) : named(`error.${code}`, t('error.CONFLICT'))
 
-/** One entry of a history: who did what, when. */
+/** An entry of a history: who did what, when. */
 async function entry(event) {
   const { at, type, actor, changes } = event
   const { running_instance_id: running, ...others } = changes ?? {}
@@ -218,7 +218,7 @@ async function entry(event) {
     changes === null && hint('…'))
 }
 
-/** What changed in a period, and by whom: the oldest first, as the feed has it. */
+/** Changes in a period, oldest first, with their authors. */
 export function changes(main, params, signal) {
   const week = new Date(Date.now() - 7 * 86_400_000).toLocaleDateString('sv')
   const list = h('ol.timeline', skeleton(8))
@@ -249,7 +249,7 @@ export function changes(main, params, signal) {
   return { title: t('changes'), update: (next) => ((params = next), showAll()) }
 }
 
-/** The fields of an asset as a form. What it would change is shown before it is sent. */
+/** The fields of an asset as a form, with a preview of the changes. */
 async function changeForm(asset, etag, signal, saved, cancelled) {
   const [type, types, holderName = ''] = await Promise.all([
     asset.asset_type_id && known('catalog:read', `/catalog/asset-types/${asset.asset_type_id}`), assetTypes(), asset.assigned_to && userName(asset.assigned_to)])
@@ -272,7 +272,7 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
   const place = h('div')
   const next = h('div.actions')
 
-  /** Only what somebody changed: what others change meanwhile stays. */
+  /** Sends only edited fields, so that others' changes are kept. */
   function body() {
     const patch = {}
     for (const { name, control, value } of all) {
@@ -330,7 +330,7 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
   return { element, focus: all[0].control }
 }
 
-/** A custom field, whose type is that of its schema or its value. */
+/** A custom field, with the type of its schema or value. */
 function customField(name, old, schema) {
   const type = schema?.type ?? (old === null ? 'object' : typeof old)
   const was = (old ?? '') === '' ? '' : plain(old)

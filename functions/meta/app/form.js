@@ -2,7 +2,7 @@
 import { Problem, cached, get, latest } from './api.js'
 import { button, every, h, has, hint, named, newId, own, query, show, t } from './page.js'
 
-/** A field with its name. The control has the pointer of its problems, such as `/name`. */
+/** A labelled field. The control has the pointer of its errors, such as `/name`. */
 export function field(label, control, pointer = '') {
   control.id ||= newId()
   if (pointer) control.dataset.pointer = pointer
@@ -30,7 +30,7 @@ export const form = (act, ...children) =>
 
 export const submit = (text) => h('button.primary', { type: 'submit' }, text)
 
-/** What went wrong, with a button where trying again may help. */
+/** An error, with a button if a retry can help. */
 export function problemBox(error, again) {
   if (!(error instanceof Problem)) throw error
   const details = error.code === 'VALIDATION_ERROR' ? error.errors : []
@@ -43,10 +43,10 @@ export function problemBox(error, again) {
     again && button(t('try-again'), again))
 }
 
-/** What would happen, or did. */
+/** The preview or the result of an action. */
 export const planBox = (title, lines) => h('div.plan', { role: 'status' }, h('h3', title), h('ul', lines))
 
-/** Does something, and shows in `place` what goes wrong, unless nobody waits for it any more. @param {() => any} [again] */
+/** Runs an action, and shows its error in `place`, unless it was aborted. @param {() => any} [again] */
 export async function attempt(place, act, again) {
   try {
     await act()
@@ -55,14 +55,14 @@ export async function attempt(place, act, again) {
   }
 }
 
-/** What is wrong in a field, by its code. The service's English words follow where they say more. @param {any} fault @returns {any} */
+/** Text for a field error's code, followed by the service's English text if that says more. @param {any} fault @returns {any} */
 export function faultText({ code, limit: count, detail }) {
   const known = has(`fault.${code}`)
   const text = t(`fault.${known ? code : 'other'}`, { count })
   return known && !/format|much/.test(code) ? text : [text, ' ', h('span.hint', { lang: 'en' }, detail)]
 }
 
-/** Shows the problems of a form beside its fields, and the others in `place`. */
+/** Shows field errors next to their fields, and other errors in `place`. */
 export function showProblems(form, place, error) {
   if (!(error instanceof Problem)) throw error
   clearProblems(form, place)
@@ -87,7 +87,7 @@ export function clearProblems(form, place) {
   }
 }
 
-/** Calls after a pause of typing. */
+/** Calls a function after a pause in typing. */
 export function debounced(act, milliseconds = 200) {
   let timer
   return (...values) => {
@@ -96,13 +96,13 @@ export function debounced(act, milliseconds = 200) {
   }
 }
 
-/** The field that finds what a list shows. @param {(text: string) => void} look */
+/** The search field of a list. @param {(text: string) => void} look */
 export const searchField = (value, hint, look, signal) =>
   input('search', value, { id: 'search', className: 'search', placeholder: hint, ariaLabel: t('search'), enterKeyHint: 'search',
     input: debounced(({ target }) => signal.aborted || look(target.value.trim())) })
 
 /**
- * A text field that suggests as one types: a combobox of ARIA 1.2.
+ * A text field with suggestions while typing: an ARIA 1.2 combobox.
  * @param {{ find: (text: string, signal: AbortSignal) => Promise<{ text: string, detail?: string }[]>,
  *   chosen: (item: any) => void, value?: string, stays?: boolean, placeholder?: string }} options `stays`: it keeps the text
  */
@@ -163,7 +163,7 @@ export function suggesting({ find, chosen, value = '', stays = true, placeholder
   return control
 }
 
-/** Suggests people by a part of their names or addresses. */
+/** Suggests people by parts of their names or email addresses. */
 export const personField = (chosen, value = '') =>
   suggesting({
     chosen,
@@ -175,7 +175,7 @@ export const personField = (chosen, value = '') =>
     },
   })
 
-/** Suggests places that are in use. */
+/** Suggests existing locations. */
 export const locationField = (value, chosen = (_) => {}) =>
   suggesting({
     value,
@@ -189,10 +189,10 @@ export const locationField = (value, chosen = (_) => {}) =>
     },
   })
 
-/** What stands in place of an empty list: what to do. */
+/** Advice in place of an empty list. */
 export const empty = (title, text = '', ...actions) => h('div.empty', h('p', h('strong', title)), text && hint(text), ...actions)
 
-/** Links to the pages before and after. @param {any} meta @param {(page: number, text: string) => any} link */
+/** Links to the previous and next page. @param {any} meta @param {(page: number, text: string) => any} link */
 export const pager = ({ page, total_pages: of }, link) =>
   h('nav.pages', { ariaLabel: t('pages'), hidden: of < 2 }, page > 1 && link(page - 1, t('previous')),
     h('span', t('page-of', { page, of })), page < of && link(page + 1, t('next')))

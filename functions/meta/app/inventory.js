@@ -9,10 +9,10 @@ const MOST_CHOSEN = 100
 const COLUMNS = ['asset_tag', 'name', 'status', 'asset_type_id', 'location', 'assigned_to', 'warranty_until', 'updated_at']
 const SORTABLE = COLUMNS.filter((name) => !/type|assigned/.test(name))
 
-/** IDs of assets that are chosen to be handed over, taken back or moved. @type {Set<string>} */
+/** IDs of assets selected to be handed over, taken back or moved. @type {Set<string>} */
 export const chosen = new Set()
 
-/** The filters of a fragment as those of the API. */
+/** Converts a fragment's filters to the API's. */
 function filters({ q, status, type, location, person, cf, cv, from, before }) {
   return {
     q, status, asset_type_id: type, assigned_to: person, warranty_from: from, warranty_before: before,
@@ -24,7 +24,7 @@ function filters({ q, status, type, location, person, cf, cv, from, before }) {
 const listPath = (params, expand) =>
   `/assets${query({ ...filters(params), sort: params.sort, page: Number(params.page) || 1, limit: LIMIT, expand })}`
 
-/** Asks for the first page before it is known what the key may read: most may read who has an asset. */
+/** Requests the first page before the key's scopes are known: most keys can read users. */
 export const readAhead = (params) => cached(listPath(params, 'assigned_to')).catch(() => {})
 
 export function inventory(main, first, signal) {
@@ -106,7 +106,7 @@ export function inventory(main, first, signal) {
       }, 'plain'))
   }
 
-  /** Changes nothing but the location, whatever else others change. */
+  /** Changes only the location, so that others' changes are kept. */
   function showMove() {
     const place = locationField('')
     const problem = h('div')
@@ -129,7 +129,7 @@ export function inventory(main, first, signal) {
   }
 
   let lastBox
-  /** Chooses a row; with the shift key, also those between it and the one before. */
+  /** Selects a row; with Shift, also the rows between it and the previous one. */
   function chooseRow({ target, shiftKey }) {
     const boxes = rowBoxes()
     const [from, to] = [boxes.indexOf(lastBox), boxes.indexOf(target)].sort((a, b) => a - b)
@@ -201,7 +201,7 @@ export function inventory(main, first, signal) {
 
   let pictured = ''
   const newPictures = latest(signal)
-  /** After the list, and only if it shows other assets than before. */
+  /** Runs after the list, only if its assets have changed. */
   async function showPictures() {
     const asked = filters(params)
     const shown = JSON.stringify([asked, totals.textContent])
@@ -248,7 +248,7 @@ export function inventory(main, first, signal) {
     return card(t('by-location'), table(t('by-location'), h('tbody', groups.slice(0, 10).map(row))), hidden > 0 && hint(t('elsewhere-count', { count: hidden })))
   }
 
-  /** Warranties that end in this month and the next 11: one request for the first 100 of them, and one for each month with others. */
+  /** Warranties that end in this month or the next 11: one request for the first 100, and one for each further month. */
   async function byMonth(ended, asked, drawn) {
     const [today] = now().toISOString().split('T')
     const starts = Array.from({ length: 13 }, (_, n) => n ? new Date(Date.UTC(+today.slice(0, 4), +today.slice(5, 7) - 1 + n)).toISOString().slice(0, 10) : today)
@@ -294,10 +294,10 @@ export function inventory(main, first, signal) {
   }
 }
 
-/** The parameters that have controls beside the search field. */
+/** Parameters with controls beside the search field. */
 const controlled = ({ q: _, page: __, ...others }) => others
 
-/** A picture is also a table, for readers who can't see it. */
+/** Each chart is also a table, for screen readers. */
 const table = (title, ...rows) => h('table', h('caption.unseen', title), rows)
 
 const line = (count, ...name) => h('tr', h('th', { scope: 'row' }, name), h('td', number(count)))

@@ -2,8 +2,8 @@
 // interpreted as markup.
 
 /**
- * Creates an element: `h('p.hint', { title }, children)`. Functions listen to events, members that the element has are set, others
- * become attributes.
+ * Creates an element: `h('p.hint', { title }, children)`. Functions become event listeners, the element's properties are
+ * set, and other members become attributes.
  * @param {string} name
  * @param {...any} rest members, if the first is a plain object, and children
  * @returns {any}
@@ -15,7 +15,7 @@ export function h(name, ...rest) {
   return fill(element, rest)
 }
 
-/** The same for SVG, without classes. @param {string} tag @param {...any} rest @returns {any} */
+/** Like `h`, for SVG and without classes. @param {string} tag @param {...any} rest @returns {any} */
 export const svg = (tag, ...rest) => fill(document.createElementNS('http://www.w3.org/2000/svg', tag), rest)
 
 function fill(element, rest) {
@@ -33,16 +33,16 @@ function fill(element, rest) {
 const isNothing = (value) => (value ?? false) === false
 const shown = (children) => children.flat(3).filter((child) => !isNothing(child))
 
-/** Replaces what an element shows. */
+/** Replaces an element's content. */
 export const show = (element, ...children) => element.replaceChildren(...shown(children))
 
-/** Returns an element of the document itself. @param {string} id @returns {any} */
+/** Returns a static element of the document by ID. @param {string} id @returns {any} */
 export const part = (id) => document.getElementById(id)
 
 /** Elements within another. @param {Element} within @param {string} selector @returns {any[]} */
 export const every = (within, selector) => [...within.querySelectorAll(selector)]
 
-/** Text of people and devices, which may run in either direction. */
+/** Isolates user text, which can have either text direction. */
 export const own = (text, className = '') => h('bdi', { className }, text)
 
 export const hint = (...children) => h('p.hint', ...children)
@@ -52,7 +52,7 @@ let last = 0
 export const newId = () => `e${++last}`
 
 /**
- * Creates a button. While what it starts runs, another click does nothing.
+ * Creates a button. Ignores clicks while its action runs.
  * @param {string} text @param {() => any} act @param {string} [look]
  */
 export const button = (text, act, look = '') =>
@@ -67,14 +67,14 @@ export const button = (text, act, look = '') =>
   } }, text)
 
 let said = 0
-/** Says something for a while, also to screen readers. */
+/** Shows a message for a while, also to screen readers. */
 export function say(text) {
   clearTimeout(said)
   part('notice').textContent = text
   said = setTimeout(() => show(part('notice')), 6000)
 }
 
-/** Gray bars in place of what is loaded, with about its height. */
+/** Placeholder bars of about the same height as the content being loaded. */
 export const skeleton = (lines) => h('div.skeleton', { ariaHidden: 'true' }, Array.from({ length: lines }, () => h('i')))
 
 /** A section with a heading. */
@@ -83,14 +83,14 @@ export const card = (title, ...children) => h('section.card', { ariaLabel: title
 /** Rows of names and values. @param {[any, any][]} rows */
 export const facts = (rows) => h('dl.facts', rows.map(([name, value]) => h('div', h('dt', name), h('dd', value ?? '–'))))
 
-/** What the fragment asks for, such as `#/assets?q=dell&status=in_use`. @returns {{ path: string[], params: Record<string, string> }} */
+/** View and parameters in the fragment, such as `#/assets?q=dell&status=in_use`. @returns {{ path: string[], params: Record<string, string> }} */
 export function current() {
   const [path = '', parameters = ''] = location.hash.slice(1).split('?')
   const parts = path.split('/').filter(Boolean).map(decoded)
   return { path: parts.length ? parts : ['assets'], params: Object.fromEntries(new URLSearchParams(parameters)) }
 }
 
-/** A part of an address as text, even if its encoding is wrong. */
+/** Decodes a part of a URL, even if its encoding is invalid. */
 export function decoded(part) {
   try {
     return decodeURIComponent(part)
@@ -99,7 +99,7 @@ export function decoded(part) {
   }
 }
 
-/** Parameters as a query, without those that have no value. */
+/** Builds a query, without parameters that have no value. */
 export function query(parameters = {}) {
   const kept = Object.entries(parameters).filter(([, value]) => (value ?? '') !== '').map(([name, value]) => [name, String(value)])
   return kept.length ? `?${new URLSearchParams(kept)}` : ''
@@ -108,7 +108,7 @@ export function query(parameters = {}) {
 /** @param {string} path @param {Record<string, any>} [params] */
 export const href = (path, params) => `#/${path}${query(params)}`
 
-/** Goes there; as the same step of the browser's history with `replace`. */
+/** Navigates; with `replace`, replaces the current history entry. */
 export function go(path, params = {}, replace = false) {
   const target = href(path, params)
   if (target === location.hash) return
@@ -127,13 +127,13 @@ let texts = {}
 let locale = 'en'
 const writers = new Map()
 
-/** The first of the reader's languages that the page has. */
+/** The first of the reader's languages that the page supports. */
 export const readersLanguage = () =>
   navigator.languages.find((name) => LANGUAGES.includes(name.slice(0, 2).toLowerCase()))
 
 /**
- * Takes the texts of a language such as `de-CH`; of English, if the page doesn't have it. A line of the file is a name, and the text
- * in each language; between the singular and the plural is a tilde.
+ * Loads the texts for a language such as `de-CH`, or for English if it is unsupported. A line of the file is a name, and the
+ * text in each language; a tilde separates singular and plural.
  * @param {string} name
  */
 export async function speak(name) {
@@ -146,14 +146,14 @@ export async function speak(name) {
   document.documentElement.lang = language
 }
 
-/** Writes numbers or times as the language does. Making a writer takes up to 0.3 ms, and a list needs hundreds: it is kept. @returns {any} */
+/** Formats numbers or times. Cached, because creating a formatter takes up to 0.3 ms and a list needs hundreds. @returns {any} */
 function writer(kind, options = {}) {
   const key = kind + JSON.stringify(options)
   if (!writers.has(key)) writers.set(key, new Intl[kind](locale, options))
   return writers.get(key)
 }
 
-/** Whether there is such a text. */
+/** Whether a text with this name exists. */
 export const has = (key) => Object.hasOwn(texts, key)
 
 function template(key, count = 0) {
@@ -161,20 +161,20 @@ function template(key, count = 0) {
   return other && writer('PluralRules').select(count) !== 'one' ? other : one
 }
 
-/** Returns a text; `{name}` stands for a value, isolated from what is around it. `count` chooses the plural. */
+/** Returns a text with its `{name}` placeholders replaced by isolated values. `count` selects the plural form. */
 export const t = (key, values = {}) =>
   template(key, values.count).replace(/\{(\w+)\}/g, (_, name) => {
     const value = values[name]
     return typeof value === 'number' ? number(value) : `\u2068${value}\u2069`
   })
 
-/** As `t`, for values that are elements. @returns {any[]} */
+/** Like `t`, for values that are elements. @returns {any[]} */
 export const sentence = (key, values) =>
   template(key).split(/\{(\w+)\}/).map((piece, n) => (n % 2 ? h('bdi', values[piece]) : piece))
 
 export const number = (value) => writer('NumberFormat', { maximumFractionDigits: 20 }).format(value)
 
-/** An amount: `12.5` as `12.50`. @param {string | number} value */
+/** Formats an amount: `12.5` becomes `12.50`. @param {string | number} value */
 export const amount = (value) => writer('NumberFormat', { minimumFractionDigits: 2, maximumFractionDigits: 4 }).format(value)
 
 /** @param {string} day YYYY-MM-DD @param {Intl.DateTimeFormatOptions} [look] */
@@ -188,7 +188,7 @@ export const moment = (time) => writer('DateTimeFormat', { dateStyle: 'medium', 
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const UNITS = [['year', 31_557_600], ['month', 2_629_800], ['week', 604_800], ['day', 86_400], ['hour', 3600], ['minute', 60]]
 
-/** A time as its distance from now; the exact one is its title. @param {string | null} time */
+/** A relative time, with the exact one as its title. @param {string | null} time */
 export function ago(time) {
   if (!time) return '–'
   const seconds = (Date.parse(time) - Date.now()) / 1000
@@ -196,7 +196,7 @@ export function ago(time) {
   return h('time', { dateTime: time, title: moment(time) }, writer('RelativeTimeFormat', { numeric: 'auto' }).format(Math.trunc(seconds / size), unit))
 }
 
-/** A text, or another if there is no such text. */
+/** A text, or the fallback if it doesn't exist. */
 export const named = (key, other) => (has(key) ? t(key) : other)
 
 export const status = (name) => named(`status.${name}`, name)

@@ -100,7 +100,7 @@ export async function person(main, params, signal, [, id]) {
   }
 }
 
-/** What an offboarding does or did. */
+/** The preview or the result of an offboarding. */
 function told({ process, movements, instances, in_progress_count: running, not_started: others }, asked, title) {
   const started = (path, assets) => {
     const text = t('started-on', { assets: t('assets', { count: assets.length }), process: process.name })

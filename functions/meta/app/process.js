@@ -8,7 +8,7 @@ import { chosen } from './inventory.js'
 import { code } from './qr.js'
 
 const POLL_MS = 2500
-/** Links made in this tab, by the path of their process: only their creation tells the address. */
+/** Links created in this tab, by process path: only the creation returns the URL. */
 const links = new Map()
 
 const signs = ({ steps }) => steps.some(({ type }) => type === 'signature')
@@ -65,7 +65,7 @@ export async function begin(main, params, signal, [kind]) {
     edit()
   } })
 
-  /** The steps before the signature are filled in here; then the signer signs. */
+  /** Steps before the signature are filled in here, and then the signer signs. */
   function showSteps() {
     const end = definition.steps.findIndex(({ type }) => type === 'signature' || type === 'complete')
     fields = definition.steps.slice(0, end < 0 ? undefined : end).map((step) => stepField(step, person))
@@ -115,7 +115,7 @@ export async function begin(main, params, signal, [kind]) {
     }
   }
 
-  /** A process that brings the assets into the status that this one needs, and asks for nothing. */
+  /** A process without input that brings the assets into the status needed for this one. */
   function preparation(refusals) {
     const ids = refusals.map(({ asset_id }) => asset_id)
     const isFree = ({ type, required }) => !required && !['signature', 'user_picker', 'confirmation'].includes(type)
@@ -161,10 +161,10 @@ export async function begin(main, params, signal, [kind]) {
   return { title }
 }
 
-/** The start alone. */
+/** Starts without submitting steps. */
 const without = ({ through: _, step_data: __, ...start }) => start
 
-/** Does all steps at once; what `stepwise` does, if they are too many for one transaction. */
+/** Submits all steps at once, or calls `stepwise` if they are too many for one transaction. */
 async function atOnce(all, stepwise) {
   try {
     return (await all()).data
@@ -175,7 +175,7 @@ async function atOnce(all, stepwise) {
   }
 }
 
-/** The field of a step, and its value; null if nothing is entered. */
+/** The field of a step, and its value; null if empty. */
 function stepField(step, person) {
   const { type, key, label, items, options, required } = step
   const name = [own(label), required && ` (${t('required')})`]
@@ -203,7 +203,7 @@ function stepField(step, person) {
   }
 }
 
-/** Submits steps one by one, and returns what has become of the process. */
+/** Submits steps one by one, and returns the process. */
 async function submitEach(path, steps, values, once) {
   let data
   for (const { key } of steps) {
@@ -221,7 +221,7 @@ async function makeLink(path, signer) {
 
 const base = (path) => (path.startsWith('movements') ? `/${path}` : `/processes/${path}`)
 
-/** A running or ended process, at `movements/…` or `instances/…`. */
+/** A process in progress or ended, at `movements/…` or `instances/…`. */
 export async function run(main, _, signal, [, ...parts]) {
   const path = parts.join('/')
   const at = base(path)
@@ -304,7 +304,7 @@ export async function run(main, _, signal, [, ...parts]) {
       may('processes:write') && h(known ? 'details' : 'div', known && h('summary', t('another-link')), may('users:read') && field(t('signer'), who), make), place)
   }
 
-  /** Looks until the link was used. */
+  /** Polls until the link was used. */
   async function poll({ id }) {
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS))
@@ -324,7 +324,7 @@ export async function run(main, _, signal, [, ...parts]) {
     }
   }
 
-  /** What is left for this key's people, such as the confirmation that a device was received. */
+  /** Steps left for the key's users, such as confirming that a device was received. */
   function rest(open) {
     if (!may('processes:write')) return hint(t('scope-missing', { scope: 'processes:write' }))
     const last = open.at(-1)

@@ -1,7 +1,7 @@
 // QR codes (ISO/IEC 18004) of URLs: byte mode, level M, versions 1 to 15, which is up to 412 bytes.
 import { svg } from './page.js'
 
-/** Of level M by version: data bytes, check bytes of a block, and number of blocks. */
+/** Level M by version: data bytes, check bytes per block, and number of blocks. */
 const DATA = [0, 16, 28, 44, 64, 86, 108, 124, 154, 182, 216, 254, 290, 334, 365, 415]
 const CHECKS = [0, 10, 16, 26, 18, 24, 16, 18, 22, 22, 26, 30, 22, 22, 24, 24]
 const BLOCKS = [0, 1, 1, 1, 2, 2, 4, 4, 4, 5, 5, 5, 8, 9, 9, 10]
@@ -33,14 +33,14 @@ function checks(data, count) {
   return rest
 }
 
-/** Appends the remainder of a division, as format and version have it. */
+/** Appends the BCH remainder for format and version bits. */
 function withRemainder(value, bits, polynomial) {
   let rest = value
   for (let n = 0; n < bits; n++) rest = (rest << 1) ^ ((rest >> (bits - 1)) * polynomial)
   return (value << bits) | rest
 }
 
-/** The text as data with checks, interleaved. */
+/** Encodes the text as interleaved data and check bytes. */
 function codewords(text) {
   const bytes = [...new TextEncoder().encode(text)]
   const lengthBits = (version) => (version < 10 ? 8 : 16)
@@ -59,7 +59,7 @@ function codewords(text) {
   return { version, all: [...across(blocks, short + 1), ...across(ends, CHECKS[version])] }
 }
 
-/** How hard a code is to read: long runs, blocks, patterns like a finder's, and an uneven share of dark. */
+/** Penalty of a mask: long runs, blocks, finder-like patterns, and an uneven share of dark modules. */
 function penalty(rows) {
   const columns = rows.map((_, x) => rows.map((row) => row[x]))
   const lines = [...rows, ...columns].map((line) => line.join(''))
@@ -131,7 +131,7 @@ export function modules(text) {
   return drawn.reduce((best, rows) => (penalty(rows) < penalty(best) ? rows : best))
 }
 
-/** A code as a picture, dark on white also in the dark, with its quiet zone. @param {string} text @param {string} name */
+/** A code as an image with its quiet zone, dark on white even in dark mode. @param {string} text @param {string} name */
 export function code(text, name) {
   const rows = modules(text)
   const path = rows.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x + 4} ${y + 4}h1v1h-1z` : ''))).join('')

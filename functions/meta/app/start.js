@@ -11,7 +11,7 @@ import { stock } from './stock.js'
 const main = part('main')
 const texts = speak(readersLanguage() ?? 'en')
 const START = [begin, 'processes:read', 'processes:write', 'assets:read']
-/** Views by the first part of the fragment, with the scopes that they need. @type {Record<string, any[]>} */
+/** Views by the first part of the fragment, with the required scopes. @type {Record<string, any[]>} */
 const VIEWS = {
   assets: [inventory, 'assets:read'],
   asset: [asset, 'assets:read'],
@@ -29,7 +29,7 @@ const VIEWS = {
 const TABS = ['assets', 'people', 'hand-over', 'take-back', 'stock']
 const TAB_OF = { asset: 'assets', tag: 'assets', changes: 'assets', person: 'people', start: 'hand-over' }
 
-/** Takes the key out of the address, before anything else can read it there. */
+/** Removes the key from the URL, before anything else can read it. */
 function takeKey() {
   const key = /^#key=(apl_[0-9A-Za-z]+)&?(.*)/.exec(location.hash)
   if (!key) return false

@@ -6,14 +6,14 @@ import { assetLink, assetList } from './asset.js'
 
 const BATCH = 100
 const RETRY_MS = 3000
-/** Scans that wait longer than this say when they were made. */
+/** Scans that wait longer than this are sent with their time. */
 const LATE_MS = 5000
 const LOOK_MS = 200
-/** The same code held before the camera counts once. */
+/** A code held in front of the camera counts once. */
 const AGAIN_MS = 3000
 const OUTCOMES = ['seen', 'moved', 'elsewhere', 'unknown', 'ambiguous', 'waiting', 'refused']
 
-/** The tag, id or serial number of what a scanner read: labels may have an address. */
+/** The tag, ID or serial number in a scanned code, which can be a URL. */
 function codeOf(text) {
   const address = /^https?:\/\/[^/]+\/(.+)$/.exec(text.trim())
   return address ? decoded(address[1].replace(/[#?]$/, '').split(/[/=]/).filter(Boolean).pop() ?? '') : text.trim()
@@ -21,7 +21,7 @@ function codeOf(text) {
 const kindOf = (code) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(code) ? 'id' : /^[!-~]{1,64}$/.test(code) ? 'tag' : 'serial_number'
 const isGood = ({ outcome }) => outcome === 'seen' || outcome === 'moved'
 
-/** A tone, so that nobody has to look: high for here, low for anything else. */
+/** Plays a tone: high if the asset belongs here, otherwise low. */
 function tone(isHigh) {
   try {
     const audio = new AudioContext()
@@ -155,7 +155,7 @@ export function stock(main, params, signal) {
     }
   }
 
-  /** Gives each scan of the batch to `act`. A later look at this view sends the batch again, and gets the same results. */
+  /** Calls `act` for each scan of the batch. When the view is opened again, the batch is resent and gets the same results. */
   function end(act) {
     if (!state || signal.aborted) return
     for (const [n, id] of state.batch.ids.entries()) {
@@ -197,7 +197,7 @@ export function stock(main, params, signal) {
 }
 
 /**
- * The camera as a scanner, where the browser has BarcodeDetector: Chrome on Android and macOS has.
+ * Uses the camera as a scanner if the browser has BarcodeDetector, like Chrome on Android and macOS.
  * @param {(code: string) => void} found @param {AbortSignal} signal
  */
 function scanner(found, signal) {

@@ -1,7 +1,7 @@
 // Elements of the page. All text goes into text nodes, so it can't be interpreted as markup.
 
 /**
- * Creates an element. Members that the element has are set, others become attributes.
+ * Creates an element. Its properties are set, and other members become attributes.
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
  * @param {Record<string, any>} [members]
@@ -19,7 +19,7 @@ function create(tag, members = {}, ...children) {
 }
 
 /**
- * Returns an element of the document itself.
+ * Returns a static element of the document.
  * @param {string} id
  */
 function part(id) {
@@ -29,7 +29,7 @@ function part(id) {
 }
 
 /**
- * Isolates text that may run in either direction from what is around it.
+ * Isolates text, which can have either text direction.
  * @param {string} text
  */
 const isolated = (text) => create('bdi', {}, text)
@@ -50,7 +50,7 @@ let lastId = 0
 const newId = () => `e${++lastId}`
 
 /**
- * Says something that is not urgent.
+ * Shows a message that isn't urgent.
  * @param {string} text
  */
 function say(text) {
@@ -58,7 +58,7 @@ function say(text) {
 }
 
 /**
- * Says what went wrong, or nothing any more.
+ * Shows an error, or removes it.
  * @param {...(Node | string)} content
  */
 function showProblem(...content) {
@@ -67,14 +67,14 @@ function showProblem(...content) {
   part('problem').replaceChildren(...content)
 }
 
-/** Moves the focus to the heading, so that a screen reader starts there. */
+/** Focuses the heading, so that screen readers start there. */
 function focusTitle() {
   part('title').focus({ preventScroll: true })
   window.scrollTo(0, 0)
 }
 
 /**
- * Shows another view: its heading, what is above it, and its content.
+ * Shows another view: text above the heading, heading and content.
  * @param {SigningSession | null} session
  * @param {string} title
  * @param {(Node | string)[]} content

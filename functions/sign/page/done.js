@@ -1,6 +1,6 @@
 // What the page shows when nothing is left to enter.
 
-/** Shows when and by whom something was submitted, if that is known. @param {Submitted} entry */
+/** Shows when and by whom a value was submitted, if known. @param {Submitted} entry */
 const shownOrigin = ({ at, by }) =>
   at ? create('p', { className: 'hint' }, shownTime(at), by ? ', ' : '', isolated(by ?? '')) : null
 
@@ -18,7 +18,7 @@ function shownEntry(entry, origin) {
 }
 
 /**
- * Shows what was submitted, and offers the receipt.
+ * Shows the submitted values, and offers the receipt.
  * @param {SigningSession} session
  * @param {Submitted[]} own what this tab submitted
  * @param {string} notice
@@ -64,7 +64,7 @@ function showDone(session, own, notice) {
   void fill()
 }
 
-/** Looks whether there is a receipt by now. */
+/** Checks whether there is a receipt now. */
 async function lookForReceipt() {
   const isLoaded = await load()
   if (!isLoaded || session?.is_completed || session?.is_cancelled) return
@@ -74,7 +74,7 @@ async function lookForReceipt() {
 }
 
 /**
- * Says that a link is over, and what to do.
+ * Says that a link has ended, and what to do.
  * @param {string} [linkStatus]
  */
 function showOver(linkStatus = 'invalid') {

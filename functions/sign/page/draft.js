@@ -7,7 +7,7 @@ let drafted = { linkId: '', draft: { fields: {}, keys: {} } }
 const draftName = (linkId) => `sign:${linkId}`
 
 /**
- * Returns the draft of a link. Storage may be full or forbidden; the draft then lasts as long as the page.
+ * Returns the draft of a link. If storage is full or disabled, the draft lasts as long as the page.
  * @param {string} linkId
  * @returns {Draft}
  */
@@ -49,7 +49,7 @@ function keepField(field) {
 }
 
 /**
- * Returns a digest that tells bodies apart. It protects nothing: `crypto.subtle` is missing on plain HTTP.
+ * Returns a non-cryptographic hash of a body, because `crypto.subtle` is missing on plain HTTP.
  * @param {string} text
  */
 function digestOf(text) {
@@ -63,7 +63,7 @@ function digestOf(text) {
 }
 
 /**
- * Returns the Idempotency-Key of a body: the same one whenever the same body is sent again.
+ * Returns the Idempotency-Key of a body: the same key if the same body is sent again.
  * @param {string} body
  */
 function keyFor(body) {

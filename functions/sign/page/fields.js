@@ -1,8 +1,8 @@
 // Controls for each type of step, except signatures.
 
 /**
- * Creates what all fields have: a group named by the step's label, with a place for an error. The label can also be that of
- * the only control, or be shown beside it by the control itself.
+ * Creates the group of a field: named by the step's label, with a place for an error. The label can belong to the only
+ * control, or the control shows it itself.
  * @param {SessionStep} open
  * @param {{ control: HTMLElement, hint?: string, statement?: string, isLabel?: boolean, hasOwnLabel?: boolean }} options
  * @param {...(Node | null)} content
@@ -25,7 +25,7 @@ function frame(open, { control, hint = '', statement = '', isLabel = false, hasO
 }
 
 /**
- * Returns a field with one control that holds a text.
+ * Returns a field with one text control.
  * @param {SessionStep} open
  * @param {HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement} control
  * @param {FieldDraft | undefined} kept
@@ -77,7 +77,7 @@ function selectField(open, kept) {
 }
 
 /**
- * Creates a line with a box to check or to choose.
+ * Creates a line with a checkbox or a radio button.
  * @param {'checkbox' | 'radio'} type
  * @param {string} group
  * @param {boolean} isChecked

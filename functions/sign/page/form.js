@@ -31,7 +31,7 @@ function shownAssets({ assets, movement_number }) {
 }
 
 /**
- * Creates the field of a step, with what the draft has for it.
+ * Creates the field of a step, with its value in the draft.
  * @param {SigningSession} session
  * @param {SessionStep} open
  * @returns {Field}
@@ -68,7 +68,7 @@ function setError(field, text) {
 }
 
 /**
- * Shows errors beside their fields, and goes to the first.
+ * Shows errors next to their fields, and focuses the first.
  * @param {Field[]} fields
  * @param {(field: Field) => string | null} errorOf
  * @returns {boolean} whether there is one
@@ -95,7 +95,7 @@ function showErrors(fields, errorOf) {
 const secondLook = (count) => t('second-look', { count })
 
 /**
- * Removes the error of a field that is corrected, here and in the list of all.
+ * Removes the error of a corrected field, also from the list of errors.
  * @param {Field} field
  */
 function correct(field) {
@@ -125,8 +125,7 @@ function goTo(field) {
 }
 
 /**
- * Says what is signed for: what the signer receives or gives back. Whoever signs after somebody else, as IT and witnesses do, sees
- * the name of the process.
+ * Says what the signer receives or returns. Later signers, such as IT or witnesses, see the name of the process.
  * @param {SigningSession} session
  */
 function titleOf({ assets, process_name, steps, submitted, target_status }) {
@@ -138,7 +137,7 @@ function titleOf({ assets, process_name, steps, submitted, target_status }) {
 }
 
 /**
- * Shows the form with the steps that are open, and returns their fields.
+ * Shows the form with the open steps, and returns their fields.
  * @param {SigningSession} session
  * @param {HTMLButtonElement} submitButton
  * @param {(field: Field) => void} changed

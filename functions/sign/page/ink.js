@@ -3,18 +3,18 @@
 const THINNEST = 1
 const THICKEST = 3.6
 const DOT_RADIUS = 2.2
-/** At this speed in pixels per millisecond, a stroke is thinnest. */
+/** Speed at which a stroke is thinnest, in pixels per millisecond. */
 const FASTEST = 2.4
-/** A stroke changes its width over about this many pixels. */
+/** Distance over which a stroke changes its width, in pixels. */
 const INERTIA = 22
-/** Points that are closer than this add nothing but noise. */
+/** Closer points only add noise. */
 const MIN_DISTANCE = 1.2
-/** So many points of an edge are filled at once. */
+/** Number of an edge's points to fill at once. */
 const MAX_EDGES = 48
-/** Where a stroke bends by more, in radians, its edges alone would leave a gap. */
+/** Above this angle in radians, the edges alone would leave a gap. */
 const MAX_BEND = 0.3
 
-/** What is shorter, in pixels, is a tap. */
+/** Maximum length of a tap, in pixels. */
 const SHORTEST_SIGNATURE = 10
 
 /** @param {number} number */
@@ -45,7 +45,7 @@ class Pen {
     this.stroke.push(rounded(x), rounded(y), rounded(this.width))
   }
 
-  /** Ends the stroke: unless the device says how the pen is lifted, the ink runs out. */
+  /** Ends the stroke: without pressure data, its end gets thinner. */
   end() {
     const count = this.stroke.length / 3
     if (this.hasPressure || count < 6) return
@@ -57,8 +57,8 @@ class Pen {
 }
 
 /**
- * Calls `visit` along a stroke, at distances that can't be seen. Its curves go from the middle of two points to the next
- * middle, drawn towards the point between them.
+ * Calls `visit` along a stroke, in invisibly small steps. Its quadratic curves go from midpoint to midpoint, with the points
+ * as control points.
  * @param {Stroke} stroke
  * @param {(x: number, y: number, radius: number) => void} visit
  */
@@ -89,8 +89,8 @@ function follow(stroke, visit) {
 }
 
 /**
- * Fills a stroke: a band along its two edges, with circles where it begins, bends and ends. Long strokes are filled in
- * parts, because browsers take far too long for one path that has everything.
+ * Fills a stroke: a band between its two edges, with circles at its ends and bends. Long strokes are filled in parts,
+ * because browsers are very slow with a single long path.
  * @param {CanvasRenderingContext2D} context
  * @param {Stroke} stroke
  */
@@ -140,7 +140,7 @@ function fillStroke(context, stroke) {
 }
 
 /**
- * Returns whether something was drawn, and not only tapped.
+ * Returns whether there is a stroke that isn't just a tap.
  * @param {Stroke[]} strokes
  */
 function isDrawn(strokes) {
@@ -154,7 +154,7 @@ function isDrawn(strokes) {
 }
 
 /**
- * Returns the box that encloses strokes, or null if there is no ink.
+ * Returns the bounding box of strokes, or null without ink.
  * @param {Stroke[]} strokes
  * @returns {Box | null}
  */

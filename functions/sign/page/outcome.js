@@ -25,11 +25,11 @@ function showSession(next, notice = '') {
   submitButton.focus()
 }
 
-/** The last of its buttons; it may be gone. @type {HTMLButtonElement | null} */
+/** Its last button, which may have been removed. @type {HTMLButtonElement | null} */
 let tryAgain = null
 
 /**
- * Says what went wrong, with a button to try again.
+ * Shows an error with a button to retry.
  * @param {string} text
  * @param {() => void} again
  */
@@ -43,7 +43,7 @@ function offerRetry(text, again) {
   retry = act
 }
 
-/** Sends again what could not be sent, unless it was edited since. */
+/** Resends a failed submission, unless it was edited since. */
 function online() {
   if (retry) return retry()
   if (!tryAgain?.isConnected) return

@@ -1,7 +1,7 @@
 // The signature pad. Strokes are stored relative to the centre, so they stay in place when the pad is resized, and shrink only
 // if they don't fit.
 
-/** So far from the edge is what has to fit. */
+/** Margin for strokes that must fit. */
 const EDGE = 2
 
 class Pad {
@@ -9,11 +9,11 @@ class Pad {
   constructor(changed) {
     this.changed = changed
     this.canvas = create('canvas', { role: 'img', 'aria-label': t('pad') })
-    /** The finished strokes, drawn. */
+    /** The finished strokes as an image. */
     this.finished = document.createElement('canvas')
     /** @type {Stroke[]} */
     this.strokes = []
-    /** What clearing removed, until something is drawn. @type {Stroke[]} */
+    /** Strokes removed by clearing, until something is drawn. @type {Stroke[]} */
     this.cleared = []
     /** @type {Pen | null} */
     this.pen = null
@@ -86,7 +86,7 @@ class Pad {
     this.changed()
   }
 
-  /** Keeps the present stroke. */
+  /** Finishes the current stroke. */
   lift() {
     if (!this.pen?.stroke.length) return
     this.pen.end()
@@ -96,7 +96,7 @@ class Pad {
     this.cleared = []
   }
 
-  /** Continues the stroke. Beside the pad, there is no paper: it goes on where the pen comes back. @param {PointerEvent} event */
+  /** Continues the stroke. Outside the pad, it is interrupted until the pen comes back. @param {PointerEvent} event */
   add(event) {
     const place = this.placeOf(event)
     if (place) this.pen?.add(...place, event.timeStamp, event.pressure)
@@ -110,7 +110,7 @@ class Pad {
     return Math.abs(x) > width / 2 || Math.abs(y) > height / 2 ? null : [x / this.scale, y / this.scale]
   }
 
-  /** Adapts to the size and the density of the screen. */
+  /** Adapts to the pad's size and the screen's pixel density. */
   layOut() {
     const { clientWidth: width, clientHeight: height } = this.canvas
     if (!width || !height) return
@@ -126,7 +126,7 @@ class Pad {
   }
 
   /**
-   * Adds strokes to what a canvas shows.
+   * Draws strokes on a canvas.
    * @param {HTMLCanvasElement} canvas
    * @param {Stroke[]} strokes
    */
@@ -140,7 +140,7 @@ class Pad {
   }
 
   /**
-   * Draws the finished strokes, the present one, and where it is likely to go next, which hides the delay of the screen.
+   * Draws the finished strokes, the current one, and its predicted continuation, which hides the screen's latency.
    * @param {PointerEvent[]} predicted
    */
   draw(predicted = []) {

@@ -9,11 +9,11 @@ const INK = '#13233f'
 const PAPER = '#ffffff'
 const PNG = 'data:image/png;base64,'
 
-/** Fonts that look written by hand, as systems name them. */
+/** Handwriting fonts of different systems. */
 const HANDWRITING =
   '"Snell Roundhand", "Segoe Script", "Bradley Hand", "Apple Chancery", "Dancing Script", "Brush Script MT", cursive, serif'
 
-/** Returns whether a page can read what it drew. Some browsers return noise or white instead, to hinder tracking. */
+/** Returns whether the page can read canvas pixels. Some browsers return noise or white, to prevent fingerprinting. */
 function canReadDrawings() {
   const context = create('canvas', { width: 2, height: 1 }).getContext('2d')
   if (!context) return false
@@ -26,7 +26,7 @@ function canReadDrawings() {
 }
 
 /**
- * Returns a data URL with what `draw` draws into a box: dark on white, trimmed to the box, at twice the density.
+ * Returns a data URL of the output of `draw`: dark on white, cropped to the box, at twice the density.
  * @param {Box} box
  * @param {(context: CanvasRenderingContext2D) => void} draw
  */
@@ -54,7 +54,7 @@ function pictureOf(box, draw) {
 }
 
 /**
- * Returns the picture of strokes, or null if nothing was drawn.
+ * Returns an image of the strokes, or null if nothing was drawn.
  * @param {Stroke[]} strokes
  */
 function pictureOfStrokes(strokes) {
@@ -63,7 +63,7 @@ function pictureOfStrokes(strokes) {
 }
 
 /**
- * Returns the picture of a typed name, or null if nothing of it can be seen.
+ * Returns an image of a typed name, or null if it is invisible.
  * @param {string} name
  */
 function pictureOfName(name) {

@@ -1,7 +1,7 @@
 // The receipt: a summary on the page, and the complete receipt as a file.
 
 /**
- * Returns the steps of the receipt as the page shows them, with the images that this tab still has; null without a receipt.
+ * Returns the receipt's steps for the page, with images stored in this tab; null without a receipt.
  * @param {Submitted[]} own
  * @returns {Promise<Submitted[] | null>}
  */

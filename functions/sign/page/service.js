@@ -4,7 +4,7 @@ const TIME_LIMIT_MS = 20_000
 const MAX_ATTEMPTS = 5
 const MAX_WAIT_SECONDS = 60
 
-/** Returns the link's secret, or null if the address has none. Programs for mail and chat append to links: that is ignored. */
+/** Returns the link's secret, or null if the URL has none. Ignores text that mail and chat programs append to links. */
 function secret() {
   return /^#(sgn_[0-9A-Za-z]{94})/.exec(location.hash)?.[1] ?? null
 }
@@ -13,7 +13,7 @@ function secret() {
 const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000))
 
 /**
- * Sends a request once. The body of the reply is text for HTML, and otherwise parsed.
+ * Sends a request once. The response's body is text for HTML, and otherwise parsed JSON.
  * @param {string} path
  * @param {string | null} body
  * @param {string} key the Idempotency-Key
@@ -47,7 +47,7 @@ async function sendOnce(path, body, key) {
 }
 
 /**
- * Waits, and says how long.
+ * Waits, and shows how long.
  * @param {string} reason
  * @param {number} seconds
  */
@@ -63,7 +63,7 @@ async function countDown(reason, seconds) {
 }
 
 /**
- * Sends a request, and repeats it while the service is busy.
+ * Sends a request, and retries it while the service is busy.
  * @param {string} path
  * @param {string | null} [body]
  * @param {string} [key]
@@ -80,15 +80,14 @@ async function send(path, body = null, key = '') {
   }
 }
 
-/** Returns what to add where something was entered. */
+/** Returns the text to append if something was entered. */
 const kept = () => (fields.length ? ` ${t('kept')}` : '')
 
-/** Returns what to say when no response arrived. */
+/** Returns the text for a missing response. */
 const lostConnection = () => `${navigator.onLine ? t('unreachable') : t('offline')}${kept()}`
 
 /**
- * Returns what to say of a refused request that has no field to stand beside: by its code, since the service's own texts are in
- * English.
+ * Returns the text for an error without a field, by its code, because the service's texts are in English.
  * @param {Reply} reply
  */
 function refusal({ status, body }) {

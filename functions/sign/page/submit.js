@@ -7,9 +7,9 @@ let fields = []
 /** @type {Submitted[]} */
 let submitted = []
 let isSending = false
-/** Whether the signer knows that nothing is ticked. */
+/** Whether the signer was warned that nothing is ticked. */
 let isWarned = false
-/** What to do when the connection is back. @type {(() => void) | null} */
+/** Action for when the connection is back. @type {(() => void) | null} */
 let retry = null
 const submitButton = button('', () => void submit(), 'primary')
 
@@ -72,7 +72,7 @@ function setSending(is) {
   say(is ? t('sending') : '')
 }
 
-/** Says once that nothing is ticked in a checklist that may stay empty. Returns whether it did. */
+/** Warns once if nothing is ticked in an optional checklist. Returns whether it did. */
 function warnOfNothing() {
   const empty = fields.find(({ open, save }) => open.step.type === 'checklist' && !Object(save()).length)
   if (!empty || isWarned) return false
@@ -82,7 +82,7 @@ function warnOfNothing() {
   return true
 }
 
-/** Submits everything, after checking it. */
+/** Validates and submits the form. */
 async function submit() {
   if (isSending || !session) return
   showProblem()

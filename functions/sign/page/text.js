@@ -3,19 +3,19 @@
 /** A language tag, such as `de-CH`. */
 let locale = 'en'
 
-/** The first of the reader's languages that the page has. */
+/** The first of the reader's languages that the page supports. */
 const readersLanguage = () => navigator.languages.find((tag) => Object.hasOwn(TEXTS, languageOf(tag)))
 
 /** @param {string} tag */
 const languageOf = (tag) => tag.split('-', 1)[0]?.toLowerCase() ?? ''
 
-/** Uses a language: English, if the page doesn't have it. @param {string} tag */
+/** Sets the language, or English if it is unsupported. @param {string} tag */
 function speak(tag) {
   locale = Object.hasOwn(TEXTS, languageOf(tag)) ? tag : 'en'
   document.documentElement.lang = languageOf(locale)
 }
 
-/** Whether there is such a text. @param {string} key */
+/** Whether a text with this name exists. @param {string} key */
 const has = (key) => Object.hasOwn(TEXTS['en'] ?? {}, key)
 
 /** @param {string} key @param {unknown} count chooses the plural */
@@ -29,7 +29,7 @@ function template(key, count) {
 const shownNumber = (value) => new Intl.NumberFormat(locale).format(value)
 
 /**
- * Returns a text; `{name}` stands for a value, which is isolated from what is around it. `count` chooses the plural.
+ * Returns a text with its `{name}` placeholders replaced by isolated values. `count` selects the plural form.
  * @param {string} key
  * @param {Record<string, string | number>} [values]
  */
@@ -40,7 +40,7 @@ const t = (key, values = {}) =>
   })
 
 /**
- * Returns a text whose values are elements.
+ * Returns a text with elements as values.
  * @param {string} key
  * @param {Record<string, Node>} values
  * @returns {(Node | string)[]}
@@ -66,7 +66,7 @@ function shownDate(day) {
 }
 
 /**
- * Returns all lines of a checklist.
+ * Returns all entries of a checklist.
  * @param {string[]} items
  * @param {Json[]} checked
  */
@@ -81,7 +81,7 @@ function shownChecklist(items, checked) {
 }
 
 /**
- * Returns the value of a step as people read it.
+ * Formats the value of a step.
  * @param {Step} step
  * @param {Json} value
  * @param {string | null} userName
