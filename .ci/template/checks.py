@@ -77,11 +77,11 @@ def paid(resources):
     rows = {
         "KMS key": 1.00 * len(of_type(resources, "KMS::Key")),
         "alarms": 0.10 * len(of_type(resources, "CloudWatch::Alarm")),
-        "asking the queues of deliveries and retries": 0.26 * len(queues),
+        "polling the queues of deliveries and retries": 0.26 * len(queues),
         "schedule of snapshots": 0.05 * len(of_type(resources, "Events::Rule")),
     }
     assert not of_type(resources, "CloudWatch::Dashboard"), "a dashboard costs 3 dollars"
-    return rows | {"together": sum(rows.values())}
+    return rows | {"total": sum(rows.values())}
 
 
 def idle():
@@ -92,7 +92,7 @@ def idle():
     columns = [paid(it) for it in (WITH_ALARMS, created(AlarmEmail="ops@example.com", Webhooks="false"), SMALLEST)]
     expected = {name: [round(column[name], 2) for column in columns] for name in columns[0]}
     assert stated == expected, f"docs/costs.md has {stated} instead of {expected}"
-    assert expected["together"][0] <= 2.20 and expected["together"][1] <= 1.60, f"an idle month costs {expected['together']}"
+    assert expected["total"][0] <= 2.20 and expected["total"][1] <= 1.60, f"an idle month costs {expected['total']}"
 
     counted = [name for name, resource in SMALLEST.items() if resource["Type"] != "AWS::Lambda::Permission"]
     assert len(counted) <= 45, f"the smallest stack has {len(counted)} resources"

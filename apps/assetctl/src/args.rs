@@ -85,7 +85,7 @@ fn after_help() -> StyledStr {
     text
 }
 
-/// Brings an inventory in and takes it out again, lists it, takes stock, prints labels, hands assets over, and shows events.
+/// Imports, exports and lists an inventory, takes stock, prints labels, hands assets over, and shows events.
 #[derive(Debug, Parser)]
 #[command(name = "assetctl", version, after_help = after_help())]
 pub struct Cli {
@@ -157,7 +157,7 @@ pub enum Command {
     /// Start the return of everything that a user has, and deactivate the user
     #[command(after_help = examples("assetctl offboard ada@example.com --dry-run\nassetctl offboard ada@example.com --process device-return"))]
     Offboard(Offboard),
-    /// See what receivers of webhooks get
+    /// Receive the events of webhooks on this computer
     #[command(after_help = examples("assetctl webhooks listen --forward http://127.0.0.1:9000/hook"))]
     Webhooks {
         /// What to do with webhooks

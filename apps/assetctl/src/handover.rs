@@ -238,9 +238,9 @@ impl<'a> Order<'a> {
         if self.user.is_object() || !open.iter().any(|step| is_of_type(step, "signature")) {
             return Ok(());
         }
-        let why = if self.assets.len() == 1 { "no user" } else { "no user, or not the same one" };
+        let why = if self.assets.len() == 1 { "no user" } else { "no user, or different ones" };
         let tags = tags(&self.assets, "asset_tag");
-        Err(CliError::Usage(format!("{tags}: assigned to {why}; name who gives it back and signs: --from USER")))
+        Err(CliError::Usage(format!("{tags}: assigned to {why}; name the person who returns and signs: --from USER")))
     }
 
     /// The idempotency key depends only on path and body, so a retry has the same key even if it follows other requests.
@@ -405,7 +405,7 @@ impl<'a> Order<'a> {
             (0, all) if all == self.assets.len() => self.together(done.swap_remove(0)).await.map(State::Done),
             _ => {
                 let begun = tags(running.iter().chain(&done), "asset_tag");
-                Err(CliError::Failed(format!("{begun} is begun or done already: name it in a separate command")))
+                Err(CliError::Failed(format!("{begun} is already in progress or done: name it in a separate command")))
             }
         }
     }
@@ -472,7 +472,7 @@ impl<'a> Order<'a> {
             return Ok(running);
         }
         let tags = clean(&running.members("asset_tag").join(" "));
-        Err(CliError::Failed(format!("the {} is of {tags}: name exactly these", self.noun())))
+        Err(CliError::Failed(format!("the {} has {tags}: name exactly these", self.noun())))
     }
 
     /// The link or the receipt's address goes to standard output, and everything else to standard error.
@@ -487,7 +487,7 @@ impl<'a> Order<'a> {
             }))?;
             return Ok(EXIT_SUCCESS);
         }
-        let until = link.map(|link| format!("until {} UTC; whoever has it can sign", time(text(&link["expires_at"]))));
+        let until = link.map(|link| format!("until {} UTC; anyone who has it can sign", time(text(&link["expires_at"]))));
         let is_own = running.0["process_id"] == self.process["id"];
         let direction = if self.errand.is_return { "From" } else { "To" };
         let assets = if let [one] = self.assets.as_slice() { tag_and_name(one) } else { tags(&self.assets, "asset_tag") };
@@ -500,7 +500,7 @@ impl<'a> Order<'a> {
             ("Steps left", Some(running.open_labels()).filter(|labels| !labels.is_empty())),
             ("Link", until),
             ("Then", repeats.then(|| "repeat the command once it is signed and here".to_owned())),
-            ("Receipt", (is_completed && !is_dry_run).then(|| "to open it takes an API key".to_owned())),
+            ("Receipt", (is_completed && !is_dry_run).then(|| "needs an API key to open".to_owned())),
         ];
         let members = members.into_iter().filter_map(|(title, text)| Some((title, text?)));
         let summary = terminal::record(members, terminal::width());

@@ -125,7 +125,7 @@ fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
 pub async fn send(client: &Client, path: &str, body: &Value, run: &str, done: &mut Plan) -> Result<()> {
     for number in 1.. {
         let answer = client.post(path, &[], body, Some(&format!("{run}-{number}"))).await;
-        let rest = |error: &CliError| format!("{error}\nA part has started; repeat this for the rest.");
+        let rest = |error: &CliError| format!("{error}\nSome processes have started; repeat this for the rest.");
         let answer = answer.map_err(|error| match error {
             error if number == 1 => error,
             CliError::Unanswered(_) => CliError::Unanswered(rest(&error)),

@@ -387,13 +387,13 @@ impl Report<'_> {
         let (refused, aborts) = (path.display(), self.options.on_error == OnError::Abort);
         if summary.has_written && !aborts {
             let command = resend_command(self.options, path);
-            print_note(&format!("The refused rows are in {refused}. Mend them there, and send them:\n  {command}"));
+            print_note(&format!("The refused rows are in {refused}. Correct them there, and import them:\n  {command}"));
             return Ok(());
         }
         let source = self.source.path.display();
-        print_note(&format!("The refused rows and the reasons are in {refused}. Mend them in {source} and send it again."));
+        print_note(&format!("The refused rows and the reasons are in {refused}. Correct them in {source}, and import it again."));
         if summary.has_written {
-            print_note("Rows in requests before the refused one were written. They are left as they are then.");
+            print_note("Rows in earlier requests were written. Importing the file again leaves them unchanged.");
         }
         Ok(())
     }
@@ -407,7 +407,7 @@ impl Report<'_> {
             ("", _) => "were",
             _ => "would be",
         };
-        print_note(&format!("{} {is} left out, as --skip-bad says:", count(self.skipped_cells, "bad cell")));
+        print_note(&format!("{} {is} left out, because of --skip-bad:", count(self.skipped_cells, "bad cell")));
         for reason in self.skipped.most_frequent().iter().take(MAX_LINES) {
             print_note(&format!("  {}", clean(&reason.to_string())));
         }

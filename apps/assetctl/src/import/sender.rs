@@ -189,7 +189,7 @@ impl Sender<'_> {
             (error @ CliError::Answered { .. }, None) => error,
             (error, rows) => {
                 let rows = count(rows.unwrap_or_default(), "row");
-                CliError::Failed(format!("{error}\nStopped after {rows}. When that is mended, {}.", self.resume))
+                CliError::Failed(format!("{error}\nStopped after {rows}. After fixing that, {}.", self.resume))
             }
         }
     }

@@ -89,7 +89,7 @@ pub fn check(mut given: Map<String, Value>, tool: &Tool) -> Result<Value> {
             Some(_) => is_text(value),
         };
         if !fits {
-            return wrong(format!("{name} must be as {}, in texts of at most {MAX_TEXT} bytes", properties[name]));
+            return wrong(format!("{name} must match {}, in texts of at most {MAX_TEXT} bytes", properties[name]));
         }
     }
     let required = texts(tool.input_schema.get("required").unwrap_or(&Value::Null));
@@ -436,9 +436,9 @@ mod tests {
             (json!({"assets": ["AST-1"], "person": "x".repeat(2001)}), "in texts of at most 2000 bytes"),
             (json!({"assets": ["AST-1", "x".repeat(2001)], "person": "Ada"}), "in texts of at most 2000 bytes"),
             (json!({"assets": vec!["AST-1"; 21], "person": "Ada"}), "\"maxItems\":20"),
-            (json!({"assets": [], "person": "Ada"}), "assets must be as {"),
-            (json!({"assets": "AST-1", "person": "Ada"}), "assets must be as {"),
-            (json!({"assets": ["AST-1"], "person": 1}), "person must be as {"),
+            (json!({"assets": [], "person": "Ada"}), "assets must match {"),
+            (json!({"assets": "AST-1", "person": "Ada"}), "assets must match {"),
+            (json!({"assets": ["AST-1"], "person": 1}), "person must match {"),
             (json!({"asset": "AST-1"}), "unknown asset; known: assets, person, process, tick, prepare"),
         ] {
             assert!(check(given.clone()).expect_err("wrong").contains(reason), "{given}");

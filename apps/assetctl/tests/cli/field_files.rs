@@ -339,7 +339,7 @@ fn one_is_singular() {
     let (service, folder) = (Service::start(), Folder::new());
     let path = folder.file("assets.csv", "name,purchase_date\na,soon\n");
     let skipped = service.run(&["import", path.to_str().unwrap(), "--skip-bad", "purchase_date"]);
-    assert!(skipped.stderr.contains("1 bad cell was left out, as --skip-bad says:"), "{}", skipped.stderr);
+    assert!(skipped.stderr.contains("1 bad cell was left out, because of --skip-bad:"), "{}", skipped.stderr);
     let path = folder.file("users.csv", "display_name\nAda\n");
     let (_, notes) = suggest(&service, &path, &["--users"]);
     assert!(notes.contains("Every new user needs an email,"), "{notes}");

@@ -43,7 +43,7 @@ fn a_repeated_command_goes_on_until_the_asset_is_handed_over() {
         let done = to_mary(&service, &[&tag]);
         assert_eq!(done.code, 0, "{}", done.stderr);
         assert!(done.stdout.starts_with(&service.url) && done.stdout.ends_with("/receipt?format=html\n"), "{}", done.stdout);
-        assert!(done.stderr.ends_with("Receipt  to open it takes an API key\n"), "{}", done.stderr);
+        assert!(done.stderr.ends_with("Receipt  needs an API key to open\n"), "{}", done.stderr);
     }
     let asset = &service.get(&format!("/assets/{id}"))["data"];
     assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("in_use"), &json!(mary)));
@@ -97,10 +97,10 @@ fn several_assets_are_one_movement() {
     to_mary(&service, &[&tags[0], &tags[1], &tags[0]]).link();
     let address = to_mary(&service, &[&tags[1], &tags[0], "--tick", "all"]).link();
     let part = to_mary(&service, &[&tags[1]]);
-    let expected = format!("the handover is of {} {}: name exactly these", tags[0], tags[1]);
+    let expected = format!("the handover has {} {}: name exactly these", tags[0], tags[1]);
     assert!(part.code == 1 && part.stderr.contains(&expected), "{}", part.stderr);
     let more = to_mary(&service, &[&tags[0], &tags[1], &tags[2]]);
-    assert!(more.code == 1 && more.stderr.contains("is begun or done already"), "{}", more.stderr);
+    assert!(more.code == 1 && more.stderr.contains("is already in progress or done"), "{}", more.stderr);
     service.sign(&address, json!({}));
     let done = to_mary(&service, &[&tags[0], &tags[1], "--json"]);
     let result = done.json();

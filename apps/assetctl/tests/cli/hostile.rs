@@ -295,7 +295,7 @@ fn an_import_that_is_given_up_says_how_it_goes_on() {
     let given_up = run(&server.url, &["import", path.to_str().unwrap()]);
     assert_eq!(given_up.code, 1, "{}", given_up.stderr);
     assert!(given_up.stderr.contains("this command gives up after "), "{}", given_up.stderr);
-    let told = " rows. When that is mended, run the same command again.";
+    let told = " rows. After fixing that, run the same command again.";
     assert!(given_up.stderr.contains("\nStopped after ") && given_up.stderr.contains(told), "{}", given_up.stderr);
     let resumed = import(&server.url, &path, &[]);
     let summary = resumed.json();

@@ -284,7 +284,7 @@ fn a_service_that_stays_away_is_given_up_and_the_same_command_goes_on() {
     let folder = Folder::new();
     let path = folder.file("laptops.csv", plain_laptops(2_000));
     let run = import(&server.url, &path, &["--give-up-after", "1"]);
-    assert!(run.code == 1 && run.stderr.contains("When that is mended, run the same command again."), "{}", run.stderr);
+    assert!(run.code == 1 && run.stderr.contains("After fixing that, run the same command again."), "{}", run.stderr);
     server.seen().requests = 100;
     assert_eq!(import(&server.url, &path, &[]).code, 0);
     assert_eq!(serials(&server), (2_000, 2_000));

@@ -228,7 +228,7 @@ fn an_offboarding_in_parts_goes_on_with_the_same_token() {
     let (_, line, plan) = session.call("plan_offboarding", &json!({"person": USER}));
     assert!(line.contains("\"Device Return\" would start on 3 assets"), "{line}");
     let (failed, line, _) = session.apply(&plan);
-    assert!(failed && line.contains("A part has started") && line.contains("Apply the same token again"), "{line}");
+    assert!(failed && line.contains("Some processes have started") && line.contains("Apply the same token again"), "{line}");
     let (failed, line, _) = session.apply(&plan);
     assert!(!failed && line.contains("\"Device Return\" started on 5 assets"), "{line}");
     let keys = keys(&service);

@@ -259,8 +259,8 @@ fn nothing_starts_if_nobody_is_there_to_sign() {
     service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": ada}));
     service.send("PATCH", &format!("/users/{ada}"), &json!({"is_active": false}));
     for (words, code, reason) in [
-        (&[nobodys.as_str()][..], 2, "name who gives it back and signs: --from USER"),
-        (&[&marys, &adas], 2, "name who gives it back and signs: --from USER"),
+        (&[nobodys.as_str()][..], 2, "name the person who returns and signs: --from USER"),
+        (&[&marys, &adas], 2, "name the person who returns and signs: --from USER"),
         (&[&marys, "--process", "repair", "--condition", "x"], 2, "the process repair has no step condition"),
         (&[&marys, "--from", "eve@example.org"], 1, "no user has the e-mail address eve@example.org"),
         (&[&marys, "--tick", "Dock"], 2, "tick \"Dock\": the checklists have \"Device\", "),
