@@ -81,7 +81,7 @@ fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Blanks of a style sheet, and what they become. None of them is in one of its strings.
+/// Whitespace in a style sheet, and its replacement. None of it occurs in the style sheet's strings.
 const BLANKS: [(&str, &str); 5] = [(" {", "{"), ("{ ", "{"), ("; }", "}"), (": ", ":"), (", ", ",")];
 
 /// Removes what browsers don't need: comments, indentation, and blanks of the style sheet. The scripts contain no multi-line

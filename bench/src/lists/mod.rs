@@ -122,7 +122,7 @@ fn scenarios(size: usize) -> Vec<Scenario> {
         filter("search without matches", "q=nosuchthing", none),
         filter("filter by status and kind", "status=in_use&kind=physical", some),
         filter("filter without matches", "status=in_use&kind=logical", none),
-        filter("filter by a place and all below", "location=Berlin%20/%203", some).growing(),
+        filter("filter by a place and everything below", "location=Berlin%20/%203", some).growing(),
         filter("filter by a year of purchase", "purchase_date_from=2021-01-01&purchase_date_before=2022-01-01", some).growing(),
         filter("filter by a custom field with few values", "custom_fields.os=macOS%2015", some).growing(),
         filter("filter by a custom field without a value", "custom_fields.os=none", some).growing(),
@@ -418,7 +418,7 @@ impl Report {
                 false,
             )?;
         }
-        // Times only count with a million assets, because nobody measures that by accident.
+        // Times only count with a million assets, a size that is never measured by accident.
         for (assets, max_units, max_ms, is_judged) in [(100_000, 100.0, 300.0, false), (MILLION, 100.0, 500.0, true)] {
             let mut rows = self.measurements.iter().filter(|row| row.assets == assets);
             if let Some(cold) = rows.find(|row| row.scenario == COLD_SNAPSHOT) {

@@ -242,7 +242,7 @@ fn a_terminal_still_gets_colours_and_line_breaks() {
     assert!(table.contains("id,name\n1,\"A\u{fffd}]0;owned"), "{table:?}");
 }
 
-/// Runs a command that must end without help.
+/// Runs a command that must end without being killed.
 fn run(url: &str, arguments: &[&str]) -> Run {
     let mut command = command(url, arguments);
     command.stdin(Stdio::null());
