@@ -45,7 +45,7 @@ pub struct List {
 /// Options of `events`.
 #[derive(Debug, Args)]
 pub struct Events {
-    /// From this day or time on, such as 2026-03-01; days are those of the organization's time zone
+    /// From this day or time on, such as 2026-03-01; days are in the organization's time zone
     #[arg(long, value_name = "DAY")]
     since: Option<String>,
     /// Up to the end of this day, or up to this time

@@ -122,7 +122,7 @@ impl Assets for Generator {
     }
 
     fn find(&self, sort_key: &str) -> Option<Item> {
-        // The sample was created through the API. Values that no other asset has put it on pages with generated assets.
+        // The sample was created through the API. Its unique values place it on pages with generated assets.
         if self.sample.get(SK).and_then(|key| key.as_s().ok()).is_some_and(|key| key == sort_key) {
             return Some(self.sample.clone());
         }

@@ -79,7 +79,7 @@ pub async fn replay_events(
     };
     let start = |replays: Replays| replays.start(webhook.id, &identity, now).map_err(refused);
     let asked = async {
-        // If the request is a resumed one, its first copy has started the replay.
+        // If the request is resumed, its first attempt has already started the replay.
         let requested_at = if caller.is_resumed() { now } else { caller.store.change_replays(start).await? };
         let (until, events) = (until.unwrap_or(requested_at), events.unwrap_or(webhook.events));
         let message = Message::Replay(ReplayRequest {

@@ -286,12 +286,12 @@ impl Default for Receivers {
 }
 
 impl Receivers {
-    /// The receivers respond with the returned status, or not at all for 0.
+    /// Sets the receivers' responses: `script` returns a status, or 0 for no response.
     pub fn respond(&self, script: impl FnMut(&Arrival) -> u16 + Send + 'static) {
         *self.script.lock().unwrap() = Box::new(script);
     }
 
-    /// The first request to each webhook about each event fails.
+    /// Makes the first request to each webhook about each event fail.
     pub fn fail_first(&self) {
         let mut seen = HashSet::new();
         self.respond(move |sent| if seen.insert((sent.url.clone(), sent.id.clone())) { 500 } else { 200 });

@@ -23,7 +23,7 @@ const FEED_INTERVAL: Duration = Duration::from_secs(7);
 pub fn check_lists(service: &Service) {
     let whole = service.table.shown().get(WHOLE_LISTS).copied().unwrap_or_default();
     if whole > 0 && service.table.weaknesses().list_index_lag_millis <= MAX_LIST_INDEX_LAG_MILLIS {
-        service.add_violation(format!("lists have read {whole} pages of whole kinds from the table"));
+        service.add_violation(format!("lists have read {whole} pages of all records of a kind from the table"));
     }
 }
 
@@ -209,7 +209,7 @@ async fn check_list(
         }
         if !records.iter().flatten().flatten().any(|allowed| allowed == row) {
             let known: Vec<_> = records.iter().flatten().flatten().filter(|known| known.0 == row.0).collect();
-            wrong(format!("{row:?} is listed, which is not possible any more, or not in this list; {known:?} would be"));
+            wrong(format!("{row:?} is listed, but no longer possible here; possible: {known:?}"));
         }
     }
     if path.contains("sort=name") && !rows.is_sorted() {

@@ -129,7 +129,7 @@ pub async fn check(service: &Service, target: &Tenant, client: &Client) -> Resul
     Ok(())
 }
 
-/// The attacker sends each request once, but an erasure may take several until its last response says that it is done.
+/// Repeats erasures until they are done, because attackers send each request only once.
 async fn finish_erasures(service: &Service, target: &Tenant) -> Result<()> {
     for erasure in service.store().tenant(target.id).erasures().await? {
         let request = target.request("POST", format!("/users/{}/erase", erasure.user_id), Value::Null);

@@ -194,7 +194,7 @@ impl AdvanceSubject {
                 instances.push(instance.clone());
                 continue;
             }
-            // Too large for a transaction, which is refused, so the rest can be skipped.
+            // The transaction is already too large and will be refused, so skip the rest.
             if !unit.fits() {
                 break;
             }

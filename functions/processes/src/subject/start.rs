@@ -76,7 +76,7 @@ impl StartProcess {
         }
         let mut instances = Vec::new();
         for (instance, asset, reserved) in started {
-            // Too large for a transaction, which is refused, so the rest can be skipped.
+            // The transaction is already too large and will be refused, so skip the rest.
             if !unit.fits() {
                 break;
             }

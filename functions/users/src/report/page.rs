@@ -371,7 +371,7 @@ fn word(t: &'static Texts, verb: Verb) -> &'static str {
     }
 }
 
-/// Values of an entry, except for what is elsewhere on the page: the person's current name, the names of their keys, and
+/// Values of an entry, except values shown elsewhere on the page: the person's current name, the names of their keys, and
 /// unchanged values.
 fn values(report: &PersonReport, entry: &ReportedEntry, t: &'static Texts) -> Option<Vec<(String, String)>> {
     let said = entry.values.as_ref()?;

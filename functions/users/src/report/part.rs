@@ -45,7 +45,7 @@ impl Finding {
     }
 }
 
-/// Reports what comes after the event `from`, or from the start. `user` is the current record.
+/// Reports the data after the event `from`, or from the start. `user` is the current record.
 pub(super) async fn report(
     store: &TenantStore,
     person: UserId,
