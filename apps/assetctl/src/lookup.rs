@@ -53,7 +53,7 @@ pub async fn find_asset(client: &Client, name: &str) -> Result<Option<Value>> {
     }
 }
 
-/// Finds a user. `user` is an ID, an email address, or a name that only one active user has.
+/// Finds a user. `user` is an ID, an e-mail address, or a name that only one active user has.
 pub async fn user(client: &Client, user: &str) -> Result<Value> {
     if user.contains('@') {
         let users = client.data("users", &[("email", user)]).await?;
@@ -69,7 +69,7 @@ pub async fn user(client: &Client, user: &str) -> Result<Value> {
     client.object(&format!("users/{id}"), &[]).await
 }
 
-/// Like [`user`], also for inactive users: `name` is an ID, an email address, `Ada <ada@example.com>`, or a name that only one
+/// Like [`user`], also for inactive users: `name` is an ID, an e-mail address, `Ada <ada@example.com>`, or a name that only one
 /// user has.
 pub async fn user_named(client: &Client, name: &str) -> Result<Value> {
     let name = name.rsplit_once('<').and_then(|(_, address)| address.strip_suffix('>')).unwrap_or(name).trim();
@@ -229,7 +229,7 @@ impl Directory<'_> {
         Ok(decide(name, &users, &similar))
     }
 
-    /// Users whose name or email address contains all of these words.
+    /// Users whose name or e-mail address contains all of these words.
     async fn users(&self, words: &str) -> Result<Vec<User>> {
         match self {
             Self::Service(client) => {
@@ -245,7 +245,7 @@ impl Directory<'_> {
     }
 }
 
-/// The ID of the only active user with this display name, in either word order, or with this email address. `users` contain all
+/// The ID of the only active user with this display name, in either word order, or with this e-mail address. `users` contain all
 /// words of the name, and `similar` some of them.
 fn decide(name: &str, users: &[User], similar: &[User]) -> Result<String, String> {
     let called: Vec<&User> = users.iter().filter(|user| is_called(user, name)).collect();

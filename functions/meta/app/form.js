@@ -163,7 +163,7 @@ export function suggesting({ find, chosen, value = '', stays = true, placeholder
   return control
 }
 
-/** Suggests people by parts of their names or email addresses. */
+/** Suggests people by parts of their names or e-mail addresses. */
 export const personField = (chosen, value = '') =>
   suggesting({
     chosen,

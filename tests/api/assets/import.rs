@@ -463,7 +463,7 @@ async fn a_value_to_match_that_is_no_text_is_not_called_empty() {
         ("/users", "email", json!({"display_name": "x", "email": true})),
     ] {
         for more in ["", "&create_unmatched=true"] {
-            // Every row must have a user's email address, so no row without one can create a user.
+            // Every row must have a user's e-mail address, so no row without one can create a user.
             if path == "/users" && !more.is_empty() {
                 continue;
             }

@@ -40,7 +40,7 @@ async fn email_addresses_are_unique_ignoring_case() {
     assert_eq!((&taken["field"], &taken["user_id"]), (&json!("email"), &json!(ada)));
     client.patch(&format!("/users/{eve}"), json!({"email": "Ada@example.com"})).await.problem(409, "DUPLICATE");
     assert_eq!(api.dump().await, before);
-    // Email addresses are compared with full case folding, like searches.
+    // E-mail addresses are compared with full case folding, like searches.
     client.post("/users", json!({"email": "STRASSE@example.com", "display_name": "S"})).await.data();
     client.post("/users", json!({"email": "straße@example.com", "display_name": "S"})).await.problem(409, "DUPLICATE");
     let first = client.post("/users", json!({"email": "Ju\u{308}rgen@example.com", "display_name": "J"})).await;

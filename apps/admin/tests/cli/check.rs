@@ -32,7 +32,7 @@ async fn item(operator: &Operator, key: &Item) -> Option<Item> {
     get.send().await.unwrap().item
 }
 
-/// The key of the unique marker for the user's email address.
+/// The key of the unique marker for the user's e-mail address.
 fn email_marker(tenant: &str) -> Item {
     let email = Unique { field: "email", value: "ada@example.com".into(), reserved_after_deletion: false };
     Keys::of(tenant.parse().unwrap()).unique(Kind::User, &email).item()

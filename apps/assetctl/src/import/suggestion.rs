@@ -355,13 +355,13 @@ impl Survey {
         self.columns.iter().find(|column| column.field == field)
     }
 
-    /// Columns with users, by name or by email address.
+    /// Columns with users, by name or by e-mail address.
     fn owners(&self) -> impl Iterator<Item = &Surveyed> {
         self.columns.iter().filter(|column| OWNERS.contains(&column.field.as_str()))
     }
 }
 
-/// The cells of a column with users show whether they are names or email addresses, regardless of its heading. A column with
+/// The cells of a column with users show whether they are names or e-mail addresses, regardless of its heading. A column with
 /// addresses makes columns with names superfluous. Keeps columns with a `--map`.
 fn owners(options: &mut Import, survey: &Survey, given: &[Mapping], notes: &mut Vec<String>) {
     let has_addresses = |column: &&Surveyed| column.addresses * 2 > column.filled;

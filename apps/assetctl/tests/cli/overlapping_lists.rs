@@ -7,7 +7,7 @@ use crate::support::{Folder, Run, run};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Display names of users, whose email addresses contain their index. Two users have the same name.
+/// Display names of users, whose e-mail addresses contain their index. Two users have the same name.
 const PEOPLE: [&str; 8] = [
     "Ada Lovelace",
     "Alan Turing",

@@ -80,12 +80,12 @@ pub const MODELS: [(&str, &str, u32); 6] = [
 ];
 const NAMES: [&str; 8] = ["Müller", "Schäfer", "Groß", "Böhm", "Weiß", "Lange", "D'Angelo", "van der Berg"];
 
-/// Email addresses in lower case, as the service stores them.
+/// E-mail addresses in lower case, as the service stores them.
 pub fn owners() -> Vec<String> {
     (1..=100).map(|number| format!("person{number:03}@example.de")).collect()
 }
 
-/// A file as a German Excel writes it: Windows-1252, semicolons, CRLF, `09.03.2024` and `1.249,00 €`, email addresses in mixed
+/// A file as a German Excel writes it: Windows-1252, semicolons, CRLF, `09.03.2024` and `1.249,00 €`, e-mail addresses in mixed
 /// case, notes with line breaks and quotes, and [errors][mess].
 pub fn german_laptops(rows: u64) -> Vec<u8> {
     encode_windows_1252(&german_text(rows))
