@@ -14,7 +14,7 @@ async fn invalid_steps_are_refused_by_location() {
     );
 }
 
-/// `shared/domain/src/processes/process/step.rs` has the rules of each type.
+/// `shared/domain/src/processes/process.rs` has the rules of each type.
 #[tokio::test(start_paused = true)]
 async fn the_type_of_a_step_decides_which_values_it_accepts() {
     let (api, client) = Api::with_tenant().await;

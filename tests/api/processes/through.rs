@@ -273,11 +273,7 @@ async fn more_steps_than_a_transaction_holds_are_refused_with_the_number_that_fi
     let path = format!("/processes/{process}/start");
     let detail = |reply: &crate::support::Reply| {
         assert_eq!(reply.field_errors(), ["/through"]);
-<<<<<<< HEAD
-        // The inventory page then submits the steps one by one.
-=======
         // For this code, the inventory page submits the steps one by one.
->>>>>>> 34b32b94 (Say in comments of tests, pages and the template what each item does)
         assert_eq!(reply.json()["errors"][0]["code"], "too_much");
         reply.json()["errors"][0]["detail"].as_str().unwrap().to_owned()
     };
