@@ -84,11 +84,14 @@ fn pack_app(folder: &Path) -> Result<(), Box<dyn Error>> {
 /// Whitespace in a style sheet, and its replacement. None of it occurs in the style sheet's strings.
 const BLANKS: [(&str, &str); 5] = [(" {", "{"), ("{ ", "{"), ("; }", "}"), (": ", ":"), (", ", ",")];
 
-/// Removes what browsers don't need: comments, indentation, and blanks of the style sheet. The scripts contain no multi-line
+/// Removes what browsers don't need: comments, indentation, and blanks beside punctuation. The scripts contain no multi-line
 /// strings.
 fn small(name: &str, content: &str) -> Result<String, Box<dyn Error>> {
     let content = match name.rsplit_once('.') {
-        Some((_, "js")) => comments::without_comments(content)?,
+        Some((_, "js")) => {
+            let script = comments::without_comments(content)?;
+            script.lines().flat_map(|line| [without_script_blanks(line.trim()), "\n".to_owned()]).collect()
+        }
         Some((_, "css")) => {
             let css = comments::without_comments(content)?;
             BLANKS.iter().fold(css, |css, (blank, short)| css.replace(blank, short))
@@ -96,6 +99,62 @@ fn small(name: &str, content: &str) -> Result<String, Box<dyn Error>> {
         _ => content.to_owned(),
     };
     Ok(content.lines().map(str::trim_start).filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect())
+}
+
+/// Removes blanks beside punctuation from a line of a script. Leaves strings, templates and regular expressions as they are.
+fn without_script_blanks(line: &str) -> String {
+    const PUNCTUATION: &str = ",;:?=(){}[]<>!&|*%";
+    let (mut kept, mut rest) = (String::new(), line);
+    while let Some(next) = rest.chars().next() {
+        // A slash after a value divides.
+        let is_regex = next == '/' && kept.trim_end().ends_with(|last| "(,=:[!&|?{;>".contains(last));
+        let length = if is_regex || "'\"`".contains(next) { literal_length(rest) } else { next.len_utf8() };
+        let (piece, after) = rest.split_at(length);
+        if piece != " "
+            || !(kept.ends_with(|last| PUNCTUATION.contains(last)) || after.starts_with(|next| PUNCTUATION.contains(next)))
+        {
+            kept += piece;
+        }
+        rest = after;
+    }
+    kept
+}
+
+/// Length of the string, template or regular expression that `text` starts with.
+fn literal_length(text: &str) -> usize {
+    let mut characters = text.char_indices();
+    let quote = characters.next().map_or('"', |(_, quote)| quote);
+    let mut is_in_class = false;
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => _ = characters.next(),
+            '[' if quote == '/' => is_in_class = true,
+            ']' => is_in_class = false,
+            '$' if quote == '`' && text.get(at + 1..).is_some_and(|rest| rest.starts_with('{')) => {
+                let end = at + 2 + code_length(text.get(at + 2..).unwrap_or_default());
+                characters = text.char_indices();
+                characters.by_ref().take_while(|(at, _)| at + 1 < end).for_each(drop);
+            }
+            other if other == quote && !is_in_class => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Length of the code in a template, up to its closing brace.
+fn code_length(text: &str) -> usize {
+    let (mut at, mut depth) = (0, 0);
+    while let Some(next) = text.get(at..).and_then(|rest| rest.chars().next()) {
+        match next {
+            '}' if depth == 0 => return at + 1,
+            '}' => depth -= 1,
+            '{' => depth += 1,
+            _ => {}
+        }
+        at += if "'\"`".contains(next) { literal_length(text.get(at..).unwrap_or_default()) } else { next.len_utf8() };
+    }
+    text.len()
 }
 
 /// Removes the whitespace between the values of a JSON text. Keeps everything else, including the order of members.

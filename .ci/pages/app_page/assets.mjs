@@ -145,7 +145,14 @@ async function conflict(scene) {
   await visit.label('Price').fill('12x')
   await visit.press('Preview')
   await sees(page.locator('.field').filter({ hasText: 'Price' }).locator('.wrong'), 'the problem is not at its field')
-  await visit.label('Price').fill('1249.50')
+  await visit.label('Price').fill('1,249.50')
+  // The browser gives no value for a day that doesn't exist.
+  await visit.label('Purchased').pressSequentially('02312026')
+  await visit.press('Preview')
+  await sees(page.locator('.field').filter({ hasText: 'Purchased' }).getByText('Not a valid date.'), 'a day that does not exist is accepted')
+  await visit.label('Purchased').fill('')
+  page.once('dialog', (dialog) => dialog.dismiss())
+  await page.keyboard.press('Escape')
   await visit.press('Preview')
   await sees(page.getByRole('heading', { name: 'This would happen' }), 'there is no preview')
   await visit.look('change')
@@ -177,8 +184,14 @@ async function asOf(scene) {
   await sees(visit.page.getByText('It did not exist then.'), 'an earlier day shows something')
   await visit.label('As it was on').fill(await visit.page.evaluate(() => new Date().toLocaleDateString('sv')))
   await sees(visit.page.getByText('This is how it was'), 'a day is not shown')
+  await until(async () => (await visit.button('Change').count()) === 0, 'the past can be changed')
   await visit.press('Back to now')
   await until(async () => !visit.page.url().includes('day'), 'the day stays')
+  await sees(visit.button('Change'), 'the asset can no longer be changed')
+  await visit.go(`#/asset/${id}?day=2026-02-31`)
+  await sees(visit.button('Change'), 'a day that does not exist is shown')
+  await visit.page.keyboard.press('/')
+  await until(() => visit.page.evaluate(() => document.activeElement?.id === 'search'), 'a slash does not lead to the search')
 }
 
 async function move(scene) {
@@ -186,7 +199,7 @@ async function move(scene) {
   const [from, to] = [1, 2].map(() => `Room ${Math.random().toString(36).slice(2, 8)}`)
   const made = []
   for (let n = 0; n < 22; n++) made.push(await newAsset(api, { location: from }))
-  const visit = await Visit.open(scene, `#/assets?location=${from.replace(' ', '+')}`)
+  const visit = await Visit.open(scene, `#/assets?location=${from.replace(' ', '+')}`, { failures: ['status of 404'] })
   const { page } = visit
   const boxes = page.locator('td.c-box input')
   await until(async () => (await boxes.count()) === made.length, 'the list lacks assets')
@@ -198,14 +211,22 @@ async function move(scene) {
   await basket.getByRole('combobox').fill(to)
   // The basket must not cover the end of the page.
   await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
-  await visit.look('move')
   await page.keyboard.press('Enter')
+  await sees(basket.getByText(`${made[1].asset_tag} ${made[1].name} → ${to}`), 'there is no preview')
+  await visit.look('move')
+  assert.equal((await api.get(`/assets?location=${to.replace(' ', '+')}`)).length, 0, 'the preview moves something')
+  // The list is newest first, so this is in the second batch.
+  await api.delete(`/assets/${made[0].id}`)
+  await basket.getByRole('button', { name: 'Do it' }).click()
+  await sees(basket.getByText('Not found.'), 'a deleted asset is moved')
+  await basket.getByRole('button', { name: 'Move 20' }).click()
+  await basket.getByRole('button', { name: 'Do it' }).click()
   await sees(page.getByText(/moved to/), 'the move is not told')
   await until(async () => (await boxes.count()) === 1, 'the list shows the old places')
-  assert.equal((await api.get(`/assets?location=${to.replace(' ', '+')}&limit=100`)).length, made.length - 1)
+  assert.equal((await api.get(`/assets?location=${to.replace(' ', '+')}&limit=100`)).length, made.length - 2)
   // Shift selects all rows between two checkboxes.
   await visit.go(`#/assets?location=${to.replace(' ', '+')}`)
-  await until(async () => (await boxes.count()) === made.length - 1, 'the moved assets are not there')
+  await until(async () => (await boxes.count()) === made.length - 2, 'the moved assets are not there')
   await boxes.nth(1).click()
   await boxes.nth(5).click({ modifiers: ['Shift'] })
   await sees(basket.getByText('5 selected'), 'the shift key chooses something else')
@@ -229,7 +250,13 @@ async function german(scene) {
   const visit = await Visit.open(scene, `#/asset/${asset.id}`, { locale: 'de-DE', failures: ['status of 422'] })
   const { page } = visit
   await page.getByRole('button', { name: 'Ändern' }).click()
+  await page.getByLabel('Preis').fill('1.249,5')
+  await page.getByRole('button', { name: 'Vorschau' }).click()
+  await sees(page.getByText('1.249,50', { exact: true }), 'a German amount is misread')
   await page.getByLabel('Name').fill('')
+  await page.getByLabel('Ort', { exact: true }).fill('a//b')
+  await page.getByRole('button', { name: 'Vorschau' }).click()
+  await sees(page.getByText('Keine leere Ebene: A / B / C.', { exact: true }), 'an empty level is not explained in German')
   await page.getByLabel('Ort', { exact: true }).fill('1/2/3/4/5/6/7/8/9')
   await page.getByLabel('Seriennummer').fill('x'.repeat(256))
   await page.getByLabel('Preis').fill('12x')
@@ -239,7 +266,7 @@ async function german(scene) {
     ['Name', 'Das wird gebraucht.'],
     ['Ort', 'Höchstens 8 Ebenen: A / B / C.'],
     ['Seriennummer', 'Höchstens 255 Zeichen.'],
-    ['Preis', 'Ein Betrag wie 1249.00.'],
+    ['Preis', 'Ein Betrag wie 1249,00 mit höchstens 4 Nachkommastellen.'],
     ['Person', 'Wählen Sie aus den Vorschlägen.'],
   ]) {
     const wrong = page.locator('.field').filter({ has: page.getByLabel(label, { exact: true }) }).locator('.wrong')

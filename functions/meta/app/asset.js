@@ -1,8 +1,8 @@
 // Assets: their fields and values as text; one asset with its label, processes, history and changes; and changes of several
 // assets.
 import { Problem, assetTypes, endOf, get, instanceName, known, latest, may, send, userName } from './api.js'
-import { ago, amount, button, card, date, facts, go, h, has, heading, hint, link, moment, named, own, say, sentence, show, skeleton, status, t } from './page.js'
-import { attempt, clearProblems, dayField, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
+import { ago, amount, button, card, date, editable, facts, go, h, has, heading, hint, link, mayLeave, moment, named, own, say, sentence, show, skeleton, status, t, typedAmount } from './page.js'
+import { attempt, check, clearProblems, dayField, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
 
 /** In display order. */
 const FIELDS = [
@@ -91,15 +91,22 @@ export async function asset(main, params, signal, [, id]) {
   show(main, header, h('div.columns', h('div', fields, card(t('history'), history, more)), side))
 
   const runs = (text, kind, process, look) => may('processes:write') ? link(text, kind, { assets: id, process }, look) : text
-  async function showHeader() {
-    const holder = data.assigned_to && ((await userName(data.assigned_to)) ?? t('somebody'))
-    if (signal.aborted) return
+  /** @type {any} */
+  let headed = null
+  /** Shows the asset as it is, or as it was on a day: then nothing can be done with it. */
+  async function showHeader(shown, day) {
+    if (headed === shown) return
+    headed = shown
+    const holder = shown.assigned_to && ((await userName(shown.assigned_to)) ?? t('somebody'))
+    if (signal.aborted || headed !== shown) return
+    const hadFocus = header.contains(document.activeElement)
     const run = (kind) => may('processes:write') && runs(t(`nav.${kind}`), kind, '', 'button')
     show(header,
-      h('div', heading(own(data.name)), h('p.meta', h('span.tag', data.asset_tag), pill(data.status),
-        holder && (may('users:read') ? link(own(holder), `person/${data.assigned_to}`) : holder))),
-      h('div.actions', may('assets:write') && button(t('change'), change), run('hand-over'), run('take-back')),
+      h('div', heading(own(shown.name)), h('p.meta', h('span.tag', shown.asset_tag), pill(shown.status),
+        holder && (may('users:read') ? link(own(holder), `person/${shown.assigned_to}`) : holder))),
+      !day && h('div.actions', may('assets:write') && button(t('change'), change), run('hand-over'), run('take-back')),
       !may('assets:write') && hint(t('scope-missing', { scope: 'assets:write' })))
+    if (hadFocus) header.querySelector('button')?.focus()
   }
 
   async function showFields() {
@@ -109,15 +116,18 @@ export async function asset(main, params, signal, [, id]) {
     const back = button(t('back-to-now'), () => go(here, {}, true), 'plain')
     try {
       const shown = day ? (await get(path, signal, { as_of: endOf(day) })).data : data
+      if (day !== params.day) return
+      showHeader(shown, day)
       const names = FIELDS.filter((name) => (day || name !== 'name') && name in shown)
       /** @type {any[]} */
       const rows = await Promise.all(names.map(async (name) =>
         [fieldName(name), name === 'asset_type_id' && shown.asset_type_name ? own(shown.asset_type_name) : await valueOf(name, shown[name])]))
       for (const [name, value] of Object.entries(shown.custom_fields)) rows.push([own(name), own(plain(value))])
       for (const name of ['created_at', 'updated_at']) rows.push([fieldName(name), ago(shown[name])])
-      if (day === params.day) show(box, day && h('p.past', { role: 'status' }, t('as-it-was', { day: moment(`${day}T23:59`) }), ' ', back), facts(rows))
+      if (day === params.day) show(box, day && h('p.past', { role: 'status' }, t('as-it-was', { day: moment(endOf(day)) }), ' ', back), facts(rows))
     } catch (error) {
       if (signal.aborted) return
+      showHeader(data)
       const isGone = error instanceof Problem && error.status === 404
       show(box, isGone ? h('p', t('not-then'), ' ') : problemBox(error), back)
     }
@@ -171,6 +181,7 @@ export async function asset(main, params, signal, [, id]) {
       say(t('saved'))
       go(here, {}, true)
       showAll()
+      header.querySelector('button').focus()
     }, () => {
       showFields()
       header.querySelector('button').focus()
@@ -180,7 +191,7 @@ export async function asset(main, params, signal, [, id]) {
   }
 
   function showAll() {
-    showHeader()
+    if (!params.day) showHeader(data)
     showFields()
     showSide()
     showHistory(1)
@@ -257,6 +268,8 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
   let person = asset.assigned_to
   const text = (name, type = 'text') => ({ name, control: input(type, asset[name]) })
   const holder = personField((user) => (person = user?.id ?? null), holderName ?? '')
+  const shownPrice = editable(asset.purchase_price)
+  const price = input('text', shownPrice, { inputMode: 'decimal' })
   const all = [
     text('name'),
     { name: 'status', control: select(STATUSES.map((name) => [name, status(name)]), asset.status) },
@@ -264,7 +277,8 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
     'location' in asset && { name: 'location', control: locationField(asset.location) },
     may('users:read') && { name: 'assigned_to', control: holder, value: () => (holder.value.trim() === (holderName ?? '') ? asset.assigned_to : holder.value.trim() && (person ?? holder.value.trim())) },
     !asset.model_id && text('manufacturer'), !asset.model_id && text('model'), text('serial_number'), text('purchase_date', 'date'),
-    text('purchase_price'), text('warranty_until', 'date'),
+    { name: 'purchase_price', control: price, value: () => price.value === shownPrice ? String(before.purchase_price ?? '') : typedAmount(price.value.trim()) },
+    text('warranty_until', 'date'),
     { name: 'notes', control: h('textarea', { rows: 3, value: asset.notes ?? '' }) },
   ].filter(Boolean)
   const properties = type?.custom_fields_schema?.properties ?? {}
@@ -284,12 +298,12 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
   }
 
   async function preview() {
-    clearProblems(element, place)
+    check(element, place)
     const patch = body()
     const lines = Object.keys(patch).length ? await changeLines(differences(asset, (await patched(patch, '?dry_run=true')).body.data)) : []
     if (lines.length === 0) return show(place, hint({ role: 'status' }, t('no-change')))
     show(place, planBox(t('would-happen'), lines))
-    show(next, button(t('save'), () => save(patch).catch(refused), 'primary'), button(t('keep-editing'), edit), cancel())
+    show(next, button(t('save'), () => save(patch).catch(refused), 'primary'), button(t('keep-editing'), () => (edit(), next.firstChild.focus())), cancel())
     next.firstChild.focus()
   }
 
@@ -322,10 +336,13 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
   element.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape') return
     event.preventDefault()
-    cancelled()
+    if (mayLeave()) cancelled()
   })
   // The plan must match the shown values, so an edit discards it.
-  element.addEventListener('input', () => next.querySelector('[type=submit]') || edit())
+  element.addEventListener('input', () => {
+    element.dataset.edited = ''
+    if (!next.querySelector('[type=submit]')) edit()
+  })
   edit()
   return { element, focus: all[0].control }
 }

@@ -1,5 +1,5 @@
 // Fields, their errors, and fields that suggest values while typing.
-import { Problem, cached, get, latest } from './api.js'
+import { Problem, cached, get, latest, setKey } from './api.js'
 import { button, every, h, has, hint, named, newId, own, query, show, t } from './page.js'
 
 /** A labelled field. The control has the pointer of its errors, such as `/name`. */
@@ -30,18 +30,23 @@ export const form = (act, ...children) =>
 
 export const submit = (text) => h('button.primary', { type: 'submit' }, text)
 
-/** An error, with a button if a retry can help. */
+/** An error, with a button if a retry or another key can help. Faults of several assets are listed once. */
 export function problemBox(error, again) {
   if (!(error instanceof Problem)) throw error
   const details = error.code === 'VALIDATION_ERROR' ? error.errors : []
+  const name = ({ parameter, pointer }) => parameter ?? pointer?.split('/').at(-1) ?? ''
+  const faults = new Map(details.map((fault) => [name(fault) + fault.code + fault.detail, fault]))
+  const newKey = () => (setKey(null), location.reload())
   return h('div.problem', { role: 'alert' },
     h('p', error.text),
-    details.length > 0 && h('ul', details.map((fault) => {
-      const name = fault.parameter ?? fault.pointer?.split('/').at(-1) ?? ''
-      return h('li', own(named(`field.${name}`, name)), ': ', faultText(fault))
-    })),
-    again && button(t('try-again'), again))
+    faults.size > 0 && h('ul', [...faults.values()].map((fault) =>
+      h('li', own(named(`field.${name(fault)}`, name(fault))), ': ', faultText(fault)))),
+    error.status === 401 ? button(t('key-title'), newKey) : again && button(t('try-again'), again))
 }
+
+/** An error of a field that the page finds itself. */
+export const fault = (code, ...pointers) =>
+  new Problem(422, { code: 'VALIDATION_ERROR', errors: pointers.map((pointer) => ({ pointer, code })) })
 
 /** The preview or the result of an action. */
 export const planBox = (title, lines) => h('div.plan', { role: 'status' }, h('h3', title), h('ul', lines))
@@ -76,6 +81,13 @@ export function showProblems(form, place, error) {
   })
   show(place, problemBox(error))
   form.querySelector('[aria-invalid]')?.focus()
+}
+
+/** Clears errors, and refuses impossible and half-typed dates, which have no value. */
+export function check(form, place) {
+  clearProblems(form, place)
+  const wrong = every(form, '[data-pointer]').filter(({ validity }) => validity.badInput)
+  if (wrong.length) throw fault('invalid_date', ...wrong.map(({ dataset }) => dataset.pointer))
 }
 
 export function clearProblems(form, place) {

@@ -1,8 +1,8 @@
 // The inventory: search, filters, the list, actions on selected assets, and charts.
-import { assetTypes, cached, fresh, get, intent, known, latest, literal, may, now } from './api.js'
+import { Problem, assetTypes, cached, fresh, get, intent, known, latest, literal, may, now, plan } from './api.js'
 import { ago, amount, button, card, date, every, go, h, hint, link, number, own, query, say, show, skeleton, status, svg, t } from './page.js'
-import { attempt, debounced, empty, field, input, locationField, pager, personField, searchField, select } from './form.js'
-import { MOST, STATUSES, fieldName, pill } from './asset.js'
+import { attempt, debounced, empty, fault, field, input, locationField, pager, personField, planBox, problemBox, searchField, select } from './form.js'
+import { MOST, STATUSES, assetLink, fieldName, pill } from './asset.js'
 
 const LIMIT = 50
 const MOST_CHOSEN = 100
@@ -108,23 +108,52 @@ export function inventory(main, first, signal) {
 
   /** Changes only the location, so that others' changes are kept. */
   function showMove() {
-    const place = locationField('')
-    const problem = h('div')
+    const place = locationField('', () => ask())
+    const about = h('div')
+    const act = h('div')
     const once = intent()
-    const move = () => attempt(problem, async () => {
-      const location = place.value.trim()
-      if (!location) return place.focus()
-      const ids = [...chosen]
-      for (let n = 0; n < ids.length; n += MOST) {
-        const part = ids.slice(n, n + MOST)
-        await once('/assets/batch', { operations: part.map((id) => ({ op: 'update', id, body: { location } })) })
-        for (const id of part) chosen.delete(id)
+    /** Sends batches of the selected assets. Unselects assets that no longer exist. */
+    const each = async (send) => {
+      const all = [...chosen], done = []
+      for (let n = 0; n < all.length; n += MOST) {
+        const part = all.slice(n, n + MOST)
+        const operations = part.map((id) => ({ op: 'update', id, body: { location: place.value.trim() } }))
+        try {
+          done.push(...(await send('/assets/batch', { operations })).data.map(({ data }) => data))
+        } catch (error) {
+          if (error.code === 'NOT_FOUND') for (const { pointer } of error.errors) chosen.delete(part[pointer.split('/')[2]])
+          throw error
+        }
       }
-      say(t('moved', { count: ids.length, place: location }))
+      return done
+    }
+    const refused = (error) => {
+      if (!(error instanceof Problem)) throw error
+      ask()
+      show(about, problemBox(error))
+      showList()
+    }
+    const preview = async () => {
+      if (!place.value.trim()) return refused(fault('required', '/location'))
+      const moved = await each(plan)
+      show(about, planBox(t('would-happen'), moved.map((asset) => h('li', assetLink(asset), ' → ', own(asset.location)))))
+      show(act, button(t('go-on'), () => move().catch(refused), 'primary'))
+      act.firstChild.focus({ preventScroll: true })
+    }
+    const move = async () => {
+      const moved = await each(once)
+      chosen.clear()
+      say(t('moved', { count: moved.length, place: moved[0].location }))
       showAll()
-    })
-    place.addEventListener('keydown', (event) => event.key === 'Enter' && !event.defaultPrevented && move())
-    show(basket, field(t('move-to'), place), button(t('move-all', { count: chosen.size }), move, 'primary'), button(t('cancel'), showBasket, 'plain'), problem)
+    }
+    const ask = () => {
+      show(about)
+      show(act, button(t('move-all', { count: chosen.size }), () => preview().catch(refused), 'primary'))
+    }
+    place.addEventListener('keydown', (event) => event.key === 'Enter' && !event.defaultPrevented && act.firstChild.click())
+    place.addEventListener('input', ask)
+    ask()
+    show(basket, field(t('move-to'), place), act, button(t('cancel'), showBasket, 'plain'), about)
     place.focus({ preventScroll: true })
   }
 
@@ -188,13 +217,20 @@ export function inventory(main, first, signal) {
       listed.throwIfAborted()
       if (!data.length && meta.total) return set({})
       const isFiltered = Object.values(filters(params)).some(Boolean)
+      const hadFocus = body.contains(document.activeElement)
       show(body, data.length ? h('table.devices', h('caption.unseen', t('nav.assets')), head(), h('tbody', data.map(row)))
         : isFiltered ? empty(t('nothing-found'), '', unfilter()) : empty(t('no-assets'), 'assetctl import FILE'))
+      if (hadFocus) rows()[0]?.focus()
       show(totals, t('assets', { count: meta.total }))
       show(clear, data.length > 0 && isFiltered && unfilter('plain'))
       show(pages, pager(meta, (page, text) => link(text, 'assets', { ...params, page }, 'button')))
     }, showList)
     if (listed.aborted) return
+    if (body.querySelector('.problem')) {
+      show(totals)
+      show(pages)
+      show(clear, unfilter('plain'))
+    }
     body.ariaBusy = 'false'
     picturesSoon()
   }
@@ -286,10 +322,12 @@ export function inventory(main, first, signal) {
     title: t('nav.assets'),
     update(next) {
       const isSame = JSON.stringify(controlled(params)) === JSON.stringify(controlled(next))
+      const isTurned = next.page !== params.page
       params = next
       if (document.activeElement !== search) search.value = params.q ?? ''
       if (!isSame) showFilters()
       showList()
+      if (isTurned && pages.contains(document.activeElement)) main.querySelector('h1').focus()
     },
   }
 }

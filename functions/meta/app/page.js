@@ -87,7 +87,15 @@ export const facts = (rows) => h('dl.facts', rows.map(([name, value]) => h('div'
 export function current() {
   const [path = '', parameters = ''] = location.hash.slice(1).split('?')
   const parts = path.split('/').filter(Boolean).map(decoded)
-  return { path: parts.length ? parts : ['assets'], params: Object.fromEntries(new URLSearchParams(parameters)) }
+  const params = Object.fromEntries(new URLSearchParams(parameters))
+  for (const name of ['day', 'from', 'until', 'before']) if (!isDay(params[name])) delete params[name]
+  return { path: parts.length ? parts : ['assets'], params }
+}
+
+/** Whether a text is a date that exists: `2026-02-31` isn't. */
+function isDay(text = '') {
+  const time = new Date(text)
+  return !isNaN(+time) && time.toISOString().split('T')[0] === text
 }
 
 /** Decodes a part of a URL, even if its encoding is invalid. */
@@ -117,6 +125,14 @@ export function go(path, params = {}, replace = false) {
     dispatchEvent(new Event('hashchange'))
   } else location.hash = target
 }
+
+const edited = () => document.querySelector('[data-edited]')
+/** Whether edits, if there are any, may be discarded. */
+export const mayLeave = () => !edited() || confirm(t('discard'))
+addEventListener('beforeunload', (event) => edited() && event.preventDefault())
+addEventListener('click', (event) => {
+  if (event.target instanceof Element && event.target.closest('a[href^="#"]') && !mayLeave()) event.preventDefault()
+}, true)
 
 /** A link to a view. */
 export const link = (text, path, params = {}, className = '') => h('a', { href: href(path, params), className }, text)
@@ -176,6 +192,20 @@ export const number = (value) => writer('NumberFormat', { maximumFractionDigits:
 
 /** Formats an amount: `12.5` becomes `12.50`. @param {string | number} value */
 export const amount = (value) => writer('NumberFormat', { minimumFractionDigits: 2, maximumFractionDigits: 4 }).format(value)
+
+/** An amount in a field: `1249.5` becomes `1249,50` in German. @param {number | null} value */
+export const editable = (value) =>
+  value === null ? '' : writer('NumberFormat', { useGrouping: false, minimumFractionDigits: 2, maximumFractionDigits: 4 }).format(value)
+
+/** Reads an amount as written in the reader's language: `1.249,50` becomes `1249.50` in German. The service judges other texts. */
+export function typedAmount(text) {
+  const parts = writer('NumberFormat', {}).formatToParts(12345.6)
+  const [group, decimal] = ['group', 'decimal'].map((type) => parts.find((part) => part.type === type).value)
+  const [whole, ...fraction] = text.replace(/\s/g, '').split(decimal)
+  const groups = whole.split(group.trim() || ' ')
+  const isGrouped = groups.every((digits, n) => (n ? /^\d{3}$/ : /^\d{1,3}$/).test(digits))
+  return isGrouped || /^\d+$/.test(whole) ? [groups.join(''), ...fraction].join('.') : text
+}
 
 /** @param {string} day YYYY-MM-DD @param {Intl.DateTimeFormatOptions} [look] */
 export function date(day, look = { dateStyle: 'medium' }) {

@@ -2,7 +2,7 @@
 // receipt.
 import { Problem, get, intent, may, plan, post, send, userName, uuid } from './api.js'
 import { ago, button, card, date, facts, go, h, heading, hint, href, link, moment, own, say, show, skeleton, status, t } from './page.js'
-import { attempt, checkbox, clearProblems, empty, field, form, input, personField, planBox, select, showProblems, submit, suggesting } from './form.js'
+import { attempt, check, checkbox, empty, fault, field, form, input, personField, planBox, select, showProblems, submit, suggesting } from './form.js'
 import { MOST, assetLink, assetList, pill, reason } from './asset.js'
 import { chosen } from './inventory.js'
 import { code } from './qr.js'
@@ -24,6 +24,8 @@ export async function begin(main, params, signal, [kind]) {
     read('/processes'), params.person && known(`/users/${params.person}`),
     ...(params.assets ?? '').split(',').filter(Boolean).slice(0, MOST).map((id) => known(`/assets/${id}`))])
   const assets = found.filter(Boolean)
+  if (assets.length < found.length) say(t('error.NOT_FOUND'))
+  if ((params.assets ?? '').split(',').length > MOST) say(t('fault.too_large', { count: MOST }))
   const fits = { 'hand-over': picks, 'take-back': (one) => one.trigger_status === 'in_use' && !picks(one) }[kind] ?? (() => true)
   const fitting = definitions.filter(fits)
   const usual = params.process ?? { 'hand-over': 'employee-onboarding', 'take-back': 'device-return' }[kind]
@@ -88,8 +90,8 @@ export async function begin(main, params, signal, [kind]) {
   }
 
   async function preview() {
-    clearProblems(element, place)
-    if (assets.length === 0) return add.focus()
+    check(element, place)
+    if (assets.length === 0) throw fault('required', '/asset_ids')
     const asked = body()
     const path = `/processes/${definition.id}/start`
     await atOnce(() => plan(path, asked), () => plan(path, without(asked)))
@@ -97,10 +99,12 @@ export async function begin(main, params, signal, [kind]) {
     show(place, planBox(t('would-happen'), [
       assets.map((asset) => h('li', assetLink(asset), `: ${status(asset.status)} → ${status(definition.target_status)}`)),
       picked && h('li', t('plan-person', { name: picked })),
+      fields.filter(({ type, value }) => type === 'checklist' && !value().length).map(({ label }) => h('li.wrong', t('plan-unticked', { name: label }))),
       h('li', t(signs(definition) ? 'plan-sign' : 'plan-no-sign'))]))
-    show(next, button(t('go-on'), () => act(asked).catch(refused), 'primary'), button(t('keep-editing'), edit))
+    show(next, button(t('go-on'), () => act(asked).catch(refused), 'primary'), keepEditing())
     next.firstChild.focus()
   }
+  const keepEditing = () => button(t('keep-editing'), () => (edit(), next.firstChild.focus()))
 
   function refused(error) {
     if (!(error instanceof Problem) || error.status !== 409) return showProblems(element, place, error)
@@ -109,10 +113,8 @@ export async function begin(main, params, signal, [kind]) {
       one.instance_id && link(t('process'), `run/instances/${one.instance_id}`)))
     const first = preparation(all)
     show(place, h('div', { className: first ? 'plan' : 'problem', role: 'alert' }, h('p', t('cant-start')), h('ul', lines)))
-    if (first) {
-      show(next, first)
-      first.focus()
-    }
+    show(next, first ?? submit(t('show-plan')))
+    first?.focus()
   }
 
   /** A process without input that brings the assets into the status needed for this one. */
@@ -122,13 +124,20 @@ export async function begin(main, params, signal, [kind]) {
     const step = definitions.find((one) => one.target_status === definition.trigger_status && one.steps.every(isFree)
       && assets.every(({ id, status }) => !ids.includes(id) || status === one.trigger_status))
     if (!step || refusals.some(({ code }) => code !== 'WRONG_ASSET_STATUS')) return null
+    const fields = step.steps.filter(({ type }) => type !== 'complete').map((one) => stepField(one, null))
     const prepare = async () => {
-      await start(step, { ...subject(ids), through: step.steps.at(-1).key })
+      await start(step, { ...subject(ids), step_data: entered(fields), through: step.steps.at(-1).key })
       for (const [n, { id }] of assets.entries()) assets[n] = await read(`/assets/${id}`)
       showAssets()
       await preview()
     }
-    return button(t('first-do', { process: step.name, count: ids.length, status: status(step.target_status) }), () => prepare().catch(refused), 'primary')
+    const title = t('first-do', { process: step.name, count: ids.length, status: status(step.target_status) })
+    return button(title, () => {
+      // An edit of these fields keeps the plan.
+      show(place, h('div.plan', { input: (event) => event.stopPropagation() }, h('h3', title), fields.map(({ element }) => element)))
+      show(next, button(t('go-on'), () => prepare().catch(refused), 'primary'), keepEditing())
+      next.firstChild.focus()
+    }, 'primary')
   }
 
   /** Starts a process, and submits steps; one by one if all of them are too many for one transaction. */
@@ -152,8 +161,11 @@ export async function begin(main, params, signal, [kind]) {
   }
 
   const picker = () => fields.find(({ type }) => type === 'user_picker')
-  const element = form(() => preview().catch(refused), field(t('process'), process), h('div.field', h('h2', t('assets-of')), list), field(t('add-asset'), add), steps, place, next)
-  element.addEventListener('input', () => next.querySelector('[type=submit]') || edit())
+  const element = form(() => preview().catch(refused), field(t('process'), process), h('div.field', h('h2', t('assets-of')), list), field(t('add-asset'), add, '/asset_ids'), steps, place, next)
+  element.addEventListener('input', () => {
+    element.dataset.edited = ''
+    if (!next.querySelector('[type=submit]')) edit()
+  })
   show(main, heading(title), element)
   showAssets()
   showSteps()
@@ -180,12 +192,12 @@ function stepField(step, person) {
   const { type, key, label, items, options, required } = step
   const name = [own(label), required && ` (${t('required')})`]
   const pointer = `/step_data/${key}`
-  const made = (element, value, text = () => '') => ({ key, type, value, text, element })
-  const of = (control, value = () => control.value.trim() || null) => made(field(name, control, pointer), value, () => control.value)
+  const made = (element, value, text = () => '') => ({ key, label, type, value, text, element })
+  const of = (control, value = (typed) => typed || null) => made(field(name, control, pointer), () => value(control.value.trim()), () => control.value)
   switch (type) {
     case 'user_picker': {
       let user = person
-      return of(personField((chosen) => (user = chosen), person?.display_name), () => user?.id ?? null)
+      return of(personField((chosen) => (user = chosen), person?.display_name), (typed) => user?.id ?? (typed || null))
     }
     case 'checklist': {
       const boxes = items.map((item) => ({ item, ...checkbox(own(item)) }))
@@ -331,9 +343,9 @@ export async function run(main, _, signal, [, ...parts]) {
     const fields = open.filter(({ type }) => type !== 'complete').map((step) => stepField(step, null))
     const place = h('div')
     const element = form(async () => {
-      clearProblems(element, place)
-      const body = { step_data: entered(fields), through: last.key }
       try {
+        check(element, place)
+        const body = { step_data: entered(fields), through: last.key }
         data = await atOnce(() => once(`${at}/advance`, body), () => submitEach(path, open, body.step_data, once))
         await showAll()
       } catch (error) {

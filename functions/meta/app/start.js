@@ -47,6 +47,8 @@ async function signIn() {
       // Request the list, which most keys can read, while the texts load.
       const { path: [view], params } = current()
       if (view === 'assets') readAhead(params)
+      // Other characters can't be sent in a header.
+      if (!/^[!-~]+$/.test(session.key)) throw new Problem(401, { code: 'UNAUTHORIZED' })
       const [{ data }] = await Promise.all([get('/me'), texts])
       session.me = data
       if (!readersLanguage()) await speak(session.me.tenant.locale)
@@ -86,6 +88,7 @@ function showFrame() {
 let shown = null
 let leave = new AbortController()
 let moves = 0
+let wantsSearch = false
 
 async function showView() {
   const { path, params } = current()
@@ -117,6 +120,8 @@ async function showView() {
     if (error instanceof Problem && error.status === 401) return (setKey(null), (session.me = null), (shown = null), signIn())
     show(main, problemBox(error, () => ((shown = null), showView())))
   }
+  if (wantsSearch) part('search')?.focus()
+  wantsSearch = false
   if (isFirst) return
   // Screen readers start at the heading, unless the view has set the focus.
   if (!main.contains(document.activeElement) || document.activeElement === main) (main.querySelector('h1') ?? main).focus({ preventScroll: true })
@@ -146,7 +151,10 @@ addEventListener('keydown', (event) => {
   if (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey) {
     const search = part('search')
     if (search) search.focus()
-    else location.hash = '#/assets'
+    else {
+      wantsSearch = true
+      location.hash = '#/assets'
+    }
     event.preventDefault()
   } else if (event.key === 'Escape' && !isTyping && !event.defaultPrevented && ['asset', 'person', 'run', 'changes'].includes(current().path[0])) {
     // Only go back within this page.

@@ -1,7 +1,7 @@
 // Stock-taking: each scan is announced at once, stored in the tab, and sent once when there is a connection.
 import { Problem, get, literal, may, now, post, session, uuid } from './api.js'
 import { button, card, decoded, h, heading, hint, own, say, show, t } from './page.js'
-import { attempt, checkbox, faultText, field, form, input, locationField, problemBox, submit } from './form.js'
+import { attempt, checkbox, fault, faultText, field, form, input, locationField, problemBox, showProblems, submit } from './form.js'
 import { assetLink, assetList } from './asset.js'
 
 const BATCH = 100
@@ -46,13 +46,14 @@ export function stock(main, params, signal) {
   function begin() {
     const place = locationField(params.location)
     const move = checkbox(t('move'))
+    const wrong = h('div')
     const element = form(() => {
       const name = place.value.trim()
-      if (!name) return place.focus()
+      if (!name) return showProblems(element, wrong, fault('required', '/location'))
       state = { place: name, move: move.box.checked, since: now().toISOString(), scans: [], batch: null }
       keep()
       count()
-    }, h('p', t('stock-hint')), field(t('field.location'), place), move.element, h('div.actions', submit(t('begin'))))
+    }, h('p', t('stock-hint')), field(t('field.location'), place, '/location'), move.element, wrong, h('div.actions', submit(t('begin'))))
     element.classList.add('narrow')
     show(main, heading(t('nav.stock')), element)
   }
@@ -172,6 +173,8 @@ export function stock(main, params, signal) {
     if (outcome === 'unknown' && one.by === 'tag') return (one.by = 'serial_number')
     one.outcome = outcome
     one.asset = asset.asset_tag ? asset : null
+    // The tag and the serial number of an asset count once.
+    if (state && one.asset) state.scans = state.scans.filter((other) => other === one || other.asset?.id !== asset.id)
     if (outcome !== 'waiting') tone(isGood(one))
   })
 

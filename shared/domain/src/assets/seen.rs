@@ -109,7 +109,8 @@ impl std::str::FromStr for Location {
             return Err(ValueError::coded(ErrorCode::Required, "must not be empty"));
         }
         if levels.iter().any(|level| level.is_empty()) {
-            return Err(ValueError::form("must not have an empty level, such as between two slashes"));
+            let detail = "must not have an empty level, such as between two slashes";
+            return Err(ValueError::coded(ErrorCode::EmptyLevel, detail));
         }
         if levels.len() > MAX_LEVELS {
             let detail = format!("must have at most {MAX_LEVELS} levels; this has {}", levels.len());

@@ -27,6 +27,8 @@ string_enum! {
         InvalidDate = "invalid_date",
         /// Not a decimal number, or with too many digits after the point.
         InvalidDecimal = "invalid_decimal",
+        /// A location with an empty level.
+        EmptyLevel = "empty_level",
         /// A location with more levels than the limit.
         TooManyLevels = "too_many_levels",
         /// Another type or another form than the field takes.
