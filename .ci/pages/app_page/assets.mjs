@@ -216,7 +216,7 @@ async function move(scene) {
   await visit.look('move')
   assert.equal((await api.get(`/assets?location=${to.replace(' ', '+')}`)).length, 0, 'the preview moves something')
   // The list is newest first, so this is in the second batch.
-  await api.delete(`/assets/${made[0].id}`)
+  await api.call('DELETE', `/assets/${made[0].id}`)
   await basket.getByRole('button', { name: 'Do it' }).click()
   await sees(basket.getByText('Not found.'), 'a deleted asset is moved')
   await basket.getByRole('button', { name: 'Move 20' }).click()
