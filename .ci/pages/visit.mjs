@@ -42,6 +42,8 @@ export class Visit {
   /** Whether the page can store data that isn't secret in localStorage, and whether it is too long for one screenshot. */
   mayStore = false
   isLong = false
+  /** How often the page has asked whether edits may be discarded. */
+  questions = 0
 
   /** `secret` must not appear in a URL. `failures` are allowed from the start. The rest are options of the context. */
   static async open({ browser, api, folder, visits }, url, { secret, failures = [], ...options } = {}) {
@@ -70,8 +72,11 @@ export class Visit {
     page.on('pageerror', (error) => this.wrong.push(`error: ${error.message}`))
     page.on('popup', (popup) => this.wrong.push(`a window opens: ${popup.url()}`))
     page.on('dialog', (dialog) => {
-      this.wrong.push(`a dialog opens: ${dialog.message()}`)
-      dialog.dismiss()
+      // Only the page's own question may open, and stays on the page.
+      if (dialog.type() === 'beforeunload') return dialog.accept()
+      if (dialog.message() === 'Discard your changes?') this.questions += 1
+      else this.wrong.push(`a dialog opens: ${dialog.message()}`)
+      return dialog.dismiss()
     })
     await page.goto(this.url)
     return page

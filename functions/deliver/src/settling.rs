@@ -50,11 +50,16 @@ impl Deliver {
         attempted: &Attempted,
     ) -> Result<Result<(), QueueError>, Failure> {
         let Before { webhook, health, record } = before;
-        let (next, disabled) = match request.test {
-            Some(_) => (health, None),
-            None => webhook.value.health_after(&attempted.attempt, &health),
+        let Attempted { attempt, .. } = attempted;
+        // A later attempt may have succeeded since.
+        let is_late = request.attempted.is_some()
+            && record.as_ref().is_some_and(|present| after_race(request, attempt, present) != Race::Open);
+        let (next, disabled) = if request.test.is_some() || is_late && !attempt.is_gone() {
+            (health, None)
+        } else {
+            webhook.value.health_after(attempt, &health)
         };
-        let write_health = store.write_webhook_health(request.webhook_id, &health, &next, attempted.attempt.at);
+        let write_health = store.write_webhook_health(request.webhook_id, &health, &next, attempt.at);
         // Done first: once the attempt is recorded, nothing would disable the webhook.
         if let Some(reason) = disabled {
             self.disable(store, &webhook, reason).await?;

@@ -34,7 +34,7 @@ export const submit = (text) => h('button.primary', { type: 'submit' }, text)
 export function problemBox(error, again) {
   if (!(error instanceof Problem)) throw error
   const details = error.code === 'VALIDATION_ERROR' ? error.errors : []
-  const name = ({ parameter, pointer }) => parameter ?? pointer?.split('/').at(-1) ?? ''
+  const name = (/** @type {any} */ { parameter, pointer }) => parameter ?? pointer?.split('/').at(-1) ?? ''
   const faults = new Map(details.map((fault) => [name(fault) + fault.code + fault.detail, fault]))
   const newKey = () => (setKey(null), location.reload())
   return h('div.problem', { role: 'alert' },

@@ -7,7 +7,7 @@ use crate::support::webhooks::{
     webhook,
 };
 use deliver::Deliver;
-use shared::domain::webhooks::{DeliveryStatus, DisabledReason, Message};
+use shared::domain::webhooks::{Attempted, DeliveryRequest, DeliveryStatus, DisabledReason, Message};
 use shared::key_encryption::KeyEncryption;
 use shared::queue::Queue;
 use std::collections::HashSet;
@@ -87,6 +87,23 @@ async fn a_delivery_survives_any_disturbance() {
     let of_both = |way| [(Attempt::First, way), (Attempt::Second, way)];
     at_each_place(&of_both(Disturbance::IsDropped), 6, 2, &case).await;
     at_each_place(&CallFailure::ALL.map(|failure| of_both(Disturbance::Fails(failure))).concat(), 8, 3, &case).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_is_recorded_after_a_success_does_not_count_as_the_last_attempt() {
+    let (api, _, mut pipeline) = delivering().await;
+    let case = case(&api, &mut pipeline).await;
+    pipeline.receivers.fail_first();
+    pipeline.run_to_end(&api).await;
+    for hook in &case.hooks {
+        let record = hook.delivery(&case.event).await.unwrap();
+        let attempted = Attempted { event_type: "asset.created".to_owned(), attempt: record.attempts[0].clone() };
+        assert!(!attempted.attempt.is_success());
+        let request = DeliveryRequest { attempted: Some(attempted), ..delivery(hook, &case.event, record.requested_at) };
+        send(&pipeline, request).await;
+    }
+    pipeline.run_to_end(&api).await;
+    case.check(&api, &pipeline, "recorded late").await;
 }
 
 #[tokio::test(start_paused = true)]
