@@ -109,7 +109,7 @@ export function inventory(main, first, signal) {
   /** Changes only the location, so that others' changes are kept. */
   function showMove() {
     const place = locationField('', () => ask())
-    const about = h('div')
+    const about = h('div.about')
     const act = h('div')
     const once = intent()
     /** Sends batches of the selected assets. Unselects assets that no longer exist. */
@@ -153,7 +153,7 @@ export function inventory(main, first, signal) {
     place.addEventListener('keydown', (event) => event.key === 'Enter' && !event.defaultPrevented && act.firstChild.click())
     place.addEventListener('input', ask)
     ask()
-    show(basket, field(t('move-to'), place), act, button(t('cancel'), showBasket, 'plain'), about)
+    show(basket, about, field(t('move-to'), place), act, button(t('cancel'), showBasket, 'plain'))
     place.focus({ preventScroll: true })
   }
 
