@@ -242,7 +242,7 @@ fn an_offboarding_names_the_commands_that_take_the_assets_back() {
     let again = service.run(&["offboard", "mary@example.org", "--yes"]);
     assert!(again.stdout.ends_with(command), "{}", again.stdout);
     let part = service.run(&["return", &one]);
-    assert!(part.code == 1 && part.stderr.contains("the return is of ") && part.stderr.contains(&other), "{}", part.stderr);
+    assert!(part.code == 1 && part.stderr.contains("the return has ") && part.stderr.contains(&other), "{}", part.stderr);
     let first = service.run(&words);
     service.sign(&first.link(), json!({"returned_items": ["Device"], "condition": "fine"}));
     let done = service.run(&[&words[..], &["--json"]].concat());
