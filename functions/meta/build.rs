@@ -107,7 +107,9 @@ fn without_script_blanks(line: &str) -> String {
     let (mut kept, mut rest) = (String::new(), line);
     while let Some(next) = rest.chars().next() {
         // A slash after a value divides.
-        let is_regex = next == '/' && kept.trim_end().ends_with(|last| "(,=:[!&|?{;>".contains(last));
+        let before = kept.trim_end();
+        let is_regex = next == '/'
+            && (before.is_empty() || before.ends_with("return") || before.ends_with(|last| "(,=:[!&|?{;>".contains(last)));
         let length = if is_regex || "'\"`".contains(next) { literal_length(rest) } else { next.len_utf8() };
         let (piece, after) = rest.split_at(length);
         if piece != " "

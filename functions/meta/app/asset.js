@@ -126,7 +126,7 @@ export async function asset(main, params, signal, [, id]) {
       for (const name of ['created_at', 'updated_at']) rows.push([fieldName(name), ago(shown[name])])
       if (day === params.day) show(box, day && h('p.past', { role: 'status' }, t('as-it-was', { day: moment(endOf(day)) }), ' ', back), facts(rows))
     } catch (error) {
-      if (signal.aborted) return
+      if (signal.aborted || day !== params.day) return
       showHeader(data)
       const isGone = error instanceof Problem && error.status === 404
       show(box, isGone ? h('p', t('not-then'), ' ') : problemBox(error), back)
@@ -181,10 +181,10 @@ export async function asset(main, params, signal, [, id]) {
       say(t('saved'))
       go(here, {}, true)
       showAll()
-      header.querySelector('button').focus()
+      header.querySelector('button')?.focus()
     }, () => {
       showFields()
-      header.querySelector('button').focus()
+      header.querySelector('button')?.focus()
     })
     show(fields, element)
     focus.focus()

@@ -1,6 +1,6 @@
 // Fields, their errors, and fields that suggest values while typing.
-import { Problem, cached, get, latest, setKey } from './api.js'
-import { button, every, h, has, hint, named, newId, own, query, show, t } from './page.js'
+import { Problem, cached, get, latest, session, setKey } from './api.js'
+import { button, every, h, has, hint, mayLeave, named, newId, own, query, show, t } from './page.js'
 
 /** A labelled field. The control has the pointer of its errors, such as `/name`. */
 export function field(label, control, pointer = '') {
@@ -36,12 +36,12 @@ export function problemBox(error, again) {
   const details = error.code === 'VALIDATION_ERROR' ? error.errors : []
   const name = (/** @type {any} */ { parameter, pointer }) => parameter ?? pointer?.split('/').at(-1) ?? ''
   const faults = new Map(details.map((fault) => [name(fault) + fault.code + fault.detail, fault]))
-  const newKey = () => (setKey(null), location.reload())
+  const newKey = () => mayLeave() && (setKey(null), location.reload())
   return h('div.problem', { role: 'alert' },
     h('p', error.text),
     faults.size > 0 && h('ul', [...faults.values()].map((fault) =>
       h('li', own(named(`field.${name(fault)}`, name(fault))), ': ', faultText(fault)))),
-    error.status === 401 ? button(t('key-title'), newKey) : again && button(t('try-again'), again))
+    error.status === 401 && session.key ? button(t('key-title'), newKey) : again && button(t('try-again'), again))
 }
 
 /** An error of a field that the page finds itself. */

@@ -111,7 +111,6 @@ export function inventory(main, first, signal) {
     const place = locationField('', () => ask())
     const about = h('div.about')
     const act = h('div')
-    const once = intent()
     /** Sends batches of the selected assets. Unselects assets that no longer exist. */
     const each = async (send) => {
       const all = [...chosen], done = []
@@ -129,21 +128,25 @@ export function inventory(main, first, signal) {
     }
     const refused = (error) => {
       if (!(error instanceof Problem)) throw error
+      if (error.code === 'NOT_FOUND') showList()
+      if (!chosen.size) return say(error.text), showBasket()
       ask()
       show(about, problemBox(error))
-      showList()
+      place.focus({ preventScroll: true })
     }
     const preview = async () => {
-      if (!place.value.trim()) return refused(fault('required', '/location'))
+      const asked = place.value
+      if (!asked.trim()) return refused(fault('required', '/location'))
       const moved = await each(plan)
+      if (place.value !== asked) return
       show(about, planBox(t('would-happen'), moved.map((asset) => h('li', assetLink(asset), ' → ', own(asset.location)))))
       show(act, button(t('go-on'), () => move().catch(refused), 'primary'))
       act.firstChild.focus({ preventScroll: true })
     }
     const move = async () => {
-      const moved = await each(once)
+      const { length: count } = await each(intent())
       chosen.clear()
-      say(t('moved', { count: moved.length, place: moved[0].location }))
+      say(t('moved', { count, place: place.value.trim() }))
       showAll()
     }
     const ask = () => {

@@ -130,9 +130,6 @@ const edited = () => document.querySelector('[data-edited]')
 /** Whether edits, if there are any, may be discarded. */
 export const mayLeave = () => !edited() || confirm(t('discard'))
 addEventListener('beforeunload', (event) => edited() && event.preventDefault())
-addEventListener('click', (event) => {
-  if (event.target instanceof Element && event.target.closest('a[href^="#"]') && !mayLeave()) event.preventDefault()
-}, true)
 
 /** A link to a view. */
 export const link = (text, path, params = {}, className = '') => h('a', { href: href(path, params), className }, text)
@@ -201,7 +198,7 @@ export const editable = (value) =>
 export function typedAmount(text) {
   const parts = writer('NumberFormat', {}).formatToParts(12345.6)
   const [group, decimal] = ['group', 'decimal'].map((type) => parts.find((part) => part.type === type).value)
-  const [whole, ...fraction] = text.replace(/\s/g, '').split(decimal)
+  const [whole, ...fraction] = text.replace(/[\s'’]/g, '').split(decimal)
   const groups = whole.split(group.trim() || ' ')
   const isGrouped = groups.every((digits, n) => (n ? /^\d{3}$/ : /^\d{1,3}$/).test(digits))
   return isGrouped || /^\d+$/.test(whole) ? [groups.join(''), ...fraction].join('.') : text

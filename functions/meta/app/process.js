@@ -2,7 +2,7 @@
 // receipt.
 import { Problem, get, intent, may, plan, post, send, userName, uuid } from './api.js'
 import { ago, button, card, date, facts, go, h, heading, hint, href, link, moment, own, say, show, skeleton, status, t } from './page.js'
-import { attempt, check, checkbox, empty, fault, field, form, input, personField, planBox, select, showProblems, submit, suggesting } from './form.js'
+import { attempt, check, checkbox, clearProblems, empty, fault, field, form, input, personField, planBox, select, showProblems, submit, suggesting } from './form.js'
 import { MOST, assetLink, assetList, pill, reason } from './asset.js'
 import { chosen } from './inventory.js'
 import { code } from './qr.js'
@@ -79,7 +79,7 @@ export async function begin(main, params, signal, [kind]) {
     edit()
   }
   function edit() {
-    show(place)
+    clearProblems(element, place)
     show(next, submit(t('show-plan')))
   }
 
@@ -114,7 +114,7 @@ export async function begin(main, params, signal, [kind]) {
     const first = preparation(all)
     show(place, h('div', { className: first ? 'plan' : 'problem', role: 'alert' }, h('p', t('cant-start')), h('ul', lines)))
     show(next, first ?? submit(t('show-plan')))
-    first?.focus()
+    next.firstChild.focus()
   }
 
   /** A process without input that brings the assets into the status needed for this one. */
@@ -125,16 +125,24 @@ export async function begin(main, params, signal, [kind]) {
       && assets.every(({ id, status }) => !ids.includes(id) || status === one.trigger_status))
     if (!step || refusals.some(({ code }) => code !== 'WRONG_ASSET_STATUS')) return null
     const fields = step.steps.filter(({ type }) => type !== 'complete').map((one) => stepField(one, null))
+    const title = t('first-do', { process: step.name, count: ids.length, status: status(step.target_status) })
+    const wrong = h('div')
+    // An edit of these fields keeps the plan.
+    const plan = h('div.plan', { input: (event) => event.stopPropagation() }, h('h3', title), fields.map(({ element }) => element), wrong)
     const prepare = async () => {
-      await start(step, { ...subject(ids), step_data: entered(fields), through: step.steps.at(-1).key })
+      try {
+        check(plan, wrong)
+        await start(step, { ...subject(ids), step_data: entered(fields), through: step.steps.at(-1).key })
+      } catch (error) {
+        if (error.status === 409) throw error
+        return showProblems(plan, wrong, error)
+      }
       for (const [n, { id }] of assets.entries()) assets[n] = await read(`/assets/${id}`)
       showAssets()
       await preview()
     }
-    const title = t('first-do', { process: step.name, count: ids.length, status: status(step.target_status) })
     return button(title, () => {
-      // An edit of these fields keeps the plan.
-      show(place, h('div.plan', { input: (event) => event.stopPropagation() }, h('h3', title), fields.map(({ element }) => element)))
+      show(place, plan)
       show(next, button(t('go-on'), () => prepare().catch(refused), 'primary'), keepEditing())
       next.firstChild.focus()
     }, 'primary')
@@ -154,6 +162,7 @@ export async function begin(main, params, signal, [kind]) {
     chosen.clear()
     const path = data.instances ? `movements/${data.id}` : `instances/${data.id}`
     const isOpen = (data.instances?.[0] ?? data).status === 'in_progress'
+    delete element.dataset.edited
     const [holder, ...others] = new Set(assets.map(({ assigned_to }) => assigned_to))
     const signer = picker()?.value() ?? (others.length === 0 && holder)
     if (isOpen && signer && signs(definition)) await makeLink(path, { user_id: signer }).catch(() => null)

@@ -1,7 +1,7 @@
 // Start of the page: the key, the language, and the view for the URL.
 import { Problem, get, may, session, setKey } from './api.js'
 import { asset, byTag, changes } from './asset.js'
-import { button, card, current, facts, h, heading, hint, href, link, own, part, readersLanguage, say, show, skeleton, speak, t } from './page.js'
+import { button, card, current, facts, h, heading, hint, href, link, mayLeave, own, part, readersLanguage, say, show, skeleton, speak, t } from './page.js'
 import { empty, field, form, input, problemBox, submit } from './form.js'
 import { inventory, readAhead } from './inventory.js'
 import { people, person } from './people.js'
@@ -140,8 +140,10 @@ function account() {
   return { title: t('this-key') }
 }
 
-addEventListener('hashchange', () => {
-  if (takeKey()) {
+addEventListener('hashchange', ({ oldURL }) => {
+  // The page's own events have no URL.
+  if (oldURL && !mayLeave()) history.pushState(null, '', oldURL)
+  else if (takeKey()) {
     shown = null
     signIn()
   } else if (session.me) showView()

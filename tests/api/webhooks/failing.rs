@@ -259,6 +259,24 @@ async fn what_can_not_be_read_for_some_comes_back_and_delays_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_second_failure_whose_record_can_not_be_written_does_not_end_the_attempts() {
+    let (api, client, mut pipeline, hooks) = with_webhooks().await;
+    pipeline.receivers.respond(|sent| if sent.url == URLS[0] { 500 } else { 204 });
+    let event = first_attempts(&api, &client, &mut pipeline).await;
+    let partition = Keys::of(client.tenant).webhook_partition(hooks[0].id);
+    api.faults.throttle_writes_to(&[partition.as_s().unwrap().clone()]);
+    api.advance_clock(6);
+    pipeline.run().await;
+    api.faults.throttle_writes_to(&[]);
+    assert_eq!(hooks[0].delivery(&event).await.unwrap().attempts.len(), 1);
+    pipeline.receivers.respond(|_| 204);
+    pipeline.run_to_end(&api).await;
+    let record = hooks[0].delivery(&event).await.unwrap();
+    let statuses: Vec<_> = record.attempts.iter().map(|attempt| attempt.status.unwrap()).collect();
+    assert_eq!((record.status, statuses), (DeliveryStatus::Delivered, vec![500, 500, 204]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_attempt_whose_record_can_not_be_written_is_recorded_later_and_not_made_again() {
     let (api, client, mut pipeline, hooks) = with_webhooks().await;
     for (status, expected) in [(204, DeliveryStatus::Delivered), (500, DeliveryStatus::Pending)] {

@@ -155,7 +155,9 @@ pub fn after_race(request: &DeliveryRequest, attempt: &Attempt, present: &Delive
     }
     let is_pending = present.requested_at == request.requested_at && present.status == DeliveryStatus::Pending;
     let is_final = attempt.is_success() || attempt.is_gone();
-    if is_pending && is_final { Race::Open } else { Race::Settled }
+    // The record is from before this attempt, whose write failed.
+    let is_missing = present.tries < request.number;
+    if is_pending && (is_final || is_missing) { Race::Open } else { Race::Settled }
 }
 
 #[cfg(test)]
@@ -334,6 +336,8 @@ mod tests {
         ] {
             assert_eq!(after_race(&mine, attempt, &present), expected, "{attempt:?} {present:?}");
         }
+        let second = DeliveryRequest { number: 2, ..mine };
+        assert_eq!(after_race(&second, &failure, &of_other(500)), Race::Open, "the second attempt isn't recorded yet");
     }
 
     fn attempt_of(status: u16) -> Attempt {
