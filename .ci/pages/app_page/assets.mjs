@@ -274,6 +274,7 @@ async function german(scene) {
     await sees(wrong.getByText(text, { exact: true }), `${label} is not explained in German`)
   }
   await visit.look('german')
+  await page.getByRole('button', { name: 'Abbrechen' }).click()
   await visit.go('#/assets?status=lost')
   await sees(page.getByRole('alert').getByText('Status: Keiner der möglichen Werte.'), 'a refused filter is not told in German')
   const errors = [
