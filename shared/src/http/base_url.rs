@@ -48,13 +48,13 @@ impl BaseUrl {
         variable("PUBLIC_URL").map(|url| Self::configured(url).ok_or(PublicUrlError)).transpose()
     }
 
-    /// `None` if the operator's value is invalid.
+    /// Checks the operator's value; `None` if it is invalid.
     fn configured(url: String) -> Option<Self> {
         let host = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme));
         host.is_some_and(is_host).then_some(Self(url))
     }
 
-    /// From the `Host` header of a server without TLS.
+    /// Takes the host from the `Host` header, for a server without TLS.
     fn of_host(headers: &HeaderMap, name: &HeaderName) -> Option<Self> {
         let mut hosts = headers.get_all(name).iter();
         // With two headers, a server and a proxy could each use a different one.
@@ -63,7 +63,7 @@ impl BaseUrl {
         Some(Self(format!("http://{host}")))
     }
 
-    /// From a gateway's domain in the request context.
+    /// Takes the host from the gateway's domain in the request context.
     fn of_gateway(domain: &str, headers: &HeaderMap) -> Option<Self> {
         if matches!(domain, "localhost" | "127.0.0.1") {
             // `sam local` and `cargo lambda watch` always report these, whatever their address.
@@ -78,7 +78,7 @@ pub fn with_base_url<S: Clone + Send + Sync + 'static>(routes: Router<S>, base_u
     routes.layer(Extension(base_url))
 }
 
-/// For a server without a gateway: takes the base URL from the `Host` header.
+/// Takes the base URL from the `Host` header, for a server without a gateway.
 pub fn with_host_header<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
     routes.layer(map_request(async |mut request: Request| {
         if let Some(base_url) = BaseUrl::of_host(request.headers(), &HOST) {
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use axum::http::HeaderValue;
 
-    /// The header that a function receives from a local gateway.
+    /// Returns the headers that a function receives from a local gateway.
     fn forwarded(host: &str) -> HeaderMap {
         HeaderMap::from_iter([(FORWARDED_HOST, HeaderValue::from_str(host).expect(host))])
     }

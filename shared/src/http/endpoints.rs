@@ -138,7 +138,7 @@ impl Description {
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Marks a stored response, from an earlier attempt of the request.
+/// Header of a response that is replayed from an earlier attempt of the request.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// How long an error waits for the lookup of a stored response to the same request.
 const STORED_RESPONSE_TIMEOUT: Duration = Duration::from_millis(400);
@@ -214,7 +214,7 @@ fn not_modified(response: Response, if_none_match: Option<&str>) -> Response {
     }
 }
 
-/// Marks the response to a dry run.
+/// Header of the response to a dry run.
 const DRY_RUN: HeaderName = HeaderName::from_static("dry-run");
 
 /// Turns a response into a dry run's response. In JSON, null replaces values that only the real request would assign. A success
@@ -256,7 +256,7 @@ fn with_nulls(json: &[u8], dry_run: &DryRun) -> Vec<u8> {
     written
 }
 
-/// Length of the JSON string at the start of `json`, including its quotes.
+/// Returns the length of the JSON string at the start of `json`, including its quotes.
 fn string_len(json: &[u8]) -> usize {
     let mut is_escaped = false;
     let end = json.iter().skip(1).position(|byte| {
@@ -267,9 +267,9 @@ fn string_len(json: &[u8]) -> usize {
     end.map_or(json.len(), |end| end + 2)
 }
 
-/// Adds the parameter to a write. A creation returns 200 only in a dry run. Just the parameter describes that status: with
-/// another schema, generated clients would return one of two types. The default response would cover the 200, so `4XX` and `5XX`
-/// replace it. If the operation has a 200 anyway, the description of the 200 mentions dry runs.
+/// Adds the parameter `dry_run` to a write. A creation returns 200 only in a dry run. Only the parameter's description mentions
+/// that status, because with a second response schema, generated clients would return one of two types. `4XX` and `5XX` replace
+/// the default response, which would also cover the 200. If the operation has a 200 anyway, its description mentions dry runs.
 fn describe_dry_run(operation: &mut Operation) {
     let parameter = ParameterBuilder::new()
         .name(DRY_RUN_PARAMETER)
@@ -294,7 +294,7 @@ fn describe_dry_run(operation: &mut Operation) {
     }
 }
 
-/// Lambda's request ID, which its own log lines have too. Outside Lambda, a new ID.
+/// Returns Lambda's request ID, which Lambda's own log lines contain, too. Outside Lambda, returns a new ID.
 fn request_id(app: &App, request: &Request) -> String {
     match request.lambda_context_ref() {
         Some(context) => context.request_id.clone(),
@@ -350,7 +350,7 @@ impl RequestContext {
         &self.0.request_id
     }
 
-    /// A problem document as the response to one part of the request.
+    /// Renders an error as the response to one part of the request.
     pub(crate) fn problem(&self, error: &ApiError) -> StoredResponse {
         let problem = error.problem(&self.0.request_id);
         StoredResponse::new(problem.status, serde_json::to_string(&problem).unwrap_or_default())
@@ -393,17 +393,17 @@ impl RequestContext {
         }
     }
 
-    /// `dry_run` collects the writes that a real request would make.
+    /// Notes that the request is a dry run. `dry_run` collects the writes that a real request would make.
     pub(crate) fn note_dry_run(&self, dry_run: DryRun) {
         let _ = self.0.dry_run.set(dry_run);
     }
 
-    /// `None` for a real request.
+    /// Returns the planned writes of a dry run; `None` for a real request.
     fn dry_run(&self) -> Option<&DryRun> {
         self.0.dry_run.get()
     }
 
-    /// The IDs of the caller's tenant, API key and signing link, once verified.
+    /// Returns the IDs of the caller's tenant, API key and signing link, once verified.
     fn caller(&self) -> [Option<String>; 3] {
         let Notes { tenant, key, link, .. } = &*self.0;
         [tenant.get().map(ToString::to_string), key.get().map(ToString::to_string), link.get().map(ToString::to_string)]
@@ -426,7 +426,7 @@ impl RequestContext {
         let (store, request) = self.0.idempotent_request.get()?;
         let previous = match self.0.previous.get() {
             Some(previous) => Some(previous.clone()),
-            // The handler may have used up nearly all of the time.
+            // The handler may have used nearly all of the request's time.
             None => match tokio::time::timeout(STORED_RESPONSE_TIMEOUT, store.previous_request(request)).await {
                 Ok(Ok(previous)) => previous,
                 Ok(Err(error)) => return Some(ApiError::from(error).into_response()),
@@ -437,7 +437,7 @@ impl RequestContext {
             PreviousRequest::Different => {
                 Some(ApiError::idempotency_key("was already used for a different request").into_response())
             }
-            // Such a request has a stored response per part.
+            // A request in parts has a stored response per part.
             PreviousRequest::Same(stored) if stored.is_in_parts => None,
             PreviousRequest::Same(stored) if *stored == StoredResponse::erased() => {
                 Some(ApiError::conflict(ConflictCode::Conflict, ERASED, Value::Null).into_response())
@@ -457,13 +457,13 @@ type Checked<T> = Result<T, Arc<ApiError>>;
 #[derive(Clone)]
 pub(crate) struct Check<T: Clone>(Shared<BoxFuture<'static, Checked<T>>>);
 
-/// What the layer polls.
+/// A check as the middleware polls it.
 struct Begun {
     check: BoxFuture<'static, Checked<()>>,
     received: Arc<ReceivedRequest>,
 }
 
-/// Where the layer finds the check of its request.
+/// Passes the check from the extractor that begins it to the middleware.
 #[derive(Clone, Default)]
 struct CheckOfRequest(Arc<Mutex<Option<Begun>>>);
 
@@ -538,7 +538,7 @@ async fn respond(handler: impl Future<Output = Response>, of_request: &CheckOfRe
             }
         }
         let Some(response) = response.take() else { return Poll::Pending };
-        // Takes precedence over the handler's errors about the path and the body.
+        // Unknown query parameters take precedence over the handler's errors about the path and the body.
         let unread = received.as_ref().map_or(Ok(()), |received| received.refuse_unread_query());
         Poll::Ready(unread.map_or_else(|error| Ok(error.into_response()), |()| response))
     })
@@ -560,7 +560,7 @@ mod tests {
         end: oneshot::Sender<Result<(), ApiError>>,
     }
 
-    /// A request whose check ends when the test says so.
+    /// Builds a request with a check that the test completes.
     fn begun(query: &str) -> TestRequest {
         let (end, ended) = oneshot::channel();
         let (of_request, received) = (CheckOfRequest::default(), Arc::new(ReceivedRequest::with_query(query)));

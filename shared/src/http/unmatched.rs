@@ -47,7 +47,7 @@ pub(super) async fn refuse(request: Request) -> Response {
     response
 }
 
-/// A redirect to the path without its trailing slash, or a 404 with a hint.
+/// Redirects to the path without its trailing slash, or returns a 404 with a hint.
 fn unknown_path(request: &Request, hint: String) -> Response {
     let path = request.uri().path();
     let unknown = || ApiError::UnknownPath(hint).into_response();
@@ -83,7 +83,7 @@ fn parts(path: &str) -> Vec<&str> {
     path.split('/').take(*MAX_PARTS + 1).collect()
 }
 
-/// `template` is one part of a path template such as `/v1/assets/{id}`.
+/// Whether a part of a path matches a part of a template such as `/v1/assets/{id}`.
 fn part_matches(part: &str, template: &str) -> bool {
     part == template || template.starts_with('{') && !part.is_empty()
 }
@@ -116,14 +116,14 @@ fn beginning_with(parts: &[&str]) -> impl Iterator<Item = &'static (String, &'st
     PATHS.iter().filter(move |(template, _)| begins(parts, template) && has_name(template))
 }
 
-/// The detail of a 405: the path's methods, and the paths below it.
+/// Builds the detail of a 405: the path's methods, and the paths below it.
 fn methods_of(parts: &[&str], allow: &str) -> String {
     let below: Vec<_> = beginning_with(parts).filter(|(template, _)| !matches(parts, template)).collect();
     let below = if below.is_empty() { String::new() } else { format!(" Below it: {}.", listed(below)) };
     format!("This path takes {}.{below}", allow.replace(',', ", "))
 }
 
-/// The hint of a 404: the paths below the longest existing prefix, most similar first.
+/// Builds the hint of a 404: the paths below the longest existing prefix, most similar first.
 fn alternatives_to(parts: &[&str]) -> String {
     // The first part is empty, because all paths start with a slash.
     for depth in (2..parts.len()).rev() {

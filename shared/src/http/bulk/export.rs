@@ -66,7 +66,7 @@ pub struct Export<R> {
 }
 
 impl<R: ExportRow> Export<R> {
-    /// An empty export from the endpoint `path` with the parameters `query`.
+    /// Starts an empty export from the endpoint `path` with the parameters `query`.
     #[must_use]
     pub fn new(format: ExportFormat, path: &'static str, query: &str) -> Self {
         let (custom_columns, query) = (BTreeSet::new(), query.to_owned());

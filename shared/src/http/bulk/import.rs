@@ -47,7 +47,7 @@ pub struct SkipBad(Vec<String>);
 impl FromStr for SkipBad {
     type Err = ValueError;
 
-    /// Comma-separated.
+    /// Parses comma-separated columns.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let mut columns = Vec::new();
         for column in text.split(',').map(|column| custom_column(column.trim())) {
@@ -69,6 +69,8 @@ impl PartialSchema for SkipBad {
 impl ToSchema for SkipBad {}
 
 impl SkipBad {
+    /// Checks that invalid cells in these columns can be dropped.
+    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] for an unknown column, and for the column that rows are `matched` by.
@@ -209,7 +211,7 @@ pub struct RowChanges {
 }
 
 impl RowChanges {
-    /// `changes` has the old and the new value of each changed field.
+    /// Converts the changes of a record, each with the old and the new value of a field.
     #[must_use]
     pub fn of(changes: Map<String, Value>) -> Self {
         let (mut listed, mut more, mut length) = (Vec::new(), 0, 0);
@@ -333,7 +335,7 @@ pub struct ImportResult {
     meta: RowCounts,
 }
 
-/// The response of a written row, stored for retries of the request. Has `changes` only in a dry run.
+/// Builds the response of a written row, stored for retries of the request. Has `changes` only in a dry run.
 ///
 /// # Errors
 ///
@@ -408,7 +410,7 @@ impl RowOutcome {
         (!self.errors.is_empty() && self.errors.iter().all(is_of)).then_some(&self.errors)
     }
 
-    /// Number of skipped cells: a cell can have several errors.
+    /// Counts the skipped cells, each once: a cell can have several errors.
     fn skipped_columns(&self) -> usize {
         self.skipped_cells.iter().map(RowError::column).collect::<BTreeSet<_>>().len()
     }
@@ -429,7 +431,7 @@ impl ImportResult {
         self
     }
 
-    /// `skips_good_rows` means that valid rows were not written.
+    /// Builds the response. `skips_good_rows` means that valid rows were not written.
     ///
     /// # Errors
     ///
@@ -467,7 +469,7 @@ pub struct MatchColumn {
     pub name: &'static str,
     /// Normalizes values for comparison.
     pub compared: fn(&str) -> String,
-    /// Rows without a value create a record.
+    /// Whether rows without a value create a record.
     pub create_unmatched: bool,
 }
 

@@ -29,6 +29,8 @@ crate::body! {
 }
 
 impl Batch {
+    /// Returns the operations.
+    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] if two operations concern the same record.
@@ -62,7 +64,7 @@ string_enum! {
 #[derive(Debug, Clone)]
 pub struct RawOperation {
     pub kind: OperationKind,
-    /// Nil for a creation.
+    /// ID of the record; nil for a creation.
     pub id: Uuid,
     pub if_match: Option<ExpectedVersions>,
     body: Box<RawValue>,
@@ -72,6 +74,8 @@ pub struct RawOperation {
 pub struct Operations(pub Vec<RawOperation>);
 
 impl RawOperation {
+    /// Parses the body of the operation.
+    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] if a required field is missing or invalid.
@@ -205,7 +209,7 @@ struct SingleResponse {
 }
 
 impl BatchResult {
-    /// `responses` has one for each operation. A dry run returns no entity tags, because it assigns no versions.
+    /// Builds the response from one response per operation. A dry run returns no entity tags, because it assigns no versions.
     pub(crate) fn new(responses: &[StoredResponse], is_dry_run: bool) -> Result<Self, ApiError> {
         let mut entries = Vec::new();
         for (index, StoredResponse { status, version, body, .. }) in responses.iter().enumerate() {

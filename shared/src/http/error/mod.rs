@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Maximum number of field errors in a response. A body of 1 MiB can have more than a response can hold.
 pub(in crate::http) const MAX_FIELD_ERRORS: usize = 1000;
 
-/// In seconds. Only a new load of the index, within an hour, can bring custom fields back.
+/// Seconds after which a client can retry. Only a new load of the index, within an hour, can bring custom fields back.
 const FIELD_MEMORY_RETRY: i64 = 600;
 const LIST_MEMORY: &str = "The organization has more records than this deployment's lists can hold. Its operator must give the \
     function more memory.";
@@ -86,13 +86,13 @@ pub enum ApiError {
     /// 405, with the path's methods.
     #[error("method not allowed")]
     MethodNotAllowed(String),
-    /// 409.
+    /// 409: the request conflicts with the current data.
     #[error("{}", .0.detail)]
     Conflict(Conflict),
-    /// 412.
+    /// 412: `If-Match` doesn't match.
     #[error("precondition failed")]
     PreconditionFailed,
-    /// 413.
+    /// 413: the body is too large.
     #[error("body too large")]
     TooLarge,
     /// 415, with the expected media type.
@@ -128,23 +128,23 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// A 409. `context` has additional members for the problem document: an object or null.
+    /// Builds a 409. `context` has additional members for the problem document: an object or null.
     pub fn conflict(code: ConflictCode, detail: impl Into<String>, context: Value) -> Self {
         let context = if let Value::Object(map) = context { map } else { Map::new() };
         Self::Conflict(Conflict { code, detail: detail.into(), context })
     }
 
-    /// A 422 for the header `Idempotency-Key`.
+    /// Builds a 422 for the header `Idempotency-Key`.
     pub fn idempotency_key(reason: impl Into<ValueError>) -> Self {
         Self::Invalid(vec![FieldError { location: ErrorLocation::Header("Idempotency-Key"), reason: reason.into() }])
     }
 
-    /// A 503 for a request that approached its deadline.
+    /// Builds a 503 for a request that approached its deadline.
     pub fn timed_out(cause: impl Into<Cause>) -> Self {
         Self::Unavailable(Dependency::Service, cause.into())
     }
 
-    /// Without a wildcard arm, so that the compiler requires them for a new variant.
+    /// Returns the status, the code and the title. No wildcard arm, so that the compiler requires them for a new variant.
     fn status_code_title(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::InOperation(_, error) => error.status_code_title(),
@@ -295,7 +295,7 @@ impl ApiError {
         response
     }
 
-    /// In seconds. `None` if waiting doesn't help.
+    /// Returns the number of seconds to wait before a retry; `None` if waiting doesn't help.
     fn retry_after(&self) -> Option<i64> {
         match self {
             Self::Unavailable(
@@ -311,7 +311,7 @@ impl ApiError {
     }
 }
 
-/// Why a signing link doesn't work, for its holder.
+/// Explains to its holder why a signing link doesn't work.
 const fn link_detail(status: Option<LinkStatus>) -> &'static str {
     match status {
         None | Some(LinkStatus::Open) => "Send the secret of a signing link as 'Authorization: Bearer <SECRET>'.",
@@ -490,7 +490,7 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// `parameter` names the custom field.
+/// Builds the error for a filter or sort by the custom field that `parameter` names.
 fn unfit_field(parameter: &str) -> FieldError {
     let detail = format!(
         "names a custom field that lists can't filter or sort by: in some asset, its value isn't a string, number or boolean of \
@@ -524,7 +524,7 @@ impl From<QueueError> for ApiError {
 }
 
 impl From<&ProcessError> for ConflictCode {
-    /// Not for [`ProcessError::Invalid`], which isn't a conflict.
+    /// Converts any error but [`ProcessError::Invalid`], which isn't a conflict.
     fn from(error: &ProcessError) -> Self {
         match error {
             ProcessError::Invalid(_) => Self::Conflict,
@@ -548,7 +548,7 @@ impl From<KeyError> for ApiError {
 }
 
 impl From<WriteError> for ApiError {
-    /// For a write that isn't retried.
+    /// Converts the error of a write that isn't retried.
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Stale | WriteError::MissingReference(_) => Self::conflict(

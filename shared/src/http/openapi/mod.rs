@@ -42,13 +42,13 @@ pub fn schemes() -> [(&'static str, SecurityScheme); 2] {
     [(API_KEY, bearer(key)), (SIGNING_LINK, bearer(link))]
 }
 
-/// A Markdown list of 409 codes and their meanings. The document contains it once; responses list only codes.
+/// Lists the 409 codes and their meanings in Markdown. The document contains this list once; responses list only codes.
 #[must_use]
 pub fn conflicts() -> String {
     ConflictCode::ALL.map(|code| format!("- `{}`: {}", code.as_str(), code.meaning())).join("\n")
 }
 
-/// The document contains the response once, under this name.
+/// Refers to a response by name. The document contains it once, under this name.
 fn named(name: &str, response: ResponseBuilder) -> RefOr<Response> {
     RefOr::T(response.extensions(Some(ExtensionsBuilder::new().add(RESPONSE_NAME, name).build())).build())
 }
@@ -296,14 +296,14 @@ fn has_name<T: ToSchema>() -> bool {
     }
 }
 
-/// A reference to the type's schema, or the schema itself if it has no name in the document.
+/// Returns a reference to the type's schema, or the schema itself if it has no name in the document.
 #[must_use]
 pub fn schema_or_reference<T: ToSchema>() -> RefOr<Schema> {
     if has_name::<T>() { RefOr::Ref(Ref::from_schema_name(T::name())) } else { T::schema() }
 }
 
-/// One schema for a response that is an `A` or a `B`, so that clients get one type. Members required in both are required. Omits
-/// the members' descriptions, which the schemas of `A` and `B` have.
+/// Merges the schemas of `A` and `B` into one, so that clients get one type for a response that can be either. Members required
+/// in both are required. Omits the members' descriptions, which the schemas of `A` and `B` have.
 #[must_use]
 pub fn either<A: PartialSchema, B: PartialSchema>(description: &str) -> Object {
     let (RefOr::T(Schema::Object(mut both)), RefOr::T(Schema::Object(other))) = (A::schema(), B::schema()) else {
@@ -375,12 +375,12 @@ pub fn add_headers(operation: &mut Operation, status: &str, names: &[&str]) {
     }
 }
 
-/// The schema of `{"data": …}`.
+/// Returns the schema of `{"data": …}`.
 pub(in crate::http) fn envelope(data: RefOr<Schema>) -> ObjectBuilder {
     ObjectBuilder::new().property("data", data).required("data")
 }
 
-/// A reference to the schema of `{"data": …}` with a `T`.
+/// Returns a reference to the schema of `{"data": …}` with a `T`.
 pub fn response_schema<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
     let schema = envelope(reference::<T>(schemas)).into();
     add_named(schemas, format!("{}Response", T::name()), schema)
@@ -397,11 +397,11 @@ impl Describe for State<App> {
 }
 
 impl Describe for RawQuery {
-    /// Empty: the handler's `utoipa::path` attribute declares the parameters.
+    /// Does nothing: the handler's `utoipa::path` attribute declares the parameters.
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
-/// An optional query parameter. List values are comma-separated.
+/// Describes an optional query parameter. List values are comma-separated.
 #[must_use]
 pub fn query_parameter<T: ToSchema>(schemas: &mut Schemas, name: &str, description: &str) -> Parameter {
     add_schema::<T>(schemas);

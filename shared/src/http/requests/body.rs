@@ -202,7 +202,7 @@ impl<'a> Fields<'a> {
         Ok(Self { members, known: Vec::new(), refused, errors })
     }
 
-    /// The members to parse, and the errors of refused and repeated ones.
+    /// Returns the members to parse, and the errors of refused and repeated ones.
     pub(in crate::http) fn into_members(self) -> (Vec<(String, &'a str)>, Vec<FieldError>) {
         let members = self.members.into_iter().filter(|(name, _)| !self.refused.contains(name));
         let members = members.filter_map(|(name, raw)| Some((name, raw?.get())));
@@ -312,7 +312,7 @@ pub trait FromBody: Sized {
 
 /// The body of a PATCH, which can contain read-only fields.
 pub trait PatchBody: FromBody {
-    /// For comparison with the current values.
+    /// The read-only fields, to compare with the current values.
     fn unchanged(&self) -> &ReadOnlyFields;
 }
 
@@ -337,7 +337,7 @@ pub fn read_nested<B: FromBody>(text: &str) -> Result<B, Vec<(String, ValueError
     }
 }
 
-/// A reference to the schema of the field's type, or the schema itself if it has no name, with the field's description.
+/// Returns a reference to the schema of the field's type, or the schema itself if it has no name, with the field's description.
 #[must_use]
 pub fn field_schema<T: ToSchema>(nullable: bool, description: &str) -> RefOr<Schema> {
     let any_of = AnyOfBuilder::new().description(Some(description.trim())).item(schema_or_reference::<T>());
@@ -461,12 +461,14 @@ macro_rules! body {
 }
 
 pub trait FromJson: Sized {
+    /// Parses the JSON text of a value.
+    ///
     /// # Errors
     ///
     /// Describes the accepted values.
     fn from_json(text: &str) -> Result<Self, ValueError>;
 
-    /// For values that can have several errors.
+    /// Like [`FromJson::from_json`], for values that can have several errors.
     ///
     /// # Errors
     ///
@@ -491,7 +493,7 @@ from_json_string! {
     Slug, TagPrefix, TagTemplate, TimeZone, Timestamp, TypeCode, UserId, WebhookUrl, Website,
 }
 
-/// Anything but a string gets the error of an unknown value, which lists the known ones.
+/// Implements `FromJson` for a string enum. Other JSON types get the same error as unknown values, which lists the known values.
 macro_rules! from_json_enum {
     ($($type:ty,)*) => {$(
         impl FromJson for $type {
@@ -582,7 +584,7 @@ pub struct StepData(pub serde_json::Map<String, Value>);
 
 impl FromJson for StepData {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        // An object of values. A checklist's value has one more level.
+        // Two levels: the object of values, and the value of a checklist.
         match parse_strict(text, 2)? {
             Value::Object(values) if values.len() > MAX_STEPS => {
                 Err(ValueError::new(format!("must have at most {MAX_STEPS} values, one for each step")))
@@ -734,7 +736,7 @@ impl<S: Sync> FromRequestParts<S> for NoBody {
     }
 }
 
-/// The document doesn't mention an empty body.
+/// The OpenAPI document doesn't mention empty bodies.
 impl Describe for NoBody {
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
@@ -804,7 +806,7 @@ impl ReadOnlyFields {
         if self.is_empty() {
             return Ok(Vec::new());
         }
-        // Through text, so that numbers are compared as clients read them.
+        // Convert to text and back, so that numbers are compared as clients read them.
         let text = serde_json::to_string(present).map_err(|error| ApiError::Internal(error.into()))?;
         let present = json::parse(&text).map_err(|error| ApiError::Internal(error.into()))?;
         let differs = |field: &&ReadOnlyField| {

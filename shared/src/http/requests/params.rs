@@ -39,7 +39,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required};
 
-/// 1 MiB.
+/// Maximum size of a request body: 1 MiB.
 pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// A larger body is read up to this size and dropped, so that the client gets a 413 instead of a broken connection. API Gateway's
 /// maximum.
@@ -50,7 +50,7 @@ pub(in crate::http) const DRY_RUN_PARAMETER: &str = "dry_run";
 
 pub(crate) enum ReceivedBody {
     Whole(Bytes),
-    /// More than [`MAX_BODY_BYTES`].
+    /// The body is larger than [`MAX_BODY_BYTES`].
     TooLarge,
     /// The connection ended before the body did.
     Incomplete,
@@ -74,7 +74,8 @@ pub(crate) struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// For a handler with query parameters, which reports unknown ones. The `dry_run` of a write is already taken.
+    /// Returns the query parameters, for a handler that reads them and reports unknown ones. Without the `dry_run` of a write,
+    /// which is already parsed.
     ///
     /// # Errors
     ///
@@ -84,7 +85,7 @@ impl ReceivedRequest {
         Ok(self.read_params()?.0)
     }
 
-    /// For a handler that might have no query parameters.
+    /// Rejects query parameters that no handler has read.
     ///
     /// # Errors
     ///
@@ -94,7 +95,7 @@ impl ReceivedRequest {
         if self.is_query_read.load(Ordering::Relaxed) { Ok(()) } else { self.read_params()?.0.finish() }
     }
 
-    /// `None` for a real request. Invalid parameters are reported later, together.
+    /// Returns the dry run, if the request is one. Invalid parameters are reported later, together.
     pub(crate) fn dry_run(&self) -> Option<DryRun> {
         self.read_params().is_ok_and(|(_, is_dry_run)| is_dry_run).then(DryRun::default)
     }
@@ -105,7 +106,7 @@ impl ReceivedRequest {
         Ok((params, is_dry_run))
     }
 
-    /// `name` is the parameter's name in the route.
+    /// Returns a path parameter by its name in the route.
     ///
     /// # Errors
     ///
@@ -116,7 +117,7 @@ impl ReceivedRequest {
         found.map(|(_, value)| value.as_str()).ok_or(ApiError::NotFound)
     }
 
-    /// The body and its media type, without parameters such as `charset`.
+    /// Returns the body and its media type, without parameters such as `charset`.
     ///
     /// # Errors
     ///
@@ -142,7 +143,7 @@ impl ReceivedRequest {
 
 #[cfg(test)]
 impl ReceivedRequest {
-    /// A GET without anything else.
+    /// Builds a GET request with a query and nothing else.
     pub(in crate::http) fn with_query(query: &str) -> Self {
         Self {
             path: Some(Vec::new()),
@@ -175,18 +176,19 @@ pub(in crate::http) async fn receive(request: Request, next: Next) -> Response {
     next.run(Request::from_parts(parts, Body::empty())).await
 }
 
-/// For headers whose value is a list, which can be spread over several lines (RFC 9110 §5.3).
+/// Joins the lines of a header whose value is a list (RFC 9110 §5.3).
 pub(crate) fn list_header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let lines: Vec<&str> = headers.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<_, _>>().ok()?;
     (!lines.is_empty()).then(|| lines.join(", "))
 }
 
-/// Removes parameters such as `charset`.
+/// Removes parameters such as `charset` from a content type.
 pub(crate) fn media_type(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// The credential in the only `Authorization: Bearer …` header (RFC 6750 §2.1; the scheme is case-insensitive), if well-formed.
+/// Returns the credential in the only `Authorization: Bearer …` header (RFC 6750 §2.1; the scheme is case-insensitive), if
+/// well-formed.
 pub(crate) fn bearer_token<C: Credential>(headers: &HeaderMap) -> Option<BearerToken<C>> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (scheme, token) = values.next()?.to_str().ok()?.split_once(' ')?;
@@ -199,7 +201,7 @@ fn has_credential(headers: &HeaderMap) -> bool {
     bearer_token::<ApiKeyId>(headers).is_some() || bearer_token::<LinkId>(headers).is_some()
 }
 
-/// `codings` is a list of content codings.
+/// Whether a list of content codings leaves the body unencoded.
 fn is_identity(codings: &str) -> bool {
     codings.split(',').map(str::trim).all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case("identity"))
 }
@@ -249,13 +251,13 @@ impl<Q: FromQuery> Describe for Query<Q> {
 }
 
 pub trait PathParameter {
-    /// The name in the route.
+    /// The parameter's name in the route.
     const NAME: &'static str;
-    /// For the OpenAPI document.
+    /// The parameter's description in the OpenAPI document.
     const DESCRIPTION: &'static str;
     type Value: ToSchema;
 
-    /// `text` is decoded.
+    /// Parses the value from percent-decoded text.
     ///
     /// # Errors
     ///
@@ -266,10 +268,10 @@ pub trait PathParameter {
 /// A path parameter: usually the ID of a resource. A delivery has the ID of its event.
 pub struct Path<P: PathParameter>(pub P::Value);
 
-/// Any text, even if no step has this key.
+/// A step's key: any text, even if no step has this key.
 pub struct StepKey;
 pub struct SerialNumber;
-/// Any text, even if no asset has this tag. Scanners add white space around it.
+/// An asset's tag: any text, even if no asset has this tag. Scanners add white space around it.
 pub struct Tag;
 
 macro_rules! path_ids {
@@ -365,7 +367,7 @@ pub trait FromParam: Sized {
     /// Whether the parameter takes several values, separated by commas or as repeated parameters.
     const IS_LIST: bool = false;
 
-    /// `text` is decoded.
+    /// Parses the value from percent-decoded text.
     ///
     /// # Errors
     ///
@@ -373,7 +375,7 @@ pub trait FromParam: Sized {
     fn from_param(text: &str) -> Result<Self, ValueError>;
 }
 
-/// Parses parameters with their `FromStr`.
+/// Implements `FromParam` with `FromStr`.
 macro_rules! from_param {
     (lists: $($type:ty,)*) => { $crate::http::requests::params::from_param! { @ true $($type,)* } };
     ($($type:ty,)*) => { $crate::http::requests::params::from_param! { @ false $($type,)* } };
@@ -469,13 +471,13 @@ impl FromParam for Limit {
     }
 }
 
-/// By default page 1 with 20 items.
+/// Returns the requested page, by default page 1 with 20 items.
 #[must_use]
 pub fn page(number: Option<PageNumber>, limit: Option<Limit>) -> PageRequest {
     page_of(number, limit, 20)
 }
 
-/// By default page 1 with `default` items.
+/// Returns the requested page, by default page 1 with `default` items.
 #[must_use]
 pub fn page_of(number: Option<PageNumber>, limit: Option<Limit>, default: u32) -> PageRequest {
     PageRequest { number: number.map_or(1, |n| n.0), limit: limit.map_or(default, |l| l.0) }
@@ -506,7 +508,7 @@ fn are_several<T: FromParam>(text: &str) -> bool {
 }
 
 pub struct Params {
-    /// The values that are not taken yet, by name.
+    /// Values that are not taken yet, by parameter name.
     given: Vec<(String, Vec<String>)>,
     /// Names of the endpoint's parameters.
     known: Vec<&'static str>,
@@ -514,6 +516,8 @@ pub struct Params {
 }
 
 impl Params {
+    /// Parses a query string.
+    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Malformed`] for bad percent-encoding.
@@ -594,9 +598,11 @@ pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
 }
 
 pub trait FromQuery: Sized {
-    /// Leaves other parameters in `params`.
+    /// Takes the parameters of this type, and leaves others in `params`.
     fn take(params: &mut Params) -> Self;
 
+    /// Parses all parameters of an endpoint.
+    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] with all invalid parameters.
@@ -606,7 +612,7 @@ pub trait FromQuery: Sized {
         Ok(query)
     }
 
-    /// For the OpenAPI document. Adds the parameters' schemas to `schemas`.
+    /// Describes the parameters for the OpenAPI document, and adds their schemas to `schemas`.
     fn describe(schemas: &mut Schemas) -> Vec<Parameter>;
 }
 

@@ -75,7 +75,7 @@ impl FromRequestParts<App> for AcceptedLanguage {
 }
 
 impl Describe for AcceptedLanguage {
-    /// Empty: the descriptions of the operations mention the header.
+    /// Does nothing: the descriptions of the operations mention the header.
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
@@ -119,7 +119,7 @@ impl<J: Describe> Describe for Printable<J> {
 /// The policy of an image. `default-src` covers scripts.
 const NOTHING: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A page with only the style sheet `style`, allowed by its hash (CSP 3 §2.3.1). Its images are data URLs.
+/// Builds a page with only the style sheet `style`, allowed by its hash (CSP 3 §2.3.1). Its images are data URLs.
 ///
 /// # Errors
 ///
@@ -155,8 +155,8 @@ pub fn takes_gzip(headers: &HeaderMap) -> bool {
     list_header(headers, &header::ACCEPT_ENCODING).is_some_and(|accepted| admits_gzip(&accepted))
 }
 
-/// A file to display. When saved, it is named `name.extension`, with `_` in place of any character except ASCII letters, digits,
-/// `-` and `.`.
+/// Builds a response with a file to display. When saved, it is named `name.extension`, with `_` in place of any character except
+/// ASCII letters, digits, `-` and `.`.
 ///
 /// # Errors
 ///
@@ -177,7 +177,7 @@ fn prefers_html(accept: &str) -> bool {
     quality(accept, "text", "html") > quality(accept, "application", "json")
 }
 
-/// A coding's name takes precedence over `*`.
+/// Whether `Accept-Encoding` permits gzip. A coding's name takes precedence over `*`.
 fn admits_gzip(accepted: &str) -> bool {
     let codings = weighted(accepted).filter_map(|(coding, weight)| {
         let is_named = ["gzip", "x-gzip"].iter().any(|name| coding.eq_ignore_ascii_case(name));
@@ -186,7 +186,7 @@ fn admits_gzip(accepted: &str) -> bool {
     codings.max_by_key(|(is_named, _)| *is_named).is_some_and(|(_, weight)| weight > 0.0)
 }
 
-/// From 0 to 1. The most specific matching range counts.
+/// Returns the weight of a media type in `Accept`, from 0 to 1. The most specific matching range counts.
 fn quality(accept: &str, kind: &str, subtype: &str) -> f32 {
     let ranges = weighted(accept).filter_map(|(range, weight)| {
         let (range_kind, range_subtype) = range.split_once('/')?;
@@ -210,7 +210,7 @@ fn weighted(header: &str) -> impl Iterator<Item = (&str, f32)> {
     })
 }
 
-/// From 0 to 1. `None` if invalid.
+/// Parses a weight from 0 to 1; `None` if it is invalid.
 fn weight(parameters: &str) -> Option<f32> {
     let weight = parameters.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
@@ -219,7 +219,7 @@ fn weight(parameters: &str) -> Option<f32> {
     weight.map_or(Some(1.0), |text| text.parse::<f32>().ok().filter(|q| (0.0..=1.0).contains(q)))
 }
 
-/// `None` if the header names no language of the pages. Among equal weights, the first language counts.
+/// Returns the preferred language of the pages; `None` if the header names none. Of equal weights, the first language counts.
 fn preferred_language(accept_language: &str) -> Option<Language> {
     let accepted = weighted(accept_language).filter(|(_, weight)| *weight > 0.0);
     let languages = accepted.filter_map(|(tag, weight)| Some((Language::of(tag)?, weight)));

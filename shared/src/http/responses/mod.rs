@@ -74,13 +74,13 @@ pub struct Upserted<T>(ApiResponse, PhantomData<T>);
 pub struct Png(pub Vec<u8>);
 
 impl<T> Created<T> {
-    /// The path of the resource is `/v1/{collection}/{id}`.
+    /// Builds the response to the creation of a resource with the path `/v1/{collection}/{id}`.
     #[must_use]
     pub fn new(collection: &str, id: impl Id, data: T) -> Self {
         Self { location: format!("/v1/{collection}/{id}"), version: Some(1), data }
     }
 
-    /// For a body that contains a secret.
+    /// Marks the body as one that contains a secret.
     #[must_use]
     pub fn with_secret(self) -> CreatedSecret<T> {
         CreatedSecret(Self { version: None, ..self })
@@ -115,7 +115,7 @@ pub trait Success {
     /// Returns [`ApiError::Internal`] if the body can't be serialized, and [`ApiError::Invalid`] if a page is too large.
     fn to_response(&self) -> Result<ApiResponse, ApiError>;
 
-    /// For retries of the request. Each of `images` replaces its path in the body.
+    /// Builds the response to store for retries of the request. Each of `images` replaces its path in the body.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ pub trait Success {
 }
 
 impl ApiResponse {
-    /// A response with status 200.
+    /// Builds a response with status 200.
     #[must_use]
     pub fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self { status: StatusCode::OK, content_type, location: None, version: None, headers: Vec::new(), body: body.into() }
@@ -278,10 +278,12 @@ impl Describe for Png {
 }
 
 impl Describe for ApiResponse {
-    /// Empty: the handler's `utoipa::path` attribute describes the response.
+    /// Does nothing: the handler's `utoipa::path` attribute describes the response.
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
+/// Returns the value that was read.
+///
 /// # Errors
 ///
 /// Returns [`ApiError::NotFound`] for `None`.
@@ -321,7 +323,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// The position of a page in a list of `total` items.
+    /// Computes the position of a page in a list of `total` items.
     #[must_use]
     pub fn new(total: usize, request: PageRequest) -> Self {
         let total_pages = total.div_ceil(request.limit as usize);
@@ -383,7 +385,7 @@ impl PageItems {
         self.bytes > MAX_PAGE_BYTES
     }
 
-    /// `total` is the length of the list; `unreadable` has the IDs of damaged records missing from the page.
+    /// Completes a page of a list of `total` items. `unreadable` has the IDs of damaged records missing from the page.
     ///
     /// # Errors
     ///
