@@ -54,7 +54,7 @@ impl App {
         self.with(|parts| parts.queue = queue)
     }
 
-    /// Without this, webhook addresses must be public.
+    /// Sets which webhook addresses are permitted. By default, they must be public.
     #[must_use]
     pub fn with_address_policy(self, address_policy: AddressPolicy) -> Self {
         self.with(|parts| parts.address_policy = address_policy)

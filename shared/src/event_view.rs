@@ -108,7 +108,7 @@ pub struct FeedEntry {
 }
 
 impl FeedEntry {
-    /// `names` belong to the changed record.
+    /// Adds the changed record's names to an event.
     #[must_use]
     pub fn new(event: EventView, names: RecordNames) -> Self {
         Self { event, entity_name: names.name, entity_tag: names.tag }

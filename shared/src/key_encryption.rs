@@ -42,12 +42,14 @@ pub trait KeyEncryption: Send + Sync {
     /// The provider's name, stored with each encrypted key.
     fn name(&self) -> &'static str;
 
+    /// Encrypts a secret for a tenant and a purpose.
+    ///
     /// # Errors
     ///
     /// Returns a [`KeyEncryptionError`] if the provider is unavailable or rejects the request.
     fn encrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, secret: &'a [u8]) -> KeyBytes<'a>;
 
-    /// The ciphertext must have been encrypted for the same tenant and purpose.
+    /// Decrypts a ciphertext that was encrypted for the same tenant and purpose.
     ///
     /// # Errors
     ///

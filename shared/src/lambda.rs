@@ -34,7 +34,7 @@ const QUERY_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>
 /// Characters that would end or change a path. API Gateway passes on decoded paths, which can contain them.
 const PATH_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\');
 
-/// Everything after these prefixes is a single segment. The gateway decodes it, including its slashes.
+/// Paths whose rest is a single value. The gateway decodes that value, so it can contain slashes.
 const ONE_PART: [&str; 2] = ["/v1/assets/by-serial/", "/v1/assets/by-tag/"];
 
 /// Safety margin before Lambda's deadline, on top of the time for the last snapshot.
@@ -152,7 +152,7 @@ where
     })
 }
 
-/// `deadline` is Lambda's deadline, in milliseconds since 1970.
+/// Returns the time left until Lambda's deadline, which is in milliseconds since 1970.
 fn time_left(deadline: u64, clock: &Clock) -> Duration {
     let now = u64::try_from(clock().millis()).unwrap_or_default();
     Duration::from_millis(deadline.saturating_sub(now)).saturating_sub(MARGIN)
@@ -211,7 +211,8 @@ fn escaped_path(path: &str) -> String {
 
 fn with_encoded_slashes(path: String) -> String {
     let Some((start, part)) = ONE_PART.iter().find_map(|start| Some((*start, path.strip_prefix(start)?))) else { return path };
-    // A trailing slash is either part of the value or superfluous. Doubled, it gets a 404 instead of a redirect to another value.
+    // A trailing slash may be part of the value. Double it, so that the request gets a 404 instead of a redirect to another
+    // value.
     let (part, end) = part.strip_suffix('/').map_or((part, ""), |part| (part, "//"));
     format!("{start}{}{end}", part.replace('/', "%2F"))
 }
@@ -246,7 +247,7 @@ mod tests {
     use lambda_http::Context;
     use serde_json::{Value, json};
 
-    /// The base URL of links in the response to a request through a gateway with this domain.
+    /// Returns the base URL of links in the response to a request through a gateway with this domain.
     async fn base_url(domain: Value, headers: Value) -> String {
         let event = json!({
             "version": "2.0", "routeKey": "GET /v1/a", "rawPath": "/v1/a", "rawQueryString": "b=c", "headers": headers,

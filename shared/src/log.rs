@@ -27,7 +27,7 @@ pub(crate) fn init_function() {
     tracing_subscriber::registry().with(level).with(lines(std::io::stdout)).init();
 }
 
-/// Never below INFO, because the SDK logs request contents at lower levels.
+/// Parses a log level. Never below INFO, because the SDK logs request contents at lower levels.
 fn level(named: Option<&str>) -> LevelFilter {
     match named {
         // tracing has no FATAL.
@@ -36,7 +36,7 @@ fn level(named: Option<&str>) -> LevelFilter {
     }
 }
 
-/// The error and all its causes. The SDK's own error text says nothing; its causes do.
+/// Joins an error and all its causes. The SDK's own error text says nothing; its causes do.
 #[must_use]
 pub fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();

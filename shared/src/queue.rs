@@ -18,7 +18,7 @@ pub const SOON: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage {
     pub message: Message,
-    /// At most [`MAX_DELAY`].
+    /// Delay before the message is delivered, at most [`MAX_DELAY`].
     pub delay: Duration,
 }
 

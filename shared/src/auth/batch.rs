@@ -83,7 +83,7 @@ impl<O: Operation> Command for Together<'_, O> {
         Ok(StoredResponse::new(200, serde_json::to_string(result).map_err(StoreError::broken)?))
     }
 
-    /// A failed condition doesn't tell its operation, so the first operation classifies the error.
+    /// Lets the first operation classify the error, because a failed condition doesn't say which operation it belongs to.
     fn classify_failure(&self, error: WriteError, _: &BatchResult) -> CommitFailure<ApiError> {
         match (error, self.operations.first()) {
             (WriteError::TooLarge, _) => {

@@ -40,7 +40,7 @@ use uuid::Uuid;
 /// handler reads, and the middleware sends no response until it passes. [`Caller::verified`] waits for the check and returns what
 /// a change needs. Only code review keeps a handler from writing through `store` earlier.
 pub struct Caller<S> {
-    /// For reads. The first reads of single items join the batch that reads the key.
+    /// Store for the handler's reads. The first reads of single items join the batch that reads the key.
     pub store: TenantStore,
     pub app: App,
     check: Check<VerifiedCaller>,
@@ -143,13 +143,14 @@ impl VerifiedCaller {
         if self.scopes.contains(&scope) { Ok(()) } else { Err(ApiError::Forbidden(scope)) }
     }
 
-    /// For the individual changes of a request that stores its response at the end ([`VerifiedCaller::store_finished`]).
+    /// Returns the same caller without the idempotency key, for the individual changes of a request that stores its response at
+    /// the end ([`VerifiedCaller::store_finished`]).
     #[must_use]
     pub fn without_idempotency_key(&self) -> Self {
         self.with_context(ChangeContext { idempotency: None, ..self.context.clone() })
     }
 
-    /// For an endpoint that checks the precondition itself.
+    /// Takes the precondition (`If-Match`), for an endpoint that checks it itself.
     pub fn take_precondition(&mut self) -> Option<Precondition> {
         self.principal.context.precondition.take()
     }
@@ -222,6 +223,8 @@ pub(super) struct UnverifiedRequest<C> {
 }
 
 impl<C: Credential> UnverifiedRequest<C> {
+    /// Reads the credential, the headers and the dry run from a request. Doesn't verify the credential yet.
+    ///
     /// # Errors
     ///
     /// Returns `without` if the request has no credential.
@@ -351,7 +354,7 @@ impl RequestHeaders {
         }
     }
 
-    /// `None` without an idempotency key.
+    /// Returns the request with its idempotency key; `None` without a key.
     ///
     /// # Errors
     ///
@@ -364,6 +367,8 @@ impl RequestHeaders {
         }
     }
 
+    /// Rejects an idempotency key.
+    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] with `reason` if there is an idempotency key.
@@ -371,7 +376,7 @@ impl RequestHeaders {
         self.idempotency_key.as_ref().map_or(Ok(()), |_| Err(ApiError::idempotency_key(reason)))
     }
 
-    /// The versions that `If-Match` accepts for the resource `id` or, without an ID, for the tenant.
+    /// Returns the versions that `If-Match` accepts for the resource `id` or, without an ID, for the tenant.
     ///
     /// # Errors
     ///
@@ -435,7 +440,7 @@ pub(super) enum CheckedKey {
 /// A key's record and the user it is bound to, just read.
 pub(super) struct Credentials {
     key: ApiKey,
-    /// `None` for a tenant key.
+    /// The user that the key is bound to; `None` for a tenant key.
     owner: Option<User>,
 }
 
@@ -666,7 +671,7 @@ type VerifiedKey = (TenantId, ApiKeyId, SecretHash);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownKey {
     pub rate_limit: u32,
-    /// `None` for a tenant key.
+    /// The user that the key is bound to; `None` for a tenant key.
     pub owner: Option<UserId>,
 }
 

@@ -196,7 +196,7 @@ impl<T: Record, R: Success + Send, F: Fn(Stored<T>) -> R + Sync> Command for Cre
         response.to_stored(Vec::new())
     }
 
-    /// A retry would fail the same way, because there are no inputs to read again.
+    /// Never retries: there are no inputs to read again, so a retry would fail the same way.
     fn classify_failure(&self, error: WriteError, _: &R) -> CommitFailure<ApiError> {
         CommitFailure::Failed(error_of_one_record(error))
     }
@@ -231,7 +231,7 @@ where
     }
 }
 
-/// A missing reference is an error of the client, which sent its ID.
+/// Maps a failed write of one record. A missing reference is the client's error, because the client sent its ID.
 fn error_of_one_record(error: WriteError) -> ApiError {
     match error {
         WriteError::MissingReference(field) => ApiError::Invalid(vec![unknown_reference(field)]),
@@ -245,6 +245,8 @@ pub fn unknown_reference(field: &str) -> FieldError {
 }
 
 impl<S> Caller<S> {
+    /// Reads a record.
+    ///
     /// # Errors
     ///
     /// Returns [`ApiError::NotFound`].
@@ -271,6 +273,8 @@ impl<S> Caller<S> {
         Ok((old, body))
     }
 
+    /// Deletes a record.
+    ///
     /// # Errors
     ///
     /// Same as [`Principal::delete`], and [`ApiError::NotFound`].
@@ -331,10 +335,10 @@ pub trait Operation: Sync + Sized {
         error.into()
     }
 
-    /// The unique field that the operation sets, with its value.
+    /// Returns the unique field that the operation sets, with its value.
     fn unique_value(&self) -> Option<(&'static str, String)>;
 
-    /// The response to the operation as a single request.
+    /// Returns the response to the operation as a single request.
     ///
     /// # Errors
     ///
@@ -424,12 +428,12 @@ impl VerifiedCaller {
         Err(ApiError::Invalid(vec![FieldError { location: ErrorLocation::Header("If-Match"), reason }]))
     }
 
-    /// The same caller in a dry run, whether or not the request is one.
+    /// Returns the same caller in a dry run, whether or not the request is one.
     pub(super) fn with_dry_run(&self) -> Self {
         if self.store.is_dry_run() { self.without_idempotency_key() } else { self.with_new_dry_run() }
     }
 
-    /// The same caller in a new dry run, without the planned writes of the request's dry run.
+    /// Returns the same caller in a new dry run, without the planned writes of the request's dry run.
     pub(super) fn with_new_dry_run(&self) -> Self {
         let mut checker = self.without_idempotency_key();
         checker.principal.store = checker.principal.store.in_dry_run(DryRun::default());

@@ -32,8 +32,8 @@ pub trait ImportRow: Operation {
         error
     }
 
-    /// The row's result, including skipped cells: a retry of the request can't find them again, because the row is already
-    /// written.
+    /// Returns the row's result, including skipped cells: a retry of the request can't find them again, because the row is
+    /// already written.
     ///
     /// # Errors
     ///

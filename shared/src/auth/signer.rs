@@ -24,7 +24,7 @@ use utoipa::openapi::path::Operation;
 /// Verifying the secret costs one read of the link. Then the request is counted against the rate limit. The handler runs only
 /// after that, because link holders are untrusted. While it reads, the idempotency key is looked up.
 pub struct Signer {
-    /// For reads.
+    /// Store for the handler's reads.
     pub store: TenantStore,
     /// The link as it was when the request arrived: open, or used less than 24 hours ago.
     pub link: Stored<Link>,
@@ -76,7 +76,7 @@ impl UnverifiedRequest<LinkId> {
 impl VerifiedSender for Signer {}
 
 impl Describe for Signer {
-    /// Empty: the handler's `utoipa::path` attribute declares the security scheme.
+    /// Does nothing: the handler's `utoipa::path` attribute declares the security scheme.
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
