@@ -1,4 +1,4 @@
-//! The DynamoDB table: one for all tenants, each tenant in a separate partition (docs/adr/0002).
+//! The DynamoDB table: one for all tenants, each in a separate partition (docs/adr/0002).
 //!
 //! A tenant's data is read and written only through a [`TenantStore`], which builds keys of that tenant only.
 //!
@@ -116,13 +116,13 @@ impl Store {
         }
     }
 
-    /// Where snapshots of list indexes are stored.
+    /// Sets where snapshots of list indexes are stored.
     #[must_use]
     pub fn with_snapshots(self, snapshots: Option<Arc<dyn ObjectStore>>) -> Self {
         Self { snapshots, ..self }
     }
 
-    /// Lists with fewer rows, approximately, get no snapshot. By default, every list gets one.
+    /// Sets the approximate number of rows below which a list gets no snapshot. By default, every list gets one.
     #[must_use]
     pub fn with_smallest_snapshot(self, rows: usize) -> Self {
         Self { smallest_snapshot: rows, ..self }
@@ -139,7 +139,7 @@ impl Store {
         Self { list_indexes: Arc::new(ListIndexCache::new(budget)), ..self }
     }
 
-    /// For tests: indexes count recent events from this number on, as they otherwise do only after a burst. Like
+    /// For tests: makes indexes count recent events from this number on, which they otherwise do only after a burst. Like
     /// [`Store::with_list_index_bytes`], creates a new cache.
     #[must_use]
     pub fn with_counted_events(self, events: usize) -> Self {
@@ -152,12 +152,12 @@ impl Store {
         self.list_indexes.bytes()
     }
 
-    /// Each tenant's next list then loads its index again.
+    /// Drops all list indexes. Each tenant's next list then loads its index again.
     pub fn forget_list_indexes(&self) {
         self.list_indexes.clear();
     }
 
-    /// For verified callers, callers that need no verification, and verification itself.
+    /// Returns a tenant's part of the table. For verified callers, callers that need no verification, and verification itself.
     #[must_use]
     pub fn tenant(&self, id: TenantId) -> TenantStore {
         TenantStore { store: self.clone(), keys: Keys::of(id), id, dry_run: None, key_batch: None }
@@ -178,6 +178,8 @@ impl Store {
         Ok(())
     }
 
+    /// Returns random bytes.
+    ///
     /// # Errors
     ///
     /// Returns [`StoreError::Internal`] when the system has no random source.
@@ -200,7 +202,7 @@ impl TenantStore {
         self.dry_run.is_some()
     }
 
-    /// The planned writes of a dry run.
+    /// Returns the planned writes of a dry run.
     pub(crate) fn dry_run(&self) -> Option<&DryRun> {
         self.dry_run.as_ref()
     }
@@ -210,7 +212,7 @@ impl TenantStore {
         &self.store
     }
 
-    /// An ID for a new record, created at `at`.
+    /// Returns an ID for a new record, created at `at`.
     ///
     /// # Errors
     ///
@@ -219,7 +221,7 @@ impl TenantStore {
         Ok(I::new(at, self.store.random()?))
     }
 
-    /// IDs for new records, in ascending order, so that lists show the records in this order.
+    /// Returns IDs for new records, in ascending order, so that lists show the records in this order.
     ///
     /// # Errors
     ///
@@ -249,8 +251,8 @@ pub fn configure_client(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dy
     config.retry_config(retries).timeout_config(timeouts.build())
 }
 
-/// For calls whose failure doesn't fail their request: one retry, for connections that broke while the function was frozen. They
-/// have their own retry quota, so that throttling them doesn't use up the retries of other calls.
+/// Configures calls whose failure doesn't fail their request: one retry, for connections that broke while the function was
+/// frozen. They have their own retry quota, so that throttling them doesn't use up the retries of other calls.
 fn dispensable_config() -> aws_sdk_dynamodb::config::Builder {
     let retries = RetryConfig::standard().with_max_attempts(2).with_initial_backoff(INITIAL_BACKOFF);
     Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
@@ -259,8 +261,8 @@ fn dispensable_config() -> aws_sdk_dynamodb::config::Builder {
 /// In rows. A smaller list loads from the table in one or two round trips, so a snapshot would store people's names without need.
 const SMALLEST_SNAPSHOT: usize = 5_000;
 
-/// The store for the table `TABLE_NAME`, at the endpoint `AWS_ENDPOINT_URL_DYNAMODB` if set, with snapshots in the bucket at
-/// `SNAPSHOTS_URL` if set.
+/// Creates the store for the table `TABLE_NAME`, at the endpoint `AWS_ENDPOINT_URL_DYNAMODB` if set, with snapshots in the bucket
+/// at `SNAPSHOTS_URL` if set.
 ///
 /// # Errors
 ///
@@ -287,7 +289,7 @@ const FIRST_PAUSE_MILLIS: u64 = 10;
 const MAX_DOUBLINGS: u32 = 6;
 
 impl Store {
-    /// `least` plus up to 100% jitter, so that requests that failed together don't retry together.
+    /// Adds up to 100% jitter to `least`, so that requests that failed together don't retry together.
     #[must_use]
     pub fn jittered(&self, least: Duration) -> Duration {
         // Without random bytes there is no jitter.
@@ -346,7 +348,7 @@ pub fn has_time_for_operation() -> bool {
     DEADLINE.try_with(|deadline| *deadline > Instant::now() + OPERATION_TIMEOUT).unwrap_or(true)
 }
 
-/// The time that the current request has left for reads.
+/// Returns the time that the current request has left for reads.
 fn time_to_read() -> Duration {
     let left = |deadline: &Instant| deadline.saturating_duration_since(Instant::now()).saturating_sub(TIME_TO_RESPOND);
     DEADLINE.try_with(left).unwrap_or(DEFAULT_TIME)
@@ -375,13 +377,13 @@ const SECONDARY_INDEX_LAG_OF_SNAPSHOTS: TimeDelta = TimeDelta::hours(1);
 /// Maximum age of a partial load. After that, reading the events since its start costs as much as loading again.
 const MAX_LOAD_AGE: TimeDelta = TimeDelta::minutes(10);
 
-/// Maximum time from an event's ID to its write, by the clock of another function instance.
+/// Returns the maximum time from an event's ID to its write, by the clock of another function instance.
 #[must_use]
 pub fn max_event_delay() -> TimeDelta {
     TimeDelta::from_std(OPERATION_TIMEOUT).unwrap_or(TimeDelta::MAX) + CLOCK_SKEW + MAX_TIME_IN_FLIGHT
 }
 
-/// Maximum time from an event's ID to its appearance in a secondary index.
+/// Returns the maximum time from an event's ID to its appearance in a secondary index.
 fn max_secondary_index_delay() -> TimeDelta {
     SECONDARY_INDEX_LAG + max_event_delay()
 }
@@ -410,10 +412,11 @@ pub enum StoreError {
     /// A change is not fully visible yet.
     #[error("a change is not fully visible yet: {0}")]
     Unsettled(&'static str),
-    /// A list index is still loading. After this many seconds, a request probably has enough time to load the rest.
+    /// A list index is still loading. Contains the number of seconds after which a request probably has enough time to load the
+    /// rest.
     #[error("a list index is still loading")]
     NotLoaded(u64),
-    /// A list index exceeds its memory budget. It is loaded again after this many seconds.
+    /// A list index exceeds its memory budget. Contains the number of seconds until it is loaded again.
     #[error("a list index exceeds the memory budget")]
     ListTooLarge(u64),
     /// The tenant's custom fields don't fit in the memory budget of a list index.
@@ -422,7 +425,7 @@ pub enum StoreError {
     /// Lists can't filter or sort by the custom field that this parameter names, because of its value in some asset.
     #[error("lists can't filter or sort by the custom field in {0}, because of its value in some asset")]
     UnfitField(String),
-    /// The index of a history lacks entries. It may have them after this many seconds.
+    /// The index of a history lacks entries. Contains the number of seconds after which it may have them.
     #[error("the latest entries of a history can't be read yet; try again")]
     HistoryBehind(u64),
 }
@@ -431,7 +434,7 @@ pub enum StoreError {
 #[error("the {} {} can't be read", .kind.noun(), .id.map(|id| id.to_string()).unwrap_or_default())]
 pub struct UnreadableRecord {
     pub kind: Kind,
-    /// From its key.
+    /// The ID in the record's key.
     pub id: Option<Uuid>,
     /// Can quote the record's data, so it is for the operator only.
     pub cause: String,
@@ -443,7 +446,7 @@ pub struct UnreadableRecord {
 struct Throttling(#[source] Cause);
 
 impl StoreError {
-    /// For data in an impossible state.
+    /// Builds the error for data in an impossible state.
     pub fn broken(cause: impl Into<Cause>) -> Self {
         Self::Internal(cause.into())
     }
@@ -460,7 +463,7 @@ impl StoreError {
         }
     }
 
-    /// The ID of an unreadable record; `None` if its key has no ID.
+    /// Returns the ID of an unreadable record; `None` if its key has no ID.
     ///
     /// # Errors
     ///
@@ -488,7 +491,7 @@ const THROTTLING_CODES: [&str; 5] = [
 /// Other retryable error codes, besides HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
 const RETRYABLE_CODES: [&str; 3] = ["InternalServerError", "TransactionInProgressException", "TransactionConflictException"];
 
-/// `code` is from an error or from a cancellation reason.
+/// Whether an error or a cancellation reason with this code is retryable.
 fn is_retryable(code: &str) -> bool {
     RETRYABLE_CODES.contains(&code) || THROTTLING_CODES.contains(&code)
 }
@@ -551,7 +554,7 @@ pub enum WriteError {
     /// The record's version is not one that the request expects.
     #[error("the precondition failed")]
     PreconditionFailed,
-    /// This many other records refer to the record.
+    /// Other records refer to this record; contains their number.
     #[error("the record is referenced by {0} others")]
     InUse(u64),
     #[error("the changes don't fit into one transaction")]

@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 const STATE: &str = "state";
 
-/// `None` if there is no record.
+/// Parses the state in a record; `None` if there is no record.
 pub(super) fn state_of<S: DeserializeOwned>(item: Option<&Item>) -> Result<Option<S>, StoreError> {
     text_of(item).map(|text| serde_json::from_str(text).map_err(StoreError::broken)).transpose()
 }

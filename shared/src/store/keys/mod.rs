@@ -236,7 +236,7 @@ impl Keys {
         self.key(format!("{STORED_RESPONSES}{}#{}", short(idempotency.by), idempotency.key.hash()))
     }
 
-    /// The prefix of unique markers whose value starts with the value of `unique`.
+    /// Returns the prefix of unique markers whose value starts with the value of `unique`.
     #[must_use]
     pub fn markers(kind: Kind, unique: &Unique) -> AttributeValue {
         AttributeValue::S(format!("{MARKERS}{}.{}#{}", kind.noun(), unique.field, unique.value))
@@ -247,7 +247,7 @@ fn short(id: Uuid) -> String {
     EventId::from_uuid(id).short()
 }
 
-/// The tenant of the key's partition.
+/// Returns the tenant in the key's partition.
 #[must_use]
 pub fn tenant(key: &Key) -> Option<TenantId> {
     key.pk.strip_prefix("T#").and_then(TenantId::from_short)
@@ -263,13 +263,14 @@ pub fn record_id_of_sort_key(kind: Kind, sort_key: &str) -> Option<Uuid> {
     sort_key.strip_prefix(prefix(kind)).and_then(EventId::from_short).map(Id::uuid)
 }
 
-/// The prefix of the sort keys of deleted records' tombstones.
+/// Returns the prefix of the sort keys of deleted records' tombstones.
 #[must_use]
 pub fn tombstone_prefix(kind: Kind) -> AttributeValue {
     AttributeValue::S(format!("{TOMBSTONES}{}#", kind.noun()))
 }
 
-/// The kind is `None` if it is unknown to this version of the service.
+/// Parses the kind and the ID of a deleted record from its tombstone's key. The kind is `None` if it is unknown to this version
+/// of the service.
 #[must_use]
 pub fn deleted_record(tombstone: &Key) -> Option<(Option<Kind>, Uuid)> {
     let (noun, id) = tombstone.sk.strip_prefix(TOMBSTONES)?.split_once('#')?;
@@ -297,7 +298,7 @@ pub fn registered_tenant(key: &Key) -> Option<TenantId> {
     key.sk.strip_prefix(REGISTRY_PREFIX).and_then(TenantId::from_short)
 }
 
-/// No item has this key. Reading it shows whether the table responds.
+/// Returns a key that no item has. Reading it shows whether the table responds.
 #[must_use]
 pub fn health_check() -> Key {
     Key { pk: "NOTHING".to_owned(), sk: "NOTHING".to_owned() }
@@ -316,7 +317,7 @@ impl Keys {
         self.key(format!("{EVENTS}{}", id.short()))
     }
 
-    /// The sort key, in the index `history`, of the event that created this version of a record.
+    /// Returns the sort key, in the index `history`, of the event that created this version of a record.
     ///
     /// Leading zeros make versions sort numerically, so a page of a history is a key range.
     #[must_use]
@@ -331,26 +332,26 @@ impl Keys {
         Some((version, event_id(&Key::of(item)?)?))
     }
 
-    /// The range of sort keys for events with IDs created at `since` or later.
+    /// Returns the range of sort keys for events with IDs created at `since` or later.
     #[must_use]
     pub fn events_since(since: Timestamp) -> (AttributeValue, AttributeValue) {
         let first = EventId::new(since, [0; 10]).short();
         (AttributeValue::S(format!("{EVENTS}{first}")), AttributeValue::S(format!("{EVENTS}~")))
     }
 
-    /// The range of sort keys for events with IDs created at `from` or later and before `end`; `None` if it is empty.
+    /// Returns the range of sort keys for events with IDs created at `from` or later and before `end`; `None` if it is empty.
     #[must_use]
     pub fn events_in(from: Timestamp, end: Timestamp) -> Option<(AttributeValue, AttributeValue)> {
         Self::events_between(Some(Self::last_event_before(from)), end)
     }
 
-    /// The highest possible ID of an event created before `end`.
+    /// Returns the highest possible ID of an event created before `end`.
     #[must_use]
     pub fn last_event_before(end: Timestamp) -> EventId {
         EventId::new(end.plus(TimeDelta::milliseconds(-1)), [u8::MAX; 10])
     }
 
-    /// The range of sort keys for events after `after` with IDs created before `end`; `None` if it is empty.
+    /// Returns the range of sort keys for events after `after` with IDs created before `end`; `None` if it is empty.
     #[must_use]
     pub fn events_between(after: Option<EventId>, end: Timestamp) -> Option<(AttributeValue, AttributeValue)> {
         // No event's key sorts between the key of `after` and that key with a `~`.
@@ -360,7 +361,7 @@ impl Keys {
     }
 }
 
-/// The record and the version in a sort key of the index `history`.
+/// Parses the record and the version from a sort key of the index `history`.
 #[must_use]
 pub fn history_entry(key: &AttributeValue) -> Option<(Uuid, u64)> {
     let (record, version) = key.as_s().ok()?.split_once('#')?;
@@ -378,7 +379,7 @@ pub fn event_of(partition: &str, sort: &str) -> Option<(TenantId, EventId)> {
     Some((tenant(&key)?, event_id(&key)?))
 }
 
-/// The commitments of an event.
+/// Parses the commitments of an event.
 #[must_use]
 pub fn commitments_of(item: &Item) -> Commitments {
     let stored = item.get(COMMITMENTS).and_then(|commitments| commitments.as_m().ok());
@@ -392,7 +393,7 @@ pub fn commitments_of(item: &Item) -> Commitments {
 /// The prefix of most pointers. It isn't stored, to keep entries small.
 const CHANGES: &str = "/changes/";
 
-/// `None` without commitments.
+/// Returns the attribute for an event's commitments; `None` if it has none.
 #[must_use]
 pub fn commitments_attribute(commitments: &Commitments) -> Option<AttributeValue> {
     let stored = commitments.iter().map(|(pointer, commitment)| {
@@ -419,7 +420,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// The section of ended or other records of a kind; `None` for kinds that are not in the index.
+    /// Returns the section of ended or other records of a kind; `None` for kinds that are not in the index.
     #[must_use]
     pub fn of(kind: Kind, is_ended: bool) -> Option<Self> {
         match kind {
@@ -442,13 +443,13 @@ impl Section {
         }
     }
 
-    /// `A07`
+    /// Returns the sort key of a bucket, such as `A07`.
     #[must_use]
     pub fn bucket(self, number: usize) -> AttributeValue {
         AttributeValue::S(format!("{}{}", self.letter(), base62::encode(number as u128, BUCKET_DIGITS)))
     }
 
-    /// `None` for a key of another section.
+    /// Parses a bucket's number; `None` for a key of another section.
     #[must_use]
     pub fn bucket_number(self, key: &AttributeValue) -> Option<usize> {
         let digits = key.as_s().ok()?.strip_prefix(self.letter())?;
@@ -457,7 +458,7 @@ impl Section {
 }
 
 impl Keys {
-    /// `None` for kinds that are not in the index.
+    /// Returns a record's sort key in the index `list_index`; `None` for kinds that are not in the index.
     ///
     /// Index keys need not be unique, and a section is always read completely. So keys are short, to save cost, and random, to
     /// spread a tenant's writes.
@@ -467,13 +468,13 @@ impl Keys {
         Some(Section::of(kind, is_ended)?.bucket(bucket))
     }
 
-    /// The sort key of an event that assigns an asset to a user: `H<user><asset>`.
+    /// Returns the sort key of an event that assigns an asset to a user: `H<user><asset>`.
     #[must_use]
     pub fn assignment(user: UserId, asset: AssetId) -> AttributeValue {
         AttributeValue::S(format!("{ASSIGNMENTS}{}{}", user.short(), asset.short()))
     }
 
-    /// The prefix of the sort keys of all assignments to a user.
+    /// Returns the prefix of the sort keys of all assignments to a user.
     #[must_use]
     pub fn assignments(user: UserId) -> AttributeValue {
         AttributeValue::S(format!("{ASSIGNMENTS}{}", user.short()))
@@ -510,19 +511,19 @@ impl Keys {
         self.of_webhook(webhook, format!("{DELIVERIES}{}", event.short()))
     }
 
-    /// Keys with this prefix are sorted by event.
+    /// Returns the prefix of the keys of deliveries, which are sorted by event.
     #[must_use]
     pub fn delivery_prefix() -> AttributeValue {
         AttributeValue::S(DELIVERIES.to_owned())
     }
 
-    /// In the index `list_index`: `D#<status>#<event>`. The index has no delivered ones.
+    /// `D#<status>#<event>` in the index `list_index`: the delivery of an event. The index has no delivered ones.
     #[must_use]
     pub fn delivery_status(status: DeliveryStatus, event: EventId) -> AttributeValue {
         AttributeValue::S(format!("{BY_STATUS}#{status}#{}", event.short()))
     }
 
-    /// The prefix, in the index `list_index`, of deliveries with this status.
+    /// Returns the prefix, in the index `list_index`, of deliveries with this status.
     #[must_use]
     pub fn delivery_status_prefix(status: DeliveryStatus) -> AttributeValue {
         AttributeValue::S(format!("{BY_STATUS}#{status}#"))

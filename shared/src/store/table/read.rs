@@ -43,7 +43,7 @@ impl BatchGet {
         Self::default()
     }
 
-    /// `None` adds nothing.
+    /// Adds a record. `None` adds nothing.
     #[must_use]
     pub fn with<T: Record>(self, id: Option<T::Id>) -> Self {
         self.with_all::<T>(id)
@@ -62,7 +62,7 @@ pub struct BatchResult {
 }
 
 impl BatchResult {
-    /// `None` if the tenant has no such record, or `id` is `None`.
+    /// Returns a record; `None` if the tenant has no such record, or `id` is `None`.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl BatchResult {
         StoreError::tolerate_unreadable(self.get(id))
     }
 
-    /// Existing records in the order of `ids`.
+    /// Returns the existing records in the order of `ids`.
     ///
     /// # Errors
     ///
@@ -122,8 +122,8 @@ impl KeyBatch {
         std::mem::take(&mut joined.keys)
     }
 
-    /// `None` if the keys could not join. Never completes if the batch fails: the request then ends with the error of its key,
-    /// and this future is dropped.
+    /// Reads items in the batch; `None` if the keys could not join. Never completes if the batch fails: the request then ends
+    /// with the error of its key, and this future is dropped.
     pub(in crate::store) async fn read(&self, keys: &[Key]) -> Option<HashMap<Key, Item>> {
         if !self.join(keys) {
             return None;
@@ -134,7 +134,7 @@ impl KeyBatch {
 }
 
 impl TenantStore {
-    /// Costs one read unit per 4 KB. Steps or a schema that are not cached take a second round trip.
+    /// Reads a record. Costs one read unit per 4 KB. Steps or a schema that are not cached take a second round trip.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl TenantStore {
         Ok(self.item(&self.keys.unique(kind, unique)).await?.is_some())
     }
 
-    /// IDs of the owners of unique values, by value. Omits free values. Takes one round trip.
+    /// Finds the owners of unique values, by value. Omits free values. Takes one round trip.
     ///
     /// # Errors
     ///
@@ -178,7 +178,7 @@ impl TenantStore {
         Ok(unique.iter().zip(&keys).filter_map(|(unique, key)| Some((unique.value.clone(), owner(key)?))).collect())
     }
 
-    /// Takes one round trip, or two if steps or schemas are not cached. An empty batch sends no request.
+    /// Reads several records. Takes one round trip, or two if steps or schemas are not cached. An empty batch sends no request.
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ impl TenantStore {
         batch.0.into_iter().map(|(kind, id)| (self.keys.record(kind, id), (kind, id))).collect()
     }
 
-    /// `None` if the key's batch can't be joined.
+    /// Reads items in the key's batch; `None` if it can't be joined.
     async fn read_with_key(&self, keys: &[Key]) -> Option<HashMap<Key, Item>> {
         self.key_batch.as_ref()?.read(keys).await
     }
@@ -261,7 +261,7 @@ impl TenantStore {
         Err(StoreError::Unavailable("a batch left keys unprocessed five times in a row".into()))
     }
 
-    /// All records of a kind, except unreadable ones. The cost grows with their number.
+    /// Reads all records of a kind, except unreadable ones. The cost grows with their number.
     ///
     /// # Errors
     ///
@@ -284,7 +284,7 @@ impl TenantStore {
         read.filter_map(Result::transpose).collect()
     }
 
-    /// Number of records of a kind. The cost grows with it.
+    /// Counts the records of a kind. The cost grows with their number.
     ///
     /// # Errors
     ///
@@ -302,7 +302,7 @@ impl TenantStore {
         self.beginning(Keys::prefix(kind))
     }
 
-    /// A query for every item whose sort key starts with `prefix`.
+    /// Queries every item whose sort key starts with `prefix`.
     pub(in crate::store) fn beginning(&self, prefix: AttributeValue) -> QueryFluentBuilder {
         self.beginning_in(self.keys.partition(), prefix)
     }
@@ -317,7 +317,7 @@ impl TenantStore {
             .expression_attribute_values(":sk", prefix)
     }
 
-    /// A query for the events from one ID to another, oldest first.
+    /// Queries the events from one ID to another, oldest first.
     pub(in crate::store) fn events_query(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).consistent_read(true);
         query
@@ -339,7 +339,7 @@ impl TenantStore {
         Ok(items)
     }
 
-    /// A store whose reads can join the batch.
+    /// Returns a store whose reads can join the batch.
     pub(crate) fn joining(&self, batch: &Arc<KeyBatch>) -> Self {
         Self { key_batch: Some(Arc::clone(batch)), ..self.clone() }
     }
@@ -361,27 +361,27 @@ impl TenantStore {
     }
 }
 
-/// Counts a record's changes.
+/// The attribute with a record's version, the number of its changes.
 pub(in crate::store) const VERSION: &str = "version";
 pub(in crate::store) const CREATED_AT: &str = "created_at";
-/// Time of the last change of a shown field.
+/// The attribute with the time of the last change of a shown field.
 pub(in crate::store) const UPDATED_AT: &str = "updated_at";
 pub(in crate::store) const LAST_HASH: &str = "last_hash";
 /// The ID of a record's latest event. It contains the time of the last change, even if `updated_at` doesn't, and finds the event
 /// without an index.
 pub(in crate::store) const LAST_EVENT: &str = "last_event";
-/// In a reference item, the number of references to its record.
+/// The attribute of a reference item with the number of references to its record.
 pub(in crate::store) const USES: &str = "uses";
-/// In a unique value's marker, the sort key of its record.
+/// The attribute of a unique value's marker with the sort key of its record.
 pub(in crate::store) const OWNER: &str = "owner";
 
-/// Values that only lists need, as one text: [`Record::listed`].
+/// The attribute with values that only lists need, as one text: [`Record::listed`].
 pub(in crate::store) const LISTED: &str = "listed";
 
 /// The metric in log lines about unreadable records.
 pub(in crate::store) const UNREADABLE: &str = "unreadable_records";
 
-/// The record's blob must be filled in. Failures are logged.
+/// Converts an item into a record. Its blob must be filled in. Failures are logged.
 ///
 /// # Errors
 ///
@@ -398,7 +398,7 @@ pub(in crate::store) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreEr
     })
 }
 
-/// `id` is the ID in the item's key; `None` for kinds without an ID in their key.
+/// Decodes an item. `id` is the ID in the item's key; `None` for kinds without an ID in their key.
 fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> {
     if lacks_blob(&item) {
         return Err("its steps or its schema are lost".to_owned());
@@ -444,7 +444,7 @@ impl BlobKind {
         }
     }
 
-    /// The attribute with the text: in the blob's item, and in a record's item once filled in.
+    /// Returns the attribute with the text: in the blob's item, and in a record's item once filled in.
     pub(in crate::store) fn attribute(self) -> &'static str {
         match self {
             Self::Steps => "steps",
@@ -452,7 +452,7 @@ impl BlobKind {
         }
     }
 
-    /// The attribute of a record with its blob's hash.
+    /// Returns the attribute of a record with its blob's hash.
     fn hash_attribute(self) -> &'static str {
         match self {
             Self::Steps => "steps_hash",
@@ -460,7 +460,7 @@ impl BlobKind {
         }
     }
 
-    /// The item's type, for people browsing the table.
+    /// Returns the item's type, for people browsing the table.
     pub(in crate::store) fn noun(self) -> &'static str {
         match self {
             Self::Steps => "steps",
@@ -524,7 +524,7 @@ pub(in crate::store) fn lacks_blob(item: &Item) -> bool {
 }
 
 impl TenantStore {
-    /// `None` if the table is known to have the tenant's blob.
+    /// Puts a blob; `None` if the table is known to have it.
     pub(in crate::store) fn blob_put(&self, blob: Blob) -> Option<TransactionItem> {
         let is_known = self.store.blobs.get(self.id, &blob.name).is_some();
         let attribute = blob.name.0.attribute();
@@ -565,7 +565,7 @@ impl TenantStore {
         Ok(())
     }
 
-    /// JSON texts of the blobs, without lost ones. Uncached blobs take a round trip, and up to 16 read units each.
+    /// Reads the JSON texts of blobs, without lost ones. Uncached blobs take a round trip, and up to 16 read units each.
     ///
     /// A record can become visible before the blob from the same transaction. So a missing blob is read again if its record was
     /// written recently; `names` has the times.
@@ -609,7 +609,7 @@ impl TenantStore {
     }
 }
 
-/// By the clock of the record's writer.
+/// Returns when a record was written, by the clock of its writer.
 fn written_at(item: &Item) -> Option<Timestamp> {
     EventId::from_short(item.get(LAST_EVENT)?.as_s().ok()?).map(|event| event.timestamp())
 }
@@ -678,7 +678,8 @@ impl DryRun {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The planned state of an item: `None` if the request would not have written it, `Some(None)` if it would have deleted it.
+    /// Returns the planned state of an item: `None` if the request would not have written it, `Some(None)` if it would have
+    /// deleted it.
     pub(in crate::store) fn item(&self, key: &Key) -> Option<Option<Item>> {
         self.plan().items.get(key).cloned()
     }
@@ -781,12 +782,12 @@ pub(in crate::store) const RESPONSE: &str = "response";
 #[derive(Debug, Clone)]
 pub enum PreviousRequest {
     Same(Box<StoredResponse>),
-    /// A request with a different path or body.
+    /// The idempotency key belongs to a request with a different path or body.
     Different,
 }
 
 impl TenantStore {
-    /// `None` if no such request has taken effect within 24 hours.
+    /// Looks up the previous request with the same idempotency key; `None` if no such request has taken effect within 24 hours.
     ///
     /// # Errors
     ///
@@ -808,7 +809,8 @@ impl TenantStore {
         Ok(Some(PreviousRequest::Same(response)))
     }
 
-    /// Stored responses of the first `count` parts. These change assets or users, so they have neither images nor steps.
+    /// Reads the stored responses of the first `count` parts. These change assets or users, so they have neither images nor
+    /// steps.
     ///
     /// # Errors
     ///
@@ -831,7 +833,7 @@ impl TenantStore {
         previous.collect()
     }
 
-    /// `None` if the stored response has expired.
+    /// Parses a stored response; `None` if it has expired.
     fn previous_in(&self, item: &Item, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
         let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).map(String::as_str);
         if expiry(item).is_none_or(|expires| expires <= seconds(self.store.now())) {
@@ -859,12 +861,12 @@ impl TenantStore {
     }
 }
 
-/// In seconds since 1970.
+/// Returns when an item expires, in seconds since 1970.
 fn expiry(item: &Item) -> Option<i64> {
     item.get(EXPIRES)?.as_n().ok()?.parse().ok()
 }
 
-/// Whole seconds since 1970, the unit of DynamoDB's expiry.
+/// Returns whole seconds since 1970, the unit of DynamoDB's expiry.
 pub(in crate::store) fn seconds(at: Timestamp) -> i64 {
     at.millis().div_euclid(1000)
 }

@@ -58,7 +58,7 @@ pub struct ChangeContext {
 }
 
 impl ChangeContext {
-    /// For changes on the operator's command line.
+    /// Returns the context of changes on the operator's command line.
     #[must_use]
     pub fn operator(at: Timestamp) -> Self {
         Self { actor: Actor::operator(), at, idempotency: None, precondition: None, is_erasure: false }
@@ -91,8 +91,8 @@ pub struct UnitOfWork<'a> {
     blobs: BTreeSet<BlobName>,
     /// Size of the updated records. Put items are measured in `commit_with`.
     updated_bytes: usize,
-    /// The unit must be committed by then. Events get their IDs when they are added, and readers of the change feed rely on an
-    /// event being written soon after its ID was created.
+    /// When the unit must be committed. Events get their IDs when they are added, and readers of the change feed rely on an event
+    /// being written soon after its ID was created.
     deadline: Instant,
     /// Whether the precondition's record was changed at an expected version.
     precondition_met: bool,
@@ -108,7 +108,7 @@ struct ReferenceCount {
 }
 
 impl<'a> UnitOfWork<'a> {
-    /// It must be committed within [`OPERATION_TIMEOUT`].
+    /// Starts an empty unit of work. It must be committed within [`OPERATION_TIMEOUT`].
     #[must_use]
     pub fn new(store: &'a TenantStore, context: &'a ChangeContext) -> Self {
         Self {
@@ -124,7 +124,7 @@ impl<'a> UnitOfWork<'a> {
         }
     }
 
-    /// An empty unit of work for trying out further changes: [`fits`](UnitOfWork::fits) counts the changes of both units.
+    /// Starts an empty unit of work for trying out further changes: [`fits`](UnitOfWork::fits) counts the changes of both units.
     #[must_use]
     pub fn trial(&self) -> Self {
         let counted = self.counted + self.items.len() + self.reference_counts.len();
@@ -234,6 +234,8 @@ impl<'a> UnitOfWork<'a> {
 }
 
 impl UnitOfWork<'_> {
+    /// Creates a record.
+    ///
     /// # Errors
     ///
     /// Returns [`StoreError::Internal`] when the record can't be stored, or when it is of a listed kind and its id was not
@@ -429,7 +431,7 @@ impl TenantStore {
         unit.commit().await
     }
 
-    /// `uses` is the number of references. `None` if no record can refer to its kind.
+    /// Builds the reference item of a record with `uses` references; `None` if no record can refer to its kind.
     pub(in crate::store) fn reference_item<T: Record>(&self, value: &T, uses: u64) -> Option<Item> {
         let attributes = value.referenceable_attributes()?;
         let mut item = self.keys.references(T::KIND, value.id().uuid()).item();
@@ -466,7 +468,7 @@ impl TenantStore {
         Some(TransactionItem { purpose, condition, write })
     }
 
-    /// Fails if anything refers to the record.
+    /// Deletes the reference item. Fails if anything refers to the record.
     pub(in crate::store) fn reference_item_deletion<T: Record>(&self, value: &T) -> Option<TransactionItem> {
         value.referenceable_attributes()?;
         let write = Write::Delete(self.keys.references(T::KIND, value.id().uuid()));
@@ -532,7 +534,7 @@ impl TenantStore {
         self.store.transact(vec![item], Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
     }
 
-    /// Returns `false` if the stored response is no longer `present`.
+    /// Replaces a stored response. Returns `false` if it is no longer `present`.
     pub(crate) async fn replace_stored_response(
         &self,
         request: &IdempotentRequest,
@@ -576,7 +578,7 @@ pub(in crate::store) fn write_error(error: TransactionError) -> WriteError {
     }
 }
 
-/// The record that has the marker's unique value.
+/// Returns the record that has the marker's unique value.
 fn marker_owner(kind: Kind, marker: &Item) -> Option<(Kind, Uuid)> {
     keys::record_id_of_sort_key(kind, marker.get(OWNER)?.as_s().ok()?).map(|id| (kind, id))
 }
@@ -596,7 +598,7 @@ fn unreferenced() -> Condition {
     Condition::is(USES, AttributeValue::N("0".to_owned()))
 }
 
-/// A record's attributes without keys and metadata, and its blob, which is stored in a separate item.
+/// Returns a record's attributes without keys and metadata, and its blob, which is stored in a separate item.
 fn attributes<T: Record>(value: &T) -> Result<(Item, Option<Blob>), StoreError> {
     let mut attributes: Item = to_item(value).map_err(StoreError::broken)?;
     attributes.extend(value.listed().map(|text| (LISTED.to_owned(), AttributeValue::S(text))));
@@ -604,12 +606,12 @@ fn attributes<T: Record>(value: &T) -> Result<(Item, Option<Blob>), StoreError> 
     Ok((attributes, blob))
 }
 
-/// `None` for kinds that are not in the index.
+/// Returns the record's key in the index `list_index`; `None` for kinds that are not in it.
 fn list_index_key<T: Record>(value: &T) -> Option<AttributeValue> {
     Keys::list_index(T::KIND, value.id().uuid(), value.is_ended())
 }
 
-/// A record's whole item, and its blob, which is stored in a separate item.
+/// Returns a record's whole item, and its blob, which is stored in a separate item.
 pub(in crate::store) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) -> Result<(Item, Option<Blob>), StoreError> {
     let (mut item, blob) = attributes(&stored.value)?;
     let id = stored.value.id().uuid();
@@ -624,7 +626,7 @@ pub(in crate::store) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) 
     Ok((item, blob))
 }
 
-/// Approximate size of names and values in bytes, as DynamoDB counts it.
+/// Returns the approximate size of names and values in bytes, as DynamoDB counts it.
 pub(in crate::store) fn size(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + size_of_value(value)).sum()
 }
@@ -643,17 +645,17 @@ fn size_of_value(value: &AttributeValue) -> usize {
 #[derive(Debug, Clone)]
 pub(in crate::store) enum Condition {
     Has(&'static str),
-    /// Also true if there is no item.
+    /// The attribute is missing. Also true if there is no item.
     Lacks(&'static str),
     Is(String, AttributeValue),
-    /// The attribute is a number up to this.
+    /// The attribute is a number, at most this large.
     AtMost(&'static str, i64),
     All(Vec<Self>),
     Any(Vec<Self>),
 }
 
 impl Condition {
-    /// Every item has a partition key.
+    /// The item exists: every item has a partition key.
     pub(in crate::store) const EXISTS: Self = Self::Has(PK);
     pub(in crate::store) const MISSING: Self = Self::Lacks(PK);
     pub(in crate::store) const ALWAYS: Self = Self::All(Vec::new());
@@ -662,7 +664,7 @@ impl Condition {
         Self::Is(attribute.to_owned(), value)
     }
 
-    /// Empty if nothing is required.
+    /// Returns the DynamoDB expression; empty if nothing is required.
     pub(in crate::store) fn expression(&self, placeholders: &mut Placeholders) -> String {
         match self {
             Self::Has(attribute) => format!("attribute_exists({})", placeholders.name(attribute)),
@@ -678,7 +680,7 @@ impl Condition {
         }
     }
 
-    /// `None` stands for a missing item.
+    /// Whether an item meets the condition; `None` stands for a missing item.
     pub(in crate::store) fn is_met_by(&self, item: Option<&Item>) -> bool {
         let present = |attribute: &str| item?.get(attribute);
         match self {
@@ -719,7 +721,7 @@ impl Placeholders {
         placeholder
     }
 
-    /// `None` instead of an empty map, which DynamoDB rejects.
+    /// Returns the maps of names and values; `None` instead of an empty map, which DynamoDB rejects.
     pub(in crate::store) fn into_maps(self) -> (Option<HashMap<String, String>>, Option<Item>) {
         (Some(self.names).filter(|names| !names.is_empty()), Some(self.values).filter(|values| !values.is_empty()))
     }
@@ -749,18 +751,20 @@ pub(in crate::store) enum Write {
         set: Item,
         remove: Vec<String>,
     },
-    /// Adds to a number.
+    /// Adds to an attribute that is a number.
     Add {
         key: Key,
         attribute: &'static str,
         delta: i64,
     },
     Delete(Key),
-    /// Only checks the condition.
+    /// Only checks the condition, and writes nothing.
     Check(Key),
 }
 
 impl Write {
+    /// Returns the key of the item.
+    ///
     /// # Errors
     ///
     /// Returns [`StoreError::Internal`] for an item without a key.
@@ -775,7 +779,7 @@ impl Write {
         if let Self::Put(item) = self { Some(item) } else { None }
     }
 
-    /// Empty for writes other than updates.
+    /// Returns the update expression; empty for writes other than updates.
     fn update_expression(&self, placeholders: &mut Placeholders) -> String {
         match self {
             Self::Update { set, remove, .. } => {
@@ -824,12 +828,12 @@ pub(in crate::store) struct TransactionItem {
 }
 
 impl TransactionItem {
-    /// Requires that the item doesn't exist yet.
+    /// Puts an item that must not exist yet.
     pub(in crate::store) fn put_new(purpose: Purpose, item: Item) -> Self {
         Self { purpose, condition: Condition::MISSING, write: Write::Put(item) }
     }
 
-    /// The key contains the hash of this attribute, so an existing item is identical.
+    /// Puts a blob's item. The key contains the hash of this attribute, so an existing item is identical.
     pub(in crate::store) fn put_blob(item: Item, attribute: &'static str) -> Self {
         let condition = Condition::Any(vec![Condition::MISSING, Condition::Has(attribute)]);
         Self { purpose: Purpose::Invariant, condition, write: Write::Put(item) }
@@ -958,8 +962,8 @@ impl TenantStore {
         self.keys.record(T::KIND, value.id().uuid())
     }
 
-    /// IDs for events of one record that are written together. They are in ascending order, because the change feed is sorted by
-    /// ID and must have the record's versions in order.
+    /// Returns IDs for events of one record that are written together. They are in ascending order, because the change feed is
+    /// sorted by ID and must have the record's versions in order.
     pub(in crate::store) fn event_ids(&self, count: usize) -> Result<Vec<EventId>, StoreError> {
         let ids: Result<Vec<EventId>, StoreError> =
             (0..count).map(|_| Ok(EventId::new(self.store.now(), self.store.random()?))).collect();
@@ -969,7 +973,7 @@ impl TenantStore {
         })
     }
 
-    /// The event's item, and what the record stores about the event.
+    /// Builds the event's item, and what the record stores about the event.
     pub(in crate::store) fn event_item(&self, context: &ChangeContext, change: RecordChange<'_>) -> Result<NewEvent, StoreError> {
         let RecordChange { event_id, record: (kind, id), verb, version, changes, .. } = change;
         let mut personal = context.actor.personal_pointers();
@@ -1061,13 +1065,13 @@ impl TenantStore {
     }
 }
 
-/// The sort key, in the index `list_index`, of an event that assigns an asset to a user.
+/// Returns the sort key, in the index `list_index`, of an event that assigns an asset to a user.
 fn assignment(kind: Kind, event: &Event) -> Option<AttributeValue> {
     let user = event.changes.get("assigned_to").filter(|_| kind == Kind::Asset)?.get("new")?.as_str()?.parse().ok()?;
     Some(Keys::assignment(user, AssetId::from_uuid(event.entity_id)))
 }
 
-/// The text that replaces the old value at this pointer; `None` if the value stays the same.
+/// Returns the text that replaces the old value at this pointer; `None` if the value stays the same.
 fn replaced_by(changes: &Map<String, Value>, pointer: &str) -> Option<String> {
     let ("old", field) = side_and_field(pointer)? else { return None };
     let next = value_of(changes, "new", &field)?;
@@ -1096,7 +1100,7 @@ mod tests {
         Item::from([(PK.to_owned(), text("p")), ("name".to_owned(), text(name)), ("uses".to_owned(), uses)])
     }
 
-    /// The expression with names and values instead of placeholders.
+    /// Returns the expression with names and values instead of placeholders.
     fn shown(condition: &Condition) -> String {
         let mut placeholders = Placeholders::default();
         let mut shown = condition.expression(&mut placeholders);
