@@ -31,7 +31,7 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Maximum number of assignments to a user whose past assets can be found, because each asset's whole history is read.
 pub const MAX_ASSIGNMENTS: i32 = 1_000;
-/// 24 hours.
+/// How long a claim lasts: 24 hours.
 const CLAIM_SECONDS: i64 = 24 * 60 * 60;
 
 /// The assets that a user had at an earlier time, each with its catalog names at that time. If only an import says that the user
@@ -42,14 +42,14 @@ pub enum PastAssets {
     NoUser,
     /// The user was assigned assets more than [`MAX_ASSIGNMENTS`] times.
     TooMany,
-    /// Newest first.
+    /// A page of assets, newest first.
     Page(Page<(Stored<Asset>, CatalogNames)>),
 }
 
 /// The assets with a serial number, and the existing claim, which the creation of another asset must replace.
 #[derive(Debug, Clone, Default)]
 pub struct SerialMatch {
-    /// Ordered by ID.
+    /// Assets with the serial number, ordered by ID.
     pub assets: Vec<Stored<Asset>>,
     /// An asset that probably has the serial number, but can't be read.
     pub unreadable: Option<UnreadableRecord>,
@@ -64,6 +64,8 @@ struct Claim {
 }
 
 impl TenantStore {
+    /// Lists the assets that the user had at a time, newest first.
+    ///
     /// # Errors
     ///
     /// Same as [`TenantStore::asset_as_of`].
@@ -89,8 +91,8 @@ impl TenantStore {
         Ok(PastAssets::Page(Page { items: self.past_assets(items, at).await?, total, request, unreadable }))
     }
 
-    /// Assets that were assigned to the user at any time, even later: an import can backdate an assignment. `None` if there are
-    /// too many.
+    /// Returns the assets that were assigned to the user at any time, even later: an import can backdate an assignment. `None` if
+    /// there are too many.
     async fn ever_assigned(&self, user: UserId) -> Result<Option<BTreeSet<AssetId>>, StoreError> {
         let indexed = async {
             let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
@@ -112,7 +114,7 @@ impl TenantStore {
         Ok(Some(assets.chain(recent).collect()))
     }
 
-    /// Recently assigned assets, which the index may still lack.
+    /// Returns recently assigned assets, which the index may still lack.
     async fn recently_assigned(&self, user: UserId) -> Result<Vec<AssetId>, StoreError> {
         let since = self.store.now().plus(-max_secondary_index_delay());
         let mut assets = Vec::new();
@@ -125,8 +127,8 @@ impl TenantStore {
         Ok(assets)
     }
 
-    /// `serials` are [keys](serial_number::key). Includes every write that was acknowledged before the call. Takes two round
-    /// trips, and more if the list index isn't in memory.
+    /// Finds assets by serial number. `serials` are [keys](serial_number::key). Includes every write that was acknowledged before
+    /// the call. Takes two round trips, and more if the list index isn't in memory.
     ///
     /// # Errors
     ///
@@ -256,7 +258,7 @@ impl TenantStore {
         number.ok_or_else(|| StoreError::broken("a counter without a number"))
     }
 
-    /// The used ranges of asset tags, ordered by pattern, at most 10,000. Omits unreadable counters, and logs them.
+    /// Returns the used ranges of asset tags, ordered by pattern, at most 10,000. Omits unreadable counters, and logs them.
     ///
     /// # Errors
     ///
@@ -270,7 +272,7 @@ impl TenantStore {
             for item in page?.items.unwrap_or_default() {
                 match number_range(&item) {
                     Some(range) => ranges.push(range),
-                    // The same metric as for records.
+                    // Log with the same metric as unreadable records.
                     None => {
                         tracing::error!(metric = UNREADABLE, kind = "counter", tenant_id = %self.id, "a counter of asset tags can't be read")
                     }

@@ -154,7 +154,7 @@ impl TenantCheck<'_> {
     }
 }
 
-/// The table can delete an expired item at any time.
+/// Whether an item has expired. The table can delete an expired item at any time.
 fn has_expired(item: &Item, now: Timestamp) -> bool {
     let expires: Option<i64> = item.get(EXPIRES).and_then(|seconds| seconds.as_n().ok()?.parse().ok());
     expires.is_some_and(|seconds| seconds * 1000 <= now.millis())
@@ -169,7 +169,7 @@ fn response_facts(item: Item) -> ResponseFacts {
     }
 }
 
-/// An asset and its instance in progress must name each other.
+/// Finds assets and instances in progress that don't name each other.
 fn contradictions_of_assets(assets: &Assets, instances: &Instances) -> Vec<(RecordKey, String)> {
     let mut found = Vec::new();
     for (asset, named) in assets.iter().filter_map(|(asset, named)| Some((asset, (*named)?))) {
@@ -197,7 +197,7 @@ fn contradictions_of_assets(assets: &Assets, instances: &Instances) -> Vec<(Reco
     found
 }
 
-/// A movement and its instances must name each other, and the instances must be at the same step.
+/// Finds movements and instances that don't name each other, and instances at a different step than others of their movement.
 fn contradictions_of_movements(movements: &Movements, instances: &Instances) -> Vec<(RecordKey, String)> {
     let mut members: BTreeMap<MovementId, BTreeSet<InstanceId>> = movements.keys().map(|id| (*id, BTreeSet::new())).collect();
     for (id, instance) in instances {
@@ -224,7 +224,7 @@ fn contradictions_of_movements(movements: &Movements, instances: &Instances) -> 
     found
 }
 
-/// The instance's progress, for comparison. `None` if it was cancelled, because instances can be cancelled one by one.
+/// Returns the instance's progress, for comparison. `None` if it was cancelled, because instances can be cancelled one by one.
 fn position(instance: &InstanceFacts) -> Option<(bool, usize)> {
     match instance.status {
         InstanceStatus::InProgress => Some((false, instance.step)),
@@ -246,12 +246,12 @@ mod tests {
         InstanceFacts { asset: id(asset), movement: movement.map(id), status, step, images: Vec::new() }
     }
 
-    /// The instances have the IDs 1, 2 and so on.
+    /// Indexes the instances by the IDs 1, 2 and so on.
     fn instances(facts: &[InstanceFacts]) -> Instances<'_> {
         (1..).map(id).zip(facts).collect()
     }
 
-    /// The kinds and numbers of the records, with their problems.
+    /// Returns the kinds and numbers of the records, with their problems.
     fn found(contradictions: &[(RecordKey, String)]) -> Vec<(Kind, u128, &str)> {
         contradictions.iter().map(|((kind, id), problem)| (*kind, id.as_u128(), problem.as_str())).collect()
     }

@@ -137,7 +137,7 @@ impl<'a> TenantCheck<'a> {
         }
     }
 
-    /// `advice` is for the operator.
+    /// Reports a finding that can't be repaired. `advice` is for the operator.
     fn report(&mut self, subject: impl Into<String>, problem: impl Into<String>, advice: impl Into<String>) {
         let (subject, problem) = (subject.into(), problem.into());
         self.findings.push(Finding { subject, problem, repair: Err(advice.into()), is_repaired: false });
@@ -148,7 +148,7 @@ fn named((kind, id): RecordKey) -> String {
     format!("{} {id}", kind.noun())
 }
 
-/// Advice for something that can only be restored from a backup.
+/// Returns advice to restore something from a backup.
 fn from_backup(what: &str) -> String {
     format!("take {what} from a backup: see the runbook's section \"Damaged records\"")
 }

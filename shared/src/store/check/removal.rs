@@ -92,7 +92,7 @@ impl TenantStore {
         Ok(change.insert(event.item).insert(self.tombstone(kind, id, &head)))
     }
 
-    /// All entries of a history by version, including recent ones that the index `history` may still lack.
+    /// Returns all entries of a history by version, including recent ones that the index `history` may still lack.
     async fn all_entries(&self, record: Uuid) -> Result<BTreeMap<u64, HistoryEntry>, StoreError> {
         let rows = self.history_rows(record, 0..=LAST_VERSION, None).await?;
         let mut entries = self.entries_of(&rows).await?;

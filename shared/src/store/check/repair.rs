@@ -25,7 +25,7 @@ const RECORD_STATE: [&str; 2] = [VERSION, LAST_HASH];
 /// Longer values are not compared. Items with long values also differ in others.
 const MAX_COMPARED_BYTES: usize = 1024;
 
-/// How long a repair waits for others to stop writing, and how often it checks.
+/// How long a repair waits until nobody else writes, and how often it checks.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_millis(500);
 
@@ -174,7 +174,7 @@ impl TenantCheck<'_> {
         is_tag && id_in(owner).is_some_and(|record| self.history_lengths.contains_key(&record))
     }
 
-    /// `name` ends with a record's ID.
+    /// Whether the state of the record whose ID ends `name` is unknown.
     fn is_unsettled(&self, name: &str) -> bool {
         id_in(name).is_some_and(|record| self.unsettled.contains(&record))
     }
@@ -260,7 +260,7 @@ impl Change {
         self
     }
 
-    /// Returns `false` if an item has changed since it was read.
+    /// Commits the repair. Returns `false` if an item has changed since it was read.
     pub(super) async fn commit(self) -> Result<bool, StoreError> {
         match self.store.transact(self.items, Instant::now() + OPERATION_TIMEOUT).await {
             Ok(()) => Ok(true),
@@ -270,7 +270,7 @@ impl Change {
     }
 }
 
-/// The condition that an item is unchanged since it was read.
+/// Returns the condition that an item is unchanged since it was read.
 fn unchanged(before: &Item) -> Condition {
     let is_compared = |name: &str, value: &AttributeValue| {
         let is_short = value.as_s().map_or(true, |text| text.len() <= MAX_COMPARED_BYTES) && !value.is_b();
@@ -308,12 +308,12 @@ impl TenantStore {
     }
 }
 
-/// The ID of the record whose sort key `name` is, or ends with.
+/// Returns the record ID that a sort key ends with.
 fn id_in(name: &str) -> Option<Uuid> {
     name.rsplit('#').next().and_then(EventId::from_short).map(Id::uuid)
 }
 
-/// An item with just a key and a type.
+/// Returns an item with just a key and a type.
 fn typed(key: &Key, noun: &str) -> Item {
     let mut item = key.item();
     item.insert(TYPE.to_owned(), AttributeValue::S(noun.to_owned()));
@@ -328,7 +328,7 @@ fn text(value: &AttributeValue) -> String {
     }
 }
 
-/// "writes it with value 8"
+/// Describes a write, such as "writes it with value 8".
 fn writes(key: &Key, item: &Item) -> String {
     let key = key.item();
     let attributes = item.iter().filter(|(name, _)| *name != TYPE && !key.contains_key(*name));
@@ -337,7 +337,7 @@ fn writes(key: &Key, item: &Item) -> String {
     if values.is_empty() { "writes it".to_owned() } else { format!("writes it with {}", values.join(" and ")) }
 }
 
-/// `None` if the item has all attributes of `wanted`.
+/// Describes how an item differs from `wanted`; `None` if it has all of those attributes.
 fn difference(item: &Item, wanted: &Item) -> Option<String> {
     let differing = wanted.iter().filter(|(name, value)| item.get(*name) != Some(*value));
     let mut differences: Vec<String> = differing

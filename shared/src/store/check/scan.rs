@@ -123,7 +123,7 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Records are read before events, so that the events contain all changes of each record.
+    /// Reads all records. Must precede reading the events, so that the events contain all changes of each record.
     pub(super) async fn scan_records(&mut self) -> Result<(), StoreError> {
         for kind in Kind::ALL {
             match kind {

@@ -49,31 +49,32 @@ impl Feed {
     }
 }
 
-/// No matching event has an ID with this time or a later one.
+/// Returns the end of the IDs to read: no matching event has an ID with this time or a later one.
 fn end_of(readable: Timestamp, filter: &EventFilter) -> Timestamp {
     filter.until.map_or(readable, |until| readable.min(until.plus(MAX_REQUEST)))
 }
 
 impl TenantStore {
-    /// The cursor for new events. It is some seconds back, because recent events may still be in flight. Doesn't read the table.
+    /// Returns the cursor for new events. It is some seconds back, because recent events may still be in flight. Doesn't read the
+    /// table.
     #[must_use]
     pub fn end_of_feed(&self) -> EventId {
         Keys::last_event_before(self.feed_end())
     }
 
-    /// The feed is complete up to this time: no more events can appear with an earlier time in their ID.
+    /// Returns the time up to which the feed is complete: no more events can appear with an earlier time in their ID.
     fn feed_end(&self) -> Timestamp {
         self.store.now().plus(-max_event_delay())
     }
 
-    /// The cursor before the first event that can match. An event's ID is never older than its request, so `since` applies to
-    /// IDs. Never in the future, so that a client that continues without `since` misses no event.
+    /// Returns the cursor before the first event that can match. An event's ID is never older than its request, so `since`
+    /// applies to IDs. The cursor is never in the future, so a client that continues without `since` misses no event.
     fn start_of(&self, after: Option<EventId>, filter: &EventFilter) -> Option<EventId> {
         let since = filter.since.map(|since| Keys::last_event_before(since).min(self.end_of_feed()));
         after.max(since)
     }
 
-    /// Events after `after`, or from the start.
+    /// Reads events after `after`, or from the start.
     ///
     /// # Errors
     ///
@@ -82,7 +83,7 @@ impl TenantStore {
         self.matching_events(after, limit, &EventFilter::default()).await
     }
 
-    /// Matching events after `after`, or from the start.
+    /// Reads matching events after `after`, or from the start.
     ///
     /// Events of the last seconds are held back, because events with earlier IDs may still be in flight. So a client that
     /// continues after [`Feed::last`] misses none. With a filter, a page reads a bounded number of events, so it can be empty
@@ -198,7 +199,7 @@ pub struct RecordNames {
     pub tag: Option<String>,
 }
 
-/// The fields with a record's name and tag.
+/// Returns the names of the fields with a record's name and tag.
 const fn name_fields(kind: Kind) -> (Option<&'static str>, Option<&'static str>) {
     match kind {
         Kind::Asset => (Some("name"), Some("asset_tag")),
@@ -226,7 +227,8 @@ impl RecordNames {
 }
 
 impl TenantStore {
-    /// Takes one round trip, and two more if some records were deleted. Omits records that never existed.
+    /// Reads the names of records. Takes one round trip, and two more if some records were deleted. Omits records that never
+    /// existed.
     ///
     /// # Errors
     ///

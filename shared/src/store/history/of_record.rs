@@ -28,7 +28,7 @@ use uuid::Uuid;
 /// An entry that is still missing from the index after this time counts as lost. Far longer than the index ever lags, so that a
 /// slow index is not reported as a broken chain.
 const LOST_AFTER: TimeDelta = TimeDelta::hours(1);
-/// In seconds.
+/// Maximum number of seconds after which a client should retry.
 const MAX_RETRY_AFTER: u64 = 60;
 /// Maximum number of reads while items contradict each other. Reads of several items aren't isolated from transactions: they can
 /// see one item before a transaction and another one after it.
@@ -102,20 +102,20 @@ impl HistoryState {
         Self { kind, entity, head, events, read_from, recent: None }
     }
 
-    /// The highest version according to the record and the index.
+    /// Returns the highest version according to the record and the index.
     pub(in crate::store) fn total(&self) -> u64 {
         self.events.keys().next_back().copied().unwrap_or(0)
     }
 
-    /// The highest version whose event has an ID from `time` or earlier; 0 if there is none. A version with an unknown event
-    /// counts like the next known one.
+    /// Returns the highest version whose event has an ID from `time` or earlier; 0 if there is none. A version with an unknown
+    /// event counts like the next known one.
     fn last_version_until(&self, time: Timestamp) -> u64 {
         let is_later = |(_, id): &(&u64, &EventId)| id.timestamp() > time;
         let first_later = self.events.iter().find(is_later).map(|(version, _)| *version);
         first_later.map_or(self.total(), |version| version - 1)
     }
 
-    /// The latest event according to the record and the index.
+    /// Returns the latest event according to the record and the index.
     pub(in crate::store) fn last_event(&self) -> Option<EventId> {
         self.events.values().next_back().copied()
     }
@@ -131,7 +131,8 @@ impl HistoryState {
         latest.is_none_or(|latest| latest.plus(LOST_AFTER) < now)
     }
 
-    /// In seconds. Grows with the delay: an entry that is a minute late will hardly appear within a second.
+    /// Returns the number of seconds after which to retry. Grows with the delay: an entry that is a minute late will hardly
+    /// appear within a second.
     fn retry_after(&self, now: Timestamp) -> u64 {
         let late = self.last_event().map_or(0, |event| now.millis().saturating_sub(event.timestamp().millis()) / 1000);
         u64::try_from(late / 2).unwrap_or(0).clamp(1, MAX_RETRY_AFTER)
@@ -139,7 +140,7 @@ impl HistoryState {
 }
 
 impl TenantStore {
-    /// A page of a record's history, even if the record was deleted. `None` if it never existed.
+    /// Reads a page of a record's history, even if the record was deleted. `None` if it never existed.
     ///
     /// Takes two round trips for the first page and three for others.
     ///
@@ -204,7 +205,7 @@ impl TenantStore {
         }
     }
 
-    /// The entry of one event; `None` if it doesn't exist.
+    /// Reads the entry of one event; `None` if it doesn't exist.
     ///
     /// # Errors
     ///
@@ -286,7 +287,7 @@ impl TenantStore {
         Ok(keys.into_iter().filter_map(|(version, key)| Some((version, entry_of(&items.remove(&key)?)?))).collect())
     }
 
-    /// All rows of `versions`, or the newest `limit` of them.
+    /// Reads all rows of `versions`, or the newest `limit` of them.
     pub(in crate::store) async fn history_rows(
         &self,
         entity: Uuid,
@@ -319,7 +320,7 @@ impl TenantStore {
         }
     }
 
-    /// The deletion times of deleted records, by ID. Takes one round trip, or none without IDs.
+    /// Reads when deleted records were deleted, by ID. Takes one round trip, or none without IDs.
     ///
     /// # Errors
     ///
@@ -344,14 +345,14 @@ impl TenantStore {
         request.send().await?.item.as_ref().map(HistoryHead::of).transpose()
     }
 
-    /// `event` describes the deletion, which creates `version`.
+    /// Puts the tombstone of a record. `event` describes the deletion, which creates `version`.
     pub(in crate::store) fn tombstone_item(&self, kind: Kind, id: Uuid, version: u64, event: &NewEvent) -> TransactionItem {
         let chain = ChainHead { version, last_hash: event.hash.clone() };
         let item = self.tombstone(kind, id, &HistoryHead { chain, last_event: event.id });
         TransactionItem::put_new(Purpose::Invariant, item)
     }
 
-    /// `head` is the end of the history.
+    /// Builds a tombstone. `head` is the end of the history.
     pub(in crate::store) fn tombstone(&self, kind: Kind, id: Uuid, head: &HistoryHead) -> Item {
         let mut item = self.keys.tombstone(kind, id).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("tombstone".to_owned()));
@@ -361,7 +362,7 @@ impl TenantStore {
         item
     }
 
-    /// The asset's state at `at`, with the catalog names at that time. `None` if it did not exist.
+    /// Reconstructs an asset as of `at`, with the catalog names at that time. `None` if it did not exist.
     ///
     /// # Errors
     ///
@@ -373,7 +374,7 @@ impl TenantStore {
         Ok(assets.pop())
     }
 
-    /// The record's state at `at`. `None` if it did not exist.
+    /// Reconstructs a record's state as of `at`. `None` if it did not exist.
     ///
     /// Non-generic, to avoid one copy per kind.
     pub(in crate::store) async fn past_state(
@@ -386,7 +387,8 @@ impl TenantStore {
         state_at(&entries, at).map_err(StoreError::broken)
     }
 
-    /// The state of an asset that the user had at `at`. `None` if neither its history nor an import says that the user had it.
+    /// Reconstructs the state of an asset that the user had at `at`. `None` if neither its history nor an import says that the
+    /// user had it.
     pub(in crate::store) async fn held_state(
         &self,
         id: AssetId,
@@ -397,7 +399,7 @@ impl TenantStore {
         held_state_at(&entries, at, user).map_err(StoreError::broken)
     }
 
-    /// The entries of a record's history whose IDs are from `end` or earlier.
+    /// Reads the entries of a record's history whose IDs are from `end` or earlier.
     async fn entries_until(&self, kind: Kind, id: Uuid, end: Timestamp) -> Result<Vec<HistoryEntry>, StoreError> {
         let Some(mut state) = self.history_state_of(kind, id, None).await? else { return Ok(Vec::new()) };
         let last = state.last_version_until(end);
@@ -408,7 +410,8 @@ impl TenantStore {
         Ok(entries)
     }
 
-    /// Assets in the order of `states`, with their catalog names at `at`. Reads the history of each catalog entry once.
+    /// Reconstructs assets in the order of `states`, with their catalog names at `at`. Reads the history of each catalog entry
+    /// once.
     pub(in crate::store) async fn past_assets(
         &self,
         states: Vec<(AssetId, PastState)>,
@@ -438,7 +441,7 @@ impl TenantStore {
         states.into_iter().map(asset).collect()
     }
 
-    /// States at `at`, by ID. Omits records that did not exist.
+    /// Reconstructs the states of records at `at`, by ID. Omits records that did not exist.
     async fn past_states(&self, kind: Kind, ids: BTreeSet<Uuid>, at: Timestamp) -> Result<HashMap<Uuid, PastState>, StoreError> {
         let states = stream::iter(ids).map(async |id| {
             let state = self.past_state(kind, id, at).await?;
@@ -448,7 +451,7 @@ impl TenantStore {
         Ok(states.into_iter().flatten().collect())
     }
 
-    /// All entries, oldest first. `None` if the record never existed.
+    /// Reads all entries, oldest first. `None` if the record never existed.
     ///
     /// # Errors
     ///
@@ -506,7 +509,7 @@ impl TenantStore {
     }
 }
 
-/// A missing text or hash becomes empty, which no verification accepts.
+/// Parses an entry. A missing text or hash becomes empty, which no verification accepts.
 pub(in crate::store) fn entry_of(item: &Item) -> Option<HistoryEntry> {
     let id = keys::event_id(&Key::of(item)?)?;
     let text = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();

@@ -64,18 +64,18 @@ pub struct PartAbout {
 }
 
 impl PartAbout {
-    /// Empty.
+    /// Creates an empty part.
     #[must_use]
     pub fn new(person: UserId) -> Self {
         Self { person, id: person.to_string(), records: BTreeSet::new(), actions: Vec::new(), last: None }
     }
 
-    /// Actions on records outside `records`. The histories of `records` contain the other actions.
+    /// Returns actions on records outside `records`. The histories of `records` contain the other actions.
     pub fn actions_on_others(&self) -> impl Iterator<Item = &(HistoryEntry, Event)> {
         self.actions.iter().filter(|(_, event)| !self.records.iter().any(|(_, id)| *id == event.entity_id))
     }
 
-    /// IDs of all records about the person, including the user.
+    /// Returns the IDs of all records about the person, including the user.
     fn ids(&self) -> BTreeSet<Uuid> {
         self.records.iter().map(|(_, id)| *id).chain([self.person.uuid()]).collect()
     }
@@ -241,7 +241,7 @@ impl TenantStore {
         Ok(())
     }
 
-    /// All erasures of the tenant, oldest user first.
+    /// Lists all erasures of the tenant, oldest user first.
     ///
     /// # Errors
     ///
@@ -251,7 +251,7 @@ impl TenantStore {
         items.iter().map(|item: &Item| state_of(Some(item))).filter_map(Result::transpose).collect()
     }
 
-    /// `None` if no erasure of the person has started.
+    /// Reads the erasure of a person; `None` if none has started.
     ///
     /// # Errors
     ///
@@ -470,7 +470,7 @@ fn step_values<'a>(event: &'a Event, side: &str) -> Option<&'a Map<String, Value
     event.changes.get("step_data")?.get(side)?.as_object()
 }
 
-/// Steps and hashes of an event's signatures: all, or only at the pointers `about`.
+/// Returns the steps and hashes of an event's signatures: all, or only at the pointers `about`.
 fn signed(event: &Event, about: Option<&[String]>) -> Vec<(String, String)> {
     let sides = ["old", "new"].into_iter().filter_map(|side| Some((side, step_values(event, side)?)));
     let signed = sides.flat_map(|(side, values)| values.iter().map(move |(step, value)| (side, step, value)));
@@ -482,13 +482,13 @@ fn signed(event: &Event, about: Option<&[String]>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The steps with text at these pointers, which may have replaced signatures.
+/// Returns the steps with text at these pointers, which may have replaced signatures.
 fn erased_steps<'a>(event: &'a Event, about: &[String]) -> Vec<&'a str> {
     let texts = step_values(event, "new").into_iter().flatten().filter(|(_, value)| value.is_string());
     texts.map(|(step, _)| step.as_str()).filter(|step| about.contains(&format!("/changes/step_data/new/{step}"))).collect()
 }
 
-/// The movement that an instance is part of, from the instance's first event.
+/// Returns the movement that an instance is part of, from the instance's first event.
 fn movement_of(event: &Event) -> Option<Uuid> {
     event.changes.get("movement_id")?["new"].as_str()?.parse().ok()
 }

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 #[derive(Debug)]
 pub struct Held<T> {
-    /// `None` if the record was deleted.
+    /// The record; `None` if it was deleted.
     pub record: Option<Stored<T>>,
     /// Oldest first, each with pointers to its values about the person.
     pub entries: Vec<(HistoryEntry, Event, Vec<String>)>,
@@ -28,6 +28,8 @@ pub struct Held<T> {
 }
 
 impl TenantStore {
+    /// Reads a record and its history, with what they contain about a person.
+    ///
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time, or the record changes too often.
@@ -45,7 +47,7 @@ impl TenantStore {
         Err(StoreError::Unavailable("a record changes too often".into()))
     }
 
-    /// Also returns the version of the newest entry.
+    /// Reads the history of a record for the person's data. Also returns the version of the newest entry.
     async fn traces(
         &self,
         person: UserId,
@@ -144,7 +146,7 @@ impl TenantStore {
         }
     }
 
-    /// The assets and open processes that refer to a user; `None` if there are none.
+    /// Reads which assets and open processes refer to a user; `None` if there are none.
     ///
     /// # Errors
     ///

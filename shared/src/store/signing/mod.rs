@@ -51,12 +51,12 @@ impl TenantStore {
         Ok((0..MAX_LINKS).filter(is_free).collect())
     }
 
-    /// At most [`MAX_LINKS`].
+    /// Reads the markers of the subject's links, at most [`MAX_LINKS`].
     async fn link_markers(&self, subject: Uuid) -> Result<Vec<Item>, StoreError> {
         self.every(self.beginning(Keys::markers(Kind::Link, &Link::of_subject(subject)))).await
     }
 
-    /// Newest first. Includes every link whose creation was acknowledged before the call.
+    /// Lists link IDs, newest first. Includes every link whose creation was acknowledged before the call.
     async fn link_ids(&self, subject: Uuid) -> Result<Vec<LinkId>, StoreError> {
         let markers = self.link_markers(subject).await?;
         let owner = |marker: &Item| record_id_of_sort_key(Kind::Link, marker.get(OWNER)?.as_s().ok()?);
@@ -65,7 +65,7 @@ impl TenantStore {
         Ok(ids)
     }
 
-    /// Newest first. Takes two round trips.
+    /// Lists the links of a process instance or movement, newest first. Takes two round trips.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl TenantStore {
         Ok(Page { items: page, total, request, unreadable })
     }
 
-    /// `None` if the tenant has no keys yet.
+    /// Reads the tenant's receipt keys; `None` if it has none yet.
     ///
     /// # Errors
     ///
@@ -176,7 +176,7 @@ impl TenantStore {
 }
 
 impl UnitOfWork<'_> {
-    /// An image is never overwritten: a different image has a different name.
+    /// Stores a signature image. An image is never overwritten: a different image has a different name.
     ///
     /// If a signature is sent before its step and then replaced, the first image stays in the table. Only a cancelled instance of
     /// a movement still shows it.

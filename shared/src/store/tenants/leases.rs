@@ -222,7 +222,7 @@ impl Leases {
 pub(in crate::store) struct Ceilings(Mutex<HashMap<TenantId, (i64, Option<u32>)>>);
 
 impl Ceilings {
-    /// `None` if it was not read in this minute or later.
+    /// Returns a cached ceiling; `None` if it was not read in this minute or later.
     fn known(&self, tenant: TenantId, minute: i64) -> Option<Option<u32>> {
         self.ceilings().get(&tenant).filter(|(read, _)| *read >= minute).map(|(_, limit)| *limit)
     }

@@ -29,7 +29,7 @@ pub struct NewTenant {
 #[derive(Debug)]
 pub struct RegisteredTenant {
     pub id: TenantId,
-    /// `None` if the record can't be read.
+    /// The tenant's record; `None` if it can't be read.
     pub record: Option<Stored<Tenant>>,
     /// When an unfinished deletion began.
     pub deletion_began: Option<Timestamp>,
@@ -73,7 +73,7 @@ impl Store {
         Ok(NewTenant { tenant_id, key_id, api_key: Token::new(tenant_id, key_id, secret), user_id })
     }
 
-    /// Oldest first.
+    /// Lists all tenants, oldest first.
     ///
     /// # Errors
     ///
@@ -90,13 +90,13 @@ impl Store {
         Ok(tenants)
     }
 
-    /// In key order. Omits tenants that are being deleted.
+    /// Lists the IDs of all tenants in key order. Omits tenants that are being deleted.
     pub(in crate::store) async fn tenant_ids(&self) -> Result<Vec<TenantId>, StoreError> {
         let registrations = self.registrations().await?.into_iter();
         Ok(registrations.filter(|(_, deletion_began)| deletion_began.is_none()).map(|(id, _)| id).collect())
     }
 
-    /// Each tenant with the time when its deletion began, if it did.
+    /// Reads each tenant with the time when its deletion began, if it did.
     async fn registrations(&self) -> Result<Vec<(TenantId, Option<Timestamp>)>, StoreError> {
         let query = self.client.query().table_name(&self.table).consistent_read(true);
         let mut pages = query

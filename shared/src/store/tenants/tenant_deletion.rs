@@ -31,13 +31,13 @@ const MAX_BATCH_ITEMS: usize = 25;
 /// Maximum number of retries without progress while the table throttles: about a minute.
 const MAX_ROUNDS: u32 = 200;
 
-/// `registration` is the tenant's item in the registry.
+/// Returns when the deletion of a tenant began. `registration` is its item in the registry.
 pub(in crate::store) fn deletion_began(registration: &Item) -> Option<Timestamp> {
     registration.get(DELETION_BEGAN)?.as_s().ok()?.parse().ok()
 }
 
 impl TenantStore {
-    /// When an unfinished deletion began. `None` if there is none.
+    /// Reads when an unfinished deletion began. `None` if there is none.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl TenantStore {
         Ok(counts)
     }
 
-    /// The partitions of the tenant and of its webhooks, including deleted ones.
+    /// Returns the partitions of the tenant and of its webhooks, including deleted ones.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl TenantStore {
         Ok([self.keys.partition()].into_iter().chain(of_webhooks).collect())
     }
 
-    /// All webhooks, including deleted ones.
+    /// Returns all webhooks, including deleted ones.
     async fn webhooks_ever(&self) -> Result<BTreeSet<WebhookId>, StoreError> {
         let mut webhooks = BTreeSet::new();
         for prefix in [Keys::prefix(Kind::Webhook), keys::tombstone_prefix(Kind::Webhook)] {
@@ -236,7 +236,7 @@ fn everything_in(store: &Store, partition: AttributeValue) -> QueryFluentBuilder
         .expression_attribute_values(":pk", partition)
 }
 
-/// An item's type or, without one, the prefix of its key.
+/// Returns an item's type or, without one, the prefix of its key.
 fn noun(item: &Item) -> String {
     let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
     let prefix = || text(SK).map(|key| key.split('#').next().unwrap_or_default().to_lowercase());

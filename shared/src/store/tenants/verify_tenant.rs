@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 #[derive(Debug, Clone)]
 pub struct TenantVerification {
-    /// Including deleted records.
+    /// Number of records, including deleted ones.
     pub records: usize,
     pub events: u64,
     /// The first broken link of each broken chain, with the kind and ID of its record. Oldest record first.
@@ -24,7 +24,7 @@ pub struct TenantVerification {
 struct ChainScan {
     /// When the scan began. Records may have changed since.
     began: Timestamp,
-    /// By record ID, oldest record first.
+    /// Unfinished chains by record ID, oldest record first.
     chains: BTreeMap<Uuid, (Option<Kind>, Chain)>,
     /// Checked events that may be read again, with their records.
     recent: HashMap<EventId, Option<Uuid>>,
@@ -72,7 +72,7 @@ impl TenantStore {
         Ok(scan.finish())
     }
 
-    /// A scan with all records of the tenant, including deleted ones, and no events.
+    /// Reads all records of the tenant, including deleted ones, but no events yet.
     async fn begin_scan(&self) -> Result<ChainScan, StoreError> {
         let mut scan = ChainScan::new(self.store.now());
         for kind in Kind::ALL {

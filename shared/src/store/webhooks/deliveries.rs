@@ -17,13 +17,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 
-/// Every write of a delivery is conditional on this number.
+/// Attribute with the number of attempts. Every write of a delivery is conditional on it.
 const ATTEMPT_COUNT: &str = "attempt_count";
-/// In milliseconds since 1970.
+/// Attribute with the time of the claim, in milliseconds since 1970.
 const CLAIMED_AT: &str = "claimed_at";
-/// A random number.
+/// Attribute with a random number that identifies the claimant.
 const CLAIMED_BY: &str = "claimed_by";
-/// Longer than the timeout of the function `deliver`. A message that it didn't finish is redelivered later.
+/// How long a claim lasts: longer than the timeout of the function `deliver`. A message that it didn't finish is redelivered later.
 const CLAIM: TimeDelta = TimeDelta::minutes(1);
 /// A list counts and shows only the newest deliveries. With records of 1 KB, reading them takes 63 units; reading their index
 /// rows and a page of 100 records takes at most 70. All reads are eventually consistent, because nobody waits for an attempt.
@@ -40,6 +40,8 @@ pub struct PendingDeliveries {
 }
 
 impl TenantStore {
+    /// Reads the record of a delivery.
+    ///
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when the record
@@ -117,7 +119,7 @@ impl TenantStore {
         Ok(item)
     }
 
-    /// `None` if the record doesn't exist or has expired.
+    /// Reads a delivery; `None` if the record doesn't exist or has expired.
     ///
     /// # Errors
     ///
@@ -134,8 +136,8 @@ impl TenantStore {
         expires.is_none_or(|expires| expires > seconds(self.store.now()))
     }
 
-    /// Newest first. The list covers the newest [`MAX_LISTED_DELIVERIES`] deliveries or, for the status pending or failed, the
-    /// newest with that status. The status delivered filters the newest of all.
+    /// Lists deliveries, newest first. The list covers the newest [`MAX_LISTED_DELIVERIES`] deliveries or, for the status pending
+    /// or failed, the newest with that status. The status delivered filters the newest of all.
     ///
     /// # Errors
     ///
@@ -189,12 +191,13 @@ impl TenantStore {
         Ok(items)
     }
 
-    /// Includes the records, at no extra cost. Reading a page of them separately would cost more.
+    /// Queries all deliveries of a webhook with their records, at no extra cost. Reading a page of records separately would cost
+    /// more.
     fn all_deliveries(&self, webhook: WebhookId) -> QueryFluentBuilder {
         self.beginning_in(self.keys.webhook_partition(webhook), Keys::delivery_prefix()).consistent_read(false)
     }
 
-    /// `status` is pending or failed. The index does not contain `expires`.
+    /// Queries the index for deliveries with a status, pending or failed. The index does not contain `expires`.
     fn deliveries_by_status(&self, webhook: WebhookId, status: DeliveryStatus) -> QueryFluentBuilder {
         let query = self.store.client.query().table_name(&self.store.table).index_name(LIST_INDEX);
         query
@@ -259,7 +262,7 @@ impl TenantStore {
 }
 
 impl Store {
-    /// Pending deliveries of all tenants, without unreadable ones.
+    /// Lists the pending deliveries of all tenants, without unreadable ones.
     ///
     /// # Errors
     ///
@@ -273,6 +276,8 @@ impl Store {
     }
 }
 
+/// Parses the item of a delivery.
+///
 /// # Errors
 ///
 /// Returns [`StoreError::Internal`] when the item is damaged, or was written by an unknown version of the service.
@@ -280,7 +285,7 @@ fn read(item: Item) -> Result<Delivery, StoreError> {
     from_item(item).map_err(StoreError::broken)
 }
 
-/// [`RETENTION`] after `at`.
+/// Returns when a delivery written at `at` expires: after [`RETENTION`].
 pub(super) fn expiry(at: Timestamp) -> AttributeValue {
     AttributeValue::N(seconds(at.plus(RETENTION)).to_string())
 }

@@ -11,7 +11,7 @@ use crate::store::{StoreError, TenantStore, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 const FAILING_SINCE: &str = "failing_since";
-/// Present if the webhook is slow, otherwise absent.
+/// Attribute of slow webhooks; absent otherwise.
 const IS_SLOW: &str = "is_slow";
 
 impl TenantStore {
@@ -30,7 +30,7 @@ impl TenantStore {
             .collect())
     }
 
-    /// Newest first.
+    /// Lists the webhooks of the tenant, newest first.
     ///
     /// # Errors
     ///
@@ -39,6 +39,8 @@ impl TenantStore {
         self.list_all(request, |_: &Webhook| true).await
     }
 
+    /// Reads the health of a webhook.
+    ///
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
