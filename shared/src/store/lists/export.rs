@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 #[derive(Debug)]
 pub struct Chunk<T: Record> {
-    /// Ordered by ID.
+    /// Records of the chunk, ordered by ID.
     pub records: Vec<Stored<T>>,
     pub unreadable: Vec<Uuid>,
     /// The next chunk starts after this record; `None` at the end.
@@ -28,6 +28,8 @@ pub struct AssetExport {
 }
 
 impl TenantStore {
+    /// Prepares an export: reads the catalog entries that the filter refers to.
+    ///
     /// # Errors
     ///
     /// Returns a [`StoreError`] when the table can't be read.
@@ -61,8 +63,8 @@ impl TenantStore {
         Ok(Chunk { records: items, unreadable, next: None })
     }
 
-    /// Reads one page of a query, so that its size is bounded. Sort keys end with the ID, so both have the same order, and a
-    /// record that exists throughout the export is in exactly one chunk.
+    /// Reads one page of a query, so that the chunk's size is bounded. Sort keys end with the ID, so both have the same order,
+    /// and a record that exists throughout the export is in exactly one chunk.
     async fn chunk_after<C: Columns>(
         &self,
         query: &RowQuery<'_, C>,
@@ -75,7 +77,7 @@ impl TenantStore {
             last.and_then(|key| crate::store::keys::record_id(C::Record::KIND, &key)).map(<C::Record as Record>::Id::from_uuid);
         let mut chunk = Chunk { records: Vec::new(), unreadable: Vec::new(), next };
         for item in page.items.unwrap_or_default() {
-            // If no row can be made of the item, no record can either.
+            // An item that can't become a row can't become a record either.
             let row = row_from_item::<C>(&item);
             let unfit = row.iter().flat_map(|row| &row.coded).filter(|(_, cell)| *cell == Cell::Unfit);
             if let Some(wanted) = query.coded.iter().find(|wanted| unfit.clone().any(|(name, _)| *name == wanted.column)) {

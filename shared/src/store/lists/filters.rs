@@ -104,7 +104,7 @@ pub fn custom_column(name: &str) -> Result<String, ValueError> {
 }
 
 impl AssetSort {
-    /// `None` for the default order of rows.
+    /// Returns the sort order; `None` for the default order of rows.
     fn order(&self) -> Option<SortOrder<AssetColumns>> {
         let field = match &self.field {
             SortKey::CustomField(name) => {
@@ -162,7 +162,7 @@ impl<T: PartialOrd + Copy> Range<T> {
     }
 }
 
-/// Ranges of several fields.
+/// Ranges of several fields, all of which must match.
 #[derive(Debug, Clone, Default)]
 pub struct AssetRanges {
     pub purchase_date: Range<Date>,
@@ -171,7 +171,7 @@ pub struct AssetRanges {
     pub updated: Range<Timestamp>,
     /// An asset that was never seen counts as seen before any time.
     pub last_seen: Range<Timestamp>,
-    /// In ten-thousandths, both inclusive.
+    /// Bounds in ten-thousandths, both inclusive.
     pub min_price: Option<u64>,
     pub max_price: Option<u64>,
 }
@@ -183,7 +183,7 @@ impl AssetRanges {
         purchase_date.is_set() || warranty.is_set() || has_times || min_price.is_some() || max_price.is_some()
     }
 
-    /// Leaves out matches outside of a range. Skips ranges that are not set, so that their fields are not read.
+    /// Unmarks matches outside of a range. Skips ranges that are not set, so that their fields are not read.
     fn narrow(&self, columns: &AssetVectors, matches: &mut [bool]) {
         let Self { purchase_date, warranty, created: _, updated, last_seen, min_price, max_price } = self;
         for (range, dates) in [(purchase_date, &columns.purchase_date), (warranty, &columns.warranty_until)] {
@@ -205,7 +205,7 @@ impl AssetRanges {
     }
 }
 
-/// The catalog entries that a filter selects other than by ID.
+/// The catalog entries that match the parts of a filter that aren't IDs.
 #[derive(Debug, Clone, Default)]
 pub struct CatalogMatch {
     logical_types: HashSet<Uuid>,
@@ -231,7 +231,7 @@ impl CatalogMatch {
     }
 }
 
-/// All conditions that are set must match.
+/// The filter of an asset list. All conditions that are set must match.
 #[derive(Debug, Clone, Default)]
 pub struct AssetFilter {
     pub q: Option<String>,
@@ -252,7 +252,7 @@ pub struct AssetFilter {
 }
 
 impl AssetFilter {
-    /// The coded columns that the request uses, each with its parameter.
+    /// Returns the coded columns that the request uses, each with its parameter.
     pub(in crate::store) fn columns(&self) -> impl Iterator<Item = (&str, &str)> {
         let sorted = if let SortKey::CustomField(name) = &self.sort.field { Some(("sort", name.as_str())) } else { None };
         self.values.iter().map(|wanted| (wanted.column.as_str(), wanted.column.as_str())).chain(sorted)
@@ -323,7 +323,7 @@ pub struct UserFilter {
 }
 
 impl UserFilter {
-    /// The query without the e-mail address.
+    /// Returns the query without the e-mail address.
     pub(in crate::store) fn row_query(&self) -> RowQuery<'_, UserColumns> {
         let facets = |facet: &UserFacet| {
             self.role.is_none_or(|role| facet.role == Some(role))
@@ -399,7 +399,7 @@ impl Statuses {
 impl FromStr for Statuses {
     type Err = ValueError;
 
-    /// Comma-separated.
+    /// Parses comma-separated statuses.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let hint = |error: ValueError| ValueError { text: format!("{error}, or several of them, separated by commas"), ..error };
         text.split(',').map(|name| name.parse::<Status>().map_err(hint)).collect::<Result<_, _>>().map(Self)
@@ -421,7 +421,7 @@ pub enum Assignee {
 }
 
 impl Assignee {
-    /// `None` if the asset must be unassigned.
+    /// Returns the user; `None` if the asset must be unassigned.
     #[must_use]
     pub fn user(self) -> Option<UserId> {
         match self {

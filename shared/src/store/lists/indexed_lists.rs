@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 /// Page size for reading a whole list.
 const MAX_PAGE: u32 = 100;
-/// Sets the budget, in bytes. With 0, every list reads the records themselves, unless there are too many.
+/// Variable with the memory budget in bytes. With 0, every list reads the records themselves, unless there are too many.
 const BUDGET_VARIABLE: &str = "LIST_INDEX_BYTES";
 /// Lambda sets this variable to a function's memory in MB ("Using Lambda environment variables" in the AWS guide).
 const FUNCTION_MEMORY_VARIABLE: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
@@ -34,7 +34,7 @@ const BUDGET_DIVISOR: usize = 3;
 const DEFAULT_BUDGET: usize = 256 * 1024 * 1024;
 
 impl TenantStore {
-    /// Returns each asset with the catalog names that it shows.
+    /// Lists assets, each with the catalog names that it shows.
     ///
     /// # Errors
     ///
@@ -56,6 +56,8 @@ impl TenantStore {
         self.page_from_index::<AssetIndex, _>(request, select, arrange).await
     }
 
+    /// Lists users.
+    ///
     /// # Errors
     ///
     /// Same as [`TenantStore::list_assets`].
@@ -66,6 +68,8 @@ impl TenantStore {
         }
     }
 
+    /// Lists process instances.
+    ///
     /// # Errors
     ///
     /// Same as [`TenantStore::list_assets`].
@@ -82,6 +86,8 @@ impl TenantStore {
         }
     }
 
+    /// Lists movements.
+    ///
     /// # Errors
     ///
     /// Same as [`TenantStore::list_assets`].
@@ -103,7 +109,7 @@ impl TenantStore {
         Ok(page.map(|(stored, ())| stored))
     }
 
-    /// The user with this address, if it matches the rest of the filter.
+    /// Finds the user with this address, if the rest of the filter matches.
     pub(in crate::store) async fn user_with_email(
         &self,
         email: &Email,
@@ -136,7 +142,7 @@ impl TenantStore {
         names.collect()
     }
 
-    /// Newest first, with the IDs of unreadable assets.
+    /// Lists all assets of a user, newest first, with the IDs of unreadable assets.
     ///
     /// # Errors
     ///
@@ -158,7 +164,7 @@ impl TenantStore {
     }
 }
 
-/// The memory for list indexes, in bytes, from the environment.
+/// Returns the memory budget for list indexes, in bytes, from the environment.
 pub fn memory_budget() -> usize {
     let variable = |name: &str| std::env::var(name).ok();
     budget(variable(BUDGET_VARIABLE).as_deref(), variable(FUNCTION_MEMORY_VARIABLE).as_deref())
@@ -192,7 +198,7 @@ impl PageRequest {
 
 #[derive(Debug, Clone)]
 pub struct Page<T> {
-    /// In the list's order.
+    /// Items of the page, in the list's order.
     pub items: Vec<T>,
     pub total: usize,
     pub request: PageRequest,
@@ -233,7 +239,7 @@ type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
 struct Unreadable;
 
 impl TenantStore {
-    /// `select` selects the page from the list index.
+    /// Builds a page from the list index, in which `select` finds the page's rows.
     ///
     /// Takes two round trips: one for the events since the last list, one for the records of the page. If the table contradicts
     /// the index, a record has changed in between or a transaction is only partly visible. Then new events and the contradictory
@@ -268,7 +274,7 @@ impl TenantStore {
                 return Ok(arranged_page(request, (total, rows), records, arrange)?.with_unreadable(unreadable));
             }
             if is_persistent && freshness == Freshness::Reloaded {
-                // Don't load from a secondary index with such a lag for every list.
+                // Use no list index until the secondary index has caught up, so that not every list loads it in vain.
                 self.refuse_list_index::<I>().await;
                 is_refused = true;
                 continue;
@@ -290,7 +296,7 @@ impl TenantStore {
         ids.into_iter().map(record).collect()
     }
 
-    /// The records that match the query now, in the query's order.
+    /// Filters and sorts records by a query.
     pub(in crate::store) fn arrange<C: Columns>(
         &self,
         query: &RowQuery<'_, C>,
@@ -305,7 +311,7 @@ impl TenantStore {
     }
 }
 
-/// A record whose version in the list index differs from the table.
+/// A record whose version in the list index differs from the version in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contradiction {
     pub id: Uuid,
@@ -315,7 +321,7 @@ pub struct Contradiction {
 }
 
 impl Contradiction {
-    /// Whether it is one of the earlier contradictions, rather than another change of the same record.
+    /// Whether one of the earlier contradictions persists, rather than another change of the same record.
     pub fn persists(&self, earlier: &[Self]) -> bool {
         let is_behind = |earlier: &Self| Some(self.indexed) < earlier.found || self.found < Some(earlier.indexed);
         earlier.iter().any(|earlier| earlier.id == self.id && is_behind(earlier))
@@ -332,7 +338,7 @@ fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &Records<T>) -> Vec
     rows.iter().filter_map(contradiction).collect()
 }
 
-/// Rows without a record no longer count. Unreadable records are listed separately.
+/// Builds a page. Doesn't count rows without a record, and lists unreadable records separately.
 fn page_of<T, E>(request: PageRequest, (mut total, rows): Selection<E>, mut records: Records<T>) -> Page<(Stored<T>, E)> {
     let (mut items, mut unreadable) = (Vec::new(), Vec::new());
     for (id, _, extra) in rows {
@@ -345,8 +351,8 @@ fn page_of<T, E>(request: PageRequest, (mut total, rows): Selection<E>, mut reco
     Page { items, total, request, unreadable }
 }
 
-/// `arrange` filters and sorts the records, because some no longer have the row's version, and may not match or may sort
-/// elsewhere. Unreadable records stay.
+/// Builds a page whose records `arrange` filters and sorts, because some no longer have the row's version, and may not match or
+/// may sort elsewhere. Unreadable records stay.
 fn arranged_page<T: Record, E>(
     request: PageRequest,
     (total, rows): Selection<E>,
@@ -361,7 +367,7 @@ fn arranged_page<T: Record, E>(
     Ok(page_of(request, (total - (selected - kept.len()), kept), records))
 }
 
-/// The position of each ID.
+/// Maps each ID to its position.
 fn places(ids: Vec<Uuid>) -> HashMap<Uuid, usize> {
     ids.into_iter().enumerate().map(|(place, id)| (id, place)).collect()
 }

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 
 impl TenantStore {
-    /// `q` searches name and code.
+    /// Lists asset types. `q` searches name and code.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl TenantStore {
         self.list_few(filter.code.as_ref().map(AssetType::unique_code), request, matches).await
     }
 
-    /// `q` searches the name.
+    /// Lists manufacturers. `q` searches the name.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl TenantStore {
         self.list_few(unique, request, |manufacturer: &Manufacturer| occur_in(&terms, &[&manufacturer.name])).await
     }
 
-    /// `q` searches the name.
+    /// Lists models. `q` searches the name.
     ///
     /// # Errors
     ///
@@ -70,6 +70,8 @@ impl TenantStore {
         .await
     }
 
+    /// Lists process definitions.
+    ///
     /// # Errors
     ///
     /// Same as [`TenantStore::list_asset_types`].
@@ -82,6 +84,8 @@ impl TenantStore {
         self.list_few(filter.slug.as_ref().map(Process::unique_slug), request, matches).await
     }
 
+    /// Lists API keys.
+    ///
     /// # Errors
     ///
     /// Same as [`TenantStore::list_asset_types`].
@@ -102,8 +106,8 @@ impl TenantStore {
         }
     }
 
-    /// For kinds with few records. Reads them all, but keeps only what the page may need, in bounded memory. Reads blobs only for
-    /// the page. Unreadable records are listed on every page, because their position is unknown.
+    /// Lists a kind with few records. Reads them all, but keeps only what the page may need, in bounded memory. Reads blobs only
+    /// for the page. Unreadable records are listed on every page, because their position is unknown.
     pub(in crate::store) async fn list_all<T: Record>(
         &self,
         request: PageRequest,
@@ -145,7 +149,7 @@ impl TenantStore {
         Ok(Page { items, total: page.total, request, unreadable })
     }
 
-    /// The catalog entries that the filter selects other than by ID.
+    /// Finds the catalog entries that match the parts of the filter that aren't IDs.
     pub(in crate::store) async fn catalog_match(&self, filter: &AssetFilter) -> Result<CatalogMatch, StoreError> {
         let mut found = CatalogMatch::default();
         if filter.kind.is_some() || filter.asset_type_code.is_some() {
@@ -163,7 +167,7 @@ impl TenantStore {
         Ok(found)
     }
 
-    /// Takes two round trips.
+    /// Finds a user by e-mail address. Takes two round trips.
     ///
     /// # Errors
     ///
@@ -174,7 +178,8 @@ impl TenantStore {
         Ok(page.items.into_iter().next())
     }
 
-    /// A page with the record that has a unique value, if any. Takes two round trips, however many records the tenant has.
+    /// Returns a page with the record that has a unique value, if any. Takes two round trips, no matter how many records the
+    /// tenant has.
     ///
     /// Reads of marker and record are not isolated from a change of the value. A record that lost the value in between is
     /// omitted: at that moment, no record had it.

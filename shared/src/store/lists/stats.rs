@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use uuid::Uuid;
 
-/// By status and process.
+/// Number of process instances by status and process.
 type InstanceCounts = HashMap<(InstanceStatus, Option<Uuid>), u64>;
 
 /// What assets are grouped by.
@@ -27,7 +27,7 @@ pub enum GroupBy {
     Status,
     /// The type's name.
     AssetType,
-    /// From the catalog, for an asset with a model.
+    /// The manufacturer's name, which is the catalog's for an asset with a model.
     Manufacturer,
     /// The catalog model or, for an asset without one, its model text.
     Model,
@@ -74,7 +74,7 @@ impl GroupBy {
     }
 }
 
-/// Assets with the same facet, coded value or user, whichever the grouping uses.
+/// Assets with the same facet, coded value or user, depending on the grouping.
 #[derive(Debug, Clone, Copy, Default)]
 struct Alike {
     count: u64,
@@ -179,7 +179,7 @@ fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: 
     let column = group_by.column().and_then(|name| rows.coded().column(name));
     let by_user = *group_by == GroupBy::AssignedTo;
     let (have_model, _) = rows.facets().select(|facet| facet.model.is_some());
-    // By the number of the facet, the value or the user, since hashing a key per asset takes longer than everything else.
+    // Group by the number of the facet, the value or the user, because hashing a key per asset takes longer than everything else.
     let (mut alike, mut users, mut place) = (Vec::<Alike>::new(), HashMap::<Uuid, usize>::new(), 0);
     query.scan(rows, |_, segment, matches| {
         let numbers = segment.numbers(column);
@@ -189,7 +189,7 @@ fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: 
             let user = if by_user { segment.columns.assigned_to.get(row).copied().flatten() } else { None };
             let at = match group_by {
                 GroupBy::Status | GroupBy::AssetType | GroupBy::Manufacturer => facet as usize,
-                // The model's text counts only without a catalog model.
+                // An asset's model text counts only if the asset has no catalog model.
                 GroupBy::Model if have_model.get(facet as usize) == Some(&true) => facet as usize,
                 GroupBy::Model => have_model.len() + number as usize,
                 GroupBy::Location | GroupBy::CustomField(_) => number as usize,
