@@ -65,7 +65,7 @@ pub fn id_and_version(kind: Kind, item: &Item) -> Result<(Uuid, u64), Inconsiste
     Ok((id, parse(version)?))
 }
 
-/// Texts and Booleans by name.
+/// Returns the attributes that are texts or Booleans, by name.
 pub fn text_attributes(item: &Item) -> impl Iterator<Item = (&str, &str)> {
     item.iter().filter_map(|(name, value)| match value {
         AttributeValue::S(text) => Some((name.as_str(), text.as_str())),
@@ -74,6 +74,8 @@ pub fn text_attributes(item: &Item) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+/// Converts an item of the secondary index to a row.
+///
 /// # Errors
 ///
 /// Returns [`Inconsistent`] when this version of the service can't read the item.
@@ -129,7 +131,7 @@ impl Facet for AssetFacet {
     }
 }
 
-/// Other values, besides texts, that asset lists filter and sort by and statistics sum.
+/// Fixed-size values that asset lists filter and sort by and statistics sum.
 #[derive(Debug, Clone, Default)]
 pub struct AssetColumns {
     pub updated_at: Timestamp,
@@ -138,12 +140,12 @@ pub struct AssetColumns {
     pub warranty_until: Option<Date>,
     /// The price in ten-thousandths, plus one.
     pub(super) price: Option<NonZeroU64>,
-    /// In milliseconds. No asset was seen at zero.
+    /// Time in milliseconds. Zero stands for never, because no asset was seen at that time.
     pub(super) last_seen_at: Option<NonZeroI64>,
 }
 
 impl AssetColumns {
-    /// The purchase price, in ten-thousandths.
+    /// Returns the purchase price, in ten-thousandths.
     pub fn price(&self) -> Option<u64> {
         self.price.map(|price| price.get() - 1)
     }
@@ -161,7 +163,7 @@ impl AssetColumns {
     const TAG: usize = 1;
     const SERIAL: usize = 2;
 
-    /// Position of a filter's field among the exact texts.
+    /// Returns the position of a filter's field among the exact texts.
     pub fn compared(field: &str) -> Option<usize> {
         ASSET_FILTERS.iter().position(|(name, _)| *name == field)
     }
@@ -172,7 +174,7 @@ impl AssetColumns {
     }
 }
 
-/// [`AssetColumns`] of a segment.
+/// The [`AssetColumns`] of a segment's rows.
 #[derive(Debug, Default)]
 pub struct AssetVectors {
     pub updated_at: Vec<Timestamp>,
@@ -184,7 +186,7 @@ pub struct AssetVectors {
 }
 
 impl AssetVectors {
-    /// The purchase price, in ten-thousandths.
+    /// Returns the purchase price of a row, in ten-thousandths.
     pub fn price(&self, row: usize) -> Option<u64> {
         self.price.get(row).copied()?.map(|price| price.get() - 1)
     }
@@ -342,7 +344,7 @@ impl Facet for UserFacet {
     }
 }
 
-/// Empty: users have only texts and facets.
+/// No columns: users have only texts and facets.
 #[derive(Debug, Clone, Default)]
 pub struct UserColumns;
 
@@ -421,7 +423,7 @@ impl Columns for InstanceColumns {
     }
 }
 
-/// Empty: lists of movements have no filters.
+/// No columns: lists of movements have no filters.
 #[derive(Debug, Clone, Default)]
 pub struct MovementColumns;
 
@@ -456,7 +458,7 @@ struct CatalogEntry {
     version: u64,
     name: Option<Name>,
     kind: Option<AssetKind>,
-    /// Only for asset types.
+    /// The code of an asset type; `None` for other catalog entries.
     code: Option<Box<str>>,
     manufacturer: Option<Uuid>,
 }
@@ -483,7 +485,7 @@ pub struct AssetIndex {
     sums: OnceLock<AssetSums>,
 }
 
-/// `None` for an asset without a status, which never occurs.
+/// Returns the values that statistics sum; `None` for an asset without a status, which never occurs.
 pub fn summed(facet: &AssetFacet, columns: &AssetColumns) -> Option<SummedAsset> {
     let price = columns.price().unwrap_or_default();
     let (is_assigned, warranty_until) = (columns.assigned_to.is_some(), columns.warranty_until);
@@ -522,7 +524,7 @@ impl AssetIndex {
         self.catalog.get(&(kind, id?))
     }
 
-    /// The catalog entries that a filter selects other than by ID.
+    /// Finds the catalog entries that match the parts of a filter that aren't IDs.
     pub fn catalog(&self, filter: &AssetFilter) -> CatalogMatch {
         let mut found = CatalogMatch::default();
         for ((kind, id), entry) in &self.catalog {
@@ -692,7 +694,7 @@ mod tests {
     }
 
     proptest! {
-        /// However assets are added, changed and removed, before and after the first statistics.
+        /// Covers adding, changing and removing assets, before and after the first statistics.
         #[test]
         fn sums_that_follow_changes_equal_those_of_all_assets(
             changes in proptest::collection::vec((0u128..40, 0..Status::ALL.len(), any::<u64>(), 0u8..4, 0i32..9), 0..200),

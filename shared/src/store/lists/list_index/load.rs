@@ -37,7 +37,7 @@ use uuid::Uuid;
 /// Backoff round after the first throttled read: up to 80 ms, and later up to 640 ms.
 const FIRST_THROTTLED_ROUND: u32 = 3;
 
-/// One request's part in loading an index.
+/// The part of a load that one request does.
 struct Loading<'l, I> {
     /// Changed by whole pages, so that a cancelled request leaves nothing inconsistent.
     partial: Mutex<&'l mut PartialIndex<I>>,
@@ -146,7 +146,7 @@ impl TenantStore {
         }
     }
 
-    /// Events that the secondary index may not contain yet.
+    /// Reads the events that the secondary index may not contain yet.
     async fn events_to_load<I: ListIndex>(&self, since: Timestamp) -> Result<Events, RefreshError> {
         let is_throttled = |error: &RefreshError| matches!(error, RefreshError::Store(error) if error.is_throttling());
         self.while_throttled(is_throttled, || self.events_since::<I>(since.plus(-CLOCK_SKEW), None)).await
@@ -287,8 +287,8 @@ impl TenantStore {
         SnapshotSource { table: &self.store.table, tenant: self.id, kind: I::Entity::KIND }
     }
 
-    /// The index from its snapshot, without the events since then; `None` if there is no usable snapshot. Calls `make_room` with
-    /// the size of the index before decoding it.
+    /// Loads the index from its snapshot, without the events since then; `None` if there is no usable snapshot. Calls `make_room`
+    /// with the size of the index before decoding it.
     ///
     /// # Errors
     ///
@@ -329,7 +329,7 @@ impl TenantStore {
         Ok(Some((header, loaded)))
     }
 
-    /// The dashboard counts these lines.
+    /// Logs that a snapshot is ignored. The dashboard counts these lines.
     pub(super) fn log_ignored<I: ListIndex>(&self, reason: impl std::error::Error + 'static) {
         let cause = crate::log::error_chain(&reason);
         let kind = I::Entity::KIND.noun();
@@ -339,11 +339,11 @@ impl TenantStore {
 
 /// Number of ranges of the secondary index that are read in parallel, once it turns out to have more than one page.
 pub const PARALLEL_RANGES: usize = 4;
-/// In seconds.
+/// Maximum number of seconds after which a client should retry.
 const MAX_RETRY_AFTER: u64 = 30;
-/// The share of buckets read at which the total size is estimated. IDs spread rows randomly over buckets, so 40 buckets tell the
-/// total to within a tenth; the error comes from the ranges, which each end within a bucket. Above, the load might as well
-/// finish.
+/// The share of buckets read at which the total size is estimated. IDs spread rows randomly over buckets, so 40 buckets are
+/// enough to estimate the total to within a tenth; the error comes from the ranges, which each end within a bucket. Once more is
+/// read, the load might as well finish.
 const ESTIMATED_SHARES: std::ops::Range<f64> = 0.01..0.05;
 /// An estimate must exceed the memory budget by this factor, which is more than the estimate can be off.
 const CLEARLY_TOO_LARGE: f64 = 1.25;
@@ -362,7 +362,7 @@ impl Cursor {
         last_evaluated_key.map_or(Self::End, Self::After)
     }
 
-    /// The `ExclusiveStartKey` of the next page; `None` for the first.
+    /// Returns the `ExclusiveStartKey` of the next page; `None` for the first.
     pub fn start_key(&self) -> Option<Item> {
         match self {
             Self::After(key) => Some(key.clone()),
@@ -375,7 +375,7 @@ impl Cursor {
 #[derive(Debug, Clone, PartialEq)]
 pub struct BucketRange {
     pub from: usize,
-    /// Inclusive.
+    /// The last bucket.
     pub to: usize,
     pub cursor: Cursor,
 }
@@ -392,17 +392,17 @@ pub struct PartialIndex<I> {
     pub spent: Duration,
 }
 
-/// Number of buckets in all sections of an index.
+/// Returns the number of buckets in all sections of an index.
 pub fn bucket_count<I: ListIndex>() -> usize {
     I::SECTIONS.len() * BUCKETS
 }
 
-/// `number` counts across all sections of an index, whose letters are consecutive.
+/// Returns the sort key of a bucket. `number` counts across all sections of an index, whose letters are consecutive.
 pub fn bucket<I: ListIndex>(number: usize) -> Option<AttributeValue> {
     I::SECTIONS.get(number / BUCKETS).map(|section| section.bucket(number % BUCKETS))
 }
 
-/// Counted across all sections of an index.
+/// Returns the number of an item's bucket, counted across all sections of an index.
 pub fn bucket_number<I: ListIndex>(key: &Item) -> Option<usize> {
     let sort_key = key.get(keys::LS)?;
     let numbers = I::SECTIONS.iter().enumerate().filter_map(|(n, section)| Some(n * BUCKETS + section.bucket_number(sort_key)?));
@@ -415,7 +415,7 @@ impl<I: ListIndex> PartialIndex<I> {
         Self { index: I::default(), began_at, joined, ranges: Vec::new(), spent: Duration::ZERO }
     }
 
-    /// The share of buckets read, from 0 to 1.
+    /// Returns the share of buckets read, from 0 to 1.
     fn share_read(&self) -> f64 {
         let read = self.ranges.iter().map(|range| match &range.cursor {
             Cursor::Start => 0,
@@ -435,7 +435,7 @@ impl<I: ListIndex> PartialIndex<I> {
         bytes > budget || is_estimated && bytes as f64 / share > budget as f64 * CLEARLY_TOO_LARGE
     }
 
-    /// In seconds. By then, a request probably finds the index loaded, or can load the rest within `budget`.
+    /// Returns the number of seconds after which a request probably finds the index loaded, or can load the rest within `budget`.
     pub fn retry_after(&self, budget: Duration) -> u64 {
         let share = self.share_read();
         let left = if share > 0.0 { self.spent.as_secs_f64() * (1.0 - share) / share } else { f64::INFINITY };
@@ -502,7 +502,7 @@ pub struct OpenInstances(pub SortedRows<InstanceColumns>);
 impl ListIndex for OpenInstances {
     type Entity = Instance;
     const SECTIONS: &'static [Section] = &[Section::OpenInstances];
-    /// There are few open instances, and they change often.
+    /// Open instances are few and change often, so a snapshot would not help.
     const HAS_SNAPSHOTS: bool = false;
     /// Ended instances are removed, but can still change: an erasure can replace their `step_data`.
     const DROPS_ENDED: bool = true;
@@ -530,7 +530,7 @@ impl ListIndex for OpenInstances {
         self.0.remove(id);
     }
 
-    /// An ended instance is never resumed.
+    /// Whether the event ends the instance. An ended instance is never resumed.
     fn is_removed_by(event: &ChangeEvent) -> bool {
         let is_ended = |status: &str| status != InstanceStatus::InProgress.as_str();
         event.is_deletion() || event.new_text("status").is_some_and(is_ended)

@@ -85,7 +85,7 @@ pub trait ListIndex: Default + Send + 'static {
     /// Returns [`Inconsistent`] when this version of the service can't read the item.
     fn load_item(&mut self, kind: Kind, item: &Item) -> Result<(), Inconsistent>;
 
-    /// `None` if the index doesn't have the record.
+    /// Returns the version of a record; `None` if the index doesn't have the record.
     fn version(&self, kind: Kind, id: Uuid) -> Option<u64>;
 
     /// Adds the event's record, or updates it to its next version.
@@ -111,7 +111,7 @@ pub trait ListIndex: Default + Send + 'static {
     /// Without `with_optional`, omits optional parts, and doesn't read the rest of the snapshot.
     fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self>;
 
-    /// The part of [`ListIndex::bytes`] that is optional.
+    /// Returns the part of [`ListIndex::bytes`] that is optional.
     fn optional_bytes(&self) -> usize {
         0
     }
@@ -252,8 +252,9 @@ impl From<StoreError> for RefreshError {
 }
 
 impl TenantStore {
-    /// Refreshes or loads the index first. While the secondary index contradicts the table, or without memory for indexes, the
-    /// index is built from the records themselves; the second value then has the IDs of unreadable records.
+    /// Passes the index to a function. Refreshes or loads the index first. While the secondary index contradicts the table, or
+    /// without memory for indexes, the index is built from the records themselves; the second value then has the IDs of
+    /// unreadable records.
     ///
     /// The index contains every write before this call.
     ///
@@ -418,8 +419,8 @@ impl TenantStore {
         }
     }
 
-    /// The events from `from` on that are not applied yet, and possibly some that are. After a burst, applied events are only
-    /// counted: if the table has no more than these, none is new, because events are never changed or deleted.
+    /// Reads the events from `from` on that are not applied yet, and possibly some that are. After a burst, applied events are
+    /// only counted: if the table has no more than these, none is new, because events are never changed or deleted.
     async fn new_events<I: ListIndex>(
         &self,
         loaded: &LoadedIndex<I>,
@@ -480,14 +481,14 @@ impl TenantStore {
     }
 }
 
-/// Tells the operator, who can give the function more memory.
+/// Logs that optional columns were dropped, so that the operator can give the function more memory.
 fn log_left_out<I: ListIndex>(store: &Store) {
     let (kind, budget) = (I::Entity::KIND.noun(), store.list_indexes.budget());
     tracing::warn!(kind, budget, "custom fields exceed the memory budget of a list index");
 }
 
-/// How long an index that could not be made consistent is unavailable. By then, the secondary index contains the changes that
-/// were missing from the events.
+/// Returns how long an index that could not be made consistent is unavailable. By then, the secondary index contains the changes
+/// that were missing from the events.
 fn retry_after_inconsistent() -> TimeDelta {
     max_secondary_index_delay() + CLOCK_SKEW
 }
@@ -548,7 +549,7 @@ struct CacheEntry {
 
 #[derive(Default)]
 struct CacheEntries {
-    /// By tenant and type of index.
+    /// Slots by tenant and type of index.
     by_key: HashMap<(TenantId, TypeId), CacheEntry>,
     /// Number of uses so far, which is the clock for `last_used`.
     uses: u64,
@@ -562,12 +563,12 @@ pub struct ListIndexCache {
 }
 
 impl ListIndexCache {
-    /// `budget` is the maximum size of all indexes together, in bytes.
+    /// Creates an empty cache. `budget` is the maximum size of all indexes together, in bytes.
     pub fn new(budget: usize) -> Self {
         Self { budget, many_events: MANY_EVENTS, entries: Mutex::default() }
     }
 
-    /// Replaces [`MANY_EVENTS`].
+    /// Sets the number from which applied events are counted, instead of [`MANY_EVENTS`].
     pub fn with_many_events(self, many_events: usize) -> Self {
         Self { many_events, ..self }
     }
@@ -576,17 +577,17 @@ impl ListIndexCache {
         self.many_events
     }
 
-    /// The maximum size of all indexes together, in bytes.
+    /// Returns the maximum size of all indexes together, in bytes.
     pub fn budget(&self) -> usize {
         self.budget
     }
 
     fn entries(&self) -> MutexGuard<'_, CacheEntries> {
-        // Each change under the lock is complete, so a panic elsewhere leaves nothing inconsistent.
+        // A panic can't leave the map inconsistent, because each change of it is complete when the lock is released.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an empty slot if there is none.
+    /// Returns the slot of an index. Adds an empty one if there is none.
     pub fn slot<I: ListIndex>(&self, tenant: TenantId) -> SharedSlot<I> {
         let mut entries = self.entries();
         entries.uses += 1;
@@ -662,6 +663,8 @@ struct Changes {
 }
 
 impl Changes {
+    /// Parses the changed fields.
+    ///
     /// # Errors
     ///
     /// Returns [`Inconsistent`] for anything but an object.
@@ -718,12 +721,12 @@ impl ChangeEvent {
         self.verb == Verb::Deleted
     }
 
-    /// `None` if the event doesn't change the field, or its new value isn't text.
+    /// Returns the new text of a field; `None` if the event doesn't change the field, or its new value isn't text.
     pub fn new_text(&self, field: &str) -> Option<&str> {
         self.changes.get().ok()?.get(field)?.get("new")?.as_str()
     }
 
-    /// `None` if the event doesn't change the field, or its new value isn't an object.
+    /// Returns the new object of a field; `None` if the event doesn't change the field, or its new value isn't an object.
     pub fn new_object(&self, field: &str) -> Option<&Map<String, Value>> {
         self.changes.get().ok()?.get(field)?.get("new")?.as_object()
     }
@@ -733,7 +736,7 @@ impl ChangeEvent {
         self.changes.get().is_ok_and(|changes| changes.keys().any(|field| T::is_shown(field)))
     }
 
-    /// The new values of changed fields, except values that are neither text nor Boolean.
+    /// Returns the new values of changed fields, except values that are neither text nor Boolean.
     ///
     /// # Errors
     ///
@@ -822,7 +825,7 @@ impl AppliedEvents {
         self.0.contains_key(id)
     }
 
-    /// The records that these events remove.
+    /// Returns the records that these events remove.
     pub fn removed(&self) -> HashSet<(Kind, Uuid)> {
         self.0.values().copied().flatten().collect()
     }
@@ -836,7 +839,7 @@ impl AppliedEvents {
         self.0.append(&mut later);
     }
 
-    /// Forgets earlier events, which are not read again.
+    /// Drops events before this time, which are not read again.
     pub fn forget_before(&mut self, time: Timestamp) {
         self.0 = self.0.split_off(&first_id(time));
     }

@@ -137,7 +137,7 @@ impl Store {
         format!("list-index/{}/last-tenant", self.table)
     }
 
-    /// The tenant that the last run ended with.
+    /// Reads the tenant that the last run ended with.
     async fn last_tenant(&self, objects: &dyn ObjectStore) -> Option<TenantId> {
         let bytes = objects.get(&self.last_tenant_key(), 64).await.ok()??;
         TenantId::from_short(std::str::from_utf8(&bytes).ok()?)
@@ -200,7 +200,7 @@ impl TenantStore {
         true
     }
 
-    /// A store that pauses between reads.
+    /// Returns a store that pauses between reads.
     fn paced(&self) -> Self {
         let store = Store { read_pace: Some(Arc::new(Mutex::new(Pace::begin()))), ..self.store.clone() };
         Self { store, ..self.clone() }
@@ -219,13 +219,13 @@ impl TenantStore {
     async fn is_due<I: ListIndex>(&self, now: Timestamp) -> Result<bool, SnapshotWriteError> {
         match self.snapshot_header::<I>().await? {
             Some(header) if !self.is_old(header.loaded_at, now) => Ok(self.has_many_events(header.synced_at).await?),
-            // Even if the list has become small, because lists still read the snapshot.
+            // Write it even if the list has become small, because lists still read the snapshot.
             Some(_) => Ok(true),
             None => Ok(self.has_many_rows::<I>().await?),
         }
     }
 
-    /// `None` if there is no usable snapshot.
+    /// Reads the header of a snapshot; `None` if there is no usable snapshot.
     async fn snapshot_header<I: ListIndex>(&self) -> Result<Option<SnapshotHeader>, ObjectStoreError> {
         let Some(objects) = self.store.snapshots.as_ref() else { return Ok(None) };
         let source = self.snapshot_source::<I>();
@@ -256,7 +256,7 @@ impl TenantStore {
         Ok(counts.iter().sum::<i32>() >= enough)
     }
 
-    /// The number of rows in a part of a section, at most `limit`.
+    /// Counts the rows in a part of a section, at most `limit`.
     async fn count_part(&self, section: Section, limit: i32) -> Result<i32, StoreError> {
         let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
         let query = query
@@ -356,8 +356,8 @@ impl TenantStore {
         }
     }
 
-    /// A query for the entries of old events. Eventually consistent, for half the cost, because no replica of a partition lags by
-    /// a minute. Loads and refreshes read the last minute consistently.
+    /// Queries the entries of old events. Eventually consistent, for half the cost, because no replica of a partition lags by a
+    /// minute. Loads and refreshes read the last minute consistently.
     fn old_entries(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {
         let query = self.events_query(from, to).consistent_read(false);
         query.projection_expression("#entry").expression_attribute_names("#entry", ENTRY)
@@ -391,8 +391,8 @@ impl TenantStore {
         }
     }
 
-    /// The current snapshot's index with the events since then, and when it was loaded from the secondary index. `None` if it
-    /// must be loaded again.
+    /// Applies the events since the current snapshot to its index. Returns the index, and when it was loaded from the secondary
+    /// index. `None` if it must be loaded again.
     async fn follow_snapshot<I: ListIndex>(
         &self,
         now: Timestamp,
@@ -423,7 +423,7 @@ impl TenantStore {
     }
 }
 
-/// The events of a page that the index follows.
+/// Parses the events of a page that the index follows.
 fn events_of<I: ListIndex>(items: Option<Vec<Item>>) -> Result<Vec<ChangeEvent>, RefreshError> {
     let mut events = Vec::new();
     for item in items.unwrap_or_default() {
@@ -445,7 +445,7 @@ fn apply_page<I: ListIndex>(
     Ok(events.into_iter().filter(|event| incomplete.contains(&event.record())).collect())
 }
 
-/// The reads of one snapshot so far.
+/// Measures the reads of one snapshot, to keep them at a pace.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     began_at: Instant,
@@ -464,7 +464,7 @@ impl Pace {
     }
 }
 
-/// The rest of the time that reading `units` must take.
+/// Returns the rest of the time that reading `units` must take.
 fn pause(units: f64, elapsed: Duration) -> Duration {
     Duration::from_secs_f64((units / UNITS_PER_SECOND).max(0.0)).saturating_sub(elapsed)
 }

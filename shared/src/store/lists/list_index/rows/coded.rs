@@ -52,7 +52,7 @@ pub struct CodedColumns {
 /// The matching values of a column. [`NO_VALUE`] matches if rows without a value do.
 pub struct Selected {
     column: Option<u32>,
-    /// By value number.
+    /// Whether each value is selected, by number.
     are_selected: Vec<bool>,
 }
 
@@ -191,7 +191,7 @@ impl Dictionary {
         }
     }
 
-    /// Row counts are 0 until the rows are counted.
+    /// Reads a dictionary from a snapshot. Row counts are 0 until the rows are counted.
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
         let mut dictionary = Self::new(decoder.text()?);
         for _ in 0..decoder.number()? {
@@ -207,7 +207,7 @@ impl Dictionary {
         Some(dictionary)
     }
 
-    /// To be called after all rows are counted. `None` if a value has no rows or occurs twice.
+    /// Checks the dictionary after all rows are counted. `None` if a value has no rows or occurs twice.
     fn finish(&mut self) -> Option<()> {
         for place in 0..self.values.len() {
             let Some(entry) = self.values.get(place) else { continue };
@@ -230,11 +230,12 @@ impl Dictionary {
 }
 
 fn heap_bytes(cell: &Cell) -> usize {
-    // About the allocator's minimum.
+    // The allocator takes at least about 16 bytes per text.
     if let Cell::Text(text) = cell { text.len().max(16) } else { 0 }
 }
 
-/// Most locations differ in their first character, so their whole text need not be case-folded.
+/// Whether a location is inside a place. Most locations differ in their first character, so their whole text need not be
+/// case-folded.
 fn is_inside(folded_place: &str, location: &str) -> bool {
     let may_be_inside = match (folded_place.as_bytes().first(), location.as_bytes().first()) {
         (Some(a), Some(b)) if a.is_ascii() && b.is_ascii() => a.eq_ignore_ascii_case(b),
@@ -244,7 +245,7 @@ fn is_inside(folded_place: &str, location: &str) -> bool {
 }
 
 impl CodedColumns {
-    /// `kept` are the columns that are never dropped.
+    /// Creates the columns of an empty index. `kept` are the columns that are never dropped.
     pub fn new(kept: &[&str]) -> Self {
         let mut columns = Self::default();
         for name in kept {
@@ -275,7 +276,7 @@ impl CodedColumns {
         self.columns.get(column as usize).map(|column| &*column.name)
     }
 
-    /// The values of a column that rows have.
+    /// Returns the values of a column that rows have.
     pub fn cells(&self, column: u32) -> impl Iterator<Item = &Cell> {
         self.columns.get(column as usize).into_iter().flat_map(|column| column.values.iter().filter_map(|it| it.cell.as_ref()))
     }
@@ -325,7 +326,7 @@ impl CodedColumns {
         }
     }
 
-    /// How many of `rows` rows are selected. Reads no counts of other values, of which a column can have one per row.
+    /// Counts the selected rows out of `rows`. Reads no counts of other values, of which a column can have one per row.
     pub fn count_selected(&self, Selected { column, are_selected }: &Selected, rows: usize) -> usize {
         let dictionary = column.and_then(|column| self.columns.get(column as usize));
         let values = dictionary.map_or(&[][..], |dictionary| &dictionary.values);
@@ -343,7 +344,7 @@ impl CodedColumns {
         self.columns.shrink_to_fit();
     }
 
-    /// Size of the columns in this range.
+    /// Returns the size of the columns in this range.
     pub fn bytes(&self, columns: Range<usize>) -> usize {
         self.columns.iter().skip(columns.start).take(columns.len()).map(Dictionary::bytes).sum()
     }
@@ -382,7 +383,7 @@ impl CodedColumns {
         Some(())
     }
 
-    /// `None` if the columns are impossible.
+    /// Completes the columns read from a snapshot; `None` if they are impossible.
     pub fn finish(&mut self, columns: Range<usize>) -> Option<()> {
         self.columns.iter_mut().skip(columns.start).take(columns.len()).try_for_each(Dictionary::finish)
     }
@@ -411,7 +412,7 @@ impl SegmentColumn {
         self.numbers.get(row).copied().unwrap_or(NO_VALUE)
     }
 
-    /// `None` if no row has a value.
+    /// Returns the least and the greatest value; `None` if no row has a value.
     pub fn extremes(&self, coded: &CodedColumns) -> Option<Extremes> {
         *self.extremes.get_or_init(|| {
             let values = self.numbers.iter().filter_map(|number| Some((*number, coded.cell(self.column, *number)?)));
@@ -428,8 +429,8 @@ impl SegmentColumn {
 }
 
 impl Selected {
-    /// The numbers of a segment's rows in the column, and whether each number is selected. Without numbers, all rows match; `None`
-    /// if none does.
+    /// Returns the numbers of a segment's rows in the column, and whether each number is selected. Without numbers, all rows
+    /// match; `None` if none does.
     pub fn in_segment<'s, C: Columns>(&'s self, segment: &'s Segment<C>) -> Option<(&'s [u32], &'s [bool])> {
         let column = self.column.and_then(|column| segment.coded.iter().find(|it| it.column == column));
         match column {

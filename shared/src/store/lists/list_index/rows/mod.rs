@@ -64,9 +64,9 @@ impl SortKey {
 
 #[derive(Debug, Clone, Copy)]
 pub struct TextColumns {
-    /// Searched, case-insensitive.
+    /// Number of searched texts, which are case-insensitive.
     pub searched: usize,
-    /// Compared exactly.
+    /// Number of texts that are compared exactly.
     pub exact: usize,
 }
 
@@ -110,9 +110,9 @@ pub struct Row<C: Columns> {
     pub facet: C::Facet,
     /// Values of fixed size.
     pub columns: C,
-    /// Case-folded.
+    /// Texts to search, case-folded.
     pub searched: Vec<String>,
-    /// Compared exactly.
+    /// Texts that are compared exactly.
     pub exact: Vec<String>,
     /// Values in coded columns, by column name.
     pub coded: Vec<(String, Cell)>,
@@ -155,12 +155,12 @@ pub struct RowRef<'a, C: Columns> {
     coded: (&'a [SegmentColumn], usize, &'a CodedColumns),
 }
 
-/// One of a row's joined texts.
+/// Returns one of a row's joined texts.
 fn nth_text(joined: &str, column: usize) -> &str {
     joined.split(TEXT_END).nth(column).unwrap_or_default()
 }
 
-/// One of a row's joined exact texts; `None` if the record has none.
+/// Returns one of a row's joined exact texts; `None` if the record has none.
 fn nth_exact(joined: &str, column: usize) -> Option<&str> {
     match nth_text(joined, column) {
         "" => None,
@@ -212,16 +212,16 @@ fn join_texts(texts: &[String]) -> String {
 
 pub type Filter<'q, T> = Box<dyn Fn(&T) -> bool + Send + Sync + 'q>;
 
-/// Leaves out matches whose values of fixed size don't match.
+/// Unmarks matches whose fixed-size values don't match.
 pub type ColumnFilter<'q, C> = Box<dyn Fn(&<C as Columns>::Vectors, &mut [bool]) + Send + Sync + 'q>;
 
 /// The conditions and the order of a list. A row matches if all conditions hold.
 pub struct RowQuery<'q, C: Columns> {
     /// Words that the searched texts must contain.
     pub terms: SearchTerms,
-    /// `None` if every facet passes.
+    /// Condition on the facet; `None` if every facet passes.
     pub facets: Option<Filter<'q, C::Facet>>,
-    /// `None` if every row passes.
+    /// Condition on the fixed-size values; `None` if every row passes.
     pub columns: Option<ColumnFilter<'q, C>>,
     /// Required exact texts, by column.
     pub exact: Vec<(usize, String)>,
@@ -229,7 +229,7 @@ pub struct RowQuery<'q, C: Columns> {
     pub coded: Vec<Wanted>,
     /// Inclusive lower and exclusive upper bound of the creation time.
     pub created: (Option<Timestamp>, Option<Timestamp>),
-    /// `None` for the default, newest first.
+    /// Sort order; `None` for the default, newest first.
     pub order: Option<SortOrder<C>>,
 }
 
@@ -291,8 +291,8 @@ impl<C: Columns> RowQuery<'_, C> {
         }
     }
 
-    /// Whether each row of the segment matches; `None` if none does. Checks one condition after the other, each for all rows:
-    /// that is fast however many rows match. The conditions that read texts come last.
+    /// Returns whether each row of the segment matches; `None` if none does. Checks one condition after the other, each for all
+    /// rows, which is fast no matter how many rows match. The conditions that read texts come last.
     fn matches(&self, segment: &Segment<C>, Selection { facets, coded }: &Selection) -> Option<Vec<bool>> {
         let coded: Vec<_> = coded.iter().map(|selected| selected.in_segment(segment)).collect::<Option<_>>()?;
         let may_have_texts = segment.may_have(&self.terms) && self.exact.iter().all(|(_, text)| segment.exact.contain(text));
@@ -317,7 +317,8 @@ impl<C: Columns> RowQuery<'_, C> {
         matches.contains(&true).then_some(matches)
     }
 
-    /// The number of matching rows, if counting them reads no rows: facets and the values of a coded column have row counts.
+    /// Returns the number of matching rows, if counting them reads no rows: facets and the values of a coded column have row
+    /// counts.
     fn known_total(&self, rows: &SortedRows<C>, selection: &Selection) -> Option<usize> {
         match (&selection.facets, selection.coded.as_slice()) {
             _ if !self.is_of_facets_and_coded() => None,
@@ -328,7 +329,7 @@ impl<C: Columns> RowQuery<'_, C> {
         }
     }
 
-    /// The number of matching rows, and the rows of the page.
+    /// Returns the number of matching rows, and the rows of the page.
     pub fn select<'r>(&self, rows: &'r SortedRows<C>, page: PageRequest) -> (usize, Vec<RowRef<'r, C>>) {
         let (skip, limit) = (page.skip(), page.limit as usize);
         let selection = self.selection(rows);
@@ -360,8 +361,8 @@ impl<C: Columns> RowQuery<'_, C> {
         (known_total.unwrap_or(total), rows)
     }
 
-    /// `limit` matching rows after the first `skip`, and the total number of matches. If the caller knows the total, the scan
-    /// ends with the page or the last match.
+    /// Returns `limit` matching rows after the first `skip`, and the total number of matches. If the caller knows the total, the
+    /// scan ends with the page or the last match.
     fn first_in_order(
         &self,
         rows: &SortedRows<C>,
@@ -381,7 +382,7 @@ impl<C: Columns> RowQuery<'_, C> {
     }
 }
 
-/// The positions of matching rows.
+/// Returns the positions of matching rows.
 pub fn rows_of(matches: &[bool]) -> impl Iterator<Item = usize> {
     matches.iter().enumerate().filter(|(_, is_match)| **is_match).map(|(row, _)| row)
 }
@@ -438,7 +439,7 @@ impl<C: Columns> SortedRows<C> {
         segments + self.segments.iter().map(Segment::bytes).sum::<usize>() + self.facets.bytes() + coded
     }
 
-    /// The part of [`SortedRows::bytes`] that is optional.
+    /// Returns the part of [`SortedRows::bytes`] that is optional.
     pub fn optional_bytes(&self) -> usize {
         self.coded_bytes(self.optional_columns())
     }
@@ -464,7 +465,7 @@ impl<C: Columns> SortedRows<C> {
         true
     }
 
-    /// The part of [`SortedRows::bytes`] that texts take.
+    /// Returns the part of [`SortedRows::bytes`] that texts take.
     #[cfg(test)]
     fn text_bytes(&self) -> usize {
         self.segments.iter().map(|segment| segment.searched.joined().len() + segment.exact.joined().len()).sum()
@@ -491,7 +492,7 @@ impl<C: Columns> SortedRows<C> {
         &self.segments
     }
 
-    /// Position of the segment that has this key, or would get it.
+    /// Returns the position of the segment that has this key, or would get it.
     fn segment_of(&self, key: SortKey) -> usize {
         let starts_before = |segment: &Segment<C>| segment.keys.first().is_some_and(|first| *first <= key);
         self.segments.partition_point(starts_before).saturating_sub(1)
@@ -549,7 +550,7 @@ impl<C: Columns> SortedRows<C> {
         self.segments.get(position.segment as usize)?.keys.get(position.row as usize).copied()
     }
 
-    /// Reads only the column to sort by.
+    /// Returns the value of a row to sort by. Reads only that column.
     pub fn sort_value(&self, position: RowPosition, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
         let (segment, row) = (self.segments.get(position.segment as usize)?, position.row as usize);
         Some(match order.sort_by {
@@ -566,8 +567,9 @@ impl<C: Columns> SortedRows<C> {
         })
     }
 
-    /// Segments with their positions and first values. The ones with the first values come first, and of equal values the
-    /// oldest, as in the page, so that a page needs few segments, and none after the first one that it doesn't need.
+    /// Returns segments with their positions and first values, in the sort order of these values, and among equal values the
+    /// segment with the oldest row first, as in the page. So a page needs few segments, and none after the first one that it
+    /// doesn't need.
     pub fn segments_by(&self, order: &RowOrder<'_, C>) -> Vec<(usize, &Segment<C>, Option<SortValue<'_>>)> {
         let segments = self.segments.iter().enumerate();
         let mut segments: Vec<_> = segments.map(|(at, segment)| (at, segment, self.first_value(at, order))).collect();
@@ -578,7 +580,7 @@ impl<C: Columns> SortedRows<C> {
         segments
     }
 
-    /// The value of the segment's first row, ignoring filters. `None` if rows have no such text.
+    /// Returns the value of the segment's first row, ignoring filters. `None` if rows have no such text.
     fn first_value(&self, segment: usize, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
         let values = self.segments.get(segment)?;
         let first = |Extremes { least, greatest }: Extremes| if order.descending { greatest } else { least };
@@ -611,7 +613,7 @@ impl<C: Columns> SortedRows<C> {
         self.row(self.position(id)?)
     }
 
-    /// A copy of a row.
+    /// Returns a copy of a row.
     pub fn get(&self, id: Uuid) -> Option<Row<C>> {
         self.find(id).map(|row| row.to_row())
     }
@@ -630,13 +632,13 @@ impl<C: Columns> SortedRows<C> {
         }
     }
 
-    /// All rows, in order.
+    /// Returns all rows, in order.
     pub fn iter(&self) -> impl Iterator<Item = RowRef<'_, C>> {
         let rows = self.segments.iter().flat_map(|segment| (0..segment.len()).filter_map(|row| segment.row(row)));
         rows.filter_map(|row| self.row_ref(row))
     }
 
-    /// The positions of `limit` rows after the first `skip`.
+    /// Returns the positions of `limit` rows after the first `skip`.
     pub fn slice(&self, mut skip: usize, limit: usize) -> Vec<RowPosition> {
         let mut positions = Vec::new();
         for (at, segment) in self.segments.iter().enumerate() {
@@ -717,7 +719,7 @@ impl<C: Columns> SortedRows<C> {
 
 type Candidate<'r> = (SortValue<'r>, RowPosition);
 
-/// Keeps the first `limit` of the offered rows, in a sort order.
+/// Collects rows, and keeps the first `limit` of them in a sort order.
 pub struct FirstRows<'r, C: Columns> {
     rows: &'r SortedRows<C>,
     order: &'r RowOrder<'r, C>,
@@ -774,7 +776,7 @@ impl<'r, C: Columns> FirstRows<'r, C> {
         self.candidates.truncate(self.limit);
     }
 
-    /// The rows in order, without the first `skip`.
+    /// Returns the rows in order, without the first `skip`.
     pub fn finish(mut self, skip: usize) -> Vec<RowPosition> {
         self.select();
         let (rows, order) = (self.rows, self.order);
@@ -795,24 +797,24 @@ fn compare<C: Columns>(rows: &SortedRows<C>, order: &RowOrder<'_, C>, a: &Candid
 #[derive(Debug, Clone)]
 pub enum SortValue<'a> {
     Number(i64),
-    /// Runs of digits compare as numbers.
+    /// A text. Runs of digits compare as numbers.
     Text(&'a str),
     Cell(&'a Cell),
-    /// Comes last, even in descending order.
+    /// No value. Comes last, even in descending order.
     Missing,
 }
 
 #[derive(Debug)]
 pub enum SortBy<C: Columns> {
     CreatedAt,
-    /// By a number of the row at this position in its segment.
+    /// Sorts by a number of the row at this position in its segment.
     Number(fn(&C::Vectors, usize) -> Option<i64>),
     Facet(fn(&C::Facet) -> &'static str),
-    /// By one of the searched texts.
+    /// Sorts by one of the searched texts.
     Searched(usize),
-    /// By one of the exact texts.
+    /// Sorts by one of the exact texts.
     Exact(usize),
-    /// By the coded column of this name.
+    /// Sorts by the coded column of this name.
     Coded(String),
 }
 
@@ -830,7 +832,7 @@ pub struct RowOrder<'q, C: Columns> {
     descending: bool,
     /// The number of the coded column, if the rows have it.
     column: Option<u32>,
-    /// When sorting by facet: by the number of a facet, its place in ascending order, shared by equal texts.
+    /// When sorting by facet: for each facet's number, its place in ascending order. Equal texts share a place.
     ranks: Vec<usize>,
 }
 
@@ -860,7 +862,7 @@ impl<C: Columns> RowOrder<'_, C> {
 
 /// A combination of values that many rows share. Each is stored once, with its row count, so that counting by facet reads no rows.
 pub trait Facet: Debug + Clone + Default + Eq + Hash + Send + Sync + 'static {
-    /// Size of the facet's texts.
+    /// Returns the size of the facet's texts.
     fn text_bytes(&self) -> usize {
         0
     }
@@ -892,17 +894,17 @@ impl<F: Facet> Facets<F> {
         self.entries.get(number as usize).map(|(facet, _)| facet)
     }
 
-    /// Facets with their row counts.
+    /// Returns the facets with their row counts.
     pub fn iter(&self) -> impl Iterator<Item = (&F, usize)> {
         self.entries.iter().filter(|(_, rows)| *rows > 0).map(|(facet, rows)| (facet, *rows))
     }
 
-    /// Row counts by facet number.
+    /// Returns row counts by facet number.
     pub fn counts(&self) -> Vec<u64> {
         self.entries.iter().map(|(_, rows)| *rows as u64).collect()
     }
 
-    /// The place of each facet's text among all texts, by number. Equal texts have the same place.
+    /// Returns the place of each facet's text among all texts, by number. Equal texts have the same place.
     pub fn ranks(&self, text: fn(&F) -> &'static str) -> Vec<usize> {
         let mut texts: Vec<_> = self.entries.iter().map(|(facet, _)| text(facet)).collect();
         texts.sort_by(|a, b| natural_cmp(a, b));
@@ -910,7 +912,7 @@ impl<F: Facet> Facets<F> {
         self.entries.iter().map(|(facet, _)| rank(facet)).collect()
     }
 
-    /// Whether each facet passes the filter, by number, and how many rows have a passing facet.
+    /// Returns whether each facet passes the filter, by number, and how many rows have a passing facet.
     pub fn select(&self, filter: impl Fn(&F) -> bool) -> (Vec<bool>, usize) {
         let selected: Vec<bool> = self.entries.iter().map(|(facet, rows)| *rows > 0 && filter(facet)).collect();
         let rows = self.entries.iter().zip(&selected).filter(|(_, is_selected)| **is_selected).map(|((_, rows), _)| rows);
@@ -927,7 +929,7 @@ impl<F: Facet> Facets<F> {
 
     fn insert(&mut self, facet: F) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| to_u32(self.entries.len()));
-        // Once in the list, once in the map.
+        // Each text is stored twice: in the list and in the map.
         self.text_bytes += 2 * facet.text_bytes();
         self.numbers.insert(facet.clone(), number);
         match self.entries.get_mut(number as usize) {
@@ -959,7 +961,7 @@ impl<F: Facet> Facets<F> {
         entries + self.numbers.capacity() * size_of::<(F, u32)>() + self.free.capacity() * size_of::<u32>() + self.text_bytes
     }
 
-    /// Omits the row counts, which can be derived from the rows.
+    /// Writes the facets to a snapshot, without the row counts, which can be derived from the rows.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.number(self.entries.len() as u64);
         for (facet, _) in &self.entries {
@@ -986,7 +988,7 @@ impl<F: Facet> Facets<F> {
         Some(())
     }
 
-    /// `None` if a facet occurs twice.
+    /// Completes the facets read from a snapshot; `None` if a facet occurs twice.
     pub fn finish(mut self) -> Option<Self> {
         for (number, (facet, rows)) in self.entries.iter().enumerate() {
             if *rows == 0 {

@@ -22,7 +22,7 @@ enum Step {
     Remove(u16),
 }
 
-/// Few IDs, so that some rows replace others, but more than fit in a segment.
+/// Returns one of a few IDs, so that some rows replace others, but more than fit in a segment.
 fn id(n: u16) -> Uuid {
     let n = u128::from(n % 700);
     Uuid::from_u128((n / 3) << 80 | n)
@@ -88,7 +88,7 @@ fn build(steps: Vec<Step>, search_at: usize) -> (SortedRows<AssetColumns>, BTree
     (rows, map)
 }
 
-/// The row as text, because columns have no equality, and coded values no order.
+/// Formats a row as text, because columns have no equality, and coded values no order.
 fn text(row: &AssetRow) -> String {
     let mut row = row.clone();
     row.coded.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -107,7 +107,7 @@ struct Query {
     tag: Option<String>,
     wanted: Option<Wanted>,
     created: (Option<i64>, Option<i64>),
-    /// 0 is the default order.
+    /// Number of the sort order; 0 is the default.
     order: usize,
     descending: bool,
     page: PageRequest,
@@ -145,7 +145,7 @@ fn wanted() -> impl Strategy<Value = Wanted> {
     prop_oneof![place, texts, unknown]
 }
 
-/// A simple reference implementation.
+/// Checks a condition in a simple reference implementation.
 fn is_wanted(row: &AssetRow, wanted: &Wanted) -> bool {
     let Some((_, cell)) = row.coded.iter().find(|(name, _)| *name == wanted.column) else { return wanted.none };
     let text = fold(&cell.text());
@@ -155,7 +155,7 @@ fn is_wanted(row: &AssetRow, wanted: &Wanted) -> bool {
     wanted.texts.iter().any(|wanted| is_number(wanted) || is_text(wanted)) || wanted.place.iter().any(is_inside)
 }
 
-/// 01 is not a JSON number.
+/// Whether a number has leading zeros: 01 is not a JSON number.
 fn has_zero(text: &str) -> bool {
     text.len() > 1 && text.starts_with('0')
 }

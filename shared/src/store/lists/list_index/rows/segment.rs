@@ -87,12 +87,12 @@ impl<C: Columns> Segment<C> {
         self.keys.len()
     }
 
-    /// The position of a row in the segment, or the position where it would be inserted.
+    /// Returns the position of a row in the segment, or the position where it would be inserted.
     pub fn find(&self, key: SortKey) -> Result<usize, usize> {
         self.keys.binary_search(&key)
     }
 
-    /// `row` is a position in the segment.
+    /// Returns the row at a position in the segment.
     pub fn row(&self, row: usize) -> Option<RowValues<'_, C>> {
         Some(RowValues {
             sort_key: *self.keys.get(row)?,
@@ -105,7 +105,7 @@ impl<C: Columns> Segment<C> {
         })
     }
 
-    /// Column and number of each coded value in the row.
+    /// Returns the column and the number of each coded value in the row.
     fn coded_of(&self, row: usize) -> Vec<(u32, u32)> {
         let numbers = self.coded.iter().map(|column| (column.column, column.get(row)));
         numbers.filter(|(_, number)| *number != NO_VALUE).collect()
@@ -205,14 +205,14 @@ impl<C: Columns> Segment<C> {
         self.coded.shrink_to_fit();
     }
 
-    /// Size of the coded columns in this range.
+    /// Returns the size of the coded columns in this range.
     pub fn coded_bytes(&self, columns: &Range<usize>) -> usize {
         let bytes = |column: &SegmentColumn| size_of::<SegmentColumn>() + column.numbers.capacity() * size_of::<u32>();
         self.coded.iter().filter(|column| columns.contains(&(column.column as usize))).map(bytes).sum()
     }
 
-    /// Size without the coded columns. Includes trigrams even before they are collected, so that a search doesn't exceed the
-    /// budget.
+    /// Returns the size without the coded columns. Includes trigrams even before they are collected, so that a search doesn't
+    /// exceed the budget.
     pub fn bytes(&self) -> usize {
         let columns = <C::Vectors as ColumnVectors<C>>::ROW_BYTES;
         let row = size_of::<SortKey>() + size_of::<u64>() + size_of::<u32>() + columns;
@@ -226,7 +226,7 @@ impl<C: Columns> Segment<C> {
         terms.is_empty() || terms.may_occur_in(self.trigrams.get_or_init(|| TrigramSet::of(self.searched.joined())))
     }
 
-    /// Leaves out matches whose searched texts lack one of the words.
+    /// Unmarks matches whose searched texts lack one of the words.
     pub fn search(&self, terms: &SearchTerms, matches: &mut [bool]) {
         let Some(finder) = terms.finder() else { return };
         let mut have_words = vec![false; self.len()];
@@ -242,13 +242,13 @@ impl<C: Columns> Segment<C> {
         narrow(matches, &have_words, |has_words| *has_words);
     }
 
-    /// The rows that were created in a period: newer rows come first.
+    /// Returns the rows that were created in a period: newer rows come first.
     pub fn created_in(&self, (from, before): (Option<Timestamp>, Option<Timestamp>)) -> Range<usize> {
         let count_since = |time: Timestamp| self.keys.partition_point(|key| key.created_at() >= time);
         before.map_or(0, count_since)..from.map_or(self.len(), count_since)
     }
 
-    /// The numbers of the rows' values in a coded column, 0 for none. Empty if no row has a value.
+    /// Returns the numbers of the rows' values in a coded column, 0 for none. Empty if no row has a value.
     pub fn numbers(&self, column: Option<u32>) -> &[u32] {
         self.coded.iter().find(|it| Some(it.column) == column).map_or(&[][..], |column| &column.numbers)
     }
@@ -329,14 +329,14 @@ pub struct Texts {
     extremes: OnceLock<Vec<Extremes>>,
 }
 
-/// The least and the greatest value of a column: their rows for texts, their numbers for coded values.
+/// The least and the greatest value of a column: for texts, the rows that have them; for coded values, their numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Extremes {
     pub least: u32,
     pub greatest: u32,
 }
 
-/// Leaves out matches whose value in the column doesn't match.
+/// Unmarks matches whose value in the column doesn't match.
 pub fn narrow<T>(matches: &mut [bool], column: &[T], is_match: impl Fn(&T) -> bool) {
     matches.iter_mut().zip(column).for_each(|(is_left, value)| *is_left &= is_match(value));
 }
@@ -376,7 +376,7 @@ impl Texts {
         memmem::find(self.joined.as_bytes(), text.as_bytes()).is_some()
     }
 
-    /// The row, from `first` on, whose text contains this byte of the string, and the end of its text.
+    /// Returns the row, from `first` on, whose text contains this byte of the string, and the end of its text.
     pub fn row_at(&self, first: usize, byte: usize) -> Option<(usize, usize)> {
         let ends = self.ends.get(first..)?;
         let skipped = ends.iter().position(|end| *end as usize > byte)?;
@@ -467,7 +467,7 @@ impl Texts {
         }
     }
 
-    /// The texts of `rows` rows; `None` if [`Texts::encode`] can't have written them.
+    /// Reads the texts of `rows` rows from a snapshot; `None` if [`Texts::encode`] can't have written them.
     pub fn decode(decoder: &mut Decoder<'_>, rows: usize) -> Option<Self> {
         let joined = decoder.text()?.to_owned();
         let mut ends = Vec::with_capacity(rows);
@@ -499,7 +499,7 @@ impl SearchTerms {
         Self { longest, others: words.into_iter().map(|word| Finder::new(word).into_owned()).collect(), trigrams }
     }
 
-    /// Without words, every text matches.
+    /// Whether there are no words, so that every text matches.
     pub fn is_empty(&self) -> bool {
         self.longest.is_none()
     }
@@ -530,7 +530,7 @@ impl SearchTerms {
 pub struct Trigram(u16);
 
 impl Trigram {
-    /// All trigrams of a text, none if it is shorter than three bytes.
+    /// Returns all trigrams of a text, none if it is shorter than three bytes.
     pub fn all_of(text: &str) -> impl Iterator<Item = Self> {
         text.as_bytes().array_windows().map(|[a, b, c]| {
             // Fibonacci hashing: the upper bits of the product depend on all three bytes.
@@ -574,7 +574,7 @@ impl TrigramSet {
         self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// `bytes` has [`TrigramSet::BYTES`] bytes.
+    /// Reads a set from [`TrigramSet::BYTES`] bytes.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut set = Self(Box::new([0; BITS / WORD_BITS]));
         let (words, _) = bytes.as_chunks();

@@ -47,7 +47,7 @@ impl SnapshotSource<'_> {
 pub enum SnapshotError {
     #[error("not a snapshot, or a damaged header")]
     Header,
-    /// Written by another version of the service.
+    /// The snapshot was written by another version of the service.
     #[error("another format")]
     Format,
     #[error("of another table, tenant or kind")]
@@ -56,7 +56,7 @@ pub enum SnapshotError {
     Body,
     #[error("too large")]
     TooLarge,
-    /// According to this function instance's clock.
+    /// The snapshot is from the future, according to this function instance's clock.
     #[error("from the future")]
     Future,
     /// The table doesn't have an event that it had when the snapshot was written.
@@ -91,7 +91,7 @@ pub struct SnapshotHeader {
 }
 
 impl SnapshotHeader {
-    /// Size in memory without optional parts.
+    /// Returns the size in memory without optional parts.
     pub fn least_bytes(&self) -> u64 {
         self.index_bytes.saturating_sub(self.optional_bytes)
     }
@@ -102,14 +102,14 @@ fn put_text(header: &mut Vec<u8>, text: &str) {
     header.extend_from_slice(text.as_bytes());
 }
 
-/// The format number, and the fields of asset filters, whose texts are in the rows.
+/// Returns the format number, and the fields of asset filters, whose texts are in the rows.
 fn format() -> Vec<u8> {
     let mut bytes = FORMAT.to_le_bytes().to_vec();
     ASSET_FILTERS.iter().for_each(|(field, _)| put_text(&mut bytes, field));
     bytes
 }
 
-/// The first bytes of every header of this format for this source.
+/// Returns the first bytes of every header of this format for this source.
 fn identification(source: SnapshotSource<'_>) -> Vec<u8> {
     let mut bytes = [MAGIC.as_slice(), &format()].concat();
     put_text(&mut bytes, source.table);
@@ -118,7 +118,8 @@ fn identification(source: SnapshotSource<'_>) -> Vec<u8> {
     bytes
 }
 
-/// `loaded_at` is when the index was loaded from the secondary index; `latest_event` is the tenant's latest event.
+/// Writes a snapshot. `loaded_at` is when the index was loaded from the secondary index; `latest_event` is the tenant's latest
+/// event.
 pub fn encode_snapshot<I: ListIndex>(
     source: SnapshotSource<'_>,
     loaded: &LoadedIndex<I>,
@@ -147,7 +148,7 @@ pub fn encode_snapshot<I: ListIndex>(
     snapshot
 }
 
-/// The body can be cut off.
+/// Reads the header of a snapshot, whose body can be cut off.
 ///
 /// # Errors
 ///
@@ -186,7 +187,7 @@ fn read_header<'b>(snapshot: &[u8], rest: &'b [u8]) -> Option<(SnapshotHeader, &
     Some((header, body))
 }
 
-/// `snapshot` must be complete.
+/// Checks a complete snapshot, and splits it into header and body.
 ///
 /// # Errors
 ///
@@ -210,7 +211,7 @@ pub fn check_snapshot<'b>(
     Ok((header, body))
 }
 
-/// The index as of `synced_at`. It counts as loaded `now`.
+/// Reads the index as of `synced_at`. It counts as loaded `now`.
 ///
 /// # Errors
 ///
@@ -260,7 +261,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// The reader must know their number.
+    /// Adds bytes. The reader must know their number.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.block.extend_from_slice(bytes);
     }
@@ -331,7 +332,7 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// `max_bytes` limits the uncompressed size of all blocks.
+    /// Starts to read a body. `max_bytes` limits the uncompressed size of all blocks.
     pub fn new(body: &'a [u8], max_bytes: usize) -> Self {
         Self { body, block: Vec::new(), at: 0, left: max_bytes }
     }
@@ -424,7 +425,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// `count` must be small, because memory is reserved for that many values.
+    /// Reads several values. `count` must be small, because memory is reserved for that many values.
     pub fn many<T>(&mut self, count: usize, mut decode: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut values = Vec::with_capacity(count);
         for _ in 0..count {

@@ -102,7 +102,7 @@ fn assets() -> impl Strategy<Value = AssetIndex> {
     })
 }
 
-/// The rows as text, because columns have no equality.
+/// Formats the rows as text, because columns have no equality.
 fn rows_of(index: &AssetIndex) -> Vec<String> {
     index.assets.iter().map(|row| format!("{:?}", row.to_row())).collect()
 }
@@ -203,7 +203,7 @@ fn a_snapshot_that_exceeds_the_budget_or_is_from_the_future_is_ignored() {
     assert_eq!(at(50_000, Timestamp::from_millis(now().millis() - 2_001)), Err(SnapshotError::Future));
 }
 
-/// In a function with less memory than the writer.
+/// The function that reads the snapshot has less memory than the writer.
 #[test]
 fn custom_fields_are_left_out_of_a_snapshot_that_is_too_large_with_them() {
     let mut index = AssetIndex::default();
@@ -242,7 +242,7 @@ fn a_snapshot_that_was_loaded_in_the_future_is_ignored() {
     assert_eq!(loaded_after(2_001), Err(SnapshotError::Future));
 }
 
-/// The start of the body's hash, which is the same on every machine.
+/// Returns the start of the body's hash, which is the same on every machine.
 fn body_hash<I: ListIndex>(index: I) -> String {
     let (_, bytes) = write(index);
     let (_, body) = decode_header(source(I::Entity::KIND), &bytes).expect("a header");
