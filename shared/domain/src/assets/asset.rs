@@ -82,7 +82,7 @@ pub struct Asset {
     pub asset_tag: String,
     pub name: Name,
     pub status: Status,
-    /// With a model, this is the model's type.
+    /// The asset's type. With a model, this is the model's type.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub asset_type_id: Option<AssetTypeId>,
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
@@ -136,7 +136,8 @@ impl Asset {
         }
     }
 
-    /// The asset copies the model's manufacturer and type, so the link must fail if either changed after the model was read.
+    /// References the model. The asset copies the model's manufacturer and type, so the reference fails if either changed after
+    /// the model was read.
     fn model_reference(&self, id: ModelId) -> Reference {
         let copied = Model::requirements(self.manufacturer_id, self.asset_type_id);
         copied.into_iter().fold(Reference::new("model_id", Kind::Model, id.uuid()), Reference::requiring)
@@ -223,7 +224,7 @@ impl Record for Asset {
 pub struct Transitions(BTreeMap<Status, BTreeSet<Status>>);
 
 impl Transitions {
-    /// The permitted next statuses; `None` permits all.
+    /// Returns the permitted next statuses; `None` permits all.
     #[must_use]
     pub fn from(&self, status: Status) -> Option<&BTreeSet<Status>> {
         self.0.get(&status)
@@ -444,7 +445,7 @@ impl AssetChange {
 }
 
 impl Asset {
-    /// Creates an asset. Its tag is empty unless the change sets one.
+    /// Creates an asset. Its tag stays empty unless the change sets one.
     ///
     /// # Errors
     ///
@@ -481,6 +482,8 @@ impl Asset {
         blank.apply(change, references, validations, change.errors_without_references(None), (true, sets_all_fields))
     }
 
+    /// Returns the asset with the change applied.
+    ///
     /// # Errors
     ///
     /// Returns [`AssetChangeError::Invalid`] with all invalid fields, [`AssetChangeError::Running`] if the status or assignment
@@ -620,7 +623,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// `None` for null.
+    /// Converts a custom field's value; `None` for null.
     #[must_use]
     pub fn of(value: &Value) -> Option<Self> {
         match value {
@@ -636,7 +639,7 @@ impl Cell {
         }
     }
 
-    /// The value as exported; numbers in their shortest form.
+    /// Returns the value as exported; numbers in their shortest form.
     #[must_use]
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         match self {
@@ -646,7 +649,7 @@ impl Cell {
         }
     }
 
-    /// Numbers by value, then texts in case-insensitive natural order.
+    /// Compares numbers by value, and then texts in case-insensitive natural order.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
@@ -677,7 +680,7 @@ pub fn number_text(text: &str) -> Option<String> {
     number.as_f64().map(|number| shortest(number + 0.0))
 }
 
-/// The custom fields of an asset in lists.
+/// An asset's custom fields as lists use them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ListedCustomFields {
     /// Sorted by name. Unfit fields have a value, but lists can't filter or sort by it.
@@ -899,7 +902,7 @@ mod tests {
         assert_eq!(names(&listed, false).first(), Some(&"f020"));
         let many = of(fields(500));
         assert_eq!((names(&many, false).len(), many.unfit_after.as_deref()), (20, Some("f039")));
-        // The names of the rest are not stored: they can be long.
+        // The names of further fields are not stored, because they can be long.
         assert!(
             ListedFields { custom_fields: many, ..ListedFields::default() }.into_text().is_some_and(|text| text.len() < 1_000)
         );

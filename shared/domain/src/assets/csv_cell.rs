@@ -38,7 +38,8 @@ pub fn to_text(cell: &str) -> Cow<'_, str> {
     parts(cell).map(|(part, is_special)| part.strip_prefix('\'').filter(|_| is_special).unwrap_or(part)).collect()
 }
 
-/// The cells that a spreadsheet could see, each with its trailing separator, and whether it needs an apostrophe.
+/// Splits a text into the cells that a spreadsheet could see, each with its trailing separator, and whether it needs an
+/// apostrophe.
 fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
     text.split_inclusive(SEPARATORS).enumerate().map(|(index, part)| {
         let bare = part.trim_start_matches(QUOTES);
@@ -47,8 +48,8 @@ fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// Whether a text must be written in quotes: the empty text, which would leave the field unchanged, and texts that look like one
-/// that was quoted.
+/// Whether a text must be written in quotes: an empty text, which would otherwise leave the field unchanged, and texts that look
+/// quoted already.
 fn needs_quotes(text: &str) -> bool {
     text.is_empty() || unquoted(text).is_some()
 }
@@ -91,7 +92,7 @@ fn property<'a>(name: &str, schema: Option<&'a FieldsSchema>) -> Option<&'a Valu
     schema?.as_value().get("properties")?.get(name)
 }
 
-/// The only type, besides null, that the schema of a property permits; references are not followed.
+/// Returns the only type, besides null, that the schema of a property permits; references are not followed.
 fn type_of(property: &Value) -> Option<&str> {
     match (&property["type"], &property["enum"]) {
         (Value::String(name), _) => Some(name),
@@ -184,8 +185,8 @@ mod tests {
         prop_oneof!["\\PC*", "['\"=+@\\\\N\t\r\n;,＝－ 0-9a-]{0,8}"]
     }
 
-    /// The cells that a spreadsheet sees. Quotes only matter at the start of a cell; text after the closing quote belongs to the
-    /// cell.
+    /// Returns the cells that a spreadsheet sees. Quotes only matter at the start of a cell; text after the closing quote belongs
+    /// to the cell.
     fn cells_seen(file: &str, separator: char) -> Vec<String> {
         let mut cells = Vec::new();
         let mut rest = file.chars().peekable();

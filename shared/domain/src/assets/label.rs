@@ -53,7 +53,7 @@ pub const MAX_LABELS: usize = 100;
 /// Permitted length of each side of a label, in millimetres.
 const SIDES: std::ops::RangeInclusive<f64> = 12.0..=160.0;
 
-/// In millimetres.
+/// Size of a label in millimetres.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelSize {
     pub width: f64,
@@ -61,7 +61,7 @@ pub struct LabelSize {
 }
 
 impl Default for LabelSize {
-    /// 50 x 20 mm.
+    /// Returns 50 x 20 mm.
     fn default() -> Self {
         Self { width: 50.0, height: 20.0 }
     }

@@ -29,14 +29,14 @@ string_enum! {
 }
 
 impl Asset {
-    /// The time of a scan that arrived at `now` without a time: later than every stored scan. With concurrent scans, the one
-    /// stored last can have arrived first, or at a server with a slow clock.
+    /// Returns the time of a scan that arrived at `now` without a time: later than every stored scan. Of concurrent scans, the
+    /// last one stored can have arrived first, or at a server with a slow clock.
     #[must_use]
     pub fn time_of_scan(&self, now: Timestamp) -> Timestamp {
         self.last_seen_at.map_or(now, |last| now.max(last.plus(TimeDelta::milliseconds(1))))
     }
 
-    /// Returns the asset after a scan at this time. With `moves`, the place becomes its location, unless its location is already
+    /// Records a scan of the asset at this time. With `moves`, the place becomes its location, unless its location is already
     /// within the place.
     #[must_use]
     pub fn seen(&self, at: Timestamp, place: Option<&Location>, moves: bool) -> (Self, SeenOutcome) {
@@ -72,7 +72,7 @@ impl Location {
         &self.0
     }
 
-    /// Case-insensitive. A place contains itself.
+    /// Whether a place contains another one, case-insensitive. A place contains itself.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         is_at_or_below(&fold(&self.0), &fold(&other.0))
@@ -86,13 +86,13 @@ impl std::ops::Deref for Location {
     }
 }
 
-/// Both arguments must be case-folded.
+/// Whether a location is at or below a place. Both must be case-folded.
 #[must_use]
 pub fn is_at_or_below(place: &str, location: &str) -> bool {
     location.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with(SEPARATOR))
 }
 
-/// The first `depth` levels.
+/// Returns the first `depth` levels.
 #[must_use]
 pub fn upper_levels(location: &str, depth: usize) -> &str {
     let end = location.match_indices(SEPARATOR).nth(depth.saturating_sub(1)).map(|(end, _)| end);

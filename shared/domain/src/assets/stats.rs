@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, HashMap};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Days from today.
+/// Periods within which warranties end, in days from today.
 const WARRANTY_DAYS: [i32; 3] = [30, 60, 90];
-/// Prices are summed in ten-thousandths.
+/// Parts of a currency unit: prices are summed in ten-thousandths.
 const FRACTION: u128 = 10_000;
 /// Maximum number of listed groups. The rest are added up.
 const MAX_GROUPS: usize = 1_000;
@@ -77,7 +77,7 @@ pub struct WarrantyStats {
     pub within_90: u64,
 }
 
-/// In ten-thousandths.
+/// A sum of prices in ten-thousandths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount(u128);
 
@@ -109,9 +109,9 @@ impl Serialize for Amount {
 pub struct CountedAssets<'a> {
     pub status: Status,
     pub kind: AssetKind,
-    /// Empty without a type.
+    /// Name of the type; empty without a type.
     pub asset_type: &'a str,
-    /// Empty without a manufacturer.
+    /// Name of the manufacturer; empty without one.
     pub manufacturer: &'a str,
     pub count: u64,
 }
@@ -120,7 +120,7 @@ pub struct CountedAssets<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct SummedAsset {
     pub status: Status,
-    /// In ten-thousandths.
+    /// Purchase price in ten-thousandths.
     pub price: u64,
     pub is_assigned: bool,
     /// The last day of its warranty.
@@ -131,7 +131,7 @@ pub struct SummedAsset {
 #[derive(Debug, Clone, Default)]
 pub struct AssetSums {
     assigned: u64,
-    /// In ten-thousandths.
+    /// Sum of purchase prices by status, in ten-thousandths.
     values: BTreeMap<Status, u128>,
     /// Number of assets by the last day of their warranty. [`AssetTally::finish`] counts the periods.
     warranties: BTreeMap<Date, u64>,
@@ -217,7 +217,7 @@ impl AssetTally {
     }
 }
 
-/// Allocates `name` only for a new key.
+/// Adds to a count. Allocates `name` only for a new key.
 fn count(counts: &mut BTreeMap<String, u64>, name: &str, assets: u64) {
     match counts.get_mut(name) {
         Some(count) => *count += assets,
@@ -272,9 +272,9 @@ pub struct GroupedAssets<'a> {
     /// `None` in groups by values without IDs.
     pub id: Option<Option<Uuid>>,
     pub count: u64,
-    /// In ten-thousandths.
+    /// Sum of purchase prices in ten-thousandths.
     pub price: u128,
-    /// Position of the oldest asset in the default list order.
+    /// Position of the oldest of these assets in the default list order.
     pub last: usize,
 }
 
@@ -356,7 +356,7 @@ mod tests {
         ] {
             assert_eq!(Amount(amount).to_string(), text);
         }
-        // A double would be 0.30000000000000004.
+        // Adding the prices as doubles would give 0.30000000000000004.
         let sum = stats(&[asset(1_000, None), asset(2_000, None)]);
         assert_eq!(sum.value_by_status[&Status::InUse].to_string(), "0.30");
         assert_eq!(sum.value_by_status[&Status::Scrapped].to_string(), "0.00");

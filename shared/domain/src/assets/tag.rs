@@ -9,15 +9,15 @@ use std::fmt::{Display, Write};
 use std::ops::Deref;
 use std::str::FromStr;
 
-/// In characters.
+/// Maximum length of a template in characters.
 const MAX_TEMPLATE_CHARS: usize = 64;
-/// Permitted count of consecutive `N`, which stand for the number.
+/// Permitted number of consecutive `N`, which stand for the tag's number.
 const SEQUENCE_WIDTHS: std::ops::RangeInclusive<usize> = 3..=12;
 /// The type code of an asset without an asset type.
 const NO_TYPE_CODE: &str = "GEN";
 /// Maximum length of a tag chosen by a client.
 const MAX_CHARS: usize = 64;
-/// No template generates a longer tag.
+/// Maximum length of a generated tag.
 const MAX_MADE_CHARS: usize = 512;
 const FORM: &str = "must be 1 to 64 visible ASCII characters without spaces";
 
@@ -95,8 +95,8 @@ impl TagRange {
         (self.tag(number) == tag).then_some(number)
     }
 
-    /// The counter's name, such as `AST-{N}`. Tags contain no braces, so no two ranges share a counter. The width is not part of
-    /// the name, so adding `N` to a template continues the sequence.
+    /// Returns the counter's name, such as `AST-{N}`. Tags contain no braces, so no two ranges share a counter. The width is not
+    /// part of the name, so adding `N` to a template continues the sequence.
     #[must_use]
     pub fn counter(&self) -> String {
         format!("{}{{N}}{}", self.before, self.after)
@@ -205,7 +205,7 @@ impl TryFrom<String> for TagTemplate {
 }
 
 impl Default for TagTemplate {
-    /// `{PREFIX}-NNNNNN`
+    /// Returns `{PREFIX}-NNNNNN`.
     fn default() -> Self {
         Self(vec![TemplatePart::Prefix, TemplatePart::Literal("-".into()), TemplatePart::Sequence(6)])
     }
@@ -222,7 +222,7 @@ impl FromStr for TagPrefix {
 text_form!(TagPrefix, |prefix| prefix.0);
 
 impl Default for TagPrefix {
-    /// `AST`
+    /// Returns `AST`.
     fn default() -> Self {
         Self("AST".into())
     }
@@ -244,6 +244,8 @@ impl FromStr for AssetTag {
 }
 
 impl AssetTag {
+    /// Checks that a new asset can have this tag.
+    ///
     /// # Errors
     ///
     /// Returns a [`ValueError`] when no new asset can have this tag.

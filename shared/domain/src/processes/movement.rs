@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 const ASSET_COUNTS: std::ops::RangeInclusive<usize> = 2..=20;
 pub const NUMBER_TEMPLATE: &str = "MOV-NNNNNN";
-/// A signing link and its event.
+/// Number of items that a submission through a signing link adds: the link and its event.
 const LINK_ITEMS: usize = 2;
 
 /// Assets of a movement: 2 to 20 different ids.
@@ -31,6 +31,8 @@ impl AssetIds {
         &self.0
     }
 
+    /// Parses a list of IDs.
+    ///
     /// # Errors
     ///
     /// Returns a [`ValueError`] when the text is anything else.
@@ -76,13 +78,13 @@ impl SubjectId {
         }
     }
 
-    /// `None` for a movement.
+    /// Returns the process instance; `None` for a movement.
     #[must_use]
     pub fn instance(self) -> Option<InstanceId> {
         if let Self::Instance(id) = self { Some(id) } else { None }
     }
 
-    /// `None` for a process instance.
+    /// Returns the movement; `None` for a process instance.
     #[must_use]
     pub fn movement(self) -> Option<MovementId> {
         if let Self::Movement(id) = self { Some(id) } else { None }
@@ -101,7 +103,8 @@ impl From<MovementId> for SubjectId {
     }
 }
 
-/// The status and current step of a movement: in progress if any instance is, else completed if any is, else cancelled.
+/// Returns the status and current step of a movement: in progress if any instance is, otherwise completed if any is, otherwise
+/// cancelled.
 pub fn overall_status(instances: impl IntoIterator<Item = (InstanceStatus, usize)>) -> (InstanceStatus, usize) {
     let rank = |status: InstanceStatus| match status {
         InstanceStatus::InProgress => 0,
@@ -177,8 +180,8 @@ impl Movement {
         groups
     }
 
-    /// The number of items in the largest transaction, over all ways to submit the steps. Also correct for a single process
-    /// instance.
+    /// Returns the number of items in the largest transaction, over all ways to submit the steps. Also correct for a single
+    /// process instance.
     ///
     /// Each submission writes the stored response, and the process instances with their events. For the current and later steps,
     /// it can pick a user other than the one picked ahead, which changes the references to both, and add a signature image. The
@@ -223,7 +226,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// DynamoDB's limit.
+    /// DynamoDB's maximum number of items in a transaction.
     const MAX_TRANSACTION_ITEMS: usize = 100;
 
     fn stored<T>(value: T) -> Stored<T> {
@@ -311,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_group_fits_one_transaction() {
-        // Four items per asset, and four more.
+        // There are four items per asset, and four more.
         assert_eq!(sizes(10, 4 * 4 + 4), [4, 4, 2]);
         assert_eq!(sizes(2, 1), [1, 1], "a single asset always fits a transaction");
     }
@@ -354,7 +357,7 @@ mod tests {
         assert_eq!(count(&many, Status::InUse, &[None, None]), 2 * 2 + 1 + 2 * 40, "forty users replace forty others");
     }
 
-    /// The number of items written by the transaction from `old` to `new`.
+    /// Counts the items written by the transaction from `old` to `new`.
     fn written(old: &[(Instance, Asset)], new: &[(Instance, Asset)], images: usize) -> usize {
         let mut touched = BTreeSet::new();
         let mut records = 0;
@@ -372,7 +375,7 @@ mod tests {
         1 + 2 * records + touched.len() + images
     }
 
-    /// A different PNG for each width.
+    /// Returns a different PNG for each width.
     fn signature(width: u32) -> String {
         let mut bytes = Vec::new();
         let encoder = png::Encoder::new(&mut bytes, width, 2);
@@ -381,7 +384,7 @@ mod tests {
         data_url(&bytes)
     }
 
-    /// Values for the steps from `first` on that have their bit set, each with a new user or image.
+    /// Returns values for the steps from `first` on that have their bit set, each with a new user or image.
     fn submission(types: &[&str], first: usize, bits: u64, fresh: &mut u128) -> (Map<String, Value>, BTreeSet<UserId>) {
         let (mut data, mut users) = (Map::new(), BTreeSet::new());
         for (n, step_type) in types.iter().enumerate().skip(first).filter(|(n, _)| bits >> (n % 64) & 1 == 1) {
@@ -406,7 +409,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// Every submission has values for the current and later steps, and replaces the values sent ahead.
+        /// Each submission has values for the current and later steps, and replaces the values sent ahead.
         #[test]
         fn no_transaction_is_larger_than_the_start_expects(
             types in prop::collection::vec(a_type(), 1..12),

@@ -42,7 +42,7 @@ impl ProcessStatus {
 #[schema(value_type = String, max_length = 64, pattern = "^[a-z0-9]+(-[a-z0-9]+)*$", examples("employee-onboarding"))]
 pub struct Slug(String);
 
-/// In characters.
+/// Maximum length of a slug in characters.
 const MAX_SLUG_CHARS: usize = 64;
 
 impl Slug {
@@ -94,7 +94,7 @@ pub struct Process {
     pub steps: Steps,
 }
 
-/// `None` leaves a field unchanged.
+/// A change to a process definition. `None` leaves a field unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessChange {
     pub name: Option<Name>,
@@ -108,7 +108,7 @@ pub struct ProcessChange {
     pub status: Option<ProcessStatus>,
 }
 
-/// Only the status of a system process can change.
+/// The error for a change of a system process: only its status can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("Only the status of a system process can change.")]
 pub struct SystemProcessFixed;
@@ -119,12 +119,14 @@ impl Process {
         Unique { field: "slug", value: slug.as_str().to_owned(), reserved_after_deletion: false }
     }
 
-    /// A reference that requires an active process.
+    /// References a process that must be active.
     #[must_use]
     pub fn reference(field: &'static str, id: ProcessId) -> Reference {
         Reference::new(field, Kind::Process, id.uuid()).requiring(ProcessStatus::Active.requirement())
     }
 
+    /// Returns the process definition with the change applied.
+    ///
     /// # Errors
     ///
     /// Returns [`SystemProcessFixed`] if anything but the status of a system process would change.
@@ -204,12 +206,14 @@ impl Steps {
         &self.0
     }
 
-    /// The hash of the steps' JSON text, which identifies them in the table.
+    /// Returns the hash of the steps' JSON text, which identifies them in the table.
     #[must_use]
     pub fn hash(&self) -> String {
         hex::sha256(String::from(self.clone()))
     }
 
+    /// Parses the steps of a request.
+    ///
     /// # Errors
     ///
     /// Returns all errors. Each has a JSON Pointer within the list, such as `/2/key`; the pointer of an error about the whole
@@ -248,7 +252,7 @@ impl StepReader<'_> {
         self.errors.push((format!("/{}/{}", self.index, pointer_token(member)), reason.into()));
     }
 
-    /// `None` if the step is unreadable. `keys` has the keys of earlier steps.
+    /// Reads a step; `None` if it is unreadable. `keys` has the keys of earlier steps.
     fn read(&mut self, keys: &mut BTreeSet<String>, is_last: bool) -> Option<Step> {
         let Value::Object(members) = self.value else {
             self.errors.push((format!("/{}", self.index), ValueError::form("must be an object")));
@@ -367,12 +371,14 @@ pub struct SystemProcess {
 }
 
 impl SystemProcess {
-    /// The same in every tenant.
+    /// Returns the slug, which is the same in every tenant.
     #[must_use]
     pub fn slug(&self) -> Slug {
         Slug::from_name(self.name, 1)
     }
 
+    /// Builds the process definition.
+    ///
     /// # Errors
     ///
     /// Returns an error if the template is invalid, which a unit test rules out.
@@ -478,7 +484,7 @@ const MAX_NAMED_BYTES: usize = 1_000;
 /// The default statement of a signature step.
 const DEFAULT_STATEMENT: &str = "I confirm what is stated above.";
 
-/// The default statement as signers read it.
+/// Returns the default statement as signers read it.
 const fn default_statement(language: Language) -> &'static str {
     match language {
         Language::English => DEFAULT_STATEMENT,
@@ -493,7 +499,7 @@ const fn default_statement(language: Language) -> &'static str {
 pub struct Step {
     pub key: String,
     pub label: Name,
-    /// `None` stands for the default of the step's kind.
+    /// Whether a value is required; `None` stands for the default of the step's kind.
     pub required: Option<bool>,
     pub kind: StepKind,
 }
@@ -512,7 +518,7 @@ pub enum StepKind {
         /// The sentence that the signer confirms.
         statement: Statement,
     },
-    /// No value: completes the process. Can only be the last step.
+    /// A step without a value, which completes the process. Can only be the last step.
     Complete,
     Text,
     /// Text of several lines.
@@ -521,7 +527,7 @@ pub enum StepKind {
         options: Vec<String>,
     },
     Date,
-    /// `true`.
+    /// A confirmation, whose value is `true`.
     Confirmation,
 }
 
@@ -561,14 +567,14 @@ impl Step {
         matches!(self.kind, StepKind::Signature { .. })
     }
 
-    /// The default statement in a language other than English. `None` for a custom statement, which is not translated.
+    /// Returns the default statement in a language other than English. `None` for a custom statement, which is not translated.
     #[must_use]
     pub fn translated_statement(&self, language: Language) -> Option<&'static str> {
         let is_default = matches!(&self.kind, StepKind::Signature { statement } if **statement == *DEFAULT_STATEMENT);
         (is_default && language != Language::English).then(|| default_statement(language))
     }
 
-    /// The signature step with the statement that a signer read.
+    /// Returns the signature step with the statement that a signer read.
     #[must_use]
     pub fn with_statement(self, statement: &str) -> Self {
         Self { kind: StepKind::Signature { statement: Statement::from_stored(statement.to_owned()) }, ..self }
@@ -625,8 +631,8 @@ impl Step {
 }
 
 impl StepKind {
-    /// `None` unless `items` are given exactly for a checklist, `options` exactly for a select, and a `statement` only for a
-    /// signature.
+    /// Creates a kind of step. `None` unless `items` are given exactly for a checklist, `options` exactly for a select, and a
+    /// `statement` only for a signature.
     fn new(
         step_type: StepType,
         items: Option<Vec<String>>,
@@ -1012,7 +1018,7 @@ mod tests {
         UserId::from_uuid(Uuid::from_u128(number))
     }
 
-    /// User 1 is active.
+    /// Checks a value. User 1 is active.
     fn check(required: Option<bool>, kind: &StepKind, value: &Value) -> Result<CheckedValue, String> {
         let step = Step { key: "k".into(), label: "L".parse().expect("a label"), required, kind: kind.clone() };
         step.check(value, &BTreeSet::from([user(1)]), &DecodedImages::default()).map_err(|error| error.to_string())

@@ -65,7 +65,7 @@ pub struct Instance {
     #[serde(flatten)]
     pub state: State,
     pub step_values: StepValues,
-    /// By step key.
+    /// The author of each signature, by step key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub signed: BTreeMap<String, Signed>,
     /// The definition's steps when the instance was started.
@@ -99,6 +99,8 @@ impl From<&Actor> for Starter {
     }
 }
 
+/// Checks that a process can be started on an asset.
+///
 /// # Errors
 ///
 /// Returns [`ProcessError::Inactive`], [`ProcessError::Running`] or [`ProcessError::WrongStatus`], the first that applies.
@@ -126,7 +128,7 @@ pub struct ImageName {
 }
 
 impl Instance {
-    /// An instance at its first step.
+    /// Creates an instance at its first step.
     fn new(id: InstanceId, process: &Process, asset: &Asset, starter: &Starter) -> Self {
         Self {
             id,
@@ -147,6 +149,8 @@ impl Instance {
         }
     }
 
+    /// Starts a process on an asset. Returns the instance and the changed asset.
+    ///
     /// # Errors
     ///
     /// Returns the error of [`check_startable`].
@@ -164,7 +168,8 @@ impl Instance {
         }
     }
 
-    /// For a completed instance, the last step; for a cancelled one, the step at which it was cancelled.
+    /// Returns the index of the current step: for a completed instance, the last step; for a cancelled one, the step at which it
+    /// was cancelled.
     #[must_use]
     pub fn current_step(&self) -> usize {
         match self.state {
@@ -173,7 +178,7 @@ impl Instance {
         }
     }
 
-    /// The index of the current step.
+    /// Returns the index of the current step of an instance in progress.
     ///
     /// # Errors
     ///
@@ -185,13 +190,13 @@ impl Instance {
         }
     }
 
-    /// The API's path of a signature image.
+    /// Returns the API's path of a signature image.
     #[must_use]
     pub fn signature_path(&self, key: &str) -> String {
         format!("/v1/processes/instances/{}/signatures/{key}", self.id)
     }
 
-    /// The image name of each submitted signature, and the length of its data URL.
+    /// Returns the image name of each submitted signature, and the length of its data URL.
     pub fn signatures(&self) -> impl Iterator<Item = (ImageName, usize)> {
         let signatures = self.steps.as_slice().iter().filter(|step| step.is_signature());
         signatures.filter_map(|step| {
@@ -207,6 +212,8 @@ impl Instance {
         ImageName { owner, step: step.to_owned(), hash: hash.to_owned() }
     }
 
+    /// Cancels the instance.
+    ///
     /// # Errors
     ///
     /// Returns [`ProcessError::Closed`] if the instance is already completed or cancelled.
@@ -215,19 +222,19 @@ impl Instance {
         Ok(Self { state: State::Cancelled { step, at, reason }, ..self.clone() })
     }
 
-    /// The users picked so far, in the order of the steps.
+    /// Returns the users picked so far, in the order of the steps.
     pub fn picked_users(&self) -> impl DoubleEndedIterator<Item = UserId> {
         let pickers = self.steps.as_slice().iter().filter(|step| step.kind == StepKind::UserPicker);
         pickers.filter_map(|step| self.step_values.0.get(&step.key)?.as_str()?.parse().ok())
     }
 
-    /// The asset's user after completion: the one picked last.
+    /// Returns the asset's user after completion: the one picked last.
     #[must_use]
     pub fn recipient(&self) -> Option<UserId> {
         self.picked_users().next_back()
     }
 
-    /// The asset after this instance has ended. Only a completed instance changes its status and assignment.
+    /// Returns the asset after this instance has ended. Only a completed instance changes its status and assignment.
     #[must_use]
     pub fn asset_after(&self, asset: &Asset) -> Asset {
         let mut asset = Asset { running_instance_id: None, ..asset.clone() };
@@ -243,7 +250,7 @@ impl Instance {
     }
 }
 
-/// The error texts are shown to clients.
+/// Why a process can't be started or advanced. The error texts are shown to clients.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessError {
     #[error("The process is inactive.")]
@@ -318,7 +325,7 @@ impl Record for Instance {
         self.status() != InstanceStatus::InProgress
     }
 
-    /// While the instance is in progress, its definition and the picked users can't be deleted.
+    /// References the definition and the picked users while the instance is in progress, so that they can't be deleted.
     fn references(&self) -> Vec<Reference> {
         if self.status() != InstanceStatus::InProgress {
             return Vec::new();
@@ -358,7 +365,7 @@ pub struct AdvanceOutcome {
 }
 
 impl AdvanceOutcome {
-    /// The process instance after each submitted step, in order.
+    /// Returns the process instance after each submitted step, in order.
     #[must_use]
     pub fn versions(&self) -> Vec<Instance> {
         self.earlier.iter().chain([&self.instance]).cloned().collect()
@@ -632,13 +639,13 @@ fn step_error(key: &str, reason: impl Into<ValueError>) -> FieldError {
     FieldError::within("step_data", &format!("/{}", pointer_token(key)), reason)
 }
 
-/// The ids in `step_data` that could be picked users. They can be read together with the instance, before it is known which steps
-/// pick users.
+/// Returns the ids in `step_data` that could be picked users. They can be read together with the instance, before it is known
+/// which steps pick users.
 pub fn candidate_users(step_data: &Map<String, Value>) -> impl Iterator<Item = UserId> {
     step_data.values().filter_map(|value| value.as_str()?.parse().ok())
 }
 
-/// The stored value of a signature step. The image is stored separately. Only typed signatures are marked. `before` is the
+/// Builds the stored value of a signature step. The image is stored separately. Only typed signatures are marked. `before` is the
 /// replaced value: if the same image is sent again, its marks stay.
 fn stored_signature(image: &SignatureImage, is_typed: bool, before: Option<&Value>) -> Value {
     let before = before.filter(|before| before["sha256"] == image.hash());
@@ -652,13 +659,13 @@ fn stored_signature(image: &SignatureImage, is_typed: bool, before: Option<&Valu
     value
 }
 
-/// `value` is the stored value of the step.
+/// Whether a step's stored value is a typed signature.
 #[must_use]
 pub fn is_typed(value: &Value) -> bool {
     value["typed"] == true
 }
 
-/// The statement that the signer read, if it was a translation. `value` is the stored value of the step.
+/// Returns the statement that the signer read, if it was a translation. `value` is the stored value of the step.
 #[must_use]
 pub fn read_statement(value: &Value) -> Option<&str> {
     value["statement"].as_str()

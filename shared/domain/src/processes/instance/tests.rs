@@ -6,7 +6,7 @@ use crate::values::signature_image::DecodedImages;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// A PNG with a black row and a white one.
+/// Returns a PNG with a black row and a white one.
 fn image(width: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encoder = png::Encoder::new(&mut bytes, width, 2);
@@ -26,7 +26,7 @@ fn bob() -> UserId {
     samples::user(2)
 }
 
-/// A process from `preparing` to `in_use` with five steps.
+/// Returns a process from `preparing` to `in_use` with five steps.
 fn process() -> Process {
     samples::process(&json!([
         {"type": "user_picker", "key": "employee", "label": "Who?", "required": true},
@@ -41,7 +41,7 @@ fn instance(step: usize) -> Instance {
     Instance { state: State::InProgress { step }, ..samples::instance(30, &process()) }
 }
 
-/// Only Alice is an active user.
+/// Advances the instance. Only Alice is an active user.
 fn advance(instance: &Instance, data: Value) -> Result<AdvanceOutcome, ProcessError> {
     instance.advance(
         None,
@@ -64,7 +64,7 @@ mod advance {
     use crate::values::signature_image::{SignatureImage, data_url};
     use serde_json::Map;
 
-    /// The pointers and details of the errors caused by `data`.
+    /// Returns the pointers and details of the errors caused by `data`.
     fn errors(instance: &Instance, data: Value) -> Vec<(String, String)> {
         let Err(ProcessError::Invalid(errors)) = advance(instance, data) else { panic!("acceptable") };
         let parts = |error: FieldError| match error.location {
@@ -270,7 +270,7 @@ mod lifecycle {
 mod signed {
     use super::*;
 
-    /// A PNG with a white pixel next to one of the given colour.
+    /// Returns a PNG with a white pixel next to one of the given colour.
     fn image(colour: u8) -> Value {
         let mut bytes = Vec::new();
         let encoder = png::Encoder::new(&mut bytes, 2, 1);
@@ -309,7 +309,7 @@ mod through {
         data.as_object().expect("an object").clone()
     }
 
-    /// Only Alice is an active user.
+    /// Submits steps. Only Alice is an active user.
     fn submit(instance: &Instance, through: &str, data: Value) -> Result<AdvanceOutcome, ProcessError> {
         let active = BTreeSet::from([alice()]);
         instance.advance(Some(through), &object(data), None, &active, &DecodedImages::default(), time(5))
@@ -380,7 +380,7 @@ mod typed_signatures {
         data_url(&super::image(width))
     }
 
-    /// The images of the `typed` steps show a typed name.
+    /// Submits steps. The images of the `typed` steps show a typed name.
     fn submit(instance: &Instance, data: Value, typed: &[&str]) -> Result<Instance, ProcessError> {
         let images = DecodedImages::with_typed(typed.iter().map(|key| (*key).to_owned()).collect());
         let active = BTreeSet::from([alice()]);
