@@ -55,7 +55,7 @@ impl Kind {
         Self::Webhook,
     ];
 
-    /// The name in event types, such as `asset` in `asset.created`.
+    /// Returns the name in event types, such as `asset` in `asset.created`.
     #[must_use]
     pub const fn noun(self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl Kind {
 pub struct Unique {
     /// The field's name in the API.
     pub field: &'static str,
-    /// Case-folded if the field is case-insensitive.
+    /// The field's value, case-folded if the field is case-insensitive.
     pub value: String,
     pub reserved_after_deletion: bool,
 }
@@ -93,7 +93,7 @@ pub struct Reference {
     pub field: &'static str,
     pub kind: Kind,
     pub id: Uuid,
-    /// Checked when the reference is new.
+    /// Requirements, which are checked when the reference is new.
     pub requirements: Vec<Requirement>,
 }
 
@@ -124,7 +124,7 @@ pub enum RequiredValue {
 }
 
 impl Reference {
-    /// A reference that only requires the record to exist.
+    /// Creates a reference that only requires the record to exist.
     #[must_use]
     pub fn new(field: &'static str, kind: Kind, id: Uuid) -> Self {
         Self { field, kind, id, requirements: Vec::new() }
@@ -147,8 +147,8 @@ pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync
 
     fn id(&self) -> Self::Id;
 
-    /// The fields as shown in the history, without secrets. Implementations destructure `self` completely, so a new field can't
-    /// be forgotten.
+    /// Returns the fields as shown in the history, without secrets. Implementations destructure `self` completely, so a new field
+    /// can't be forgotten.
     fn history_fields(&self) -> Map<String, Value>;
 
     /// Whether the API shows this field of the history. Changes to only hidden fields don't update `updated_at`.
@@ -157,12 +157,12 @@ pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync
         true
     }
 
-    /// Number of versions that `If-Match` ignores, because no change depends on what they changed.
+    /// Returns the number of versions that `If-Match` ignores, because no change depends on what they changed.
     fn uncounted_versions(&self) -> u64 {
         0
     }
 
-    /// Further values that lists need, as one text in the secondary index `list_index`, which has few attributes.
+    /// Returns further values that lists need, as one text in the secondary index `list_index`, which has few attributes.
     fn listed(&self) -> Option<String> {
         None
     }
@@ -172,12 +172,12 @@ pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync
         false
     }
 
-    /// Values that no other record of this kind can have.
+    /// Returns the values that no other record of this kind can have.
     fn unique(&self) -> Vec<Unique> {
         Vec::new()
     }
 
-    /// The attributes that references can require, with this record's values; `None` if no record can refer to this kind.
+    /// Returns the attributes that references can require, with this record's values; `None` if no record can refer to this kind.
     fn referenceable_attributes(&self) -> Option<Vec<Requirement>> {
         None
     }
@@ -205,13 +205,13 @@ pub struct Stored<T> {
 }
 
 impl<T: Record> Stored<T> {
-    /// The version in entity tags, which `If-Match` compares.
+    /// Returns the version in entity tags, which `If-Match` compares.
     #[must_use]
     pub fn tag_version(&self) -> u64 {
         self.version.saturating_sub(self.value.uncounted_versions())
     }
 
-    /// Old and new values by field.
+    /// Returns the old and new values of changed fields.
     #[must_use]
     pub fn changes_to(&self, next: &T) -> Map<String, Value> {
         changes(&self.value.history_fields(), &next.history_fields())
@@ -255,7 +255,7 @@ impl<T> Patch<T> {
         }
     }
 
-    /// Absent if the field already has this value.
+    /// Drops the field if it already has this value.
     #[must_use]
     pub fn unless(self, present: Option<&T>) -> Self
     where
@@ -331,14 +331,14 @@ impl FromStr for IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// A text of fixed length for keys in the table.
+    /// Returns a text of fixed length for keys in the table.
     #[must_use]
     pub fn hash(&self) -> String {
         hex::sha256(&self.0)
     }
 }
 
-/// A request with an idempotency key. The same key from another credential is another request.
+/// A request with an idempotency key. Another credential's request with the same key is a different request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
     /// The API key or signing link that sent the request.
@@ -351,7 +351,7 @@ pub struct IdempotentRequest {
 }
 
 impl IdempotentRequest {
-    /// The change number `index` as a separate request with its stored response.
+    /// Returns the change number `index` as a separate request with its stored response.
     #[must_use]
     pub fn part(&self, index: usize) -> Self {
         // No other request has this key, because NUL is not printable.
@@ -369,7 +369,7 @@ impl IdempotentRequest {
 pub struct StoredResponse {
     pub status: u16,
     pub location: Option<String>,
-    /// From the header `ETag`.
+    /// The record's version, from the header `ETag`.
     pub version: Option<u64>,
     /// The body without secrets. Paths replace signature images, and hashes replace steps.
     pub body: String,
@@ -378,11 +378,11 @@ pub struct StoredResponse {
     /// The hashes that replace steps in `body`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
-    /// The request's changes are committed one by one, each with its stored response. This response only marks the request's
-    /// start.
+    /// Whether the request's changes are committed one by one, each with its stored response. This response only marks the
+    /// request's start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_in_parts: bool,
-    /// Contains a person's id, but no personal data: erasures keep it.
+    /// Whether the response contains a person's id, but no personal data. Erasures keep it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_nameless: bool,
 }
@@ -391,13 +391,13 @@ pub struct StoredResponse {
 pub const ERASED: &str =
     "The request took effect, but its stored response was deleted because it named a person who has since been erased.";
 
-/// The placeholder for steps in a stored body. No submitted value is an object, so nothing else has this form.
+/// Returns the placeholder for steps in a stored body. No submitted value is an object, so nothing else has this form.
 fn steps_by_hash(hash: &str) -> String {
     format!(r#""steps":{{"hash":"{hash}"}}"#)
 }
 
 impl StoredResponse {
-    /// A response without headers.
+    /// Creates a response without headers.
     #[must_use]
     pub fn new(status: u16, body: String) -> Self {
         Self {
@@ -447,12 +447,12 @@ impl StoredResponse {
 pub enum ExpectedVersions {
     /// `*`: any version.
     Any,
-    /// One of these.
+    /// One of these versions.
     Versions(Vec<u64>),
 }
 
 impl ExpectedVersions {
-    /// Entity tags have the form `"version-hash"`; weak tags and other forms match no version.
+    /// Parses a list of entity tags of the form `"version-hash"`. Weak tags and other forms match no version.
     ///
     /// # Errors
     ///
@@ -483,14 +483,14 @@ pub struct Precondition {
 /// Number of hexadecimal digits of the body's hash in an entity tag.
 const TAG_HASH_DIGITS: usize = 16;
 
-/// The strong entity tag of a response body that shows this version of a record. It contains the body's hash, so it changes
-/// whenever the body does.
+/// Returns the strong entity tag of a response body that shows this version of a record. It contains the body's hash, so it
+/// changes whenever the body does.
 #[must_use]
 pub fn entity_tag(version: u64, body: &[u8]) -> String {
     format!("\"{version}-{}\"", &hex::sha256(body)[..TAG_HASH_DIGITS])
 }
 
-/// The version in an entity tag; `None` if the tag didn't come from [`entity_tag`].
+/// Parses the version in an entity tag; `None` if the tag didn't come from [`entity_tag`].
 fn version_of(tag: &str) -> Option<u64> {
     let (version, hash) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
     let has_hash = hash.len() == TAG_HASH_DIGITS && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -529,7 +529,7 @@ fn entity_tags(text: &str) -> Result<Vec<&str>, ValueError> {
     if tags.is_empty() { Err(invalid()) } else { Ok(tags) }
 }
 
-/// Characters between the elements of a list.
+/// Whether a character separates the elements of a list.
 fn is_separator(c: char) -> bool {
     c == ',' || c.is_whitespace()
 }

@@ -12,7 +12,7 @@ use crate::values::time::Timestamp;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Milliseconds after 1970.
+/// Returns a time in milliseconds after 1970.
 pub(crate) fn time(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
@@ -21,7 +21,7 @@ pub(crate) fn user(number: u128) -> UserId {
     UserId::from_uuid(Uuid::from_u128(number))
 }
 
-/// An unassigned asset in preparation.
+/// Returns an unassigned asset in preparation.
 pub(crate) fn asset(number: u128) -> Asset {
     let id = AssetId::from_uuid(Uuid::from_u128(number));
     let fields =
@@ -29,7 +29,7 @@ pub(crate) fn asset(number: u128) -> Asset {
     serde_json::from_value(fields).expect("an asset")
 }
 
-/// An active process from `preparing` to `in_use`.
+/// Returns an active process from `preparing` to `in_use`.
 pub(crate) fn process(steps: &Value) -> Process {
     Process {
         id: ProcessId::from_uuid(Uuid::from_u128(1000)),

@@ -6,7 +6,7 @@ pub mod serial_number;
 /// Maximum number of rows that an error lists.
 const MAX_NAMED_ROWS: usize = 5;
 
-/// Error of a row whose match value also occurs in other rows. `rows` are all rows with the value, `own` is this one.
+/// Returns the error of a row whose match value also occurs in other rows. `rows` are all rows with the value, `own` is this one.
 #[must_use]
 pub fn same_value(rows: &[u64], own: u64) -> String {
     let others = rows.iter().filter(|row| **row != own).map(u64::to_string);

@@ -23,7 +23,7 @@ pub fn fault(serial: &str) -> Option<&'static str> {
     if is_placeholder(serial) { Some(PLACEHOLDER) } else { is_shortened(serial).then_some(SHORTENED) }
 }
 
-/// Normalized form for comparisons: ignores case, width (Unicode's NFKC) and whitespace.
+/// Normalizes a serial number for comparisons: ignores case, width (Unicode's NFKC) and whitespace.
 #[must_use]
 pub fn key(serial: &str) -> String {
     compatible(serial).split_whitespace().collect()
@@ -51,13 +51,13 @@ fn is_repetition(text: &str) -> bool {
     })
 }
 
-/// Such as `123456` and `1234567890`.
+/// Whether the digits ascend, as in `123456` and `1234567890`.
 fn is_ascending(text: &str) -> bool {
     let follows = |pair: (u8, u8)| pair.0.is_ascii_digit() && pair.1 == if pair.0 == b'9' { b'0' } else { pair.0 + 1 };
     text.len() >= MIN_PATTERN && text.bytes().zip(text.bytes().skip(1)).all(follows)
 }
 
-/// Such as `#REF!`, `#WERT!`, `#¿NOMBRE?` and `#N/A`.
+/// Whether a text is an error of a spreadsheet, such as `#REF!`, `#WERT!`, `#¿NOMBRE?` and `#N/A`.
 fn is_spreadsheet_error(text: &str) -> bool {
     let is_named = || {
         let name = text.strip_prefix('#').and_then(|rest| rest.strip_suffix(['!', '?']));

@@ -68,7 +68,7 @@ impl FromStr for Website {
     }
 }
 
-/// Lists read all asset types.
+/// Maximum number of asset types per tenant, because lists read all of them.
 pub const MAX_ASSET_TYPES: usize = 1_000;
 
 /// An asset type, such as Laptop.
@@ -76,7 +76,7 @@ pub const MAX_ASSET_TYPES: usize = 1_000;
 pub struct AssetType {
     pub id: AssetTypeId,
     pub name: Name,
-    /// For asset tags. Unique in the tenant.
+    /// Short code for asset tags. Unique in the tenant.
     pub code: TypeCode,
     pub kind: AssetKind,
     /// The schema that the custom fields of its assets must match.
@@ -95,7 +95,7 @@ record_change! {
 }
 
 impl AssetType {
-    /// Unique in the tenant.
+    /// Returns the unique value of a code.
     #[must_use]
     pub fn unique_code(code: &TypeCode) -> Unique {
         Unique { field: "code", value: code.as_str().to_owned(), reserved_after_deletion: false }
@@ -150,7 +150,7 @@ record_change! {
 }
 
 impl Manufacturer {
-    /// Unique in the tenant.
+    /// Returns the unique value of a name.
     #[must_use]
     pub fn unique_name(name: &str) -> Unique {
         Unique { field: "name", value: fold(name), reserved_after_deletion: false }
@@ -202,7 +202,7 @@ record_change! {
 }
 
 impl Model {
-    /// The manufacturer and the type that a referenced model must have.
+    /// Returns the manufacturer and the type that a referenced model must have.
     pub(crate) fn requirements(manufacturer: Option<ManufacturerId>, asset_type: Option<AssetTypeId>) -> Vec<Requirement> {
         let manufacturer = manufacturer.map(|id| Requirement::text("manufacturer_id", id));
         let asset_type = asset_type.map(|id| Requirement::text("asset_type_id", id));

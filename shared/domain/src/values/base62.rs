@@ -3,14 +3,14 @@
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Digits are computed ten at a time, as many as fit 64 bits: 128-bit divisions are slow.
+/// Number of digits computed at a time, as many as fit 64 bits: 128-bit divisions are slow.
 const DIGITS_OF_PART: usize = 10;
 const PART: u128 = 62u128.pow(DIGITS_OF_PART as u32);
 
 /// Number of characters for 128 bits.
 pub const WIDTH: usize = 22;
 
-/// Most significant first, so that texts sort in the order of their numbers.
+/// Writes a number with the most significant digit first, so that texts sort in the order of their numbers.
 #[must_use]
 pub fn encode(mut number: u128, width: usize) -> String {
     let mut digits = vec![b'0'; width];
@@ -25,7 +25,7 @@ pub fn encode(mut number: u128, width: usize) -> String {
     digits.into_iter().map(char::from).collect()
 }
 
-/// The inverse of [`encode`]; `None` for other characters and for numbers beyond 128 bits.
+/// Parses what [`encode`] wrote; `None` for other characters and for numbers beyond 128 bits.
 #[must_use]
 pub fn decode(text: &str) -> Option<u128> {
     text.bytes().try_fold(0u128, |number, byte| {

@@ -46,11 +46,11 @@ string_enum! {
     }
 }
 
-/// Describes valid values, and never discloses internals.
+/// The error in a value. Describes valid values, and never discloses internals.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct ValueError {
-    /// Continues a sentence that starts with the field's name: "must be …".
+    /// The error's text, which continues a sentence that starts with the field's name: "must be …".
     pub text: String,
     pub code: Option<ErrorCode>,
     /// The exceeded bound, if the code's description names a limit.
@@ -70,7 +70,7 @@ impl ValueError {
         Self { limit: Some(limit.into()), ..Self::coded(code, text) }
     }
 
-    /// For a value of another type or form.
+    /// Creates the error for a value of another type or form.
     pub fn form(text: impl Into<String>) -> Self {
         Self::coded(ErrorCode::InvalidFormat, text)
     }
@@ -161,7 +161,8 @@ impl FieldError {
         self.is_at(name) || matches!(&self.location, ErrorLocation::Column(column) if column == name)
     }
 
-    /// An error inside the body's top-level member `field`. `pointer` is the JSON Pointer within that member, such as `/2/key`.
+    /// Creates an error inside the body's top-level member `field`. `pointer` is the JSON Pointer within that member, such as
+    /// `/2/key`.
     pub fn within(field: &str, pointer: &str, reason: impl Into<ValueError>) -> Self {
         let pointer = format!("/{}{pointer}", pointer_token(field));
         Self { location: ErrorLocation::Pointer(pointer), reason: reason.into() }
@@ -177,7 +178,7 @@ impl FieldError {
         Self { location: ErrorLocation::Column(column.to_owned()), reason: reason.into() }
     }
 
-    /// An error about the body, or the row of an import, as a whole.
+    /// Creates an error about the body, or the row of an import, as a whole.
     pub fn whole(reason: impl Into<ValueError>) -> Self {
         Self { location: ErrorLocation::Whole, reason: reason.into() }
     }
@@ -216,7 +217,7 @@ pub fn pointer_token(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Longer names are not compared: nobody types them.
+/// Maximum length of names that are compared. Nobody types longer ones.
 const MAX_CHARS: usize = 64;
 /// Minimum length in bytes of a name that counts as similar because it is part of a known name, such as `serial` in
 /// `serial_number`.
@@ -226,8 +227,8 @@ const DISTANCE_OF_PART: usize = 2;
 /// Maximum number of errors in a response that list the known names. A body of 1 MiB can cause 100,000 errors.
 const MAX_NAMED_UNKNOWN: usize = 20;
 
-/// The error text for an unknown name, with the known names, nearest first. `earlier` is the number of earlier errors: after
-/// many, the known names are omitted.
+/// Returns the error text for an unknown name, with the known names, nearest first. `earlier` is the number of earlier errors:
+/// after many, the known names are omitted.
 #[must_use]
 pub fn unknown_name(name: &str, known: &[&str], kind: &str, earlier: usize) -> String {
     if earlier >= MAX_NAMED_UNKNOWN {
@@ -255,7 +256,7 @@ pub fn nearest_first<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -
     known
 }
 
-/// The number of characters to insert, remove, replace or swap with their neighbour to turn `a` into `b`.
+/// Returns the number of characters to insert, remove, replace or swap with their neighbour to turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! Identifiers: UUIDv7 (RFC 9562). In lower case with hyphens in the API, as 22 base62 characters in keys of the table.
+//! Identifiers: UUIDv7 (RFC 9562), in lower case with hyphens in the API, and as 22 base62 characters in keys of the table.
 
 use crate::values::base62;
 use crate::values::field_error::{ErrorCode, ValueError};
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Send + Sync + 'static {
-    /// The UUID must be known to identify this kind of record.
+    /// Converts a UUID that is known to identify this kind of record.
     fn from_uuid(uuid: Uuid) -> Self;
 
     fn uuid(self) -> Uuid;
@@ -19,12 +19,12 @@ pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Se
         Self::from_uuid(uuid::Builder::from_unix_timestamp_millis(at.millis().unsigned_abs(), &random).into_uuid())
     }
 
-    /// The time of creation, which the identifier sorts by (RFC 9562 §5.7).
+    /// Returns the time of creation, which the identifier sorts by (RFC 9562 §5.7).
     fn timestamp(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.uuid().as_u128() >> 80).unwrap_or(i64::MAX))
     }
 
-    /// 22 base62 characters, as in keys of the table.
+    /// Returns 22 base62 characters, as in keys of the table.
     fn short(self) -> String {
         base62::encode(self.uuid().as_u128(), base62::WIDTH)
     }
@@ -122,6 +122,8 @@ pub mod short {
         id.map(Id::short).serialize(serializer)
     }
 
+    /// Reads a short identifier or null.
+    ///
     /// # Errors
     ///
     /// Returns an error for text that is not a short identifier.
@@ -131,8 +133,9 @@ pub mod short {
     }
 }
 
-/// Each record of a limited kind takes a slot, a unique number below the limit, so there can't be more records. Chooses a free
-/// slot by the random end of the ID, so concurrent creations rarely compete for the same one. `None` if all slots are taken.
+/// Chooses a free slot for a record of a limited kind; `None` if all slots are taken. Each such record takes a slot, a unique
+/// number below the limit, so there can't be more records. The random end of the ID selects the slot, so concurrent creations
+/// rarely compete for the same one.
 #[must_use]
 pub fn choose_slot(free: &[u8], id: impl Id) -> Option<u8> {
     let random = id.uuid().as_bytes().last().copied().unwrap_or_default();

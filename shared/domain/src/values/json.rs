@@ -25,8 +25,8 @@ pub fn is_private(name: &str) -> bool {
     name.starts_with(PRIVATE)
 }
 
-/// The JSON Pointer to the first member with a private name, at any depth. `None` for text that is not JSON, or is nested deeper
-/// than any field can be.
+/// Returns the JSON Pointer to the first member with a private name, at any depth. `None` for text that is not JSON, or is nested
+/// deeper than any field can be.
 #[must_use]
 pub fn private_name(text: &str) -> Option<String> {
     fn find(value: &Value) -> Option<String> {
@@ -69,7 +69,7 @@ pub fn parse_object(text: &str) -> serde_json::Result<Map<String, Value>> {
     }
 }
 
-/// For `#[serde(deserialize_with = …)]`.
+/// Parses an object, for `#[serde(deserialize_with = …)]`.
 ///
 /// # Errors
 ///
@@ -102,7 +102,7 @@ pub fn parse_strict(text: &str, max_levels: usize) -> Result<Value, ValueError> 
     }
 }
 
-/// The numbers in a well-formed JSON text that the parser reads as doubles.
+/// Returns the numbers in a well-formed JSON text that the parser reads as doubles.
 fn numbers(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -123,7 +123,7 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The rest after a string. `inner` starts after the opening quote.
+/// Returns the rest after a string. `inner` starts after the opening quote.
 fn after_string(inner: &str) -> &str {
     let mut is_escaped = false;
     let end = inner.bytes().position(|byte| {
@@ -140,7 +140,7 @@ fn is_exact(digits: &str) -> bool {
     written.is_ok_and(|written| decimal(&written) == decimal(digits))
 }
 
-/// The digits of a number without leading and trailing zeros, and the power of ten of the last digit.
+/// Returns the digits of a number without leading and trailing zeros, and the power of ten of the last digit.
 fn decimal(number: &str) -> (String, i64) {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -156,7 +156,7 @@ fn decimal(number: &str) -> (String, i64) {
     (format!("{sign}{}", significant.trim_start_matches('0')), power)
 }
 
-/// `left` is the number of levels of arrays and objects that the value can have.
+/// Reads a value. `left` is the number of levels of arrays and objects that the value can have.
 #[derive(Clone, Copy)]
 struct Reader {
     is_strict: bool,
@@ -257,7 +257,7 @@ pub fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The length in bytes of `body` as a string inside a JSON document, the form in which a Lambda function returns it.
+/// Returns the length in bytes of `body` as a string inside a JSON document, the form in which a Lambda function returns it.
 #[must_use]
 pub fn escaped_len(body: &[u8]) -> usize {
     body.len() + body.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count()

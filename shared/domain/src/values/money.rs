@@ -7,7 +7,7 @@ use utoipa::openapi::schema::{AnyOfBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Prices are below this.
+/// Upper bound of prices, exclusive.
 const BOUND: i64 = 1_000_000_000_000;
 
 /// A purchase price: 0 ≤ p < 10^12 with at most 4 fractional digits. `2499.00` stays `2499.00`.
@@ -42,6 +42,8 @@ impl ToSchema for Price {
 }
 
 impl Price {
+    /// Parses a JSON number.
+    ///
     /// # Errors
     ///
     /// Returns a [`ValueError`] with the bound that the number exceeds.
@@ -60,7 +62,7 @@ impl Price {
         Ok(Self(amount.abs()))
     }
 
-    /// The price in ten-thousandths, its smallest fraction.
+    /// Returns the price in ten-thousandths, its smallest fraction.
     #[must_use]
     pub fn ten_thousandths(self) -> u64 {
         let mut scaled = self.0;
@@ -94,7 +96,7 @@ impl Price {
     }
 }
 
-/// The error for anything but a number or a decimal text.
+/// Returns the error for anything but a number or a decimal text.
 #[must_use]
 pub fn no_price() -> ValueError {
     let text = "must be a number from 0 to below 1000000000000, or its decimal text such as \"1249.00\"";
@@ -106,7 +108,7 @@ fn negative() -> ValueError {
 }
 
 fn too_large() -> ValueError {
-    // The bound itself is refused: the greatest price is the limit.
+    // The bound itself is too large, so the limit is the greatest price.
     let limit = serde_json::Number::from_f64(999_999_999_999.999_9);
     ValueError { limit, ..ValueError::coded(ErrorCode::TooLarge, "must be below 1000000000000") }
 }
@@ -115,7 +117,7 @@ fn too_precise() -> ValueError {
     ValueError::coded(ErrorCode::InvalidDecimal, "must have at most 4 fractional digits")
 }
 
-/// Handles a number that `Decimal` can't represent, such as `1e400` or `0e400`: it is zero, or exceeds a bound.
+/// Parses a number that `Decimal` can't represent, such as `1e400` or `0e400`: it is zero, or exceeds a bound.
 fn outside_decimal(digits: &str) -> Result<Price, ValueError> {
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let (integer, fraction) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa.trim_start_matches('-'), ""));

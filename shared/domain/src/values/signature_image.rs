@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 const MAX_IMAGE_BYTES: usize = 128 * 1024;
 /// Maximum width and height.
 const MAX_SIDE_PIXELS: u32 = 4096;
-/// Limits the decoding time of an image.
+/// Maximum number of pixels of an image, to limit its decoding time.
 const MAX_PIXELS: u64 = 4_000_000;
-/// Limits the decoding time of all images in a request.
+/// Maximum decoded size of all images in a request, to limit their decoding time.
 const MAX_DECODED_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum memory of the decoder. It needs a few rows of at most 32 KiB; other compressed chunks are skipped.
 const MAX_DECODER_BYTES: usize = 1024 * 1024;
@@ -36,7 +36,7 @@ impl SignatureImage {
         Self::decode(text, &mut 0)
     }
 
-    /// `decoded` is the total decoded size of the request's images in bytes. This image is added to it.
+    /// Decodes an image. `decoded` is the total decoded size of the request's images in bytes. This image is added to it.
     fn decode(text: &str, decoded: &mut u64) -> Result<Self, ValueError> {
         let encoded = text
             .strip_prefix(DATA_URL_PREFIX)
@@ -58,7 +58,7 @@ impl SignatureImage {
         &self.bytes
     }
 
-    /// SHA-256 of the PNG file in lower-case hexadecimal.
+    /// Returns the SHA-256 of the PNG file in lower-case hexadecimal.
     #[must_use]
     pub fn hash(&self) -> &str {
         &self.hash
@@ -81,7 +81,7 @@ struct Decoded {
 }
 
 impl DecodedImages {
-    /// `keys` are the steps whose images show a typed name instead of a drawn one.
+    /// Creates an empty set of images. `keys` are the steps whose images show a typed name instead of a drawn one.
     #[must_use]
     pub fn with_typed(keys: Vec<String>) -> Self {
         Self { typed: keys, ..Self::default() }
@@ -95,6 +95,8 @@ impl DecodedImages {
         self.typed.iter().any(|typed| typed == key)
     }
 
+    /// Decodes an image, or returns it if it was decoded before.
+    ///
     /// # Errors
     ///
     /// Returns the error of [`SignatureImage::from_data_url`], or one about the total size of the request's images.
@@ -148,7 +150,7 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
         let text = format!("must take at most {megabytes} MiB decoded, together with the other images of the request");
         return Err(ValueError::new(text));
     }
-    // Row by row, so even the largest image only needs memory for one row.
+    // Read row by row, so even the largest image only needs memory for one row.
     let mut paper = Paper::default();
     while let Some(row) = reader.next_row().map_err(broken)? {
         paper.add(row.data(), samples);
@@ -163,7 +165,7 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
     }
 }
 
-/// An image on white paper.
+/// An image on white paper, read row by row.
 #[derive(Default)]
 struct Paper {
     /// The colour of the first pixel.
@@ -197,7 +199,7 @@ fn on_white(pixel: &[u8]) -> [u8; 3] {
     colour.map(|sample| u8::MAX - u8::try_from(darkness(sample)).unwrap_or(u8::MAX))
 }
 
-/// The number of bytes after the IEND chunk of a valid PNG file.
+/// Returns the number of bytes after the IEND chunk of a valid PNG file.
 fn bytes_after_end(bytes: &[u8]) -> usize {
     // After the file signature: chunks of length, name, data and checksum.
     let mut rest = bytes.get(8..).unwrap_or_default();

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 pub const NUL: &str = "must not contain the NUL character U+0000";
 const ZERO_WIDTH_NON_JOINER: char = '\u{200c}';
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
-/// Followed by the letters of a region as tags, as in Scotland's flag.
+/// The flag emoji that is followed by the letters of a region as tags, as in Scotland's flag.
 const BLACK_FLAG: char = '\u{1f3f4}';
 /// Maximum number of tags after a flag: five for the region, one that ends the flag, and one to spare.
 const MAX_TAGS: usize = 7;
@@ -89,7 +89,7 @@ texts! {
 }
 
 impl Default for Notes {
-    /// Empty. Other texts have no default.
+    /// Returns an empty text. Other kinds of text have no default.
     fn default() -> Self {
         Self(String::new())
     }
@@ -155,7 +155,8 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Bidirectional marks, embeddings, overrides and isolates, line separators, and zero-width characters.
+/// Whether a character is always invisible: bidirectional marks, embeddings, overrides and isolates, line separators, and
+/// zero-width characters.
 fn is_never_seen(c: char) -> bool {
     matches!(
         c,
@@ -196,7 +197,8 @@ fn joins(joiner: char, before: Option<char>, after: Option<char>) -> bool {
     }
 }
 
-/// Arabic and similar scripts, the scripts of India and its neighbours, and Mongolian.
+/// Whether a character belongs to a script that uses joiners: Arabic and similar scripts, the scripts of India and its
+/// neighbours, and Mongolian.
 fn has_joining_letters(c: char) -> bool {
     matches!(
         c,

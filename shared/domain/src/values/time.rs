@@ -21,19 +21,19 @@ impl Timestamp {
         Self(millis)
     }
 
-    /// Unix time in milliseconds.
+    /// Returns Unix time in milliseconds.
     #[must_use]
     pub fn millis(self) -> i64 {
         self.0
     }
 
-    /// `delta` can be negative.
+    /// Adds a duration, which can be negative.
     #[must_use]
     pub fn plus(self, delta: TimeDelta) -> Self {
         Self(self.0.saturating_add(delta.num_milliseconds()))
     }
 
-    /// The time since `earlier`; negative if `self` is earlier.
+    /// Returns the time since `earlier`; negative if `self` is earlier.
     #[must_use]
     pub fn since(self, earlier: Self) -> TimeDelta {
         TimeDelta::milliseconds(self.0.saturating_sub(earlier.0))
@@ -77,10 +77,11 @@ impl Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = ValueError;
 
-    /// Accepts any RFC 3339 offset. Truncates to milliseconds, and reads a leap second as the first second of the next minute.
+    /// Parses a time with any RFC 3339 offset. Truncates to milliseconds, and reads a leap second as the first second of the next
+    /// minute.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         Self::parse(text)
-            // Checks the converted time: a leap second at the end of a year is in the next one.
+            // Check the converted time: a leap second at the end of a year is in the next one.
             .filter(|time| YEARS.contains(&time.to_chrono().year()))
             .ok_or_else(|| {
                 let text = "must be an RFC 3339 time between 1900 and 2199, such as 2026-11-21T08:30:00.000Z";
@@ -98,7 +99,7 @@ impl From<Timestamp> for String {
 impl TryFrom<String> for Timestamp {
     type Error = ValueError;
 
-    /// Stored times can have any year.
+    /// Parses a stored time, which can have any year.
     fn try_from(text: String) -> Result<Self, ValueError> {
         Self::parse(&text).ok_or_else(|| ValueError::coded(ErrorCode::InvalidDate, "must be an RFC 3339 time"))
     }
@@ -112,13 +113,13 @@ impl TryFrom<String> for Timestamp {
 pub struct Date(NaiveDate);
 
 impl Date {
-    /// The day's number: 1 January of year 1 is day 1.
+    /// Returns the day's number: 1 January of year 1 is day 1.
     #[must_use]
     pub fn days(self) -> i32 {
         self.0.num_days_from_ce()
     }
 
-    /// `None` outside the permitted years.
+    /// Returns the date of a day's number; `None` outside the permitted years.
     #[must_use]
     pub fn from_days(days: i32) -> Option<Self> {
         NaiveDate::from_num_days_from_ce_opt(days).filter(|date| YEARS.contains(&date.year())).map(Self)

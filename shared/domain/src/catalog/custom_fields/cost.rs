@@ -112,9 +112,9 @@ impl Estimate<'_> {
             ("dependentSchemas", Value::Object(rules), _) => rules.values().try_for_each(|rule| self.check(rule, value, times)),
             ("enum" | "const", _, _) => self.add(size(rule), times),
             ("pattern", Value::String(pattern), Value::String(text)) => self.search(pattern, text, times),
-            // Counts the characters.
+            // These keywords count the characters.
             ("minLength" | "maxLength", _, Value::String(text)) => self.spend(text.len() as u64 / 16, times, 1),
-            // Sorts the items, then compares them.
+            // The validator sorts the items, then compares them.
             ("uniqueItems", _, Value::Array(_)) => self.add(8 * size(value), times),
             ("required" | "dependentRequired", _, Value::Object(_)) => self.add(size(rule), times),
             _ => Ok(()),
@@ -145,13 +145,13 @@ fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
-/// One unit per nested value, and per 64 bytes of text.
+/// Counts one unit per nested value, and per 64 bytes of text.
 fn size(value: &Value) -> u64 {
     let text = if let Value::String(text) = value { text.len() as u64 / 64 } else { 0 };
     1 + text + children(value).map(size).sum::<u64>()
 }
 
-/// The maximum number of active states of a pattern: one per character, multiplied by its repetitions.
+/// Returns the maximum number of active states of a pattern: one per character, multiplied by its repetitions.
 fn states(pattern: &str) -> u64 {
     let mut groups: Vec<u64> = Vec::new();
     let (mut sum, mut last) = (0u64, 0u64);
@@ -188,25 +188,26 @@ fn states(pattern: &str) -> u64 {
     groups.into_iter().fold(sum, u64::saturating_add)
 }
 
-/// Bytes per pattern.
+/// Size of every compiled pattern, in bytes.
 const PATTERN: u64 = 8 * 1024;
 /// Additional bytes of a pattern with non-ASCII characters, even in a class such as `.` or `[^a]`. Mostly stands for time.
 const BEYOND_ASCII: u64 = 32 * 1024;
-/// A character, an assertion or an operator.
+/// Size of a character, an assertion or an operator.
 const CHARACTER: u64 = 128;
-/// A class such as `.` or `[^a]`: nearly all characters.
+/// Size of a class with nearly all characters, such as `.` or `[^a]`.
 const WIDE_CLASS: u64 = 1024;
-/// A Unicode class such as `\pL`: hundreds of ranges of characters.
+/// Size of a Unicode class such as `\pL`, which has hundreds of ranges of characters.
 const UNICODE_CLASS: u64 = 80 * 1024;
-/// The length in characters of the class that replaces `\s`.
+/// Length in characters of the class that replaces `\s`.
 const WHITE_SPACE_CHARS: u64 = 160;
-/// The factor for case-insensitive characters and classes.
+/// Factor for case-insensitive characters and classes.
 const IGNORED_CASE: u64 = 6;
-/// A character that is parsed again. Each `\d`, `\s` or `\w` outside brackets causes the whole pattern to be parsed again.
+/// Size of a character that is parsed again. Each `\d`, `\s` or `\w` outside brackets causes the whole pattern to be parsed
+/// again.
 const REPARSED_CHARACTER: u64 = 24;
-/// The additional factor for a pattern with captures or `\b`: it is compiled for one more engine.
+/// Additional factor for a pattern with captures or `\b`, which is compiled for one more engine.
 const CAPTURE: u64 = 8;
-/// The maximum number of these additional bytes.
+/// Maximum number of bytes that [`CAPTURE`] adds.
 const MAX_CAPTURE: u64 = 1024 * 1024;
 
 /// Estimates the maximum size of a compiled pattern from its text alone, before compiling it. The estimate can be wrong for
@@ -394,7 +395,7 @@ impl PatternEstimate {
         (size, rest)
     }
 
-    /// Classes within brackets are rewritten all at once, others one by one.
+    /// Counts a rewrite. Classes within brackets are rewritten all at once, others one by one.
     fn rewrite(&mut self, is_in_class: bool, added_chars: u64) {
         self.rewrites += u64::from(!is_in_class);
         self.added_chars += added_chars;
@@ -455,7 +456,7 @@ mod tests {
         }
     }
 
-    /// Memory of the two automata; `None` if the pattern does not compile.
+    /// Returns the memory of the two automata; `None` if the pattern does not compile.
     fn automata_bytes(pattern: &str) -> Option<u64> {
         let limited = |reverse| Config::new().nfa_size_limit(Some(1 << 24)).reverse(reverse);
         let size = |config: Config| NFA::compiler().configure(config).build(pattern).ok().map(|nfa| nfa.memory_usage() as u64);

@@ -38,6 +38,8 @@ const MAX_ERROR_CHARS: usize = 300;
 pub struct CustomFields(Map<String, Value>);
 
 impl CustomFields {
+    /// Parses custom fields.
+    ///
     /// # Errors
     ///
     /// Returns a [`ValueError`] when the text is not an object, or exceeds a limit.
@@ -53,7 +55,7 @@ impl CustomFields {
         &self.0
     }
 
-    /// Values equal to the `present` ones keep their form: `1` stays `1` if it is set to `1.0`.
+    /// Keeps the form of values equal to the `present` ones: `1` stays `1` if it is set to `1.0`.
     #[must_use]
     pub fn in_form_of(mut self, present: &Self) -> Self {
         for (name, value) in &mut self.0 {
@@ -105,13 +107,13 @@ fn check_size(size: usize) -> Result<(), ValueError> {
 pub struct FieldsSchema(Value);
 
 impl PartialEq for FieldsSchema {
-    /// Ignores the order of members and the form of numbers.
+    /// Compares schemas, ignoring the order of members and the form of numbers.
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0 || canonical(&self.0) == canonical(&other.0)
     }
 }
 
-/// Equal schemas have the same hash.
+/// Hashes a schema. Equal schemas have the same hash.
 #[must_use]
 pub fn schema_hash(text: &str) -> String {
     hex::sha256(json::parse(text).map_or_else(|_| text.to_owned(), |schema| canonical(&schema)))
@@ -122,6 +124,8 @@ fn canonical(schema: &Value) -> String {
 }
 
 impl FieldsSchema {
+    /// Parses and checks a schema.
+    ///
     /// # Errors
     ///
     /// Returns a [`ValueError`] when the schema is invalid or too expensive.
@@ -290,6 +294,8 @@ impl CustomFields {
 pub struct CustomFieldsPatch(Map<String, Value>);
 
 impl CustomFieldsPatch {
+    /// Parses a patch.
+    ///
     /// # Errors
     ///
     /// Returns each error with the JSON Pointer of the custom field within the object; the pointer is empty for the whole object.
@@ -306,6 +312,8 @@ impl CustomFieldsPatch {
         self.0.contains_key(name)
     }
 
+    /// Applies the patch to an asset's custom fields.
+    ///
     /// # Errors
     ///
     /// Returns a [`ValueError`] when the result is larger than 32 KiB.
@@ -328,7 +336,7 @@ impl CustomFieldsPatch {
     }
 }
 
-/// The error of each field that fails on its own; if none does, the error of the whole object.
+/// Returns the error of each field that is invalid on its own, or the error of the whole object if none is.
 fn located(text: &str, whole: ValueError) -> Vec<(String, ValueError)> {
     let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text).unwrap_or_default();
     let read = fields.iter().map(|(name, raw)| (name, parse_strict(raw.get(), MAX_FIELD_LEVELS - 1)));
@@ -403,7 +411,7 @@ impl SchemaFault {
     fn new(error: &ValidationError<'_>) -> Self {
         let pointer = error.instance_path().to_string();
         let (fields, text) = match error.kind() {
-            // The library's text would be about a "False schema".
+            // The library's own text would be about a "False schema".
             ValidationErrorKind::FalseSchema => (Vec::new(), "is not permitted by the type's schema".to_owned()),
             ValidationErrorKind::Required { property } => {
                 (vec![property.as_str().unwrap_or_default().to_owned()], error.to_string())
@@ -421,8 +429,8 @@ impl SchemaFault {
         Self { pointer, fields, are_missing, reason: ValueError { text: shortened(text), code, limit } }
     }
 
-    /// Points to where the request sets the custom field: in `patch` if it contains the field. `sets_all`: whether the request
-    /// has `custom_fields`, with or without a patch.
+    /// Locates the fault where the request sets the custom field: in `patch` if it contains the field. `sets_all`: whether the
+    /// request has `custom_fields`, with or without a patch.
     #[must_use]
     pub fn located(&self, patch: Option<&CustomFieldsPatch>, sets_all: bool) -> FieldError {
         let set_singly = self.fields.iter().find(|field| patch.is_some_and(|patch| patch.has(field)));
@@ -441,7 +449,8 @@ impl SchemaFault {
     }
 }
 
-/// Combined schemas, such as `anyOf`, have no code; neither have exclusive bounds, which are no limit but refused themselves.
+/// Returns the code of an error and the exceeded limit. Combined schemas, such as `anyOf`, have no code; neither have exclusive
+/// bounds, because the bound itself is not permitted.
 fn code_and_limit(kind: &ValidationErrorKind) -> (Option<ErrorCode>, Option<Number>) {
     use ValidationErrorKind as Kind;
     match kind {
@@ -492,7 +501,7 @@ impl Validations {
         if left == 0 {
             return Err(BudgetSpent);
         }
-        // Before the estimate, which follows references, too.
+        // Compile before estimating, because the estimate follows references, too.
         let compiled = match self.compiled.get(schema_key, || Compiled::new(schema.as_value())) {
             Ok((compiled, compiling)) => {
                 done.spent += compiling;
@@ -590,7 +599,7 @@ pub struct CompiledSchemas(Mutex<Cached>);
 #[derive(Default)]
 struct Cached {
     schemas: HashMap<SchemaKey, Arc<Compiled>>,
-    /// The oldest first.
+    /// Cached schemas, oldest first.
     order: VecDeque<SchemaKey>,
     bytes: usize,
 }

@@ -50,10 +50,10 @@ fn target_pointer(reference: &str) -> Option<String> {
 }
 
 struct Place {
-    /// Number of levels above, with references followed.
+    /// Nesting of this part of the schema, with references followed.
     level: usize,
     is_root: bool,
-    /// A JSON Pointer.
+    /// JSON Pointer to this part of the schema.
     pointer: String,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// `is_top`: whether `name` is a keyword at the root of the schema.
+    /// Visits a keyword. `is_top`: whether `name` is a keyword at the root of the schema.
     fn keyword(&mut self, name: &str, value: &'a Value, is_top: bool, place: &Place) -> Result<(), ValueError> {
         match (name, value) {
             ("$ref", Value::String(reference)) => self.reference(reference, place),

@@ -92,7 +92,7 @@ fn data_in_a_schema_may_look_like_rules() {
     }
 }
 
-/// Each item of `a` is checked against 900 rules.
+/// Returns a schema that checks each item of `a` against 900 rules.
 fn expensive_schema() -> FieldsSchema {
     let rules: Vec<Value> = (0..900).map(|n| serde_json::json!({"type": "string", "minLength": n})).collect();
     let schema = serde_json::json!({"properties": {"a": {"items": {"anyOf": rules}}}});
@@ -122,7 +122,7 @@ fn a_pattern_that_backtracks_is_matched_in_linear_time() {
     assert_eq!(Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("compiled").len(), 1);
 }
 
-/// The fields cost about a tenth of a request's budget.
+/// Returns a schema and custom fields whose validation takes about a tenth of a request's budget.
 fn costly(number: u32) -> (FieldsSchema, CustomFields) {
     let fields = serde_json::json!({"a": vec![1; 100], "n": number}).to_string();
     (expensive_schema(), CustomFields::from_json(&fields).expect("fields"))
@@ -147,7 +147,7 @@ fn a_request_validates_until_its_budget_is_spent_and_nothing_twice() {
     assert!(matches!(validate(&Validations::default(), u32::MAX), Ok(1)));
 }
 
-/// A chain of `count` definitions, each with `rules` around a reference to the next one.
+/// Returns a chain of `count` definitions, each with `rules` around a reference to the next one.
 fn chain(rules: fn(Value) -> Value, count: usize) -> String {
     let next = |n: usize| if n < count { rules(serde_json::json!({"$ref": format!("#/$defs/a{}", n + 1)})) } else { true.into() };
     let definitions: Map<String, Value> = (0..=count).map(|n| (format!("a{n}"), next(n))).collect();
