@@ -15,12 +15,12 @@ use serde_json::{Map, Value, json};
 use std::fmt::Display;
 use uuid::Uuid;
 
-/// The default: 3 days.
+/// Default lifetime of a link: 3 days.
 pub const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;
 pub const MIN_SECONDS: u32 = 60;
-/// 30 days.
+/// Maximum lifetime of a link: 30 days.
 pub const MAX_SECONDS: u32 = 30 * 24 * 3600;
-/// Requests per minute and link.
+/// Rate limit of a link, in requests per minute.
 pub const RATE_LIMIT: u32 = 60;
 /// Maximum number of links per process instance or movement: a list reads all their unique markers.
 pub const MAX_LINKS: u8 = 100;
@@ -45,10 +45,10 @@ string_enum! {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signer {
-    /// `None` for a person who isn't a user.
+    /// The signer; `None` for a person who isn't a user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// For a user, the display name when the link was created.
+    /// The signer's name: for a user, the display name when the link was created.
     pub name: Name,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<Email>,
@@ -79,7 +79,7 @@ pub struct Link {
     pub steps: LinkSteps,
     pub hash: SecretHash,
     pub expires_at: Timestamp,
-    /// `None` for the operator.
+    /// The API key that created the link; `None` for the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<ApiKeyId>,
     /// When the link was first opened.
@@ -94,7 +94,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// The status, ignoring the process: a link can be open even if its process has ended. See [`Link::status`].
+    /// Returns the status, ignoring the process: a link can be open even if its process has ended. See [`Link::status`].
     #[must_use]
     pub fn own_status(&self, now: Timestamp) -> LinkStatus {
         if self.revoked_at.is_some() {
@@ -108,7 +108,7 @@ impl Link {
         }
     }
 
-    /// `process` and `step` are the status and current step of the link's process instance or movement.
+    /// Returns the status. `process` and `step` are the status and current step of the link's process instance or movement.
     #[must_use]
     pub fn status(&self, now: Timestamp, (process, step): (InstanceStatus, usize)) -> LinkStatus {
         match self.own_status(now) {
@@ -117,13 +117,14 @@ impl Link {
         }
     }
 
-    /// The expiry or, for a used link, 24 hours after its last step: until then, it opens the receipt.
+    /// Returns when the link ends: its expiry or, for a used link, 24 hours after its last step, because until then it opens the
+    /// receipt.
     #[must_use]
     pub fn ends_at(&self) -> Timestamp {
         self.used_at.map_or(self.expires_at, |at| at.plus(RECEIPT_TIME))
     }
 
-    /// Why the link no longer works, ignoring the process.
+    /// Returns why the link no longer works, ignoring the process; `None` if it works.
     #[must_use]
     pub fn end_reason(&self, now: Timestamp) -> Option<LinkStatus> {
         match self.own_status(now) {
@@ -133,13 +134,13 @@ impl Link {
         }
     }
 
-    /// Keeps the time of the first opening.
+    /// Records that the link was opened. Keeps the time of the first opening.
     #[must_use]
     pub fn opened(&self, at: Timestamp) -> Self {
         Self { opened_at: self.opened_at.or(Some(at)), ..self.clone() }
     }
 
-    /// `last` is the last submitted step. The link is used once its last step is submitted.
+    /// Records a submission. `last` is the last submitted step. The link is used once its last step is submitted.
     #[must_use]
     pub fn submitted(&self, last: usize, at: Timestamp) -> Self {
         let used_at = (last >= self.steps.last).then_some(at);
@@ -151,8 +152,8 @@ impl Link {
         Self { revoked_at: self.revoked_at.or(Some(at)), ..self.clone() }
     }
 
-    /// The prefix shared by the unique values of all links to this process instance or movement, to find them in the table. The
-    /// link's slot follows it.
+    /// Returns the prefix shared by the unique values of all links to this process instance or movement, to find them in the
+    /// table. The link's slot follows it.
     #[must_use]
     pub fn of_subject(subject: Uuid) -> Unique {
         Self::unique_of(subject, "")
@@ -208,7 +209,7 @@ mod tests {
         Timestamp::from_millis(seconds * 1000)
     }
 
-    /// A link for the steps 1 to 2 that ends at 100 seconds.
+    /// Returns a link for the steps 1 to 2 that ends at 100 seconds.
     fn link() -> Link {
         Link {
             id: LinkId::new(at(0), [0; 10]),

@@ -16,11 +16,11 @@ use serde_json::{Map, Value, json};
 #[schema(value_type = String, format = Email, max_length = 254)]
 pub struct Email(String);
 
-/// RFC 5321 §4.5.3.1.3, without angle brackets.
+/// Maximum length of an address in bytes (RFC 5321 §4.5.3.1.3, without angle brackets).
 const MAX_BYTES: usize = 254;
 
 impl Email {
-    /// Composed and case-folded, for comparisons.
+    /// Returns the address composed and case-folded, for comparisons.
     #[must_use]
     pub fn folded(&self) -> String {
         // Folding can decompose characters.
@@ -32,6 +32,8 @@ impl Email {
         &self.0
     }
 
+    /// Checks that a user can have this address.
+    ///
     /// # Errors
     ///
     /// Returns an error for an address reserved for erased users.
@@ -46,7 +48,7 @@ impl Email {
 impl std::str::FromStr for Email {
     type Err = ValueError;
 
-    /// Checks only the form that all mail systems share, not whether the address exists.
+    /// Parses an address. Checks only the form that all mail systems share, not whether the address exists.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let text = text.trim();
         check_visible(text)?;
@@ -103,7 +105,7 @@ impl User {
         }
     }
 
-    /// Only an active user can be newly assigned or picked.
+    /// References a user who must be active to be newly assigned or picked.
     #[must_use]
     pub fn reference(field: &'static str, id: UserId) -> Reference {
         Reference::new(field, Kind::User, id.uuid()).requiring(Requirement::flag("is_active", true))

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEntry {
-    /// From the item's key.
+    /// The event's ID, from the item's key.
     pub id: EventId,
     /// The canonical JSON of the event, including the values behind its commitments.
     pub text: String,
@@ -109,14 +109,14 @@ struct Link {
     id: EventId,
     hash: String,
     previous: Option<String>,
-    /// `None` for a type unknown to this version of the service.
+    /// The verb; `None` if it is unknown to this version of the service.
     verb: Option<Verb>,
     /// An error of the entry itself.
     error: Option<ChainError>,
 }
 
 impl Chain {
-    /// `head` comes from the record, if it exists.
+    /// Starts to verify a history. `head` comes from the record, if it exists.
     #[must_use]
     pub fn new(head: Option<ChainHead>) -> Self {
         Self { head, ..Self::default() }
@@ -275,7 +275,7 @@ pub fn contradiction(chain: Chain, head: Option<&ChainHead>, is_named: bool) -> 
 /// The record that an entry is about. The kind is `None` if it is unknown to this version of the service.
 pub type Subject = (Option<Kind>, Uuid);
 
-/// The record and version of an entry; `None` if the entry can't be read.
+/// Parses the record and version of an entry; `None` if the entry can't be read.
 #[must_use]
 pub fn subject(text: &str) -> Option<(Subject, u64)> {
     let entry = json::parse(text).ok()?;

@@ -33,7 +33,7 @@ impl Verb {
     pub(crate) const COMMON: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
     const ALL: [Self; 4] = [Self::Created, Self::Updated, Self::Deleted, Self::Seen];
 
-    /// The text, such as `asset.created`.
+    /// Returns the type as text, such as `asset.created`.
     #[must_use]
     pub fn event_type(self, kind: Kind) -> String {
         format!("{}.{}", kind.noun(), self.as_str())
@@ -54,12 +54,12 @@ impl Verb {
 pub struct EventType {
     /// The kind of record; `None` if unknown to this version of the service.
     pub kind: Option<Kind>,
-    /// `None` if unknown to this version of the service.
+    /// The verb; `None` if unknown to this version of the service.
     pub verb: Option<Verb>,
 }
 
 impl EventType {
-    /// `None` if the text is not of the form `noun.verb`.
+    /// Parses a type; `None` if the text is not of the form `noun.verb`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (noun, verb) = text.split_once('.')?;
@@ -96,13 +96,13 @@ impl Event {
     }
 }
 
-/// The number of events that only record a scan.
+/// Counts the events that only record a scan.
 #[must_use]
 pub fn scans(events: &[Event]) -> u64 {
     events.iter().filter(|event| event.is_scan()).count() as u64
 }
 
-/// The canonical JSON of a value (RFC 8785).
+/// Returns the canonical JSON of a value (RFC 8785).
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ pub fn hash(canonical: &str) -> String {
     hex::sha256(canonical)
 }
 
-/// 128 bits (RFC 9901 §9.3).
+/// Length of a salt: 128 bits (RFC 9901 §9.3).
 pub const SALT_BYTES: usize = 16;
 const DIGEST_BYTES: usize = 32;
 /// The member with an object's digests (RFC 9901 §4.2.4.1).
@@ -133,7 +133,7 @@ pub enum Commitment {
 }
 
 impl Commitment {
-    /// The stored form. Salts and digests have different lengths.
+    /// Returns the stored form. Salts and digests have different lengths.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match self {
@@ -184,8 +184,8 @@ impl Commitments {
         self.0.iter().map(|(pointer, commitment)| (pointer.as_str(), commitment))
     }
 
-    /// Sets the same salt on both sides of unchanged values, so equal digests still show after an erasure that they didn't
-    /// change.
+    /// Sets the same salt on both sides of unchanged values. After an erasure, their equal digests then still show that the value
+    /// didn't change.
     #[must_use]
     pub fn with_unchanged(mut self, entry: &Value) -> Self {
         let same = |(pointer, commitment): (&String, &Commitment)| {
@@ -210,8 +210,8 @@ impl Commitments {
         old != new || digest("old").zip(digest("new")).is_some_and(|(old, new)| old != new)
     }
 
-    /// The pointers to pseudonyms written by an erasure's entry: new values that equal the old ones, because the old ones were
-    /// erased at the same time.
+    /// Returns the pointers to pseudonyms written by an erasure's entry: new values that equal the old ones, because the old ones
+    /// were erased at the same time.
     fn written_by_erasure(&self, entry: &Value) -> BTreeSet<String> {
         let written = |pointer: &str| {
             let (_, field) = side_and_field(pointer).filter(|(side, _)| *side == "old")?;
@@ -221,12 +221,12 @@ impl Commitments {
         self.erased().filter_map(written).collect()
     }
 
-    /// The pointers to erased values.
+    /// Returns the pointers to erased values.
     pub fn erased(&self) -> impl Iterator<Item = &str> {
         self.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Digest(_))).map(|(pointer, _)| pointer)
     }
 
-    /// The canonical JSON (RFC 8785) to hash for an entry with commitments: digests replace the values.
+    /// Returns the canonical JSON (RFC 8785) to hash for an entry with commitments: digests replace the values.
     ///
     /// `None` if the entry has no value at one of the pointers.
     fn hashed(&self, mut entry: Value) -> Option<String> {
@@ -243,7 +243,7 @@ impl Commitments {
         canonical(&entry).ok()
     }
 
-    /// The hash of an entry. Without commitments, it is the hash of `text`, the entry's canonical JSON.
+    /// Returns the hash of an entry. Without commitments, it is the hash of `text`, the entry's canonical JSON.
     ///
     /// `None` if the entry has no value at one of the pointers.
     #[must_use]
@@ -283,7 +283,7 @@ impl Serialize for Commitments {
     }
 }
 
-/// The pointers to the old and new values of personal `fields` in an entry's changes.
+/// Returns the pointers to the old and new values of personal `fields` in an entry's changes.
 #[must_use]
 pub fn pointers_of_changes(changes: &Map<String, Value>, fields: &[&str]) -> Vec<String> {
     let mut pointers = Vec::new();
@@ -313,7 +313,7 @@ pub fn side_and_field(pointer: &str) -> Option<(&str, String)> {
     Some((side, inner.map_or_else(|| field.to_owned(), |inner| format!("{field}/{inner}"))))
 }
 
-/// The value of a field such as `notes` or `step_data/sign` on one side of the changes.
+/// Returns the value of a field such as `notes` or `step_data/sign` on one side of the changes.
 #[must_use]
 pub fn value_of<'a>(changes: &'a Map<String, Value>, side: &str, field: &str) -> Option<&'a Value> {
     let (field, inner) = field.split_at(field.find('/').unwrap_or(field.len()));
@@ -327,7 +327,7 @@ fn pointer_to(side: &str, field: &str) -> String {
     }
 }
 
-/// IDs don't count: without its record, an ID identifies nobody.
+/// Whether a value can be personal. IDs can't: without its record, an ID identifies nobody.
 fn is_text_or_signature(value: &Value) -> bool {
     value.is_object() || value.as_str().is_some_and(|text| text.parse::<Uuid>().is_err())
 }
@@ -364,7 +364,7 @@ impl Actor {
         Self { key_id: None, key_name: "signing link".into(), user_id: user, user_name, link_id: Some(link) }
     }
 
-    /// JSON Pointers to the personal data within a history entry.
+    /// Returns JSON Pointers to the personal data within a history entry.
     #[must_use]
     pub fn personal_pointers(&self) -> Vec<String> {
         let user_name = self.user_name.is_some().then_some("/actor/user_name");
@@ -373,14 +373,14 @@ impl Actor {
         [user_name, key_name].into_iter().flatten().map(str::to_owned).collect()
     }
 
-    /// A copy without personal data, for use outside histories.
+    /// Returns a copy without personal data, for use outside histories.
     #[must_use]
     pub fn nameless(&self) -> Self {
         let key_name = if self.personal_pointers().is_empty() { self.key_name.clone() } else { "key of a user".to_owned() };
         Self { key_name, user_name: None, ..self.clone() }
     }
 
-    /// The actor that disables failing webhooks.
+    /// Returns the actor that disables failing webhooks.
     #[must_use]
     pub fn webhook_delivery() -> Self {
         Self { key_name: "webhook delivery".into(), ..Self::operator() }
@@ -391,17 +391,17 @@ impl Actor {
 const SUFFIX: usize = 8;
 
 const PREFIX: &str = "Erased user ";
-/// Can't receive mail (RFC 2606 §2).
+/// Domain of pseudonymous addresses, which can't receive mail (RFC 2606 §2).
 const DOMAIN: &str = "erased.invalid";
 
-/// `Erased user` and the end of the user's id. Always the same for a user.
+/// Returns `Erased user` and the end of the user's id. Always the same for a user.
 #[must_use]
 pub fn pseudonym(user: UserId) -> String {
     let id = user.short();
     format!("{PREFIX}{}", &id[id.len() - SUFFIX..])
 }
 
-/// Unique per user, as e-mail addresses must be.
+/// Returns a pseudonymous address, unique per user, as e-mail addresses must be.
 #[must_use]
 pub fn pseudonymous_email(user: UserId) -> String {
     format!("erased-{}@{DOMAIN}", user.short())

@@ -23,13 +23,13 @@ const MAX_SHOWN_CHARS: usize = 64;
 pub struct EventTypes(Vec<(Kind, Option<Verb>)>);
 
 impl EventTypes {
-    /// Ignores types unknown to this version of the service.
+    /// Parses event types. Ignores types unknown to this version of the service.
     #[must_use]
     pub fn of_known<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self(names.into_iter().flat_map(named).collect())
     }
 
-    /// `None` for the default: all types that don't have to be named.
+    /// Returns the filter; `None` for the default, all types that don't have to be named.
     #[must_use]
     pub fn unless_all(self) -> Option<Self> {
         let has_all = Kind::ALL.iter().all(|kind| self.0.contains(&(*kind, None)));
@@ -44,7 +44,8 @@ impl EventTypes {
     }
 }
 
-/// Frequent events that few readers want: `asset.*` and `*` don't include them.
+/// Whether an event type is only included by exact name: frequent events that few readers want. `asset.*` and `*` don't include
+/// them.
 pub(crate) fn must_be_named(event_type: EventType) -> bool {
     event_type.verb == Some(Verb::Seen)
 }
@@ -59,7 +60,7 @@ fn known() -> impl Iterator<Item = (Kind, Option<Verb>)> {
     common.chain([(Kind::Asset, Some(Verb::Seen))])
 }
 
-/// The types that a name stands for; empty if the name is unknown.
+/// Returns the types that a name stands for; none if the name is unknown.
 fn named(wanted: &str) -> Vec<(Kind, Option<Verb>)> {
     known().filter(|known| name(*known) == wanted || wanted == ANY && known.1.is_none()).collect()
 }
@@ -140,7 +141,7 @@ impl EventFilter {
         self.types.is_some() || self.actor.is_some()
     }
 
-    /// `entry` is the canonical JSON of an event.
+    /// Whether an event matches. `entry` is its canonical JSON.
     #[must_use]
     pub fn matches(&self, entry: &str) -> bool {
         let Ok(event) = serde_json::from_str::<EventSummary>(entry) else { return self.is_empty() };

@@ -67,7 +67,7 @@ pub fn held_state_at(entries: &[HistoryEntry], at: Timestamp, user: UserId) -> R
     if let Some(holder) = known.as_ref().and_then(holder) {
         return Ok(known.filter(|_| holder == user));
     }
-    // Each later assignment, with its last claim and the number of events up to the claim.
+    // Collect each later assignment, with its last claim and the number of events up to the claim.
     let (mut claims, day) = (Vec::<Option<(String, usize)>>::new(), at.date().to_string());
     for (index, event) in events.iter().enumerate().skip(count) {
         if event.changes.contains_key("assigned_to") {
@@ -87,12 +87,12 @@ fn events_of(entries: &[HistoryEntry]) -> Result<Vec<Event>, PastError> {
     entries.iter().map(|entry| serde_json::from_str::<Event>(&entry.text).map_err(|_| unreadable(entry))).collect()
 }
 
-/// The number of events up to a time. The order of versions counts: of concurrent requests, the later one can be committed first.
+/// Counts the events up to a time, in the order of versions: of concurrent requests, the later one can be committed first.
 fn count_at(events: &[Event], at: Timestamp) -> usize {
     events.iter().rposition(|event| event.at <= at).map_or(0, |last| last + 1)
 }
 
-/// The state after the first `count` events.
+/// Returns the state after the first `count` events.
 fn state_after(entries: &[HistoryEntry], events: &[Event], count: usize) -> Option<PastState> {
     let (made, entry) = (events.get(..count)?, entries.get(count.checked_sub(1)?)?);
     let (created, last) = (made.first()?, made.last()?);
@@ -120,8 +120,8 @@ fn changes_of(event: &Event) -> impl Iterator<Item = (String, (u64, Timestamp))>
 }
 
 impl PastState {
-    /// `manufacturer` comes from the asset's model, because the asset's history doesn't show it. The manufacturer of a model in
-    /// use can't change.
+    /// Converts the state into an asset. `manufacturer` comes from the asset's model, because the asset's history doesn't show
+    /// it. The manufacturer of a model in use can't change.
     ///
     /// # Errors
     ///
@@ -145,13 +145,13 @@ impl PastState {
         self.created.at
     }
 
-    /// `None` if the field is null or not an ID.
+    /// Returns the ID in a field; `None` if the field is null or not an ID.
     #[must_use]
     pub fn id_in<I: FromStr>(&self, field: &str) -> Option<I> {
         self.text_in(field)?.parse().ok()
     }
 
-    /// `None` if the field is null or not a text.
+    /// Returns the text in a field; `None` if the field is null or not a text.
     #[must_use]
     pub fn text_in(&self, field: &str) -> Option<&str> {
         self.fields.get(field)?.as_str()
@@ -186,13 +186,13 @@ fn asset(id: AssetId, fields: &HistoryFields, manufacturer: Option<ManufacturerI
     if is_complete { Ok(asset) } else { Err(PastError::OtherFields) }
 }
 
-/// A missing field reads as null.
+/// Reads a field. A missing field counts as null.
 fn read<V: DeserializeOwned>(fields: &HistoryFields, name: &str) -> Result<V, PastError> {
     let value = fields.get(name).cloned().unwrap_or(Value::Null);
     serde_json::from_value(value).map_err(|_| PastError::Unreadable(name.to_owned()))
 }
 
-/// The form stored in events (RFC 8785), in which numbers can be written differently.
+/// Returns fields in the form stored in events (RFC 8785), in which numbers can be written differently.
 fn canonical(fields: &HistoryFields) -> HistoryFields {
     let text = serde_json_canonicalizer::to_string(fields).ok();
     text.and_then(|text| json::parse_object(&text).ok()).unwrap_or_else(|| fields.clone())

@@ -24,11 +24,11 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use subtle::ConstantTimeEq;
 
-/// Requests per minute.
+/// Default rate limit, in requests per minute.
 pub const DEFAULT_RATE_LIMIT: u32 = 600;
-/// In requests per minute.
+/// Maximum rate limit, in requests per minute.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
-/// 7 days.
+/// Maximum grace period: 7 days.
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
 /// Maximum number of other keys whose limits a new key shares in its first minute. For each, every request of that minute is
@@ -49,7 +49,7 @@ impl std::fmt::Debug for SecretHash {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviousSecret {
     pub hash: SecretHash,
-    /// End of the grace period.
+    /// When the grace period ends.
     pub until: Timestamp,
 }
 
@@ -111,15 +111,15 @@ impl ApiKey {
         }
     }
 
-    /// The key, limited for requests with the replaced secret: it expires with that secret, so it can't create anything that
-    /// lasts longer, nor rotate the key.
+    /// Limits the key for requests with the replaced secret: it expires with that secret, so it can't create anything that lasts
+    /// longer, nor rotate the key.
     #[must_use]
     pub fn in_grace(self) -> Self {
         let until = self.previous_secret.as_ref().map(|previous| previous.until);
         Self { expires_at: [self.expires_at, until].into_iter().flatten().min(), ..self }
     }
 
-    /// The hashes of the valid secrets; none once the key has expired.
+    /// Returns the hashes of the valid secrets; none once the key has expired.
     #[must_use]
     pub fn accepted_hashes(&self, now: Timestamp) -> Vec<&SecretHash> {
         if self.expires_at.is_some_and(|end| end <= now) {
@@ -129,7 +129,7 @@ impl ApiKey {
         std::iter::once(&self.hash).chain(previous).collect()
     }
 
-    /// `role` is the role of the user that the key is bound to.
+    /// Returns the scopes that the key has now. `role` is the role of the user that the key is bound to.
     #[must_use]
     pub fn effective_scopes(&self, role: Option<Role>) -> Scopes {
         match (self.user_id, role) {
@@ -151,8 +151,8 @@ impl ApiKey {
         if window(self.id.timestamp()) == window(now) { &self.first_minute } else { &[] }
     }
 
-    /// The limits that a key created by this one at `now` shares in its first minute. `None` if there are too many: this key must
-    /// wait for the next minute.
+    /// Returns the limits that a key created by this one at `now` shares in its first minute. `None` if there are too many: this
+    /// key must wait for the next minute.
     #[must_use]
     pub fn limits_of_new_key(&self, now: Timestamp) -> Option<Vec<SharedLimit>> {
         let own = SharedLimit { key: self.id, rate_limit_per_minute: self.rate_limit_per_minute };
@@ -198,15 +198,15 @@ impl Record for ApiKey {
     }
 }
 
-/// The first 12 characters of a key's text, to recognise it by. They contain nothing of its secret.
+/// Returns the first 12 characters of a key's text, which identify it and contain nothing of its secret.
 #[must_use]
 pub fn prefix(id: ApiKeyId) -> String {
     format!("apl_{}", &id.short()[..8])
 }
 
-/// The ID of a kind of credential. One kind can't be used as another: the checksum includes the prefix.
+/// The ID of a kind of credential. The checksum includes the kind's prefix, so one kind can't be used as another.
 pub trait Credential: Id {
-    /// Every credential of this kind starts with this text, for secret scanners.
+    /// The text that every credential of this kind starts with, for secret scanners.
     const PREFIX: &'static str;
 }
 
@@ -218,12 +218,12 @@ impl Credential for LinkId {
     const PREFIX: &'static str = "sgn_";
 }
 
-/// Digits of the CRC-32 checksum: 62^6 is above 2^32.
+/// Number of digits of the CRC-32 checksum: 62^6 is above 2^32.
 const CHECKSUM_WIDTH: usize = 6;
-/// Digits of two ids and a 256-bit secret.
+/// Number of digits of two ids and a 256-bit secret.
 const BODY_WIDTH: usize = 4 * WIDTH;
 
-/// 256 random bits. `Debug` doesn't disclose them.
+/// A secret of 256 random bits. `Debug` doesn't disclose them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 
@@ -233,13 +233,13 @@ impl Secret {
         Self(random)
     }
 
-    /// Plain SHA-256 suffices, because 256 random bits can't be guessed.
+    /// Hashes the secret. Plain SHA-256 suffices, because 256 random bits can't be guessed.
     #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash(hex::sha256(self.0))
     }
 
-    /// HMAC-SHA256 under the secret, in lower-case hexadecimal. Only the holder of the secret can compute it.
+    /// Returns the HMAC-SHA256 under the secret, in lower-case hexadecimal. Only the holder of the secret can compute it.
     #[must_use]
     pub fn authenticate(&self, parts: &[&[u8]]) -> String {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.0));
@@ -247,7 +247,7 @@ impl Secret {
         hex::encode(context.sign().as_ref())
     }
 
-    /// Compares in constant time.
+    /// Whether one of the hashes is the secret's. Compares in constant time.
     #[must_use]
     pub fn is_one_of(&self, accepted: &[&SecretHash]) -> bool {
         let own = self.hash();
@@ -279,7 +279,7 @@ impl<C: Credential> BearerToken<C> {
         Self { tenant, id, secret }
     }
 
-    /// The text that clients send as `Authorization: Bearer …`. Not `Display`, so nothing prints it by accident.
+    /// Returns the text that clients send as `Authorization: Bearer …`. Not `Display`, so nothing prints it by accident.
     #[must_use]
     pub fn expose(&self) -> String {
         let (high, low) = self.secret.0.split_at(16);
@@ -394,20 +394,20 @@ fn unknown(scope: &str, error: &ValueError) -> ValueError {
 
 /// Length of the window in which requests are counted.
 pub const WINDOW_SECONDS: i64 = 60;
-/// All instances together can hold at most 1/10 of the limit unused.
+/// Divides the limit to get the number of requests that all instances together can hold unused.
 const HELD_PART: u64 = 10;
-/// Each share takes 1/8 of the unused allowance. With a larger part, the first few instances would leave nothing for the others.
+/// Divides the unused allowance to get a share. With larger shares, the first few instances would leave nothing for the others.
 const SHARE_PART: u64 = 8;
 /// Minimum number of unused requests in a share, but at most half of the allowance. Matters for small limits.
 const MIN_UNUSED: u64 = 3;
 
-/// The number of the window, counted from 1970.
+/// Returns the number of the window, counted from 1970.
 #[must_use]
 pub fn window(at: Timestamp) -> i64 {
     at.millis().div_euclid(WINDOW_SECONDS * 1000)
 }
 
-/// The start of the next window.
+/// Returns the start of the next window.
 #[must_use]
 pub fn end_of_window(at: Timestamp) -> Timestamp {
     Timestamp::from_millis((window(at) + 1) * WINDOW_SECONDS * 1000)
@@ -416,13 +416,13 @@ pub fn end_of_window(at: Timestamp) -> Timestamp {
 /// The use of a rate limit in the current window, including the current request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// In requests per window.
+    /// The limit, in requests per window.
     pub limit: u32,
-    /// `None` if the requests couldn't be counted.
+    /// Number of used requests; `None` if they couldn't be counted.
     pub used: Option<u64>,
     /// The start of the next window, as Unix time in seconds.
     pub reset: i64,
-    /// Seconds until then, at least 1.
+    /// Seconds until the next window starts, at least 1.
     pub wait: i64,
 }
 
@@ -434,13 +434,13 @@ impl Rate {
         Self { limit, used, reset, wait }
     }
 
-    /// `None` if the number of used requests is unknown.
+    /// Returns the number of remaining requests; `None` if the number of used ones is unknown.
     #[must_use]
     pub fn remaining(&self) -> Option<u64> {
         Some(u64::from(self.limit).saturating_sub(self.used?))
     }
 
-    /// False for a request that couldn't be counted.
+    /// Whether the limit is exceeded. False for a request that couldn't be counted.
     #[must_use]
     pub fn is_exceeded(&self) -> bool {
         self.used.is_some_and(|used| used > self.limit.into())
@@ -494,7 +494,7 @@ impl Lease {
         (self.window, self.limit) == (window(at), limit.into())
     }
 
-    /// The minute, counted from 1970.
+    /// Returns the number of the minute, counted from 1970.
     #[must_use]
     pub fn window(&self) -> i64 {
         self.window
@@ -533,7 +533,7 @@ impl Lease {
         self.counter.taken - self.left
     }
 
-    /// The current request, plus a part of the allowance.
+    /// Returns the next share to take: the current request, plus a part of the unused allowance.
     fn next_share(&mut self) -> Share {
         // Reset before the write: if its outcome is unknown, the requests count as held until the minute ends.
         let used_up = std::mem::take(&mut self.held);
@@ -556,14 +556,14 @@ impl Lease {
 }
 
 impl Share {
-    /// A share of only the current request, which can be taken until the limit is used up; `None` if this already is one.
+    /// Returns a share of only the current request, which can be taken until the limit is used up; `None` if this already is one.
     #[must_use]
     pub fn single(self, limit: u32) -> Option<Self> {
         let single = Self { requests: 1, max_taken: u64::from(limit) - 1, max_held: None, ..self };
         (self.requests > 1).then_some(single)
     }
 
-    /// The change of the number of held requests.
+    /// Returns the change of the number of held requests.
     #[must_use]
     pub fn change_of_held(&self) -> i64 {
         (self.requests - 1).cast_signed() - self.used_up.cast_signed()

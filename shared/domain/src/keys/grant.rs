@@ -9,13 +9,13 @@ pub struct KeyRights<'a> {
     pub scopes: &'a Scopes,
     /// In requests per minute.
     pub rate_limit_per_minute: u32,
-    /// `None` if the key does not expire.
+    /// When the key expires; `None` if it does not.
     pub expires_at: Option<Timestamp>,
     /// The user whose deactivation disables the key; `None` for tenant keys.
     pub user_id: Option<UserId>,
 }
 
-/// The error texts are shown to clients.
+/// Why a caller can't grant a key or a role. The error texts are shown to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
     /// The caller's key lacks this scope.
@@ -75,14 +75,14 @@ impl KeyRights<'_> {
 }
 
 impl ApiKey {
-    /// `scopes` are the key's scopes, or a subset of them.
+    /// Returns the rights that the key can grant. `scopes` are the key's scopes, or a subset of them.
     #[must_use]
     pub fn rights<'a>(&self, scopes: &'a Scopes) -> KeyRights<'a> {
         let Self { rate_limit_per_minute, expires_at, user_id, .. } = *self;
         KeyRights { scopes, rate_limit_per_minute, expires_at, user_id }
     }
 
-    /// The key's effective role: its owner's or, for a tenant key, the highest role whose scopes it has.
+    /// Returns the key's effective role: its owner's or, for a tenant key, the highest role whose scopes it has.
     #[must_use]
     pub fn role(&self, owner: Option<Role>) -> Role {
         let has_all =
@@ -92,6 +92,8 @@ impl ApiKey {
 }
 
 impl Role {
+    /// Checks that the caller has at least this role.
+    ///
     /// # Errors
     ///
     /// Returns [`GrantError::Rank`] for a role below `needed`.

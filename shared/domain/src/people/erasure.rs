@@ -30,13 +30,13 @@ pub struct Erasure {
     pub began_at: Timestamp,
     /// Everything up to this event is done; `None` at the start.
     pub position: Option<EventId>,
-    /// In the next part, the records are done, and the stored responses up to this key.
+    /// If set, the records of the next part are done, and so are its stored responses up to this key.
     pub responses_until: Option<String>,
     /// Whether the current pass removed something, or was interrupted where it might have.
     pub has_removed: bool,
     /// Whether a part has started and not ended. Its removals are not in `has_removed` yet.
     pub is_in_part: bool,
-    /// End of the last complete pass.
+    /// When the last complete pass ended.
     pub done_at: Option<Timestamp>,
     pub is_done: bool,
 }
@@ -77,8 +77,8 @@ impl Erasure {
         }
     }
 
-    /// To be stored before a part removes anything. Otherwise, the retry of an interrupted part would find nothing to remove, and
-    /// no further pass would follow.
+    /// Records that a part has begun. Must be stored before the part removes anything. Otherwise, the retry of an interrupted
+    /// part would find nothing to remove, and no further pass would follow.
     #[must_use]
     pub fn part_begun(self) -> Self {
         Self { has_removed: self.has_removed || self.is_in_part, is_in_part: true, ..self }
@@ -129,7 +129,7 @@ pub struct PartEnd {
 
 /// A record that can have data about a person.
 pub trait Erase: Record {
-    /// The record with pseudonyms instead of personal data, based on the `traces` in its history. `at` is the time of the
+    /// Returns the record with pseudonyms instead of personal data, based on the `traces` in its history. `at` is the time of the
     /// erasure.
     #[must_use]
     fn without(&self, person: UserId, traces: &Traces, at: Timestamp) -> Self;
@@ -163,7 +163,7 @@ impl Erase for ApiKey {
 }
 
 impl Erase for Link {
-    /// Also revokes the link, so nobody can sign with it any more.
+    /// Replaces the signer's name, and revokes the link, so nobody can sign with it any more.
     fn without(&self, person: UserId, _: &Traces, at: Timestamp) -> Self {
         if self.signer.user_id != Some(person) {
             return self.clone();
@@ -210,7 +210,7 @@ impl Erase for Movement {
     }
 }
 
-/// The erased people whose texts are missing from the entries, out of the users whose IDs the entries contain.
+/// Returns the erased people whose texts are missing from the entries, out of the users whose IDs the entries contain.
 #[must_use]
 pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
     let named = entries.iter().flat_map(|(event, _)| people(event));
@@ -223,7 +223,7 @@ pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
     erased.collect()
 }
 
-/// The actor, users who were picked or had the asset, and, if the record is a user, that user.
+/// Returns the actor, users who were picked or had the asset, and, if the record is a user, that user.
 fn people(event: &Event) -> Vec<UserId> {
     picked(event).chain(held_by(event)).chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]).collect()
 }
@@ -271,7 +271,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// The obstacle in the user's record. Requests that started before its last change have ended after `delay`.
+    /// Returns the obstacle in the user's record. Requests that started before its last change have ended after `delay`.
     #[must_use]
     pub fn of(user: &Stored<User>, now: Timestamp, delay: TimeDelta) -> Option<Self> {
         if user.value.is_active {
@@ -280,14 +280,14 @@ impl Obstacle {
         Self::of_change(user.updated_at, now, delay)
     }
 
-    /// The obstacle of a recent change or deletion of the user.
+    /// Returns the obstacle of a recent change or deletion of the user.
     #[must_use]
     pub fn of_change(changed_at: Timestamp, now: Timestamp, delay: TimeDelta) -> Option<Self> {
         let retry_at = changed_at.plus(delay);
         (now < retry_at).then_some(Self::Changed(retry_at))
     }
 
-    /// The number of open processes: the `references` to a user that don't come from the user's assets.
+    /// Counts the open processes: the `references` to a user that don't come from the user's assets.
     #[must_use]
     pub fn processes(assets: &[AssetId], references: u64) -> u64 {
         references.saturating_sub(assets.len() as u64)

@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-/// The fields in a kind's history that can be about people.
+/// Returns the fields in a kind's history that can be about people.
 #[must_use]
 pub fn personal_fields(kind: Kind) -> &'static [&'static str] {
     match kind {
@@ -124,27 +124,27 @@ impl Traces {
     }
 }
 
-/// The pointers to the actor's names, if the actor is the person.
+/// Returns the pointers to the actor's names, if the actor is the person.
 #[must_use]
 pub fn actor_pointers(person: UserId, actor: &Actor) -> Vec<String> {
     if actor.user_id == Some(person) { actor.personal_pointers() } else { Vec::new() }
 }
 
-/// A value submitted through a link is about the signer. Other values are about the `subjects`, because technicians write and
-/// collect signatures for others. Without subjects, they are about the key's user.
+/// Whether a submitted value is about the person. A value submitted through a link is about the signer. Other values are about
+/// the `subjects`, because technicians write and collect signatures for others. Without subjects, they are about the key's user.
 fn is_value_about(person: UserId, actor: &Actor, subjects: &[UserId]) -> bool {
     if actor.link_id.is_some() || subjects.is_empty() { actor.user_id == Some(person) } else { subjects.contains(&person) }
 }
 
-/// The users picked by the last values, because a value sent ahead can be replaced; if there are none, the user who had the
-/// asset.
+/// Returns the users picked by the last values, because a value sent ahead can be replaced; if there are none, the user who had
+/// the asset.
 fn subjects(entries: &[(&Event, &Commitments)]) -> Vec<UserId> {
     let last = entries.iter().rfind(|(event, _)| event.changes.contains_key("step_data"));
     let picked: Vec<UserId> = last.into_iter().flat_map(|(event, _)| picked(event)).collect();
     if picked.is_empty() { entries.iter().find_map(|(event, _)| held_by(event)).into_iter().collect() } else { picked }
 }
 
-/// The user who had the asset when this event started a process on it.
+/// Returns the user who had the asset when this event started a process on it.
 pub(super) fn held_by(event: &Event) -> Option<UserId> {
     event.changes.get("held_by")?["new"].as_str()?.parse().ok()
 }
@@ -159,7 +159,7 @@ pub fn picks(event: &Event, person: UserId) -> bool {
     picked(event).any(|user| user == person)
 }
 
-/// The users picked by steps.
+/// Returns the users picked by steps.
 pub(super) fn picked(event: &Event) -> impl Iterator<Item = UserId> {
     let data = event.changes.get("step_data").and_then(|change| change["new"].as_object());
     data.into_iter().flatten().filter_map(|(_, value)| value.as_str()?.parse().ok())

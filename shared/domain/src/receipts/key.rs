@@ -35,7 +35,7 @@ impl std::str::FromStr for PublicKey {
 text_form!(PublicKey, |key| URL_SAFE_NO_PAD.encode_to_string(key.0));
 
 impl PublicKey {
-    /// The key's thumbprint (RFC 7638, RFC 8037 appendix A.3).
+    /// Returns the key's thumbprint (RFC 7638, RFC 8037 appendix A.3).
     #[must_use]
     pub fn kid(self) -> String {
         let jwk = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, String::from(self));
@@ -50,10 +50,12 @@ impl PublicKey {
     }
 }
 
-/// Not `Debug`, so nothing prints it by accident.
+/// A private key. Not `Debug`, so nothing prints it by accident.
 pub struct SigningKey(Ed25519KeyPair);
 
 impl SigningKey {
+    /// Creates a key from its seed.
+    ///
     /// # Errors
     ///
     /// Returns an error unless the seed has 32 bytes.
@@ -61,6 +63,8 @@ impl SigningKey {
         Ed25519KeyPair::from_seed_unchecked(seed).map(Self).map_err(|_| ValueError::new("must be a seed of 32 bytes"))
     }
 
+    /// Returns the public key.
+    ///
     /// # Errors
     ///
     /// Returns an error if the public key doesn't have 32 bytes, as every Ed25519 key does.
@@ -101,9 +105,9 @@ pub struct CurrentKey {
     pub public_key: PublicKey,
     /// The encrypted seed, from which the signing key is derived.
     pub encrypted_seed: EncryptedSeed,
-    /// The name of the key encryption provider.
+    /// Name of the key encryption provider that encrypted the seed.
     pub encrypted_by: String,
-    /// The time of the first signature.
+    /// When the key started signing.
     pub since: Timestamp,
 }
 
@@ -305,7 +309,7 @@ mod tests {
         CurrentKey { public_key, encrypted_seed, encrypted_by: "local".into(), since: Timestamp::from_millis(at) }
     }
 
-    /// The keys of RFC 8037 appendix A.
+    /// Checks the keys of RFC 8037 appendix A.
     #[test]
     fn keys_and_signatures_match_the_standards_example() {
         let seed = URL_SAFE_NO_PAD.decode_to_vec("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A").expect("base64url");

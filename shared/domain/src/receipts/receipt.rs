@@ -216,7 +216,7 @@ fn missing(version: u64) -> ReceiptError {
     ReceiptError::BrokenLink(BrokenLink { event_id: None, version, reason: ChainError::Missing })
 }
 
-/// Verifies a history and returns its events. Without `head`, the record can have been deleted since.
+/// Verifies a history and returns its events. Without `head`, the record may have been deleted.
 fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>) -> Result<Vec<Event>, ReceiptError> {
     let mut chain = Chain::new(head);
     let mut events = Vec::new();
@@ -232,8 +232,8 @@ fn verified_events(history: &[HistoryEntry], head: Option<ChainHead>) -> Result<
     }
 }
 
-/// The last event that set the step's current value; `None` if that is null. Erased values are compared by their commitments,
-/// because several texts can have become the same pseudonym.
+/// Returns the last event that set the step's current value; `None` if that is null. Erased values are compared by their
+/// commitments, because several texts can have become the same pseudonym.
 fn submission<'a>(events: &'a [Event], history: &[HistoryEntry], key: &str, value: &Value) -> Option<&'a Event> {
     let sets_value = |event: &Event, entry: &HistoryEntry| {
         let new = event.changes.get("step_data").and_then(|change| change.get("new")?.get(key));
@@ -243,7 +243,7 @@ fn submission<'a>(events: &'a [Event], history: &[HistoryEntry], key: &str, valu
     entries.rfind(|(event, entry)| sets_value(event, entry)).map(|(event, _)| event)
 }
 
-/// The people whose data was erased from the history of an instance or movement, or of the picked users.
+/// Returns the people whose data was erased from the history of an instance or movement, or of the picked users.
 fn erased_people(
     history: &[HistoryEntry],
     events: &[Event],
@@ -277,7 +277,7 @@ fn ends_instance(event: &Event) -> bool {
     status.is_some_and(|status| status != "in_progress")
 }
 
-/// The asset right after the event that ended the process instance on it.
+/// Returns the asset right after the event that ended the process instance on it.
 fn asset_at_completion(instance: &Instance, asset_events: &[Event]) -> ReceiptAsset {
     let id = instance.id.to_string();
     let ends = |event: &Event| event.changes.get("running_instance_id").is_some_and(|change| change["old"] == id.as_str());
@@ -383,7 +383,7 @@ pub struct ReceiptInstance {
 #[derive(Debug)]
 pub struct InstancePart {
     instance: ReceiptInstance,
-    /// `None` unless the process instance was completed.
+    /// The receipt; `None` unless the process instance was completed.
     receipt: Option<Receipt>,
     erased_people: BTreeSet<UserId>,
 }
@@ -500,7 +500,7 @@ mod tests {
     use serde_json::json;
     use uuid::Uuid;
 
-    /// The changes are one second apart.
+    /// Builds a history of changes that are one second apart.
     fn history(changes: &[Value]) -> Vec<HistoryEntry> {
         let events = (1..).zip(changes).map(|(version, changes)| {
             let id = EventId::new(Timestamp::from_millis(version * 1000), [0; 10]);
@@ -535,7 +535,7 @@ mod tests {
         assert!(matches!(display_name_at(&all[1..], Timestamp::from_millis(0)), Err(ReceiptError::BrokenLink(_))));
     }
 
-    /// The entries after an erasure.
+    /// Returns the entries after an erasure.
     fn erased(history: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
         let erased = history.into_iter().map(|entry| {
             let mut value: Value = serde_json::from_str(&entry.text).expect("JSON");

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// RFC 5646 §4.4.1 requires at least 35 characters.
+/// Maximum length of a locale in characters. RFC 5646 §4.4.1 requires at least 35.
 const MAX_LOCALE_CHARS: usize = 64;
 /// Languages that write numeric dates with points, the day first. On English pages, other locales get ISO 8601 dates, because
 /// their order of day and month could be misread.
@@ -104,20 +104,20 @@ pub struct NumberRange {
 }
 
 impl NumberRange {
-    /// How many numbers have `width` digits. Further numbers take one more digit.
+    /// Returns how many numbers have `width` digits. Further numbers take one more digit.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         10u64.saturating_pow(u32::try_from(self.width).unwrap_or(u32::MAX)).saturating_sub(1)
     }
 
-    /// The used fraction of the capacity; above 1 once numbers take another digit.
+    /// Returns the used fraction of the capacity; above 1 once numbers take another digit.
     #[must_use]
     pub fn fill_level(&self) -> f64 {
         self.last_number as f64 / self.capacity().max(1) as f64
     }
 }
 
-/// The `most` ranges with the highest fill level, in their original order.
+/// Returns the `most` ranges with the highest fill level, in their original order.
 #[must_use]
 pub fn fullest(ranges: Vec<NumberRange>, most: usize) -> Vec<NumberRange> {
     let mut ranked: Vec<(usize, NumberRange)> = ranges.into_iter().enumerate().collect();
@@ -145,7 +145,7 @@ pub enum Language {
 impl Language {
     pub const ALL: [Self; 4] = [Self::English, Self::German, Self::French, Self::Spanish];
 
-    /// The code in language tags and in the names of text files.
+    /// Returns the code in language tags and in the names of text files.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -156,7 +156,7 @@ impl Language {
         }
     }
 
-    /// The language of a tag, regardless of its region. `None` if there are no texts in this language.
+    /// Returns the language of a tag, regardless of its region. `None` if there are no texts in this language.
     #[must_use]
     pub fn of(tag: &str) -> Option<Self> {
         let language = tag.split('-').next().unwrap_or_default();
@@ -189,7 +189,7 @@ impl Display for Locale {
 }
 
 impl Locale {
-    /// The locale's language, or English if there are no texts in it.
+    /// Returns the locale's language, or English if there are no texts in it.
     #[must_use]
     pub fn language(&self) -> Language {
         Language::of(&self.0).unwrap_or(Language::English)

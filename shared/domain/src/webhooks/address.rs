@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use url::{Host, Url};
 
-/// In characters.
+/// Maximum length of a URL in characters.
 const MAX_CHARS: usize = 2_048;
 pub const PUBLIC_PORTS: [u16; 2] = [443, 8443];
 /// Reserved domains without public hosts (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
@@ -36,7 +36,7 @@ impl WebhookUrl {
         &self.0
     }
 
-    /// The URL for the history, which other webhooks can receive: tokens in the query authenticate senders.
+    /// Returns the URL for the history, which other webhooks can receive: tokens in the query authenticate senders.
     #[must_use]
     pub fn without_query(&self) -> String {
         self.0.split_once('?').map_or_else(|| self.0.clone(), |(rest, _)| format!("{rest}?…"))
@@ -85,7 +85,7 @@ pub fn is_local_name(name: &str) -> bool {
     !name.contains('.') || LOCAL_DOMAINS.iter().any(|domain| is_in(domain))
 }
 
-/// Stricter than the URL standard, which also accepts `https:example.com` and removes line breaks.
+/// Parses a URL. Stricter than the URL standard, which also accepts `https:example.com` and removes line breaks.
 fn parse(text: &str) -> Result<Url, ValueError> {
     let has_scheme = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     if !(has_scheme("https://") || has_scheme("http://")) {
@@ -322,7 +322,7 @@ mod tests {
         is_public(address.parse::<IpAddr>().unwrap_or_else(|error| panic!("{address}: {error}")))
     }
 
-    /// The first and last address of every range, and their neighbours if these are public.
+    /// Covers the first and last address of every range, and their neighbours if these are public.
     #[test]
     fn ranges_end_where_the_registries_say() {
         let ranges = [

@@ -9,14 +9,15 @@ use std::time::Duration;
 
 /// SQS's maximum delay of a message: 15 minutes.
 pub const MAX_DELAY: Duration = Duration::from_secs(900);
-/// Divides the product of a delay and a random `u16` to get the jitter: up to a tenth of the delay.
+/// Number by which to divide the product of a delay and a random `u16` to get the jitter: up to a tenth of the delay.
 const JITTER_PARTS: i64 = 10 * u16::MAX as i64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// A newer request has replaced this one, the delivery is finished, or another message stands for its next attempt.
+    /// Drop the message: a newer request has replaced this one, the delivery is finished, or another message stands for its next
+    /// attempt.
     Drop,
-    /// Not due before this time.
+    /// Wait: the attempt is not due before this time.
     Wait(Timestamp),
     /// Record that the delivery has failed because the webhook is not active.
     GiveUp,
@@ -58,7 +59,7 @@ pub struct Retries<'a> {
 }
 
 impl Retries<'_> {
-    /// The delay after a failed attempt, counted from 1; `None` after the last one.
+    /// Returns the delay after a failed attempt, counted from 1; `None` after the last one.
     fn delay_after(&self, tries: u32) -> Option<TimeDelta> {
         let delay = self.delays.get(usize::try_from(tries).ok()?.checked_sub(1)?)?;
         let jitter = delay.num_milliseconds() * i64::from(self.random) / JITTER_PARTS;
@@ -118,7 +119,7 @@ impl Delivery {
         self.next_attempt_at.and_then(|due| due.since(since).to_std().ok()).is_some_and(|wait| wait > MAX_DELAY)
     }
 
-    /// The message for the next attempt, if there will be one.
+    /// Returns the message for the next attempt, if there will be one.
     #[must_use]
     pub fn pending_request(&self, tenant_id: TenantId) -> Option<DeliveryRequest> {
         (self.status == DeliveryStatus::Pending).then(|| DeliveryRequest {

@@ -23,7 +23,7 @@ pub const RETRY_DELAYS: [TimeDelta; 9] = [
 ];
 /// How long the record of a delivery is kept after its last attempt.
 pub const RETENTION: TimeDelta = TimeDelta::days(30);
-/// The record of a delivery keeps the newest attempts.
+/// Number of attempts that the record of a delivery keeps, the newest ones.
 pub const MAX_ATTEMPTS_KEPT: usize = 20;
 
 string_enum! {
@@ -61,7 +61,7 @@ string_enum! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub at: Timestamp,
-    /// `None` without a response.
+    /// HTTP status of the response; `None` without a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Recorded instead of an attempt, because the webhook is not active.
+    /// Creates the entry that is recorded instead of an attempt, because the webhook is not active.
     #[must_use]
     pub fn not_made(at: Timestamp) -> Self {
         Self { at, status: None, error: Some(AttemptFailure::WebhookDisabled), duration_ms: 0 }
@@ -124,15 +124,15 @@ pub struct Delivery {
 
 /// Maximum number of replays per tenant and UTC day.
 pub const MAX_REPLAYS_PER_DAY: u32 = 50;
-/// A replay that is not confirmed for this long counts as lost: another one can start.
+/// Time after which a replay without confirmations counts as lost, so that another one can start.
 const LOST_AFTER: TimeDelta = TimeDelta::minutes(15);
-/// Interval of confirmations, to save writes.
+/// Interval of confirmations. Longer intervals save writes.
 const CONFIRMED_EVERY: TimeDelta = TimeDelta::minutes(5);
 const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replays {
-    /// Days since 1970.
+    /// The day, in days since 1970.
     day: i64,
     /// Number of replays started on that day.
     started: u32,
@@ -143,7 +143,7 @@ pub struct Replays {
 struct RunningReplay {
     requested_at: Timestamp,
     confirmed_at: Timestamp,
-    /// See [`Replays::start`].
+    /// Identifies the request that started the replay: see [`Replays::start`].
     identity: String,
 }
 

@@ -23,6 +23,8 @@ impl WebhookEvents {
         filter::known_names()
     }
 
+    /// Checks a list of event types.
+    ///
     /// # Errors
     ///
     /// Returns errors for no types, too many, unknown or repeated ones. Each has the index of its type, or none if it is about
@@ -54,7 +56,7 @@ impl WebhookEvents {
         self.0.iter().any(|wanted| wanted == event_type || !must_be_named && stands_for(wanted))
     }
 
-    /// A filter of the event feed; `None` for all types that don't have to be named.
+    /// Returns a filter of the event feed; `None` for all types that don't have to be named.
     #[must_use]
     pub fn filter(&self) -> Option<EventTypes> {
         EventTypes::of_known(self.0.iter().map(String::as_str)).unless_all()
@@ -109,8 +111,8 @@ pub struct NewEvent {
 }
 
 impl FanoutRequest {
-    /// One request per event that a webhook subscribes to. `max_delay` is the maximum time from an event's timestamp to its
-    /// commit.
+    /// Returns one request per event that a webhook subscribes to. `max_delay` is the maximum time from an event's timestamp to
+    /// its commit.
     pub fn requests(&self, webhooks: &[Webhook], max_delay: TimeDelta) -> impl Iterator<Item = EventRequest> {
         self.events.iter().filter_map(move |event| {
             let wanting = webhooks.iter().filter(|webhook| event.is_for(webhook, max_delay));

@@ -1,4 +1,4 @@
-//! The health of webhooks: slow and failing ones are kept apart from the others, and disabled after five days of failures.
+//! The health of webhooks. Slow and failing webhooks must not delay the others, and are disabled after five days of failures.
 
 use super::{Attempt, DisabledReason, RETENTION, Webhook};
 use crate::values::time::Timestamp;
@@ -6,13 +6,13 @@ use chrono::TimeDelta;
 
 /// A webhook without a success for this long is disabled.
 pub const MAX_FAILING: TimeDelta = TimeDelta::days(5);
-/// In milliseconds. An attempt that takes longer marks its webhook as slow.
+/// Duration in milliseconds above which an attempt marks its webhook as slow.
 pub const SLOW_AFTER: u64 = 1_000;
 
-/// Recorded from the first attempt on.
+/// The health of a webhook, recorded from the first attempt on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Health {
-    /// The first failure after the last success.
+    /// When the first failure after the last success happened.
     pub failing_since: Option<Timestamp>,
     /// Whether an attempt took long, and none has succeeded quickly since.
     pub is_slow: bool,
@@ -25,7 +25,7 @@ impl Webhook {
         health.is_slow || self.failing_since(health, now).is_some()
     }
 
-    /// The health after an attempt, and the reason to disable the webhook, if any.
+    /// Returns the health after an attempt, and the reason to disable the webhook, if any.
     #[must_use]
     pub fn health_after(&self, attempt: &Attempt, health: &Health) -> (Health, Option<DisabledReason>) {
         let is_long = attempt.duration_ms > SLOW_AFTER;
@@ -43,7 +43,7 @@ impl Webhook {
         }
     }
 
-    /// Ignores failures before the webhook became active, and expired records.
+    /// Returns since when attempts fail. Ignores failures before the webhook became active, and expired records.
     fn failing_since(&self, health: &Health, at: Timestamp) -> Option<Timestamp> {
         health.failing_since.filter(|since| *since >= self.active_since && *since > at.plus(-RETENTION))
     }

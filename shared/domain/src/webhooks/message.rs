@@ -16,7 +16,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// The group of the tenant's messages. Groups don't delay each other.
+    /// Returns the group of the tenant's messages. Groups don't delay each other.
     #[must_use]
     pub fn group(&self) -> String {
         match self {
@@ -59,13 +59,13 @@ pub struct ReplayPart {
 }
 
 impl ReplayRequest {
-    /// A replay includes no events after its request.
+    /// Returns the end of the replay, which includes no events after its request.
     fn end(&self) -> Timestamp {
         self.until.min(self.requested_at)
     }
 
-    /// `events` are the matching events after [`ReplayRequest::after`], up to `last`. `has_more`: whether there are more. The
-    /// feed is complete before `complete_until`.
+    /// Returns the next part of the replay. `events` are the matching events after [`ReplayRequest::after`], up to `last`.
+    /// `has_more`: whether there are more. The feed is complete before `complete_until`.
     #[must_use]
     pub fn part(&self, events: &[EventId], last: Option<EventId>, has_more: bool, complete_until: Timestamp) -> ReplayPart {
         let end = self.end();
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    /// The number of deliveries, the event to continue after, and the seconds until then.
+    /// Returns the number of deliveries, the event to continue after, and the seconds until then.
     fn part(replay: &ReplayRequest, events: &[i64], has_more: bool, complete: i64) -> (usize, Option<(EventId, u64)>) {
         let events: Vec<EventId> = events.iter().map(|seconds| event(*seconds)).collect();
         let ReplayPart { deliveries, rest } = replay.part(&events, events.last().copied(), has_more, at(complete));

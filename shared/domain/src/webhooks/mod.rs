@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 pub const MAX_WEBHOOKS: u8 = 20;
-/// 7 days.
+/// Maximum grace period: 7 days.
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
 string_enum! {
@@ -56,7 +56,7 @@ pub struct Webhook {
     pub description: Notes,
     pub events: WebhookEvents,
     pub is_active: bool,
-    /// `None` if the webhook is active or was disabled by a caller.
+    /// Why the service disabled the webhook; `None` if it is active or was disabled by a caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<DisabledReason>,
     /// When this URL became active. Earlier failures don't count.
@@ -64,12 +64,12 @@ pub struct Webhook {
     /// A number below [`MAX_WEBHOOKS`], unique in the tenant, so there can't be more webhooks.
     pub slot: u8,
     pub secret: EncryptedSecret,
-    /// Also signs for a while after a rotation.
+    /// The replaced secret, which also signs for a while after a rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_secret: Option<PreviousSecret>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_at: Option<Timestamp>,
-    /// `None` for the operator.
+    /// The API key that created the webhook; `None` for the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<ApiKeyId>,
 }
@@ -83,8 +83,8 @@ pub struct WebhookChange {
 }
 
 impl Webhook {
-    /// After a change of the URL or a reactivation, earlier failures don't count. Activating or deactivating a webhook clears the
-    /// service's reason.
+    /// Applies a change. After a change of the URL or a reactivation, earlier failures don't count. Activating or deactivating a
+    /// webhook clears the service's reason.
     #[must_use]
     pub fn changed(&self, change: &WebhookChange, now: Timestamp) -> Self {
         let WebhookChange { url, description, events, is_active } = change.clone();
@@ -102,7 +102,7 @@ impl Webhook {
         }
     }
 
-    /// The current secret, then the previous one during its grace period.
+    /// Returns the current secret, then the previous one during its grace period.
     pub fn secrets(&self, now: Timestamp) -> impl Iterator<Item = &EncryptedSecret> {
         let previous = self.previous_secret.as_ref().filter(|previous| now < previous.until);
         std::iter::once(&self.secret).chain(previous.map(|previous| &previous.secret))

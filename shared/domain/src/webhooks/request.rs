@@ -47,7 +47,7 @@ pub struct Attempted {
 }
 
 impl DeliveryRequest {
-    /// The first attempt, due immediately.
+    /// Returns the first attempt, due immediately.
     #[must_use]
     pub fn first(tenant_id: TenantId, webhook_id: WebhookId, event_id: EventId, requested_at: Timestamp) -> Self {
         Self { tenant_id, webhook_id, event_id, requested_at, number: 1, due: None, test: None, attempted: None }
@@ -71,7 +71,7 @@ struct Body<'a, T> {
     data: &'a T,
 }
 
-/// The body of a delivery: type and time of the event, and the entry as in the event feed.
+/// Returns the body of a delivery: type and time of the event, and the entry as in the event feed.
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ pub fn delivery_body(event_type: &str, timestamp: Timestamp, entry: &impl Serial
     serde_json::to_string(&Body { event_type, timestamp, data: entry })
 }
 
-/// The event of a test, with version 0, no changes and no hash.
+/// Returns the event of a test, with version 0, no changes and no hash.
 #[must_use]
 pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
     Event {
@@ -95,7 +95,7 @@ pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
     }
 }
 
-/// Signs deliveries. `Debug` doesn't disclose it.
+/// A secret that signs deliveries. `Debug` doesn't disclose it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret(Vec<u8>);
 
@@ -115,7 +115,7 @@ impl WebhookSecret {
         &self.0
     }
 
-    /// The text that receivers use for verification. Not `Display`, so nothing prints it by accident.
+    /// Returns the text that receivers use for verification. Not `Display`, so nothing prints it by accident.
     #[must_use]
     pub fn expose(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode_to_string(&self.0))
