@@ -26,7 +26,8 @@ fn each_layer_knows_only_what_lies_below() {
     }
 }
 
-/// When serde_json deserializes a `Value`, some member names have a special meaning. `domain::values::json` keeps them as data.
+/// Checks that only `domain::values::json` deserializes a `Value`: serde_json gives some member names a special meaning, and this
+/// module keeps them as data.
 #[test]
 fn values_are_read_as_data() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

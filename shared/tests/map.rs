@@ -37,7 +37,8 @@ fn every_path_that_the_architecture_page_names_exists() {
     assert!(words <= 1600, "docs/architecture.md has {words} words");
 }
 
-/// A file that contains all `FIELDS` probably enumerates the fields of assets, so the checklist must name it.
+/// Checks that the checklist names every file that contains all `FIELDS`, because such a file probably enumerates the fields of
+/// assets.
 #[test]
 fn the_checklist_of_a_new_field_names_every_file() {
     const FIELDS: [&str; 4] = ["serial_number", "purchase_date", "purchase_price", "warranty_until"];

@@ -22,7 +22,7 @@ struct Page {
     links: Vec<(String, String, usize)>,
 }
 
-/// All pages, by path relative to the repository's root.
+/// Returns all pages, by path relative to the repository's root.
 fn pages() -> io::Result<BTreeMap<PathBuf, Page>> {
     let root = root();
     let mut folders = vec![PathBuf::from("docs")];
@@ -71,7 +71,7 @@ fn read(text: &str) -> Page {
     page
 }
 
-/// The anchor that GitHub generates for a heading.
+/// Returns the anchor that GitHub generates for a heading.
 fn anchor(title: &str, earlier: &[Heading]) -> String {
     let kept = title.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
     let anchor: String = kept.flat_map(char::to_lowercase).map(|letter| if letter == ' ' { '-' } else { letter }).collect();
@@ -98,7 +98,7 @@ fn find_links(prose: &str, page: &mut Page) {
     }
 }
 
-/// The file and anchor that a link points to; `None` for other hosts.
+/// Returns the file and anchor that a link points to; `None` for other hosts.
 fn resolve(page: &Path, target: &str) -> Option<(PathBuf, Option<String>)> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;

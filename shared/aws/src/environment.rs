@@ -19,7 +19,7 @@ pub enum EnvironmentError {
     /// A variable that Lambda or the template sets is missing.
     #[error("set {0}")]
     Missing(&'static str),
-    /// A variable that must be a URL is not one.
+    /// This variable must be a URL, but is not.
     #[error("{0} must start with http:// or https://")]
     Endpoint(&'static str),
     /// The file named in `AWS_CA_BUNDLE` can't be read.
@@ -41,8 +41,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The HTTP client for SDK clients. It ignores their connect timeout. The SDK's default HTTP clients set up TLS twice: to
-    /// check the configuration and for the first request.
+    /// Returns the HTTP client for SDK clients. It ignores their connect timeout. The SDK's default HTTP clients set up TLS
+    /// twice: to check the configuration and for the first request.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
         let connector = self.connector.clone();
@@ -56,6 +56,8 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// Returns the value of an environment variable.
+///
 /// # Errors
 ///
 /// Returns [`EnvironmentError::Missing`] when the variable is missing or empty.
@@ -116,13 +118,13 @@ fn connector(trusted: TlsContext) -> SharedHttpConnector {
     SharedHttpConnector::new(builder.build())
 }
 
-/// HTTP client for the operator's tools. Trusts the system's certificates.
+/// Returns an HTTP client for the operator's tools. Trusts the system's certificates.
 #[must_use]
 pub fn system_https() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new().tls_provider(tls_provider()).build_https()
 }
 
-/// Environment of the operator's tools. Trusts the system's certificates.
+/// Returns the environment of the operator's tools. Trusts the system's certificates.
 #[must_use]
 pub fn operator_environment(region: Region, credentials: Credentials) -> Environment {
     Environment { region, credentials, connector: connector(TlsContext::default()) }

@@ -74,7 +74,7 @@ pub struct S3 {
 }
 
 impl S3 {
-    /// `url`: `https://<bucket>.s3.<region>.amazonaws.com`, or a URL whose path is the bucket.
+    /// Creates a client for the bucket at `url`: `https://<bucket>.s3.<region>.amazonaws.com`, or a URL whose path is the bucket.
     #[must_use]
     pub fn new(url: &str, environment: &Environment, clock: Clock) -> Self {
         Self {

@@ -94,7 +94,7 @@ impl FileKeyEncryption {
     }
 }
 
-/// A ciphertext can only be decrypted for the same purpose and tenant.
+/// Returns the associated data of a ciphertext, so that it can only be decrypted for the same purpose and tenant.
 fn associated_data(purpose: Purpose, tenant: TenantId) -> Vec<u8> {
     format!("{} {tenant}", purpose.as_str()).into_bytes()
 }

@@ -183,7 +183,7 @@ fn batches(messages: Vec<Outgoing>) -> Vec<Vec<Outgoing>> {
     batches
 }
 
-/// The entries of a batch. Each entry's ID is its index.
+/// Returns the entries of a batch. Each entry's ID is its index.
 ///
 /// # Errors
 ///
