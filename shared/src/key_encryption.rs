@@ -24,7 +24,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Ciphertexts are bound to this text, and permissions refer to it.
+    /// Returns the purpose as text. Ciphertexts are bound to this text, and permissions refer to it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ pub type KeyBytes<'a> = BoxFuture<'a, Result<Vec<u8>, KeyEncryptionError>>;
 
 /// Encrypts small secrets, each for a tenant and a purpose.
 pub trait KeyEncryption: Send + Sync {
-    /// The provider's name, stored with each encrypted key.
+    /// Returns the provider's name, which is stored with each encrypted key.
     fn name(&self) -> &'static str;
 
     /// Encrypts a secret for a tenant and a purpose.

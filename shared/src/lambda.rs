@@ -174,7 +174,7 @@ pub async fn write_snapshots() -> ExitCode {
     })
 }
 
-/// Fails if a snapshot could not be written, which raises an alarm.
+/// Writes snapshots. Fails if one could not be written, which raises an alarm.
 async fn run_writer(store: &Store, until: Timestamp) -> Result<(), Error> {
     let SnapshotReport { current, written, failed, postponed } = Box::pin(store.write_snapshots(until)).await?;
     tracing::info!(current, written, failed, postponed, "snapshots");

@@ -7,7 +7,7 @@ use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
 use aws_smithy_runtime_api::client::http::{HttpConnectorSettings, SharedHttpConnector, http_client_fn};
 use std::time::Duration;
 
-/// Applies to every connection to AWS.
+/// Timeout for connecting to any AWS service.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Root certificates of AWS endpoints, unless `AWS_CA_BUNDLE` names another file. Reading the system's 150 or so certificates
@@ -50,7 +50,7 @@ impl Environment {
     }
 }
 
-/// Reads an environment variable. `None` if missing or empty.
+/// Returns an environment variable; `None` if it is missing or empty.
 #[must_use]
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
@@ -65,7 +65,7 @@ pub fn required_variable(name: &'static str) -> Result<String, EnvironmentError>
     variable(name).ok_or(EnvironmentError::Missing(name))
 }
 
-/// Reads a URL from an environment variable. `None` if missing or empty.
+/// Returns a URL from an environment variable; `None` if it is missing or empty.
 ///
 /// Checks the scheme here because the SDK's error about a missing one quotes the request, which must not be logged.
 ///

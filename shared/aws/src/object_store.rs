@@ -33,7 +33,7 @@ impl ObjectStoreError {
     }
 }
 
-/// Whole objects by key: `list-index/<table>/<tenant>/<kind>`.
+/// A store of whole objects by key: `list-index/<table>/<tenant>/<kind>`.
 pub trait ObjectStore: Send + Sync {
     /// Reads at most `max_bytes` of an object; `None` if it doesn't exist.
     ///
@@ -57,7 +57,7 @@ pub trait ObjectStore: Send + Sync {
     fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), ObjectStoreError>>;
 }
 
-/// Leaves a list enough time to load its index from the table instead.
+/// Timeout of a read, which leaves a list enough time to load its index from the table instead.
 const GET_TIMEOUT: Duration = Duration::from_secs(4);
 const PUT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -137,7 +137,7 @@ impl S3 {
     }
 }
 
-/// Fails if the result takes longer than `timeout`.
+/// Waits for a result, and fails if it takes longer than `timeout`.
 async fn within<T>(timeout: Duration, result: impl Future<Output = Result<T, ObjectStoreError>>) -> Result<T, ObjectStoreError> {
     tokio::time::timeout(timeout, result).await.unwrap_or_else(|elapsed| Err(ObjectStoreError::unavailable(elapsed)))
 }

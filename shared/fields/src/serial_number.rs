@@ -34,7 +34,7 @@ pub fn key(serial: &str) -> String {
 pub fn is_placeholder(serial: &str) -> bool {
     let text = key(serial);
     let bare: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
-    // Such as `0x0` and `0xFFFFFFFF`.
+    // Hexadecimal placeholders, such as `0x0` and `0xFFFFFFFF`.
     let digits = bare.strip_prefix("0x").filter(|digits| !digits.is_empty()).unwrap_or(&bare);
     is_spreadsheet_error(&text)
         || is_repetition(digits)

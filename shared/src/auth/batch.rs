@@ -112,8 +112,8 @@ impl VerifiedCaller {
         }
     }
 
-    /// Dry-runs the operations one by one and returns the error of the first that fails, or else `error`. The commit alone can't
-    /// tell which operation's record is still referenced.
+    /// Finds the error of a failed batch: dry-runs the operations one by one, and returns the error of the first that fails, or
+    /// else `error`. The failed commit alone can't tell which operation's record is still referenced.
     async fn error_of_one<O: Operation>(&self, operations: &[O], error: ApiError) -> Result<ApiError, ApiError> {
         let checker = self.with_dry_run();
         for (index, operation) in operations.iter().enumerate() {

@@ -586,7 +586,7 @@ pub(super) struct RequestCount<'a> {
     pub(super) at: Timestamp,
 }
 
-/// A request that is so far counted only against the limit of its credential.
+/// A request that has only been counted against its credential's own limit.
 pub(super) struct Begun {
     used: Result<u64, StoreError>,
     /// The tenant's limit.

@@ -18,7 +18,7 @@ const MAX_ATTEMPTS: u32 = 5;
 ///
 /// The handler reads the inputs with [`Command::read`] while the key is verified, and passes them to [`Principal::execute`].
 pub trait Command: Sync {
-    /// The records that the decision needs.
+    /// The records that the decision depends on.
     type Inputs: Send;
     type Outcome: Send;
 
@@ -305,7 +305,7 @@ impl<V> Created<V> {
 
 /// A change of one record: as a single request, in a batch, or as a row of an import.
 pub trait Operation: Sync + Sized {
-    /// What the decision needs.
+    /// The records that the decision depends on.
     type Inputs: Send + Sync;
     /// The record after the change.
     type Outcome: Send;

@@ -278,7 +278,7 @@ impl VerifiedCaller {
     }
 }
 
-/// For each row, whether it shares a subject with another row.
+/// Returns, for each row, whether it shares a subject with another row.
 fn are_connected(subjects: &[BTreeSet<String>]) -> Vec<bool> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for subject in subjects.iter().flatten() {

@@ -66,7 +66,7 @@ impl BaseUrl {
     /// Takes the host from the gateway's domain in the request context.
     fn of_gateway(domain: &str, headers: &HeaderMap) -> Option<Self> {
         if matches!(domain, "localhost" | "127.0.0.1") {
-            // `sam local` and `cargo lambda watch` always report these, whatever their address.
+            // `sam local` and `cargo lambda watch` always report these domains, regardless of their own address.
             return Self::of_host(headers, &FORWARDED_HOST);
         }
         is_domain(domain).then(|| Self(format!("https://{domain}")))
@@ -116,7 +116,7 @@ fn is_host(text: &str) -> bool {
     host.is_none_or(is_domain) && port.is_none_or(is_port)
 }
 
-/// Whether it is a domain name or an IPv4 address: letters, digits and hyphens between dots.
+/// Whether a text is a domain name or an IPv4 address: letters, digits and hyphens between dots.
 fn is_domain(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let is_label = |label: &str| {

@@ -3,7 +3,7 @@
 //!
 //! A request's credential is checked while the handler reads. The extractor of a credential begins the check. The handler waits
 //! for `Check::passed` before anything with an effect. The middleware polls both, and sends the handler's response only if the
-//! check passes. Otherwise it sends the error of the check, whatever the handler returns.
+//! check passes. Otherwise it sends the error of the check, regardless of the handler's response.
 
 use super::error::{ApiError, ConflictCode};
 use super::openapi::{self, ANY_STATUS, DescribedHandler, Schemas};
@@ -49,7 +49,8 @@ use utoipa::openapi::{Components, HttpMethod, OpenApi, OpenApiBuilder, RefOr, Re
 /// The prefix of every endpoint's path.
 pub const BASE: &str = "/v1";
 
-/// The service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID for each request.
+/// Builds the service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID for each
+/// request.
 pub fn service(routes: Router<App>, app: App) -> Router {
     routes
         .fallback(unmatched::refuse)
@@ -488,7 +489,7 @@ impl<T: Clone + Send + Sync + 'static> Check<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Internal`] for a route without the layer.
+    /// Returns [`ApiError::Internal`] for a route without the middleware.
     pub(crate) fn begin(
         parts: &Parts,
         received: Arc<ReceivedRequest>,
@@ -503,7 +504,7 @@ impl<T: Clone + Send + Sync + 'static> Check<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unauthorized`] if it fails. The layer then sends the check's own error.
+    /// Returns [`ApiError::Unauthorized`] if it fails. The middleware then sends the check's own error.
     pub(crate) async fn passed(&self) -> Result<T, ApiError> {
         self.0.clone().await.map_err(|_| ApiError::Unauthorized)
     }

@@ -51,7 +51,7 @@ pub(super) async fn refuse(request: Request) -> Response {
 fn unknown_path(request: &Request, hint: String) -> Response {
     let path = request.uri().path();
     let unknown = || ApiError::UnknownPath(hint).into_response();
-    // Only below /v1/: a Location of `//host` would redirect to another site.
+    // Redirect only below /v1/: a Location of `//host` would redirect to another site.
     let bare = path.strip_suffix('/').filter(|bare| path.starts_with("/v1/") && !bare.ends_with('/'));
     let Some(bare) = bare else { return unknown() };
     let target = request.uri().query().map_or_else(|| bare.to_owned(), |query| format!("{bare}?{query}"));
@@ -107,7 +107,8 @@ fn listed<'a>(paths: impl IntoIterator<Item = &'a (String, &'a str)>) -> String 
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Templates of paths that can start with `parts`. A literal path such as `/v1/assets/seen` doesn't count as `/v1/assets/{id}`.
+/// Returns the templates of paths that can start with `parts`. A literal path such as `/v1/assets/seen` doesn't count as
+/// `/v1/assets/{id}`.
 fn beginning_with(parts: &[&str]) -> impl Iterator<Item = &'static (String, &'static str)> {
     let is_named =
         PATHS.iter().any(|(template, _)| matches(parts, template) && template.split('/').next_back() == parts.last().copied());

@@ -55,7 +55,7 @@ impl FileKeyEncryption {
     }
 
     fn create(path: &Path) -> Result<Self, io::Error> {
-        // Linked to its final name once the key is complete. If two processes race, both use the first one's key.
+        // The complete key is linked to its final name. If two processes race, both use the first one's key.
         let extension = random::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let draft = path.with_extension(extension);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;

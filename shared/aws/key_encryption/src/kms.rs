@@ -28,7 +28,7 @@ pub type Connect = dyn Fn() -> Result<Client, KeyEncryptionError> + Send + Sync;
 
 /// Encrypts with a KMS key. The tenant is in the encryption context, which KMS authenticates and logs.
 pub struct KmsKeyEncryption {
-    /// Created on first use: most cold starts don't need it.
+    /// The KMS client, created on first use: most cold starts don't need it.
     client: OnceLock<Client>,
     connect: Box<Connect>,
     key_id: String,

@@ -41,7 +41,7 @@ pub type Connect = dyn Fn() -> Result<Client, EnvironmentError> + Send + Sync;
 
 /// Standard SQS queues: one for first attempts and, in functions outside the API, one for retries.
 pub struct Sqs {
-    /// Created on first use: most API requests send no message.
+    /// The SQS client, created on first use: most API requests send no message.
     client: OnceLock<Client>,
     connect: Box<Connect>,
     url: String,
@@ -113,7 +113,7 @@ impl Sqs {
         }
     }
 
-    /// Returns the rejected messages.
+    /// Sends a batch once, and returns the rejected messages.
     async fn try_batch(&self, url: &str, batch: &[Outgoing]) -> Result<Vec<BatchResultErrorEntry>, QueueError> {
         let request = self.client()?.send_message_batch().queue_url(url);
         let request = request.set_entries(Some(entries(batch).map_err(queue_error)?));
@@ -157,9 +157,9 @@ fn outgoing(new: &NewMessage) -> Result<Outgoing, QueueError> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Outgoing {
-    /// Messages of one group don't delay other groups.
+    /// Message group. Messages of one group don't delay other groups.
     group: String,
-    /// JSON.
+    /// Message body, as JSON.
     body: String,
     delay_seconds: i32,
 }

@@ -106,7 +106,7 @@ async fn delete_from(client: &Client, queue: &str, received: Vec<Received>) {
     }
 }
 
-/// Tests share a queue, so they take turns.
+/// Serializes the tests, because they share a queue.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 #[tokio::test]
@@ -169,7 +169,7 @@ fn status(error: &QueueError) -> String {
     format!("{:?}", error.0)
 }
 
-/// Unless the server checks signatures, the test of permissions proves nothing.
+/// Checks that the server checks signatures. Otherwise, the test of permissions would prove nothing.
 #[tokio::test]
 #[ignore = "needs an SQS API: .ci/aws/queue"]
 async fn a_wrong_key_is_refused() {

@@ -293,7 +293,7 @@ impl AssetDetails {
             ("serial_number", json!(serial_number)),
             ("location", json!(location)),
             ("purchase_date", json!(purchase_date)),
-            // As text: canonical JSON (RFC 8785 §3.2.2.3) would round a number to a double.
+            // Store the price as text: canonical JSON (RFC 8785 §3.2.2.3) would round a number to a double.
             ("purchase_price", json!(purchase_price)),
             ("warranty_until", json!(warranty_until)),
         ]
@@ -338,7 +338,7 @@ pub struct AssetReferences {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AssetChangeError {
-    /// All invalid fields.
+    /// The change has invalid fields. Contains the errors of all.
     #[error("{} fields are invalid", .0.len())]
     Invalid(Vec<FieldError>),
     /// The tenant's settings don't permit this change of status.

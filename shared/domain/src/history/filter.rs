@@ -114,8 +114,8 @@ impl ToSchema for EventTypes {
     }
 }
 
-/// A filter of the event feed. Every criterion that is set must match. Without types, all types match except the ones that must
-/// be named.
+/// A filter of the event feed. Every criterion that is set must match. Without types, all types match unless they must be
+/// named.
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
     pub types: Option<EventTypes>,

@@ -864,7 +864,7 @@ mod tests {
             let mut leases: Vec<Lease> = skews.iter().map(|skew| Lease::new(limit, at(*skew))).collect();
             let mut frozen: Vec<(usize, i64, Share, Counter)> = Vec::new();
             let mut let_through: HashMap<i64, u64> = HashMap::new();
-            // Requests of lost responses, by minute: nobody uses them.
+            // Requests in shares whose response was lost, by minute. No instance uses them.
             let mut lost: HashMap<i64, u64> = HashMap::new();
             for step in steps {
                 let instance = match step {
@@ -902,7 +902,7 @@ mod tests {
                             continue;
                         }
                     },
-                    // Let through without being counted: there is no guarantee while the table fails.
+                    // The request is let through without being counted: there is no guarantee while the table fails.
                     Step::Failure { .. } => match lease.count() {
                         Ok(used) => used,
                         Err(_) => continue,

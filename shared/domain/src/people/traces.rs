@@ -78,7 +78,7 @@ impl Traces {
         // The pseudonyms that an erasure put into fields. A later change that repeats one says nothing about the person.
         let mut pseudonyms: BTreeMap<String, Value> = BTreeMap::new();
         for (event, commitments) in entries {
-            // First, because the new values of a change are about the user that it assigns the asset to.
+            // Handle the assignment first, because the new values of a change are about the user that it assigns the asset to.
             if let Some(change) = event.changes.get("assigned_to") {
                 holder = change["new"].as_str().and_then(|id| id.parse::<UserId>().ok());
             }

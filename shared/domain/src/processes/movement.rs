@@ -458,7 +458,7 @@ mod tests {
             }
         }
 
-        /// A single instance always fits: no definition has too many steps or pickers.
+        /// Checks that a single instance always fits: no definition has too many steps or pickers.
         #[test]
         fn an_instance_on_its_own_always_fits(types in prop::collection::vec(a_type(), 1..=50)) {
             let text = steps(&types).to_string();

@@ -29,7 +29,7 @@ fn compare(a: &[u8], b: &[u8], form: impl Fn(u8) -> u8) -> Ordering {
         if !a.is_empty() && !b.is_empty() {
             let (value_a, value_b) = (without_zeros(a), without_zeros(b));
             let values = value_a.len().cmp(&value_b.len()).then_with(|| value_a.cmp(value_b));
-            // Of equal numbers, the longer one has more zeros.
+            // If the numbers are equal, the longer one has more leading zeros.
             return values.then(b.len().cmp(&a.len()));
         }
     }

@@ -26,10 +26,10 @@ macro_rules! string_enum {
         )*}
 
         impl $name {
-            /// In the order of declaration.
+            /// All values, in the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The value in the API.
+            /// Returns the value in the API.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

@@ -246,7 +246,7 @@ mod tests {
         ] {
             let message = DeliveryRequest { number, ..request(5) };
             assert_eq!(decide(&message, record, &active, at(1_000)), expected, "{number}");
-            // With an inactive webhook, a delivery is given up only once.
+            // If the webhook is inactive, a delivery is given up only once.
             let given_up = if expected == Decision::Drop { Decision::Drop } else { Decision::GiveUp };
             assert_eq!(decide(&message, record, &webhook(false), at(1_000)), given_up, "{number}");
         }

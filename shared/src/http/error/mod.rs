@@ -359,7 +359,7 @@ impl ConflictCode {
         Self::RequestInProgress,
     ];
 
-    /// For the OpenAPI document.
+    /// Returns the description for the OpenAPI document.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -377,7 +377,7 @@ impl ConflictCode {
         }
     }
 
-    /// For the problem document.
+    /// Returns the code in the problem document.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

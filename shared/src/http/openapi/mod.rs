@@ -68,7 +68,7 @@ fn problem(status: &str, name: &str, description: &str) -> RefOr<Response> {
             "X-RateLimit-Reset",
             "X-Request-Id",
         ],
-        // For a request with the same idempotency key that is still in progress.
+        // This covers a request with the same idempotency key that is still in progress.
         "409" if description.contains(ConflictCode::RequestInProgress.as_str()) => &["Retry-After"],
         _ => &[],
     };

@@ -312,7 +312,7 @@ pub trait FromBody: Sized {
 
 /// The body of a PATCH, which can contain read-only fields.
 pub trait PatchBody: FromBody {
-    /// The read-only fields, to compare with the current values.
+    /// Returns the read-only fields, to compare with the current values.
     fn unchanged(&self) -> &ReadOnlyFields;
 }
 

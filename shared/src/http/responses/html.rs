@@ -116,7 +116,7 @@ impl<J: Describe> Describe for Printable<J> {
     }
 }
 
-/// The policy of an image. `default-src` covers scripts.
+/// The Content-Security-Policy of an image. `default-src` covers scripts.
 const NOTHING: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Builds a page with only the style sheet `style`, allowed by its hash (CSP 3 §2.3.1). Its images are data URLs.
@@ -172,7 +172,7 @@ pub fn file(content_type: &'static str, content: impl Into<Bytes>, name: &str, e
         .with_header(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(NOTHING)))
 }
 
-/// Browsers prefer HTML. A client without a preference, for example with `*/*`, gets JSON.
+/// Whether a client prefers HTML to JSON, as browsers do. A client without a preference, for example with `*/*`, gets JSON.
 fn prefers_html(accept: &str) -> bool {
     quality(accept, "text", "html") > quality(accept, "application", "json")
 }

@@ -110,6 +110,8 @@ pub struct ApiResponse {
 }
 
 pub trait Success {
+    /// Builds the response.
+    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Internal`] if the body can't be serialized, and [`ApiError::Invalid`] if a page is too large.
@@ -145,6 +147,8 @@ impl ApiResponse {
         self
     }
 
+    /// Restores a stored response.
+    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Internal`] for an invalid HTTP status.
@@ -298,7 +302,7 @@ const MAX_PAGE_BYTES: usize = 6_000_000;
 /// 200 with a page of a list, already serialized by [`PageItems`].
 #[derive(Debug)]
 pub struct SerializedPage<T> {
-    /// JSON values, separated by commas.
+    /// Items as JSON values, separated by commas.
     items: Vec<u8>,
     meta: Meta,
     item: PhantomData<T>,
@@ -354,7 +358,7 @@ impl<T> Success for SerializedPage<T> {
 /// Serializes the items of a page one by one, as long as they fit in a response.
 #[derive(Default)]
 pub struct PageItems {
-    /// JSON values, separated by commas.
+    /// Items as JSON values, separated by commas.
     items: Vec<u8>,
     bytes: usize,
     largest: usize,

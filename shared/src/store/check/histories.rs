@@ -46,7 +46,7 @@ impl TenantCheck<'_> {
             let record = (kind, id);
             let newest = last.as_ref().map_or(0, |last| last.chain.version);
             let head = self.records.get(&record).map(|facts| &facts.head);
-            // Even a broken history shows its length.
+            // The length of a history is known even if its chain is broken.
             self.history_lengths.insert(id, newest.max(head.map_or(0, |head| head.chain.version)));
             if self.unsettled.contains(&id) {
                 // The record is unreadable, which is already reported.
@@ -76,8 +76,8 @@ impl TenantCheck<'_> {
             Some((Some(_), id)) => contradictory.contains(&id) || self.unsettled.contains(&id),
             _ => true,
         };
-        // No repair: only the history and the tombstone know the length of the history, and neither can be derived from the
-        // other.
+        // There is no repair, because only the history and the tombstone know the length of the history, and neither can be
+        // derived from the other.
         for difference in self.differences("tombstone", TOMBSTONES, tombstones, may_stay).await? {
             self.report(difference.subject, difference.problem, item_from_backup(&difference.key));
         }

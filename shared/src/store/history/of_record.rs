@@ -313,7 +313,7 @@ impl TenantStore {
 
     /// Reads the record or, if it is missing, its tombstone.
     pub(in crate::store) async fn history_head(&self, kind: Kind, id: Uuid) -> Result<Option<HistoryHead>, StoreError> {
-        // In this order, so that a deletion in between isn't missed.
+        // Read the record before the tombstone, so that a deletion in between isn't missed.
         match self.history_head_in(self.keys.record(kind, id)).await? {
             Some(head) => Ok(Some(head)),
             None => self.history_head_in(self.keys.tombstone(kind, id)).await,

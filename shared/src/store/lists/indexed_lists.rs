@@ -274,7 +274,8 @@ impl TenantStore {
                 return Ok(arranged_page(request, (total, rows), records, arrange)?.with_unreadable(unreadable));
             }
             if is_persistent && freshness == Freshness::Reloaded {
-                // Use no list index until the secondary index has caught up, so that not every list loads it in vain.
+                // Use no list index until the secondary index has caught up. Otherwise, every list would load it, with the same
+                // result.
                 self.refuse_list_index::<I>().await;
                 is_refused = true;
                 continue;

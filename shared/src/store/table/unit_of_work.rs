@@ -210,7 +210,8 @@ impl<'a> UnitOfWork<'a> {
             return Err(WriteError::PreconditionFailed);
         }
         let mut items = Vec::new();
-        // First, because the first failed condition is reported, and other conditions of a retry fail, too.
+        // Check this condition first: the first failed condition is reported, and in a retry of the request, other conditions
+        // fail, too.
         if let Some(idempotency) = &self.context.idempotency {
             let entries = self.items.iter().filter_map(|item| item.write.put()?.get(HS).cloned()).collect();
             items.push(self.store.store_response(idempotency, &response()?, entries, self.context.at)?);
@@ -645,7 +646,7 @@ fn size_of_value(value: &AttributeValue) -> usize {
 #[derive(Debug, Clone)]
 pub(in crate::store) enum Condition {
     Has(&'static str),
-    /// The attribute is missing. Also true if there is no item.
+    /// The attribute is missing, or there is no item.
     Lacks(&'static str),
     Is(String, AttributeValue),
     /// The attribute is a number, at most this large.

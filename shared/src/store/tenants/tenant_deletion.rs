@@ -7,7 +7,7 @@
 //!    except the tenant record.
 //! 3. [`TenantStore::finish_deletion`] deletes the tenant record, the ceiling and the registration together.
 //!
-//! Items are deleted unconditionally, whatever their version. No event is written, because it would be deleted, too. The
+//! Items are deleted unconditionally, regardless of their version. No event is written, because it would be deleted, too. The
 //! partitions of webhooks, including deleted ones, are emptied before the webhooks and tombstones that lead to them.
 
 use crate::domain::record::Kind;

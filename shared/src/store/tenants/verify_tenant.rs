@@ -83,7 +83,7 @@ impl TenantStore {
             };
             self.scan_heads(&mut scan, self.of_kind(*kind), record).await?;
         }
-        // After the records, so that a record deleted in between isn't missed.
+        // Read tombstones after the records, so that a record deleted in between isn't missed.
         let tombstones = self.beginning(AttributeValue::S(keys::TOMBSTONES.to_owned()));
         self.scan_heads(&mut scan, tombstones, |item| keys::deleted_record(&Key::of(item)?)).await?;
         Ok(scan)

@@ -82,7 +82,7 @@ impl TenantStore {
         } else {
             remove += " REMOVE #slow";
         }
-        // The end of failures must not be lost because another attempt was slow.
+        // A slow concurrent attempt must not prevent recording that failures have ended.
         let condition = if previous.failing_since == next.failing_since {
             if previous.is_slow { "attribute_exists(#slow)" } else { "attribute_not_exists(#slow)" }
         } else {

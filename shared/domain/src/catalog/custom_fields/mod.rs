@@ -576,7 +576,7 @@ impl Compiled {
 
 /// Replaces the library's error texts where they don't help.
 fn invalid(error: &ValidationError<'_>) -> ValueError {
-    // For rules rejected during compilation, only the schema path is set.
+    // An error in a rule that is rejected during compilation has only a schema path.
     let pointer = match error.instance_path().as_str() {
         "" => error.schema_path().as_str(),
         pointer => pointer,

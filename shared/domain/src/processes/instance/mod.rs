@@ -270,7 +270,7 @@ pub enum ProcessError {
     /// The request would change the value of a step that has already been submitted.
     #[error("The step {0} has already been submitted and can't be changed.")]
     Submitted(String),
-    /// All invalid values.
+    /// The request has invalid values. Contains the errors of all.
     #[error("{} values are invalid.", .0.len())]
     Invalid(Vec<FieldError>),
 }

@@ -48,7 +48,7 @@ const RECORDS_PER_READ: usize = 100;
 /// Read units per second: a third of the 3,000 that a partition has.
 const UNITS_PER_SECOND: f64 = 1_000.0;
 
-/// The latest versions of records according to events; `None` for deleted records. Small, however many events there are.
+/// The latest version of each record according to events; `None` for deleted records.
 type LatestVersions = HashMap<(Kind, Uuid), Option<u64>>;
 
 /// The result of a run of the writer.
@@ -58,7 +58,7 @@ pub struct SnapshotReport {
     pub current: usize,
     pub written: usize,
     pub failed: usize,
-    /// Tenants left for lack of time. The next run starts with them.
+    /// Tenants for which there was no time left. The next run starts with them.
     pub postponed: usize,
 }
 

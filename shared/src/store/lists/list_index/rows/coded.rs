@@ -17,7 +17,7 @@ pub const NO_VALUE: u32 = 0;
 /// The end of a chain of values with the same hash.
 const END: u32 = u32::MAX;
 
-/// The values of one column.
+/// The distinct values of one column.
 #[derive(Debug)]
 struct Dictionary {
     name: Box<str>,
@@ -45,7 +45,7 @@ struct Entry {
 pub struct CodedColumns {
     columns: Vec<Dictionary>,
     by_name: HashMap<Box<str>, u32>,
-    /// Whether the optional columns were dropped for lack of memory.
+    /// Whether the optional columns were dropped because memory was short.
     is_left_out: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Selected {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     pub column: String,
-    /// Texts, case-insensitive. Numbers can have any form.
+    /// Texts to match, case-insensitive. Numbers can have any form.
     pub texts: Vec<String>,
     /// A location, including everything below it.
     pub place: Option<String>,

@@ -70,17 +70,17 @@ pub struct TextColumns {
     pub exact: usize,
 }
 
-/// A row's values of fixed size, and the mapping of a record's fields to the row.
+/// A row's fixed-size values, and the mapping of a record's fields to the row.
 pub trait Columns: Debug + Clone + Default + Send + 'static {
     type Record: Record;
     /// Values that many rows share.
     type Facet: Facet;
-    /// The values of fixed size of a segment's rows.
+    /// The fixed-size values of a segment's rows.
     type Vectors: ColumnVectors<Self>;
     /// The sections of the secondary index with these rows.
     const SECTIONS: &'static [Section];
     const TEXT_COLUMNS: TextColumns;
-    /// The coded columns that are never dropped for lack of memory.
+    /// The coded columns that are kept even if memory is short.
     const KEPT_COLUMNS: &'static [&'static str] = &[];
 
     /// Sets a field of the row. Ignores fields that lists don't need.
@@ -108,7 +108,7 @@ pub struct Row<C: Columns> {
     pub id: Uuid,
     pub version: u64,
     pub facet: C::Facet,
-    /// Values of fixed size.
+    /// Fixed-size values.
     pub columns: C,
     /// Texts to search, case-folded.
     pub searched: Vec<String>,
@@ -662,7 +662,7 @@ impl<C: Columns> SortedRows<C> {
             encoder.may_end_block();
         }
         self.encode_coded(0..C::KEPT_COLUMNS.len(), encoder);
-        // Last, because a reader may not have enough memory for them.
+        // Write the optional columns last, because a reader may not have enough memory for them.
         encoder.byte(self.coded.is_left_out().into());
         self.encode_coded(self.optional_columns(), encoder);
     }
@@ -740,7 +740,7 @@ impl<'r, C: Columns> FirstRows<'r, C> {
         let (Some((last, position)), Some(first)) = (self.last().filter(|_| self.is_selected), first) else { return true };
         match self.order.compare_values(first, last) {
             Ordering::Less => true,
-            // Of equal values, older rows come first.
+            // Rows with equal values are sorted oldest first.
             Ordering::Equal => {
                 segment.keys.last().map(|key| key.created_at()) <= self.rows.sort_key(*position).map(|key| key.created_at())
             }

@@ -287,7 +287,7 @@ fn many_rows() -> SortedRows<AssetColumns> {
     rows
 }
 
-/// 1,000,000 assets with five custom fields must fit in 500 MB. Two of the fields are different in each asset.
+/// Checks that 1,000,000 assets with five custom fields fit in 500 MB. Two of the fields are different in each asset.
 #[test]
 fn an_asset_with_five_custom_fields_needs_at_most_500_bytes() {
     let mut rows: SortedRows<AssetColumns> = SortedRows::default();
@@ -343,7 +343,7 @@ fn a_filter_by_facets_looks_at_them_and_not_at_rows() {
     assert_eq!(AssetFacet::default().text_bytes(), 0);
 }
 
-/// Every segment has the same few values.
+/// Checks pages of a list in which every segment has the same few values.
 #[test]
 fn pages_of_equal_values_follow_each_other_in_both_directions() {
     let (mut rows, mut map) = (SortedRows::default(), BTreeMap::new());

@@ -31,9 +31,9 @@ pub struct Segment<C: Columns> {
     trigrams: OnceLock<TrigramSet>,
 }
 
-/// The values of fixed size of a segment's rows. With one vector per field, a scan reads only the fields that it needs.
+/// The fixed-size values of a segment's rows. With one vector per field, a scan reads only the fields that it needs.
 pub trait ColumnVectors<C>: Debug + Default + From<Vec<C>> + Send + 'static {
-    /// Size of the values of a row.
+    /// Size of a row's values.
     const ROW_BYTES: usize;
 
     fn row(&self, row: usize) -> Option<C>;

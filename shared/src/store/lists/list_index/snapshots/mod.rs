@@ -470,7 +470,7 @@ mod tests {
             prop_assert_eq!(decoder.byte(), None);
         }
 
-        /// No input makes the reader panic or exceed its memory limit.
+        /// Checks that no input makes the reader panic or exceed its memory limit.
         #[test]
         fn any_bytes_are_read_or_refused(body in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut decoder = Decoder::new(&body, 1000);

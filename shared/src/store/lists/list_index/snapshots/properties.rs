@@ -80,7 +80,7 @@ fn asset_facet() -> impl Strategy<Value = AssetFacet> {
     )
 }
 
-/// Rows with few different IDs, so that some replace others.
+/// Generates rows with few different IDs, so that some replace others.
 fn assets() -> impl Strategy<Value = AssetIndex> {
     let cell = prop_oneof![
         any::<i32>().prop_map(|n| Cell::Number(n.into())),
@@ -154,7 +154,7 @@ proptest! {
         prop_assert!(decode_header(source(Kind::Asset), &bytes).is_err());
     }
 
-    /// Any body with valid checksums is read or refused.
+    /// Checks that any body with valid checksums is either read or refused.
     #[test]
     fn any_body_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let mut encoder = Encoder::default();
@@ -203,7 +203,7 @@ fn a_snapshot_that_exceeds_the_budget_or_is_from_the_future_is_ignored() {
     assert_eq!(at(50_000, Timestamp::from_millis(now().millis() - 2_001)), Err(SnapshotError::Future));
 }
 
-/// The function that reads the snapshot has less memory than the writer.
+/// Tests a function that has less memory than the writer of the snapshot.
 #[test]
 fn custom_fields_are_left_out_of_a_snapshot_that_is_too_large_with_them() {
     let mut index = AssetIndex::default();
