@@ -258,7 +258,8 @@ fn dispensable_config() -> aws_sdk_dynamodb::config::Builder {
     Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
 }
 
-/// In rows. A smaller list loads from the table in one or two round trips, so a snapshot would store people's names without need.
+/// Minimum number of rows for a snapshot. A smaller list loads from the table in one or two round trips, so a snapshot would
+/// store people's names without need.
 const SMALLEST_SNAPSHOT: usize = 5_000;
 
 /// Creates the store for the table `TABLE_NAME`, at the endpoint `AWS_ENDPOINT_URL_DYNAMODB` if set, with snapshots in the bucket

@@ -43,7 +43,7 @@ impl TenantStore {
         Err(StoreError::Unavailable(format!("the record {item_type} changes too often").into()).into())
     }
 
-    /// Returns `false` if the state is no longer `present`.
+    /// Replaces the state. Returns `false` if it is no longer `present`.
     async fn replace_state(
         &self,
         key: &Key,

@@ -107,7 +107,7 @@ impl<R: ExportRow> Export<R> {
         Some(format!("<{}?{}>; rel=\"next\"", self.path, query.join("&")))
     }
 
-    /// Returns `false` if the row doesn't fit in the response. The first row always fits.
+    /// Adds a row. Returns `false` if it doesn't fit in the response. The first row always fits.
     ///
     /// # Errors
     ///

@@ -36,7 +36,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Returns `false` if the entry doesn't fit in the response, or if there are already `limit` entries.
+    /// Adds an entry. Returns `false` if it doesn't fit in the response, or if there are already `limit` entries.
     fn add(&mut self, entry: HistoryEntry, limit: usize) -> bool {
         let length = json::escaped_len(entry.text.as_bytes());
         let is_full = !self.entries.is_empty() && self.bytes + length > MAX_BODY_BEFORE_OMISSION;

@@ -85,7 +85,7 @@ pub(in crate::store) struct HistoryState {
     /// The record must be of this kind, because permission to read histories of one kind doesn't cover the others.
     kind: Kind,
     entity: Uuid,
-    /// From the record or its tombstone; `None` if both are missing.
+    /// The end of the history, from the record or its tombstone; `None` if both are missing.
     pub(in crate::store) head: Option<HistoryHead>,
     /// Known events by version.
     events: BTreeMap<u64, EventId>,

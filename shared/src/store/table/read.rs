@@ -105,7 +105,7 @@ struct Joined {
 }
 
 impl KeyBatch {
-    /// Returns `false` if the batch is already sent or full: the keys must then be read in a separate request.
+    /// Adds keys to the batch. Returns `false` if it is already sent or full: the keys must then be read in a separate request.
     fn join(&self, keys: &[Key]) -> bool {
         let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
         // Two slots are reserved for the key and its owner.

@@ -23,7 +23,7 @@ const ATTEMPT_COUNT: &str = "attempt_count";
 const CLAIMED_AT: &str = "claimed_at";
 /// Attribute with a random number that identifies the claimant.
 const CLAIMED_BY: &str = "claimed_by";
-/// How long a claim lasts: longer than the timeout of the function `deliver`. A message that it didn't finish is redelivered later.
+/// Lifetime of a claim: longer than the timeout of the function `deliver`. A message that it did not finish is redelivered later.
 const CLAIM: TimeDelta = TimeDelta::minutes(1);
 /// A list counts and shows only the newest deliveries. With records of 1 KB, reading them takes 63 units; reading their index
 /// rows and a page of 100 records takes at most 70. All reads are eventually consistent, because nobody waits for an attempt.

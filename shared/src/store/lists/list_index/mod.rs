@@ -628,7 +628,8 @@ impl ListIndexCache {
 
 /// Maximum time between a record's ID and the ID of its creation event: longer than any request takes.
 const MAX_TIME_TO_EVENT: TimeDelta = TimeDelta::minutes(1);
-/// From this number on, applied events are counted instead of read. With fewer events, the extra query costs more than it saves.
+/// Number of applied events from which they are counted instead of read. With fewer events, the extra query costs more than it
+/// saves.
 pub const MANY_EVENTS: usize = 100;
 /// Number of events, of about 1 KB, that one query counts: less than a page.
 const COUNTED_AT_ONCE: usize = 800;

@@ -325,7 +325,7 @@ pub struct Texts {
     joined: String,
     /// The end of each row's text in the string.
     ends: Vec<u32>,
-    /// By column, in natural order. Computed for the first list sorted by text, and dropped at the next change.
+    /// The extremes of each column, in natural order. Computed for the first list sorted by text, and dropped at the next change.
     extremes: OnceLock<Vec<Extremes>>,
 }
 
