@@ -12,7 +12,7 @@ const YEARS: std::ops::RangeInclusive<i32> = 1900..=2199;
 /// Time with millisecond precision, as RFC 3339 in UTC with `Z`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schema(value_type = String, format = DateTime, examples("2026-11-21T08:30:00.000Z"))]
+#[schema(value_type = String, format = DateTime, pattern = "^(19|20|21)[0-9]{2}-", examples("2026-11-21T08:30:00.000Z"))]
 pub struct Timestamp(i64);
 
 impl Timestamp {
