@@ -2,7 +2,7 @@
 // assets.
 import { Problem, assetTypes, endOf, get, instanceName, known, latest, may, send, userName } from './api.js'
 import { ago, amount, button, card, date, editable, facts, go, h, has, heading, hint, link, mayLeave, moment, named, own, say, sentence, show, skeleton, status, t, typedAmount } from './page.js'
-import { attempt, check, clearProblems, dayField, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
+import { attempt, check, clearProblems, dayField, discardOnEdit, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
 
 /** In display order. */
 const FIELDS = [
@@ -338,11 +338,7 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
     event.preventDefault()
     if (mayLeave()) cancelled()
   })
-  // The plan must match the shown values, so an edit discards it.
-  element.addEventListener('input', () => {
-    element.dataset.edited = ''
-    if (!next.querySelector('[type=submit]')) edit()
-  })
+  discardOnEdit(element, next, edit)
   edit()
   return { element, focus: all[0].control }
 }

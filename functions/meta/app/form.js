@@ -99,6 +99,13 @@ export function clearProblems(form, place) {
   }
 }
 
+/** Marks an edited form, and calls `edit` to discard its plan, which must match the shown values. `next` has the form's buttons. */
+export const discardOnEdit = (element, next, edit) =>
+  element.addEventListener('input', () => {
+    element.dataset.edited = ''
+    if (!next.querySelector('[type=submit]')) edit()
+  })
+
 /** Calls a function after a pause in typing. */
 export function debounced(act, milliseconds = 200) {
   let timer

@@ -112,11 +112,11 @@ export function inventory(main, first, signal) {
     const about = h('div.about')
     const act = h('div')
     /** Sends batches of the selected assets. Unselects assets that no longer exist. */
-    const each = async (send) => {
+    const each = async (send, location) => {
       const all = [...chosen], done = []
       for (let n = 0; n < all.length; n += MOST) {
         const part = all.slice(n, n + MOST)
-        const operations = part.map((id) => ({ op: 'update', id, body: { location: place.value.trim() } }))
+        const operations = part.map((id) => ({ op: 'update', id, body: { location } }))
         try {
           done.push(...(await send('/assets/batch', { operations })).data.map(({ data }) => data))
         } catch (error) {
@@ -136,17 +136,18 @@ export function inventory(main, first, signal) {
     }
     const preview = async () => {
       const asked = place.value
-      if (!asked.trim()) return refused(fault('required', '/location'))
-      const moved = await each(plan)
+      const location = asked.trim()
+      if (!location) return refused(fault('required', '/location'))
+      const moved = await each(plan, location)
       if (place.value !== asked) return
       show(about, planBox(t('would-happen'), moved.map((asset) => h('li', assetLink(asset), ' → ', own(asset.location)))))
-      show(act, button(t('go-on'), () => move().catch(refused), 'primary'))
+      show(act, button(t('go-on'), () => move(location).catch(refused), 'primary'))
       act.firstChild.focus({ preventScroll: true })
     }
-    const move = async () => {
-      const { length: count } = await each(intent())
+    const move = async (location) => {
+      const { length: count } = await each(intent(), location)
       chosen.clear()
-      say(t('moved', { count, place: place.value.trim() }))
+      say(t('moved', { count, place: location }))
       showAll()
     }
     const ask = () => {

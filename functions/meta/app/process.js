@@ -2,7 +2,7 @@
 // receipt.
 import { Problem, get, intent, may, plan, post, send, userName, uuid } from './api.js'
 import { ago, button, card, date, facts, go, h, heading, hint, href, link, moment, own, say, show, skeleton, status, t } from './page.js'
-import { attempt, check, checkbox, clearProblems, empty, fault, field, form, input, personField, planBox, select, showProblems, submit, suggesting } from './form.js'
+import { attempt, check, checkbox, clearProblems, discardOnEdit, empty, fault, field, form, input, personField, planBox, select, showProblems, submit, suggesting } from './form.js'
 import { MOST, assetLink, assetList, pill, reason } from './asset.js'
 import { chosen } from './inventory.js'
 import { code } from './qr.js'
@@ -171,10 +171,7 @@ export async function begin(main, params, signal, [kind]) {
 
   const picker = () => fields.find(({ type }) => type === 'user_picker')
   const element = form(() => preview().catch(refused), field(t('process'), process), h('div.field', h('h2', t('assets-of')), list), field(t('add-asset'), add, '/asset_ids'), steps, place, next)
-  element.addEventListener('input', () => {
-    element.dataset.edited = ''
-    if (!next.querySelector('[type=submit]')) edit()
-  })
+  discardOnEdit(element, next, edit)
   show(main, heading(title), element)
   showAssets()
   showSteps()
