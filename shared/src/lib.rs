@@ -9,7 +9,6 @@ pub mod event_view;
 pub use fields;
 pub mod http;
 pub mod key_encryption;
-pub mod lambda;
 pub mod log;
 pub mod queue;
 pub mod store;

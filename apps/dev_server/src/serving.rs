@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 #[cfg(target_os = "linux")]
 use rustix::net::sockopt::set_tcp_user_timeout;
-use shared::http::base_url::WithoutOneHost;
+use shared::http::endpoints::WithoutOneHost;
 use std::convert::Infallible;
 use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};

@@ -8,10 +8,9 @@ use shared::domain::values::field_error::ValueError;
 use shared::domain::values::id::{EventId, Id};
 use shared::domain::values::time::Timestamp;
 use shared::event_view::{FeedEntry, feed_entries};
-use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
 use shared::http::requests::params::{FromParam, Limit, Query};
-use shared::http::responses::Json;
+use shared::http::responses::{ApiError, Json};
 use utoipa::ToSchema;
 
 const DEFAULT_LIMIT: u32 = 20;

@@ -10,11 +10,10 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{ApiKeyId, UserId};
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestConflict, ResourceErrors};
 use shared::http::requests::body::{BoundedInteger, JsonBody, OptionalJsonBody, RateLimit};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
-use shared::http::responses::{Created, CreatedSecret, Data, Success, Versioned, or_not_found};
+use shared::http::responses::{ApiError, ConflictCode, Created, CreatedSecret, Data, Success, Versioned, or_not_found};
 use shared::store::{Page, UnitOfWork};
 use utoipa::ToSchema;
 

@@ -2,5 +2,5 @@
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::process::ExitCode {
-    shared::lambda::run(account::routes()).await
+    shared::app::run(account::routes).await
 }

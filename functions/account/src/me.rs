@@ -9,9 +9,8 @@ use shared::domain::user::{Email, User};
 use shared::domain::values::id::{ApiKeyId, Id, TenantId, UserId};
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
-use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
-use shared::http::responses::Data;
+use shared::http::responses::{ApiError, Data};
 use utoipa::ToSchema;
 
 /// The request's API key, its tenant and its owner.

@@ -10,10 +10,9 @@ use shared::domain::record::Stored;
 use shared::domain::tenants::tenant::{Locale, NumberRange, Tenant, TenantChange, fullest};
 use shared::domain::tenants::time_zone::TimeZone;
 use shared::domain::values::text::Name;
-use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeConflict, InputErrors, SettingsErrors};
 use shared::http::requests::body::JsonBody;
-use shared::http::responses::Versioned;
+use shared::http::responses::{ApiError, Versioned};
 use shared::store::TenantStore;
 use utoipa::ToSchema;
 

@@ -20,9 +20,8 @@ use shared::domain::values::time::Timestamp;
 use shared::fields::serial_number::{SHORTENED, is_shortened};
 use shared::http::bulk::import::{RowChanges, RowError, RowResult, row_response};
 use shared::http::bulk::rows::{CUSTOM_FIELD, CustomCell};
-use shared::http::error::{ApiError, ConflictCode, Dependency};
 use shared::http::requests::body::ReadOnlyFields;
-use shared::http::responses::{Created, Data, Success, Versioned, or_not_found};
+use shared::http::responses::{ApiError, ConflictCode, Created, Data, Dependency, Success, Versioned, or_not_found};
 use shared::store::{
     BatchGet, BatchResult, CommitFailure, SerialMatch, StoreError, TenantStore, UnitOfWork, UnreadableRecord, WriteError,
 };

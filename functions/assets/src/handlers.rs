@@ -19,13 +19,12 @@ use shared::domain::values::money::{Price, PriceNumber, PriceText};
 use shared::domain::values::text::{Line, Name, Notes, SearchText};
 use shared::domain::values::time::{Date, Timestamp};
 use shared::fields::ASSET_FILTERS;
-use shared::http::error::ApiError;
 use shared::http::openapi::{
     AssetConflict, AssetDeletionConflict, ChangeErrors, DuplicateConflict, InputErrors, ResourceErrors, Schemas, query_parameter,
 };
 use shared::http::requests::body::JsonBody;
 use shared::http::requests::params::{self, CodeFilter, FromParam, FromQuery, Limit, PageNumber, Params, Path, Query, Tag};
-use shared::http::responses::{Created, Json, Versioned, or_not_found};
+use shared::http::responses::{ApiError, Created, Json, Versioned, or_not_found};
 use shared::store::{
     AssetFilter, AssetRanges, AssetSort, Assignee, BatchGet, BatchResult, GroupBy, Page, PlaceFilter, Range, Statuses,
     StoreError, Wanted, custom_column, literal, wanted_field,

@@ -4,10 +4,9 @@ use shared::auth::Caller;
 use shared::auth::caller::AssetsRead;
 use shared::domain::assets::asset::Asset;
 use shared::domain::values::id::AssetId;
-use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
 use shared::http::requests::params::{Path, Query};
-use shared::http::responses::{History, HistoryQuery, Json, read_history};
+use shared::http::responses::{ApiError, History, HistoryQuery, Json, read_history};
 
 /// List an asset's history
 ///

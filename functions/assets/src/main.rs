@@ -2,5 +2,5 @@
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::process::ExitCode {
-    shared::lambda::run(assets::routes()).await
+    shared::app::run(assets::routes).await
 }

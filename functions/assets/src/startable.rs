@@ -8,10 +8,9 @@ use shared::domain::processes::instance::{ProcessError, check_startable};
 use shared::domain::processes::process::{Process, Slug};
 use shared::domain::values::id::{AssetId, InstanceId, ProcessId};
 use shared::domain::values::text::Name;
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::ResourceErrors;
 use shared::http::requests::params::Path;
-use shared::http::responses::or_not_found;
+use shared::http::responses::{ApiError, ConflictCode, or_not_found};
 use shared::store::{Page, PageRequest};
 use utoipa::ToSchema;
 

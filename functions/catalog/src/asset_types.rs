@@ -10,11 +10,10 @@ use shared::domain::record::Stored;
 use shared::domain::values::id::AssetTypeId;
 use shared::domain::values::text::{Name, SearchText};
 use shared::domain::values::time::Timestamp;
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
 use shared::http::requests::body::JsonBody;
 use shared::http::requests::params::{self, CodeFilter, Limit, PageNumber, Path, Query};
-use shared::http::responses::{Created, Data, Versioned};
+use shared::http::responses::{ApiError, ConflictCode, Created, Data, Versioned};
 use shared::store::{AssetTypeFilter, Page};
 use utoipa::ToSchema;
 

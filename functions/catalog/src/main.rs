@@ -2,5 +2,5 @@
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::process::ExitCode {
-    shared::lambda::run(catalog::routes()).await
+    shared::app::run(catalog::routes).await
 }

@@ -9,11 +9,10 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetTypeId, ManufacturerId, ModelId};
 use shared::domain::values::text::{Name, Notes, SearchText};
 use shared::domain::values::time::Timestamp;
-use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ModelConflict, ResourceErrors};
 use shared::http::requests::body::JsonBody;
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
-use shared::http::responses::{Created, Data, Versioned, or_not_found};
+use shared::http::responses::{ApiError, Created, Data, Versioned, or_not_found};
 use shared::store::{BatchGet, BatchResult, ModelFilter, Page};
 use utoipa::ToSchema;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    shared::lambda::run_batches(|store| -> Result<Deliver, Box<dyn Error + Send + Sync>> {
+    shared::app::run_batches(|store| -> Result<Deliver, Box<dyn Error + Send + Sync>> {
         let queue = queue::Sqs::from_env()?.ok_or(EnvironmentError::Missing(queue::QUEUE_URL))?;
         let queue = queue.with_retries_from_env()?;
         let key_encryption = key_encryption::from_env(Box::new(key_encryption::function_client))?;

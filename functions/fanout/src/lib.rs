@@ -3,12 +3,12 @@
 use futures_util::future::join;
 use futures_util::stream::{self, StreamExt};
 use serde_dynamo::{AttributeValue, Item};
+use shared::app::BatchHandler;
+use shared::app::dynamodb::{Event, EventRecord};
+use shared::app::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use shared::domain::history::event;
 use shared::domain::values::id::{EventId, TenantId};
 use shared::domain::webhooks::{FanoutRequest, Message, NewEvent, Webhook};
-use shared::lambda::BatchHandler;
-use shared::lambda::dynamodb::{Event, EventRecord};
-use shared::lambda::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use shared::log::error_chain;
 use shared::queue::{NewMessage, Queue, QueueError, SOON};
 use shared::store::keys::{ENTRY, EVENTS, PK, SK, event_of};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    shared::lambda::run_batches(|store| -> Result<Fanout, Box<dyn Error + Send + Sync>> {
+    shared::app::run_batches(|store| -> Result<Fanout, Box<dyn Error + Send + Sync>> {
         let queue = queue::Sqs::from_env()?.ok_or(EnvironmentError::Missing(queue::QUEUE_URL))?;
         Ok(Fanout::new(store, Arc::new(queue.with_retries_from_env()?)))
     })

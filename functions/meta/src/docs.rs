@@ -5,10 +5,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue};
 use shared::app::App;
-use shared::http::error::ApiError;
 use shared::http::openapi::OpenErrors;
-use shared::http::responses::ApiResponse;
 use shared::http::responses::html::{self, HtmlPage};
+use shared::http::responses::{ApiError, ApiResponse};
 
 /// The viewer's script, compressed with gzip.
 static VIEWER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/viewer.js.gz"));

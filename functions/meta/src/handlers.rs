@@ -3,9 +3,8 @@
 use axum::extract::State;
 use serde::Serialize;
 use shared::app::App;
-use shared::http::error::ApiError;
 use shared::http::openapi::OpenErrors;
-use shared::http::responses::{ApiResponse, Json};
+use shared::http::responses::{ApiError, ApiResponse, Json};
 use utoipa::ToSchema;
 
 /// The state of the service.

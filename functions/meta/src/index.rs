@@ -3,9 +3,7 @@
 use askama::Template;
 use axum::http::{HeaderMap, HeaderValue, header};
 use serde::Serialize;
-use shared::http::error::ApiError;
-use shared::http::responses::html;
-use shared::http::responses::{ApiResponse, Json, Success};
+use shared::http::responses::{ApiError, ApiResponse, Json, Success, html};
 
 const STYLE: &str = include_str!("../templates/index.css");
 

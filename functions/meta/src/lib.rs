@@ -9,7 +9,7 @@ mod packed;
 mod receipt_keys;
 
 use axum::routing::get;
-use shared::http::error::ApiError;
+use shared::http::responses::ApiError;
 
 /// The OpenAPI 3.1 document of all functions: docs/openapi.json, which a test writes, without whitespace. Generating it at run
 /// time would link every function into this one (docs/adr/0011).

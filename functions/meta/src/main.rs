@@ -3,5 +3,5 @@
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::process::ExitCode {
-    shared::lambda::run(meta::all_routes()).await
+    shared::app::run(meta::all_routes).await
 }

@@ -2,8 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use flate2::read::GzDecoder;
-use shared::http::error::ApiError;
-use shared::http::responses::{ApiResponse, html};
+use shared::http::responses::{ApiError, ApiResponse, html};
 use std::io::Read;
 
 /// Responds with a file whose path changes with its content. `content` is compressed with gzip, and decompressed here for clients

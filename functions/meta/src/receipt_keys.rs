@@ -5,10 +5,9 @@ use shared::app::App;
 use shared::domain::receipts::key::Jwks;
 use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::TenantId;
-use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
 use shared::http::requests::params::{FromQuery, Params};
-use shared::http::responses::Json;
+use shared::http::responses::{ApiError, Json};
 
 shared::query! {
     /// Tenant whose keys to return.

@@ -14,14 +14,13 @@ use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{Id, InstanceId, ProcessId};
 use shared::domain::values::text::{Name, Notes};
 use shared::domain::values::time::Timestamp;
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{
     ChangeErrors, DefinitionConflict, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, add_schema, either,
     schema_or_reference,
 };
 use shared::http::requests::body::{FromJson, JsonBody};
 use shared::http::requests::params::{self, FromParam, Limit, PageNumber, Path, Query};
-use shared::http::responses::{Created, Data, PageItems, Success, Versioned, or_not_found};
+use shared::http::responses::{ApiError, ConflictCode, Created, Data, PageItems, Success, Versioned, or_not_found};
 use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, TenantStore, UnitOfWork, WriteError};
 use std::borrow::Cow;
 use utoipa::openapi::RefOr;

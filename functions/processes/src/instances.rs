@@ -8,11 +8,10 @@ use shared::auth::{Caller, Command};
 use shared::domain::processes::instance::{Instance, InstanceStatus};
 use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError};
 use shared::domain::values::id::{AssetId, InstanceId, ProcessId};
-use shared::http::error::ApiError;
 use shared::http::openapi::{CancellationConflict, ChangeErrors, InputErrors, ResourceErrors, StartConflict, SubmissionConflict};
 use shared::http::requests::body::{JsonBody, OptionalJsonBody};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query, StepKey};
-use shared::http::responses::{Created, History, HistoryQuery, Json, Png, Versioned, or_not_found, read_history};
+use shared::http::responses::{ApiError, Created, History, HistoryQuery, Json, Png, Versioned, or_not_found, read_history};
 use shared::store::{InstanceFilter, Page};
 
 /// Start a process

@@ -17,11 +17,10 @@ use shared::domain::values::id::{ApiKeyId, InstanceId, LinkId, MovementId, UserI
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
 use shared::http::base_url::BaseUrl;
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{CancellationConflict, ChangeConflict, ChangeErrors, ResourceErrors};
 use shared::http::requests::body::{BoundedInteger, FromJson, JsonBody, read_nested};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
-use shared::http::responses::{Created, CreatedSecret, Data, Success, Versioned, or_not_found};
+use shared::http::responses::{ApiError, ConflictCode, Created, CreatedSecret, Data, Success, Versioned, or_not_found};
 use shared::store::{CommitFailure, Page, StoreError, TenantStore, UnitOfWork, WriteError};
 use utoipa::ToSchema;
 

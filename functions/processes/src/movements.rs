@@ -6,11 +6,10 @@ use shared::auth::Caller;
 use shared::auth::caller::{ProcessesRead, ProcessesWrite};
 use shared::domain::processes::instance::Instance;
 use shared::domain::values::id::{Id, MovementId};
-use shared::http::error::ApiError;
 use shared::http::openapi::{CancellationConflict, InputErrors, ResourceErrors, SubmissionConflict};
 use shared::http::requests::body::{JsonBody, OptionalJsonBody};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
-use shared::http::responses::{Data, PageItems, SerializedPage};
+use shared::http::responses::{ApiError, Data, PageItems, SerializedPage};
 use shared::store::{BatchGet, StoreError};
 
 /// Number of movements to read at once for a list. More movements with large instances could exceed a function's memory.

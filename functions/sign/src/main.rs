@@ -3,5 +3,5 @@
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::process::ExitCode {
     let key_encryption = key_encryption::from_env(Box::new(key_encryption::function_client));
-    shared::lambda::run_with_key_encryption(sign::routes(), key_encryption).await
+    shared::app::run_with_key_encryption(sign::routes, key_encryption).await
 }

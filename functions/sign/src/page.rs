@@ -4,8 +4,8 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use shared::app::App;
-use shared::http::error::ApiError;
 use shared::http::openapi::{Describe, OpenErrors, Schemas, add_headers};
+use shared::http::responses::ApiError;
 use shared::http::responses::html::{self, HtmlPage};
 use utoipa::openapi::path::Operation;
 

@@ -2,5 +2,5 @@
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::process::ExitCode {
-    shared::lambda::write_snapshots().await
+    shared::app::write_snapshots().await
 }

@@ -11,9 +11,8 @@ use shared::domain::user::{Email, User, UserChange};
 use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{Id, UserId};
 use shared::http::bulk::import::{RowChanges, RowError, RowResult, row_response};
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::requests::body::{JsonBody, ReadOnlyFields};
-use shared::http::responses::{Created, Data, Success, Versioned};
+use shared::http::responses::{ApiError, ConflictCode, Created, Data, Success, Versioned};
 use shared::store::{BatchGet, BatchResult, CommitFailure, StoreError, UnitOfWork, WriteError};
 use std::collections::{BTreeSet, HashMap};
 

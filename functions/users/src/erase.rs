@@ -9,11 +9,10 @@ use shared::domain::people::{Obstacle, Removed, pseudonym};
 use shared::domain::record::{ExpectedVersions, StoredResponse};
 use shared::domain::user::User;
 use shared::domain::values::id::UserId;
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ErasureConflict, ResourceErrors};
 use shared::http::requests::body::NoBody;
 use shared::http::requests::params::Path;
-use shared::http::responses::{Data, Success};
+use shared::http::responses::{ApiError, ConflictCode, Data, Success};
 use utoipa::ToSchema;
 
 /// Maximum number of assets, and of process instances, that an error lists.

@@ -10,11 +10,10 @@ use shared::domain::user::{Email, User, UserChange};
 use shared::domain::values::id::UserId;
 use shared::domain::values::text::{Name, SearchText};
 use shared::domain::values::time::Timestamp;
-use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
 use shared::http::requests::body::JsonBody;
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
-use shared::http::responses::{Created, Data, Versioned};
+use shared::http::responses::{ApiError, Created, Data, Versioned};
 use shared::store::{Page, UserFilter};
 use utoipa::ToSchema;
 

@@ -7,10 +7,9 @@ use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::UserId;
 use shared::domain::values::time::Timestamp;
-use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
-use shared::http::responses::or_not_found;
+use shared::http::responses::{ApiError, or_not_found};
 use shared::store::{AssetFilter, Assignee, MAX_ASSIGNMENTS, Page, PastAssets};
 
 shared::query! {

@@ -10,11 +10,10 @@ use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{
     Attempt, AttemptFailure, Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT, TestEvent, Webhook,
 };
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{RequestConflict, ResourceErrors};
 use shared::http::requests::body::NoBody;
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
-use shared::http::responses::{Data, or_not_found};
+use shared::http::responses::{ApiError, ConflictCode, Data, or_not_found};
 use shared::store::Page;
 use utoipa::ToSchema;
 

@@ -14,11 +14,10 @@ use shared::domain::webhooks::{
     AddressPolicy, DisabledReason, EncryptedSecret, MAX_GRACE_SECONDS, MAX_WEBHOOKS, Webhook, WebhookChange, WebhookEvents,
     WebhookUrl,
 };
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestConflict, ResourceErrors};
 use shared::http::requests::body::{BoundedInteger, JsonBody};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
-use shared::http::responses::{Created, CreatedSecret, Data, Success, Versioned};
+use shared::http::responses::{ApiError, ConflictCode, Created, CreatedSecret, Data, Success, Versioned};
 use shared::store::{CommitFailure, Page, StoreError, TenantStore, UnitOfWork, WriteError};
 use utoipa::ToSchema;
 

@@ -10,11 +10,10 @@ use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{EventId, WebhookId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{MAX_REPLAYS_PER_DAY, Message, ReplayRefusal, ReplayRequest, Replays, Webhook, WebhookEvents};
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{RequestConflict, ResourceErrors};
 use shared::http::requests::body::JsonBody;
 use shared::http::requests::params::Path;
-use shared::http::responses::{Data, or_not_found};
+use shared::http::responses::{ApiError, ConflictCode, Data, or_not_found};
 use shared::store::keys::Keys;
 use utoipa::ToSchema;
 

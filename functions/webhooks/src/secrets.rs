@@ -9,11 +9,10 @@ use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::record::Stored;
 use shared::domain::values::id::WebhookId;
 use shared::domain::webhooks::{EncryptedSecret, Webhook, WebhookSecret};
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ChangeErrors, RequestConflict};
 use shared::http::requests::body::OptionalJsonBody;
 use shared::http::requests::params::Path;
-use shared::http::responses::{Data, or_not_found};
+use shared::http::responses::{ApiError, ConflictCode, Data, or_not_found};
 use shared::key_encryption::{KeyEncryption, Purpose};
 use shared::queue::Queue;
 

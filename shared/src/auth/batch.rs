@@ -5,7 +5,7 @@ use crate::auth::{Command, Principal, VerifiedCaller};
 use crate::domain::record::StoredResponse;
 use crate::domain::values::field_error::FieldError;
 use crate::http::bulk::operations::BatchResult;
-use crate::http::error::{ApiError, ConflictCode};
+use crate::http::responses::{ApiError, ConflictCode};
 use crate::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 use serde_json::json;
 use std::collections::HashMap;

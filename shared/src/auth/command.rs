@@ -5,9 +5,8 @@
 use super::{Caller, Principal, VerifiedCaller};
 use crate::domain::record::{Record, Stored, StoredResponse};
 use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
-use crate::http::error::ApiError;
 use crate::http::requests::body::{JsonBody, PatchBody};
-use crate::http::responses::{Created, Data, Success, Versioned, or_not_found};
+use crate::http::responses::{ApiError, Created, Data, Success, Versioned, or_not_found};
 use crate::store::{CommitFailure, DryRun, StoreError, TenantStore, UnitOfWork, WriteError, has_time_for_operation, pause};
 use serde::Serialize;
 

@@ -3,7 +3,6 @@
 //! In Lambda, this is `PUBLIC_URL` if set, and otherwise the gateway's domain in the request context. The client's `Host` header
 //! is used only without an AWS gateway: in the dev server, `sam local` and `cargo lambda watch`.
 
-use super::error::ApiError;
 use super::openapi::{Describe, Schemas};
 use crate::aws::environment::variable;
 use axum::Router;
@@ -17,7 +16,7 @@ use std::convert::Infallible;
 use std::net::Ipv6Addr;
 use utoipa::openapi::path::Operation;
 
-/// The header in which `lambda.rs` passes on the client's `Host`.
+/// The header in which `app.rs` passes on the client's `Host`.
 pub(crate) const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// Maximum lengths of a domain name and of a label (RFC 1035 §2.3.4).
@@ -86,17 +85,6 @@ pub fn with_host_header<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> 
         }
         request
     }))
-}
-
-/// Marks an HTTP/1.1 request with no `Host` header or several, which a server must reject (RFC 9112 §3.2).
-#[derive(Debug, Clone, Copy)]
-pub struct WithoutOneHost;
-
-pub(super) async fn refuse_without_one_host(request: Request) -> Result<Request, ApiError> {
-    match request.extensions().get::<WithoutOneHost>() {
-        Some(WithoutOneHost) => Err(ApiError::Malformed("The request must have one Host header.".to_owned())),
-        None => Ok(request),
-    }
 }
 
 /// Whether a URL can have this host, with or without a port.

@@ -5,11 +5,10 @@
 //! for `Check::passed` before anything with an effect. The middleware polls both, and sends the handler's response only if the
 //! check passes. Otherwise it sends the error of the check, regardless of the handler's response.
 
-use super::error::{ApiError, ConflictCode};
 use super::openapi::{self, ANY_STATUS, DescribedHandler, Schemas};
 use super::requests::params::{DRY_RUN_PARAMETER, ReceivedRequest, list_header, receive};
-use super::responses::ApiResponse;
-use super::{base_url, unmatched};
+use super::responses::{ApiError, ApiResponse, ConflictCode, html};
+use super::unmatched;
 use crate::app::App;
 use crate::domain::keys::api_key::Rate;
 use crate::domain::record::{ERASED, IdempotentRequest, StoredResponse, if_none_match_contains};
@@ -56,11 +55,39 @@ pub fn service(routes: Router<App>, app: App) -> Router {
         .fallback(unmatched::refuse)
         .method_not_allowed_fallback(unmatched::refuse)
         .layer(from_fn(join))
-        .layer(from_fn(unmatched::lead_to_page))
-        .layer(map_request(base_url::refuse_without_one_host))
+        .layer(from_fn(lead_to_page))
+        .layer(map_request(refuse_without_one_host))
         .layer(from_fn_with_state(app.clone(), end_in_time))
         .layer(from_fn_with_state(app.clone(), observe))
         .with_state(app)
+}
+
+/// Marks an HTTP/1.1 request with no `Host` header or several, which a server must reject (RFC 9112 §3.2).
+#[derive(Debug, Clone, Copy)]
+pub struct WithoutOneHost;
+
+async fn refuse_without_one_host(request: Request) -> Result<Request, ApiError> {
+    match request.extensions().get::<WithoutOneHost>() {
+        Some(WithoutOneHost) => Err(ApiError::Malformed("The request must have one Host header.".to_owned())),
+        None => Ok(request),
+    }
+}
+
+/// Redirects a browser that opens `/v1/assets/by-tag/{tag}`, without a key, to the inventory page for this tag. Doesn't read the
+/// table, so the asset need not exist.
+async fn lead_to_page(request: Request, next: Next) -> Response {
+    match page_of(&request) {
+        Some(address) => (StatusCode::FOUND, [(header::LOCATION, address)]).into_response(),
+        None => next.run(request).await,
+    }
+}
+
+fn page_of(request: &Request) -> Option<HeaderValue> {
+    let tag = request.uri().path().strip_prefix(BASE)?.strip_prefix("/assets/by-tag/")?;
+    let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_tag = !tag.is_empty() && !tag.contains('/');
+    let is_person = html::is_wanted(request.headers()) && !request.headers().contains_key(header::AUTHORIZATION);
+    if is_look && is_tag && is_person { HeaderValue::try_from(format!("{BASE}/app#/tag/{tag}")).ok() } else { None }
 }
 
 /// Generates `routes()` and `description()` from handlers with `#[utoipa::path]`, listed by module.

@@ -1,11 +1,10 @@
 //! HTTP conventions that all functions share: a handler's arguments and responses, and the layers around it.
 //!
-//! [`requests`] has a handler's arguments, [`responses`] its successes, [`error`] its errors.
+//! [`requests`] has a handler's arguments, [`responses`] its successes and errors.
 
 pub mod base_url;
 pub mod bulk;
 pub mod endpoints;
-pub mod error;
 pub mod openapi;
 pub mod requests;
 pub mod responses;

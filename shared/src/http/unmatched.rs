@@ -1,13 +1,10 @@
-//! Requests that match no route: 405 with `Allow`, 404 with similar paths, or a redirect. Also redirects browsers that open a
-//! scanned label to the inventory page.
+//! Requests that match no route: 405 with `Allow`, 404 with similar paths, or a redirect.
 
 use super::endpoints::BASE;
-use super::error::ApiError;
-use super::responses::html;
+use super::responses::ApiError;
 use crate::domain::values::field_error::nearest_first;
 use axum::extract::Request;
-use axum::http::{HeaderValue, Method, StatusCode, header};
-use axum::middleware::Next;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::LazyLock;
 
@@ -59,23 +56,6 @@ fn unknown_path(request: &Request, hint: String) -> Response {
         Ok(target) => (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, target)]).into_response(),
         Err(_) => unknown(),
     }
-}
-
-/// Redirects a browser that opens `/v1/assets/by-tag/{tag}`, without a key, to the inventory page for this tag. Doesn't read the
-/// table, so the asset need not exist.
-pub(super) async fn lead_to_page(request: Request, next: Next) -> Response {
-    match page_of(&request) {
-        Some(address) => (StatusCode::FOUND, [(header::LOCATION, address)]).into_response(),
-        None => next.run(request).await,
-    }
-}
-
-fn page_of(request: &Request) -> Option<HeaderValue> {
-    let tag = request.uri().path().strip_prefix(BASE)?.strip_prefix("/assets/by-tag/")?;
-    let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
-    let is_tag = !tag.is_empty() && !tag.contains('/');
-    let is_person = html::is_wanted(request.headers()) && !request.headers().contains_key(header::AUTHORIZATION);
-    if is_look && is_tag && is_person { HeaderValue::try_from(format!("{BASE}/app#/tag/{tag}")).ok() } else { None }
 }
 
 /// Splits a path. Stops one part after the longest template, so that long paths don't cost more to match.

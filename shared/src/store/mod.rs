@@ -39,12 +39,10 @@ pub use tenants::registry::{NewTenant, RegisteredTenant};
 pub use tenants::verify_tenant::TenantVerification;
 pub use webhooks::deliveries::{MAX_LISTED_DELIVERIES, PendingDeliveries};
 
-use crate::aws::environment::{EnvironmentError, endpoint, function_environment, required_variable};
-use crate::aws::object_store::{ObjectStore, S3};
+use crate::aws::object_store::ObjectStore;
 use crate::domain::record::Kind;
 use crate::domain::values::id::TenantId;
 use crate::domain::values::time::Timestamp;
-use aws_sdk_dynamodb::config::BehaviorVersion;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -256,30 +254,6 @@ pub fn configure_client(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dy
 fn dispensable_config() -> aws_sdk_dynamodb::config::Builder {
     let retries = RetryConfig::standard().with_max_attempts(2).with_initial_backoff(INITIAL_BACKOFF);
     Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
-}
-
-/// Minimum number of rows for a snapshot. A smaller list loads from the table in one or two round trips, so a snapshot would
-/// store people's names without need.
-const SMALLEST_SNAPSHOT: usize = 5_000;
-
-/// Creates the store for the table `TABLE_NAME`, at the endpoint `AWS_ENDPOINT_URL_DYNAMODB` if set, with snapshots in the bucket
-/// at `SNAPSHOTS_URL` if set.
-///
-/// # Errors
-///
-/// Same as [`function_environment`] and [`endpoint`].
-pub fn function_store(clock: Clock) -> Result<Store, EnvironmentError> {
-    let table = required_variable("TABLE_NAME")?;
-    let environment = function_environment()?;
-    let snapshots = endpoint("SNAPSHOTS_URL")?.map(|url| S3::new(&url, &environment, clock.clone()));
-    let mut config = configure_client(Config::builder())
-        .behavior_version(BehaviorVersion::latest())
-        .http_client(environment.http_client())
-        .region(environment.region)
-        .credentials_provider(environment.credentials);
-    config.set_endpoint_url(endpoint("AWS_ENDPOINT_URL_DYNAMODB")?);
-    let store = Store::new(Client::from_conf(config.build()), table, clock).with_smallest_snapshot(SMALLEST_SNAPSHOT);
-    Ok(store.with_snapshots(snapshots.map(|snapshots| Arc::new(snapshots) as Arc<dyn ObjectStore>)))
 }
 
 /// Default number of attempts at an operation that can conflict with others.

@@ -4,10 +4,10 @@
 use chrono::TimeDelta;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use shared::app::sqs::{SqsBatchResponse, SqsEvent};
 use shared::domain::values::id::{EventId, Id, TenantId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, Message, TEST_EVENT};
-use shared::lambda::sqs::{SqsBatchResponse, SqsEvent};
 use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError, is_arn_of};
 use shared::store::Store;
 use std::sync::Mutex;

@@ -11,6 +11,7 @@ use deliver::{Deliver, SignedDelivery, Transport};
 use fanout::Fanout;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
+use shared::app::dynamodb::Event;
 use shared::domain::record::Stored;
 use shared::domain::values::id::{EventId, Id, TenantId, WebhookId};
 use shared::domain::values::time::Timestamp;
@@ -19,7 +20,6 @@ use shared::domain::webhooks::{
     WebhookSecret,
 };
 use shared::key_encryption::{KeyBytes, KeyEncryption, KeyEncryptionError, Purpose};
-use shared::lambda::dynamodb::Event;
 use shared::queue::Queue;
 use shared::store::keys::Item;
 use shared::store::{ChangeContext, Store, StoreError, UnitOfWork};

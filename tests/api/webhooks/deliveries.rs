@@ -7,13 +7,13 @@ use crate::support::webhooks::{
 };
 use crate::table::requests::{is_guarded, partitions};
 use chrono::TimeDelta;
+use shared::app::BatchHandler;
 use shared::app::system_clock;
 use shared::domain::history::event::Actor;
 use shared::domain::webhooks::{
     AttemptFailure, DeliveryRequest, DeliveryStatus, Message, RETENTION, RETRY_DELAYS, ReplayRequest, TestEvent, Webhook,
     WebhookSecret,
 };
-use shared::lambda::BatchHandler;
 use shared::queue::NewMessage;
 use tokio::time::Instant;
 

@@ -11,9 +11,9 @@ use axum::routing::post;
 use deliver::{Deliver, Sender};
 use fanout::Fanout;
 use shared::app::App;
+use shared::app::dynamodb::Event;
+use shared::app::sqs::SqsEvent;
 use shared::domain::webhooks::{AddressPolicy, DeliveryRequest, Message};
-use shared::lambda::dynamodb::Event;
-use shared::lambda::sqs::SqsEvent;
 use shared::store::Store;
 use std::sync::Arc;
 

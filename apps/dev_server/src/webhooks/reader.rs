@@ -10,7 +10,7 @@ use aws_sdk_dynamodbstreams::Client;
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record, ShardIteratorType};
 use fanout::Fanout;
 use serde_json::{Map, Value, json};
-use shared::lambda::dynamodb::Event;
+use shared::app::dynamodb::Event;
 use shared::store::keys::{EVENTS, SK};
 use std::collections::HashMap;
 use std::time::Duration;

@@ -12,5 +12,5 @@ async fn panics() {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let routes = Router::new().route("/v1/panics", get(panics)).route("/v1/fine", get(async || "fine"));
-    shared::lambda::run(routes).await
+    shared::app::run(|| routes).await
 }

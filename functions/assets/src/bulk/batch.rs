@@ -7,10 +7,9 @@ use shared::auth::caller::AssetsWrite;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetId, Id};
 use shared::http::bulk::operations::{Batch, BatchResult, OperationKind, RawOperation};
-use shared::http::error::ApiError;
 use shared::http::openapi::{AssetBatchConflict, AssetBatchErrors};
 use shared::http::requests::body::JsonBody;
-use shared::http::responses::Json;
+use shared::http::responses::{ApiError, Json};
 
 /// Change several assets
 ///

@@ -8,11 +8,10 @@ use shared::domain::assets::asset::AssetChange;
 use shared::domain::record::Patch;
 use shared::domain::values::field_error::FieldError;
 use shared::fields::serial_number;
-use shared::http::error::ApiError;
 use shared::http::openapi::{ChangeErrors, SerialNumberConflict};
 use shared::http::requests::body::JsonBody;
 use shared::http::requests::params::{Path, SerialNumber};
-use shared::http::responses::Upserted;
+use shared::http::responses::{ApiError, Upserted};
 
 /// Create or update an asset by its serial number
 ///

@@ -8,10 +8,9 @@ use shared::domain::keys::api_key::Scope;
 use shared::domain::values::id::AssetId;
 use shared::fields::{ASSET_COLUMNS, serial_number};
 use shared::http::bulk::import::{AssetMatch, ImportResult, MatchColumn, OnError, RowsBody, SkipBad};
-use shared::http::error::ApiError;
 use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::requests::params::Query;
-use shared::http::responses::Json;
+use shared::http::responses::{ApiError, Json};
 
 shared::query! {
     /// How to import.

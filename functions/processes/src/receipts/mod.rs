@@ -20,11 +20,10 @@ use shared::domain::record::Stored;
 use shared::domain::tenants::tenant::{Language, Tenant};
 use shared::domain::user::User;
 use shared::domain::values::id::{InstanceId, MovementId, UserId};
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::{ReceiptConflict, ResourceErrors};
 use shared::http::requests::params::{Path, Query};
 use shared::http::responses::html::{self, AcceptedLanguage, Format, Printable, STYLE};
-use shared::http::responses::{ApiResponse, Json, Success};
+use shared::http::responses::{ApiError, ApiResponse, ConflictCode, Json, Success};
 use shared::store::{StoreError, TenantStore};
 use std::collections::BTreeMap;
 

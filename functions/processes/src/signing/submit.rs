@@ -14,11 +14,10 @@ use shared::domain::user::{Email, User};
 use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError};
 use shared::domain::values::id::{LinkId, UserId};
 use shared::domain::values::signature_image::DATA_URL_PREFIX;
-use shared::http::error::ApiError;
 use shared::http::openapi::{InputErrors, SubmissionConflict};
 use shared::http::requests::body::{JsonBody, StepData, StepKeys};
 use shared::http::responses::html::AcceptedLanguage;
-use shared::http::responses::{Data, Success};
+use shared::http::responses::{ApiError, Data, Success};
 use shared::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
 
 shared::body! {

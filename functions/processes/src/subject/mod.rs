@@ -25,11 +25,10 @@ use shared::domain::values::json;
 use shared::domain::values::signature_image::{DecodedImages, SignatureImage, data_url};
 use shared::domain::values::text::{Name, Notes};
 use shared::domain::values::time::Timestamp;
-use shared::http::error::{ApiError, ConflictCode};
 use shared::http::openapi::either;
 use shared::http::requests::body::{BoundedInteger, JsonBody, OptionalJsonBody, StepData};
 use shared::http::requests::params::FromParam;
-use shared::http::responses::{Created, Data, Success, Versioned, or_not_found};
+use shared::http::responses::{ApiError, ConflictCode, Created, Data, Success, Versioned, or_not_found};
 use shared::store::{
     BatchGet, BatchResult, CommitFailure, MAX_BODY_BEFORE_OMISSION, StoreError, TenantStore, UnitOfWork, WriteError,
 };

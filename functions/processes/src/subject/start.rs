@@ -11,8 +11,7 @@ use shared::domain::processes::process::Process;
 use shared::domain::record::{Stored, StoredResponse};
 use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{AssetId, MovementId, ProcessId, UserId};
-use shared::http::error::ApiError;
-use shared::http::responses::{Created, or_not_found};
+use shared::http::responses::{ApiError, Created, or_not_found};
 use shared::store::{BatchGet, CommitFailure, MAX_TRANSACTION_ITEMS, StoreError, TenantStore, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 

@@ -8,10 +8,9 @@ use shared::domain::keys::api_key::Role;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
 use shared::http::bulk::operations::{Batch, BatchResult, OperationKind, RawOperation};
-use shared::http::error::ApiError;
 use shared::http::openapi::{UserBatchConflict, UserBatchErrors};
 use shared::http::requests::body::JsonBody;
-use shared::http::responses::Json;
+use shared::http::responses::{ApiError, Json};
 
 /// Change several users
 ///

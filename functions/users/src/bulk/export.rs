@@ -13,9 +13,9 @@ use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
 use shared::fields::{Column, USER_COLUMNS};
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
-use shared::http::error::ApiError;
 use shared::http::openapi::InputErrors;
 use shared::http::requests::params::Query;
+use shared::http::responses::ApiError;
 use shared::store::has_time_for_operation;
 
 shared::query! {

@@ -11,10 +11,9 @@ use shared::domain::values::text::{Name, fold};
 use shared::fields::USER_COLUMNS;
 use shared::http::bulk::import::{ImportResult, MatchColumn, OnError, RowsBody, SkipBad, UserMatch};
 use shared::http::bulk::rows::Row;
-use shared::http::error::ApiError;
 use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::requests::params::Query;
-use shared::http::responses::Json;
+use shared::http::responses::{ApiError, Json};
 
 shared::query! {
     /// How to import.

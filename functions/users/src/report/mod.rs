@@ -12,11 +12,10 @@ use shared::domain::keys::api_key::Role;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::User;
 use shared::domain::values::id::{EventId, UserId};
-use shared::http::error::ApiError;
 use shared::http::openapi::ResourceErrors;
 use shared::http::requests::params::{Path, Query};
 use shared::http::responses::html::{self, AcceptedLanguage, Format, Printable, STYLE};
-use shared::http::responses::{ApiResponse, Data, Success, or_not_found};
+use shared::http::responses::{ApiError, ApiResponse, Data, Success, or_not_found};
 use views::PersonReport;
 
 shared::query! {

@@ -10,7 +10,7 @@ use shared::domain::tenants::tenant::Language;
 use shared::domain::user::User;
 use shared::domain::values::id::{EventId, UserId};
 use shared::domain::values::time::Timestamp;
-use shared::http::error::ApiError;
+use shared::http::responses::ApiError;
 use shared::store::{PartAbout, StoreError, TenantStore, has_time_for_operation, max_event_delay};
 
 /// Number of histories to read concurrently.

@@ -2,7 +2,7 @@
 //! read and set. The rest of an operation follows from the types of its handler's arguments and response ([`Describe`]).
 
 use crate::app::App;
-use crate::http::error::{ApiError, ConflictCode, Problem};
+use crate::http::responses::{ApiError, ConflictCode, Problem};
 use axum::extract::{RawQuery, State};
 use std::collections::BTreeMap;
 use utoipa::openapi::extensions::ExtensionsBuilder;

@@ -22,8 +22,8 @@ use crate::domain::values::money::{self, Price};
 use crate::domain::values::text::{Line, Name, Notes};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::{WebhookEvents, WebhookUrl};
-use crate::http::error::{ApiError, MAX_FIELD_ERRORS};
 use crate::http::openapi::{Describe, Schemas, add_body, add_schema, schema_or_reference};
+use crate::http::responses::{ApiError, MAX_FIELD_ERRORS};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::Serialize;
@@ -392,7 +392,7 @@ macro_rules! body {
         impl $crate::http::requests::body::FromBody for $name {
             fn read(
                 body: &[u8],
-            ) -> Result<(Option<Self>, Vec<$crate::domain::values::field_error::FieldError>), $crate::http::error::ApiError> {
+            ) -> Result<(Option<Self>, Vec<$crate::domain::values::field_error::FieldError>), $crate::http::responses::ApiError> {
                 let mut fields = $crate::http::requests::body::Fields::parse(body)?;
                 $(let $field = fields.$need::<$type>(stringify!($field).trim_start_matches("r#"));)*
                 $crate::body! { @finish $mode fields, $read_only, $($field: $crate::body!(@value $need $field),)* }

@@ -1,29 +1,21 @@
-//! Signing links, the images of drawn signatures, and the keys that a tenant's receipts are signed with.
-//!
-//! Images are stored separately from their process instance or movement, so that lists stay small.
+//! Signing links, and the keys that a tenant's receipts are signed with.
 
-use crate::domain::processes::instance::ImageName;
 use crate::domain::receipts::key::{CurrentKey, EncryptedSeed, KEY_BYTES, ReceiptKeys, SigningKey};
 use crate::domain::record::{Kind, Stored};
 use crate::domain::signing::{Link, MAX_LINKS};
 use crate::domain::values::id::{Id, LinkId, ReceiptKeysId};
-use crate::domain::values::signature_image::SignatureImage;
 use crate::domain::values::time::Timestamp;
 use crate::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
-use crate::store::keys::{Item, Key, Keys, TYPE, record_id_of_sort_key};
+use crate::store::keys::{Item, Key, Keys, record_id_of_sort_key};
 use crate::store::lists::indexed_lists::{Page, PageRequest};
 use crate::store::table::read::OWNER;
-use crate::store::table::unit_of_work::TransactionItem;
 use crate::store::table::unit_of_work::{ChangeContext, UnitOfWork};
 use crate::store::{BatchGet, StoreError, TenantStore, WriteError, pause};
-use aws_sdk_dynamodb::primitives::Blob;
-use aws_sdk_dynamodb::types::AttributeValue;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashSet;
 use uuid::Uuid;
 
 /// Maximum number of attempts to create or replace the key despite concurrent changes.
 const MAX_TRIES: u32 = 5;
-const IMAGE: &str = "image";
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
@@ -160,30 +152,5 @@ impl TenantStore {
         let public_key = SigningKey::from_seed(&seed).and_then(|key| key.public()).map_err(StoreError::broken)?;
         let encrypted_seed = EncryptedSeed(key_encryption.encrypt_key(Purpose::ReceiptKey, self.id, &seed).await?);
         Ok(CurrentKey { public_key, encrypted_seed, encrypted_by: key_encryption.name().to_owned(), since })
-    }
-
-    /// Returns the images as PNG files. Omits missing images.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`StoreError`] when the images can't be read.
-    pub async fn signature_images(&self, names: BTreeSet<ImageName>) -> Result<HashMap<ImageName, Vec<u8>>, StoreError> {
-        let keys: Vec<Key> = names.iter().map(|name| self.keys.signature(name)).collect();
-        let mut items = self.items(&keys).await?;
-        let image = |item: Item| item.get(IMAGE).and_then(|value| value.as_b().ok()).map(|blob| blob.as_ref().to_vec());
-        Ok(names.into_iter().zip(keys).filter_map(|(name, key)| Some((name, image(items.remove(&key)?)?))).collect())
-    }
-}
-
-impl UnitOfWork<'_> {
-    /// Stores a signature image. An image is never overwritten: a different image has a different name.
-    ///
-    /// If a signature is sent before its step and then replaced, the first image stays in the table. Only a cancelled instance of
-    /// a movement still shows it.
-    pub fn put_signature_image(&mut self, store: &TenantStore, name: &ImageName, image: &SignatureImage) {
-        let mut item = store.keys.signature(name).item();
-        item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));
-        item.insert(IMAGE.to_owned(), AttributeValue::B(Blob::new(image.bytes())));
-        self.add(TransactionItem::put_blob(item, IMAGE));
     }
 }

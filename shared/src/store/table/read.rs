@@ -8,9 +8,11 @@
 //! A read fills in *blobs*, large parts of records that are stored separately, and finds what a *dry run* would have written
 //! before.
 //!
-//! Also reads responses stored for retries of their request (docs/adr/0010).
+//! Also reads responses stored for retries of their request (docs/adr/0010), and signature images, which are stored separately
+//! from their process instance or movement so that lists stay small.
 
 use crate::domain::catalog::custom_fields::schema_hash;
+use crate::domain::processes::instance::ImageName;
 use crate::domain::record::{IdempotentRequest, Kind, Record, Stored, StoredResponse, Unique};
 use crate::domain::values::id::{EventId, Id, TenantId};
 use crate::domain::values::signature_image::data_url;
@@ -776,6 +778,8 @@ pub(in crate::store) const FINGERPRINT: &str = "fingerprint";
 /// The history entries that the request added: their sort keys in the index `history`. A restored table can have the response
 /// without them, which `admin check` detects.
 pub(in crate::store) const ENTRIES: &str = "entries";
+/// Attribute of a signature image.
+pub(in crate::store) const IMAGE: &str = "image";
 pub(in crate::store) const RESPONSE: &str = "response";
 
 /// An earlier request with the same idempotency key.
@@ -844,6 +848,18 @@ impl TenantStore {
         }
         let response = text(RESPONSE).ok_or_else(|| StoreError::broken("a stored response without text"))?;
         Ok(Some(PreviousRequest::Same(Box::new(serde_json::from_str(response).map_err(StoreError::broken)?))))
+    }
+
+    /// Returns the images as PNG files. Omits missing images.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the images can't be read.
+    pub async fn signature_images(&self, names: BTreeSet<ImageName>) -> Result<HashMap<ImageName, Vec<u8>>, StoreError> {
+        let keys: Vec<Key> = names.iter().map(|name| self.keys.signature(name)).collect();
+        let mut items = self.items(&keys).await?;
+        let image = |item: Item| item.get(IMAGE).and_then(|value| value.as_b().ok()).map(|blob| blob.as_ref().to_vec());
+        Ok(names.into_iter().zip(keys).filter_map(|(name, key)| Some((name, image(items.remove(&key)?)?))).collect())
     }
 
     /// Returns the body with its images, which are stored only once, with their instances.

@@ -11,19 +11,22 @@
 use crate::domain::history::event::{
     self, Actor, Commitment, Commitments, Event, Verb, pointers_of_changes, side_and_field, value_of,
 };
+use crate::domain::processes::instance::ImageName;
 use crate::domain::record::{
     IdempotentRequest, Kind, Precondition, Record, Reference, RequiredValue, Stored, StoredResponse, Unique, changes,
 };
 use crate::domain::values::id::{AssetId, EventId, Id};
+use crate::domain::values::signature_image::SignatureImage;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, COMMITMENTS, ENTRY, EXPIRES, HS, Item, Key, Keys, LS, PK, Section, TYPE, commitments_attribute};
 use crate::store::table::read::{
-    Blob, BlobName, CREATED_AT, ENTRIES, FINGERPRINT, LAST_EVENT, LAST_HASH, LISTED, OWNER, RESPONSE, STORED_SECONDS, UPDATED_AT,
-    USES, VERSION, blob_of, seconds, take_blob,
+    Blob, BlobName, CREATED_AT, ENTRIES, FINGERPRINT, IMAGE, LAST_EVENT, LAST_HASH, LISTED, OWNER, RESPONSE, STORED_SECONDS,
+    UPDATED_AT, USES, VERSION, blob_of, seconds, take_blob,
 };
 use crate::store::{OPERATION_TIMEOUT, Store, StoreError, TenantStore, WriteError, is_retryable, pause, unless_condition_failed};
 use aws_sdk_dynamodb::error::{BuildError, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::primitives;
 use aws_sdk_dynamodb::types::{
     AttributeValue, CancellationReason, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
     Update,
@@ -417,6 +420,17 @@ impl UnitOfWork<'_> {
         self.items.extend(self.store.unique_markers(&old.value, &freed, &[]));
         self.count_references(&old.value.references(), &[]);
         Ok(())
+    }
+
+    /// Stores a signature image. An image is never overwritten: a different image has a different name.
+    ///
+    /// If a signature is sent before its step and then replaced, the first image stays in the table. Only a cancelled instance of
+    /// a movement still shows it.
+    pub fn put_signature_image(&mut self, store: &TenantStore, name: &ImageName, image: &SignatureImage) {
+        let mut item = store.keys.signature(name).item();
+        item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));
+        item.insert(IMAGE.to_owned(), AttributeValue::B(primitives::Blob::new(image.bytes())));
+        self.add(TransactionItem::put_blob(item, IMAGE));
     }
 }
 
