@@ -1,6 +1,6 @@
-"""Calls tools of `assetctl mcp` as an assistant does, and prints their lines for people.
+"""Calls tools of `assetctl mcp` as an assistant does, and prints their human-readable lines.
 
-Each line of the input has a tool and its arguments as JSON. TOKEN stands for the token of the last plan.
+Each input line has the name of a tool and its arguments as JSON. TOKEN stands for the token of the latest plan.
 """
 
 import asyncio

@@ -19,7 +19,7 @@ arrived, turn = Event(), Lock()
 
 
 def run(statement: str, values: tuple[object, ...] = ()) -> tuple[list[Any], int]:
-    """Returns the rows, and the number of changed ones. Locked, because the connection counts for all threads."""
+    """Returns the rows, and the number of changed ones. Takes a lock, because all threads share the connection and its count."""
     with turn:
         result = inbox.execute(statement, values)
         return result.fetchall(), result.rowcount
@@ -34,7 +34,7 @@ class Receiver(BaseHTTPRequestHandler):
             self.answer(401)
             return
         event = delivery.data
-        # All attempts have the same ID. A known one is a duplicate.
+        # All attempts have the same ID, so a known ID means a duplicate.
         row = (self.headers["webhook-id"], str(event.entity_id), event.version, body.decode())
         _, stored = run("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?, ?, FALSE)", row)
         self.answer(204)

@@ -27,7 +27,7 @@ async function receive(request: IncomingMessage, response: ServerResponse): Prom
   reactions = reactions.then(react);
 }
 
-// All attempts have the same ID. A known one is a duplicate.
+// All attempts have the same ID, so a known ID means a duplicate.
 async function store(id: string, body: Buffer): Promise<boolean> {
   if (existsSync(`inbox/${id}.json`) || existsSync(`done/${id}.json`)) return false;
   await writeFile(`inbox/${id}.part`, body);
