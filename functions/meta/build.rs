@@ -43,7 +43,7 @@ fn compressed(content: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(encoder.finish()?)
 }
 
-/// Part of a path that changes with the contents, so that browsers can cache the files.
+/// Returns a part of a path that changes with the contents, so that browsers can cache the files.
 fn version(content: &[u8]) -> String {
     Sha256::digest(content).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -101,12 +101,12 @@ fn small(name: &str, content: &str) -> Result<String, Box<dyn Error>> {
     Ok(content.lines().map(str::trim_start).filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect())
 }
 
-/// Removes blanks beside punctuation from a line of a script. Leaves strings, templates and regular expressions as they are.
+/// Removes blanks beside punctuation from a line of a script, but not from strings, templates and regular expressions.
 fn without_script_blanks(line: &str) -> String {
     const PUNCTUATION: &str = ",;:?=(){}[]<>!&|*%";
     let (mut kept, mut rest) = (String::new(), line);
     while let Some(next) = rest.chars().next() {
-        // A slash after a value divides.
+        // After a value, a slash is a division.
         let before = kept.trim_end();
         let is_regex = next == '/'
             && (before.is_empty() || before.ends_with("return") || before.ends_with(|last| "(,=:[!&|?{;>".contains(last)));
@@ -122,7 +122,7 @@ fn without_script_blanks(line: &str) -> String {
     kept
 }
 
-/// Length of the string, template or regular expression that `text` starts with.
+/// Returns the length of the string, template or regular expression at the start of `text`.
 fn literal_length(text: &str) -> usize {
     let mut characters = text.char_indices();
     let quote = characters.next().map_or('"', |(_, quote)| quote);
@@ -144,7 +144,7 @@ fn literal_length(text: &str) -> usize {
     text.len()
 }
 
-/// Length of the code in a template, up to its closing brace.
+/// Returns the length of the code in a template, up to its closing brace.
 fn code_length(text: &str) -> usize {
     let (mut at, mut depth) = (0, 0);
     while let Some(next) = text.get(at..).and_then(|rest| rest.chars().next()) {

@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // JSON is a subset of JavaScript.
     let mut script = format!("(() => {{\n'use strict';\nconst TEXTS = {{{texts}}};\n");
     let html = read("sign.html")?;
-    // Placeholders for the style sheet and the script, at their first mention.
+    // Replaces the links with placeholders for the style sheet and, once, for the script.
     for line in html.lines() {
         if let Some(file) = named(line, STYLE) {
             style += &read(file)?;
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// JSON strings contain no line breaks.
+/// Removes line breaks and indentation from a JSON text, whose strings contain no line breaks.
 fn without_lines(json: &str) -> String {
     json.lines().map(str::trim).collect()
 }

@@ -18,7 +18,7 @@ const DEFAULT_LIMIT: u32 = 20;
 /// Where to start in the feed.
 #[derive(Debug, Clone, Copy)]
 pub enum Start {
-    /// With the events from now on.
+    /// At the current end, before the next event.
     Now,
     After(EventId),
 }

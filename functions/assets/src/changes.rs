@@ -29,13 +29,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// After this many taken tags in a row, the step to the next number doubles each time. This passes an older template's tags
-/// quickly, at the price of a gap.
+/// After this many taken tags in a row, the step to the next number doubles each time. This skips the tags of an earlier template
+/// quickly, at the cost of a gap.
 const SINGLE_STEPS: u32 = 8;
-/// A step of 2^40 exceeds the number of any tenant's tags.
+/// Maximum exponent of the step: no tenant has 2^40 tags.
 const MAX_DOUBLINGS: u32 = 40;
 
-/// Creates an asset. `errors` are the body's. An invalid request uses up no tag number.
+/// Creates an asset. `errors` are the errors found in the body. An invalid request uses up no tag number.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub(crate) async fn create(
     caller.execute_operation(&operation, inputs).await
 }
 
-/// Changes an asset. `errors` are the body's. Concurrent changes of other fields are kept.
+/// Changes an asset. `errors` are the errors found in the body. Concurrent changes of other fields are kept.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ pub(crate) async fn change(
 ///
 /// # Errors
 ///
-/// Returns [`ApiError::NotFound`], and [`ApiError::Conflict`] while a process instance is in progress on it.
+/// Returns [`ApiError::NotFound`], and [`ApiError::Conflict`] while a process instance is in progress on the asset.
 pub(crate) async fn delete(caller: &Caller<AssetsWrite>, id: AssetId) -> Result<(), ApiError> {
     let asset = or_not_found(caller.store.get::<Asset>(id).await?)?;
     caller.verified().await?.delete(asset, check_deletion).await?;
@@ -119,19 +119,19 @@ pub(crate) struct AssetWrite {
     pub(crate) change: AssetChange,
     pub(crate) custom_fields: Vec<(String, CustomCell)>,
     pub(crate) unchanged: ReadOnlyFields,
-    /// The values come from a file whose numbers a spreadsheet can have shortened.
+    /// Whether the values come from a file, in which a spreadsheet may have shortened numbers.
     pub(crate) is_imported: bool,
-    /// Fields set by name, each with the column of the name.
+    /// Fields set by a record's name, each with the column that has the name.
     pub(crate) named_columns: Vec<(&'static str, &'static str)>,
 }
 
 impl AssetWrite {
-    /// `errors` are the body's.
+    /// Builds a write from a body and the `errors` found in it.
     pub(crate) fn new(body: impl Into<AssetChange>, errors: Vec<FieldError>) -> Self {
         Self { change: AssetChange { errors, ..body.into() }, ..Self::default() }
     }
 
-    /// Merges the single custom fields into the asset's current ones.
+    /// Merges individual custom fields into the asset's current ones.
     fn with_custom_fields(&self, current: Option<&Asset>, references: &AssetReferences) -> AssetChange {
         let mut change = self.change.clone();
         if self.is_imported {
@@ -150,7 +150,7 @@ impl AssetWrite {
         change
     }
 
-    /// Errors for a serial number and a tag that a spreadsheet has shortened, unless the asset already has them.
+    /// Returns errors for a serial number and a tag that a spreadsheet has shortened, unless the asset already has them.
     fn shortened_numbers(&self, current: Option<&Asset>) -> Vec<FieldError> {
         let serial = self.change.details.serial_number.value().map(|serial| &**serial);
         let tag = self.change.asset_tag.value().map(|tag| &**tag);
@@ -177,7 +177,7 @@ fn merged(
                 fields.shift_remove(name);
                 continue;
             }
-            // Exporting the current value gives this cell, so the value stays, even if the schema has changed since.
+            // An export of the current value has this cell, so the value stays, even if the schema has changed since.
             CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::value_text(present) == *text) => continue,
             CustomCell::Text(text) if is_shortened(text) && csv_cell::is_integer(name, schema) => {
                 errors.push(FieldError::column(&format!("{CUSTOM_FIELD}{name}"), SHORTENED));
@@ -210,7 +210,7 @@ fn new_asset(
     if change.name.is_none() && !change.errors.iter().any(|error| error.is_about("name")) {
         change.errors.push(FieldError::field("name", ValueError::required()));
     }
-    // The missing name is already reported. With this placeholder, the other errors are found too.
+    // The missing name is already reported. This placeholder lets the other errors be found too.
     let name = change.name.clone().unwrap_or_else(|| Name::from_stored(String::new()));
     Asset::create(id, name, &change, references, validations).map_err(change_error)
 }
@@ -274,7 +274,7 @@ pub(crate) struct AssetOperation {
     target: Target,
     action: Action,
     if_match: Option<ExpectedVersions>,
-    /// Tags given in the operations of the request, in their compared form. Generated tags must differ from them.
+    /// Tags that the request's operations set, in their compared form. Generated tags must differ from them.
     brought_tags: Arc<BTreeSet<String>>,
 }
 
@@ -307,7 +307,7 @@ impl AssetOperation {
         self.brought_tags.contains(&Asset::unique_tag(tag).value)
     }
 
-    /// Decides a new asset except for its tag. Also returns the tag's range, unless the request sets the tag.
+    /// Decides all fields of a new asset except its tag. Also returns the tag's number range, unless the request sets the tag.
     fn draft(&self, principal: &Principal, records: &AssetRecords) -> Result<Option<(Asset, Option<TagRange>)>, ApiError> {
         if let Action::Refuse(errors) = &self.action {
             return Err(ApiError::Invalid(errors.clone()));
@@ -322,7 +322,7 @@ impl AssetOperation {
     }
 
     /// Builds the inputs of each operation. New assets without errors get their tags, in the order of the operations. A retry
-    /// looks up each tag, because a number or a tag was taken.
+    /// also looks up each tag, because a number or a tag was already taken.
     async fn with_new_assets(
         principal: &Principal,
         operations: &[&Self],
@@ -428,12 +428,12 @@ impl Operation for AssetOperation {
 }
 
 impl ImportRow for AssetOperation {
-    /// Each row updates a different asset, so only the tags of new assets can collide.
+    /// Returns only the tag of a new asset: each row updates a different asset, so nothing else can collide.
     fn subjects(&self, _: &Inputs) -> BTreeSet<String> {
         self.unique_value().into_iter().map(|(_, tag)| tag).collect()
     }
 
-    /// Reports errors by the columns that the row used, and an unknown asset as an error in `id`.
+    /// Reports errors by the columns that the row uses, and an unknown asset as an error in `id`.
     fn locate(&self, error: ApiError) -> ApiError {
         let named_columns = if let Action::Write(write) = &self.action { write.named_columns.as_slice() } else { &[] };
         let locate = |error: FieldError| {
@@ -498,7 +498,7 @@ async fn owner_of_tag(principal: &Principal, asset: &Asset) -> Result<Option<Ass
     Ok(owners.into_values().find(|owner| *owner != asset.id))
 }
 
-/// The error for a tag that another asset has or had.
+/// Returns the error for a tag that another asset has or had.
 async fn taken_tag(principal: &Principal, owner: AssetId) -> Result<ApiError, ApiError> {
     let deletions = principal.store.deletions::<Asset>(std::iter::once(owner)).await?;
     let Some(at) = deletions.get(&owner.uuid()) else {
@@ -508,7 +508,7 @@ async fn taken_tag(principal: &Principal, owner: AssetId) -> Result<ApiError, Ap
     Ok(ApiError::conflict(ConflictCode::Duplicate, format!("This asset_tag {}.", tag_of_deleted(*at)), context))
 }
 
-/// The error text for the tag of a deleted asset.
+/// Returns the error text for the tag of a deleted asset.
 pub(crate) fn tag_of_deleted(at: Timestamp) -> String {
     format!("is the tag of an asset that was deleted on {}; tags are never reused", at.date())
 }
@@ -526,7 +526,7 @@ fn change_error(error: AssetChangeError) -> ApiError {
     }
 }
 
-/// The error for changing an asset while a process instance is in progress on it.
+/// Returns the error for changing an asset while a process instance is in progress on it.
 fn process_running(instance: InstanceId) -> ApiError {
     ApiError::conflict(
         ConflictCode::ProcessRunning,
@@ -535,7 +535,7 @@ fn process_running(instance: InstanceId) -> ApiError {
     )
 }
 
-/// The error for an ambiguous serial number.
+/// Returns the error for an ambiguous serial number.
 pub(crate) fn several_assets(assets: &[Stored<Asset>]) -> ApiError {
     let ids: Vec<AssetId> = assets.iter().map(|asset| asset.value.id).collect();
     let detail = format!("{} assets have this serial number. Use the ID to change one of them.", ids.len());
@@ -554,17 +554,18 @@ pub(crate) struct AssetRecords {
     manufacturers: Records<Manufacturer>,
     users: Records<User>,
     unreadable: Vec<UnreadableRecord>,
-    /// Assets by serial number, in compared form, for the serial numbers that changes name.
+    /// Assets by serial number (in compared form), for all serial numbers in the changes.
     by_serial: HashMap<String, SerialMatch>,
 }
 
 impl AssetRecords {
-    /// Takes two round trips, or one for a change that doesn't need the asset type.
+    /// Reads the records for one asset, in two round trips, or in one for a change that doesn't need the asset type.
     pub(crate) async fn of_one(store: &TenantStore, target: &Target, change: Option<&AssetChange>) -> Result<Self, StoreError> {
         Self::read(store, &[(target, change)], false).await
     }
 
-    /// Includes the names that responses show. Takes two round trips, and two more for serial numbers.
+    /// Reads the records for several assets, including the names shown in responses. Takes two round trips, and two more for
+    /// serial numbers.
     pub(crate) async fn of_all(store: &TenantStore, changes: &[(&Target, Option<&AssetChange>)]) -> Result<Self, StoreError> {
         Self::read(store, changes, true).await
     }
@@ -673,7 +674,7 @@ impl AssetRecords {
         }
     }
 
-    /// `asset` is `None` for a creation.
+    /// Returns the records that the change refers to. `asset` is `None` for a creation.
     ///
     /// # Errors
     ///
@@ -694,7 +695,7 @@ impl AssetRecords {
         Ok(tenant.asset_tag_template.range(&tenant.asset_tag_prefix, type_code, at))
     }
 
-    /// `None` if the tenant permits all changes of status.
+    /// Returns `None` if the tenant permits all changes of status.
     pub(crate) fn transitions(&self) -> Option<&Transitions> {
         self.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref())
     }
@@ -708,7 +709,7 @@ impl AssetRecords {
     }
 }
 
-/// The response to a GET. Takes a round trip if the asset has a type or a model.
+/// Builds the response to a GET. Takes a round trip if the asset has a type or a model.
 pub(crate) async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<Versioned<AssetView>, ApiError> {
     let mut names = store.catalog_names(std::slice::from_ref(&asset)).await?;
     let names = names.pop().ok_or_else(|| ApiError::Internal("no catalog names for an asset".into()))?;

@@ -83,7 +83,7 @@ pub async fn get_asset_by_tag(
     show(&caller, or_not_found(owners.into_values().next())?, query).await
 }
 
-/// An asset, now or at an earlier time.
+/// Returns an asset as it is now or was at an earlier time.
 async fn show(caller: &Caller<AssetsRead>, id: AssetId, query: OneAssetQuery) -> Result<Versioned<AssetView>, ApiError> {
     let store = &caller.store;
     let Some(at) = query.as_of else {
@@ -392,7 +392,7 @@ impl FromQuery for TextFilters {
                 Ok(column) => {
                     let is_full = columns.len() == MAX_CUSTOM_FIELDS;
                     match columns.iter_mut().find(|(known, _)| *known == column) {
-                        // The same field in another spelling.
+                        // The same field in a different spelling.
                         Some((_, others)) => others.extend(values),
                         None if is_full => refuse(format!("must be one of at most {MAX_CUSTOM_FIELDS} custom fields").into()),
                         None => columns.push((column, values)),
@@ -595,7 +595,7 @@ impl From<Stored<User>> for AssignedUser {
 pub(crate) struct ExpandedUsers(Option<BatchResult>);
 
 impl ExpandedUsers {
-    /// Reads no users unless `expand` asks for them. Takes one round trip.
+    /// Reads the users in one round trip, or none unless `expand` requests them.
     ///
     /// # Errors
     ///
@@ -610,7 +610,7 @@ impl ExpandedUsers {
         Ok(Self(Some(caller.store.batch_get_without_blobs(BatchGet::new().with_all::<User>(ids)).await?)))
     }
 
-    /// The `assigned_user` of an asset. Null for a user that doesn't exist any more or can't be read.
+    /// Returns an asset's `assigned_user`: null for a user that no longer exists or can't be read.
     ///
     /// # Errors
     ///

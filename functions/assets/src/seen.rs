@@ -37,7 +37,7 @@ shared::body! {
         nullable location: Location,
         /// When the assets were seen: not later than now, and at most 7 days ago. Default: now.
         nullable at: Timestamp,
-        /// Whether assets that are neither at `location` nor below it get it as their location. Default false.
+        /// Whether assets that are neither at `location` nor below it are moved to it. Default false.
         nullable r#move: bool,
         /// The assets, 1 to 100.
         required items: SeenItems,
@@ -175,7 +175,7 @@ pub struct SeenCounts {
     seen: usize,
     /// Seen and moved.
     moved: usize,
-    /// Seen, but the asset has another location.
+    /// Seen, but the asset has a different location.
     elsewhere: usize,
     /// No matching asset.
     unknown: usize,

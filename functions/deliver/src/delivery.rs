@@ -1,5 +1,5 @@
-//! One delivery: read, decide, sign, send. Caches decrypted secrets, the webhooks of tenants for a second, and the health of
-//! webhooks for a batch.
+//! A single delivery: reads its records, decides whether to send, signs and sends. Caches decrypted secrets, each tenant's
+//! webhooks for a second, and the health of webhooks for a batch.
 
 use super::settling::Before;
 use super::{Deliver, Failure, SignedDelivery};
@@ -21,11 +21,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
-/// If a consistent read doesn't find an event after this time, the table was restored to an earlier time.
+/// If a consistent read doesn't find an event this long after its creation, the table was restored to an earlier time.
 const MAX_TIME_TO_APPEAR: TimeDelta = TimeDelta::minutes(1);
 /// Maximum age of a tenant's cached webhooks.
 const MAX_AGE: TimeDelta = TimeDelta::seconds(1);
-/// Maximum clock difference to the function that created an event.
+/// Maximum difference between this function's clock and the clock of the function that created an event.
 const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::milliseconds(100);
 const MAX_TENANTS: usize = 1000;
 const MAX_SECRETS: usize = 1000;
@@ -34,7 +34,8 @@ const MAX_SECRETS: usize = 1000;
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) batch: u64,
-    /// The queue of first attempts attempts only deliveries that are likely to be fast.
+    /// Whether the message is from the retry queue. The queue of first attempts is only for deliveries that are likely to be
+    /// fast.
     pub(crate) is_retry: bool,
     pub(crate) age: Age,
 }
@@ -51,11 +52,11 @@ impl EventOfMessage {
         Ok(self.event.get_or_try_init(|| store.event_entry(event)).await?.as_ref())
     }
 
-    /// The event as the feed shows it.
+    /// Returns the event as the feed shows it.
     async fn entry(&self, store: &TenantStore, event: &HistoryEntry) -> Result<&FeedEntry, Failure> {
         let read = async || {
             let entry = feed_entries(store, vec![event.clone()]).await?.pop();
-            // Another version of the service might be able to read it.
+            // A different version of the service might be able to read it.
             Ok(entry.ok_or("the event can't be read")?)
         };
         self.entry.get_or_try_init(read).await
@@ -67,7 +68,7 @@ impl Deliver {
     ///
     /// # Errors
     ///
-    /// Returns one of the failures. The message is then redelivered, and attempts already recorded are dropped.
+    /// Returns one of the failures. The message is then redelivered, and attempts that are already recorded are skipped.
     pub(crate) async fn deliver_event(&self, place: Place, request: &EventRequest) -> Result<(), Failure> {
         let (place, event) = (Place { age: Age::After(request.event_id), ..place }, EventOfMessage::default());
         let attempts = request.deliveries().map(async |delivery| self.deliver(place, &event, &delivery).await);
@@ -132,8 +133,8 @@ impl Deliver {
         self.settle(store, request, before, Attempted { event_type: event_type.clone(), attempt }).await
     }
 
-    /// Handles an event that is not in the table, although it is committed before its message is sent. If it might not be visible
-    /// yet, the message is redelivered.
+    /// Handles an event that is missing from the table, although events are committed before their messages are sent. If the
+    /// event might not be visible yet, the message is redelivered.
     fn missing(&self, request: &DeliveryRequest) -> Result<(), Failure> {
         let DeliveryRequest { tenant_id, webhook_id, event_id, .. } = request;
         if self.store.now().since(event_id.timestamp()) < MAX_TIME_TO_APPEAR {
@@ -149,7 +150,7 @@ impl Deliver {
     }
 }
 
-/// Whether to attempt the delivery: false for a duplicate message.
+/// Returns whether to attempt the delivery: false for a duplicate message.
 async fn claimed(
     store: &TenantStore,
     request: &DeliveryRequest,
@@ -175,7 +176,7 @@ fn signed<'a>(
     SignedDelivery { url: &webhook.url, id, seconds, signatures: signatures.join(" "), body }
 }
 
-/// Records that the delivery is given up, because its webhook is not active.
+/// Records that the service has given up the delivery, because its webhook is not active.
 async fn give_up(
     store: &TenantStore,
     request: &DeliveryRequest,
@@ -262,12 +263,12 @@ struct CachedWebhooks {
 pub(crate) enum Age {
     /// Read after this event and at most a second ago, so that all changes before the event are included.
     After(EventId),
-    /// Read for this batch or a later one. For requested and retried deliveries.
+    /// Read for this batch or a later one. Used for requested and retried deliveries.
     Current,
 }
 
 impl RecentWebhooks {
-    /// `None` if deleted.
+    /// Returns `None` for a deleted webhook.
     pub(crate) async fn get(
         &self,
         store: &TenantStore,
@@ -282,13 +283,13 @@ impl RecentWebhooks {
         };
         match cell.get_or_try_init(read).await?.get(&webhook) {
             Some(found) if found.value.is_active || age == Age::Current => Ok(Some(found.clone())),
-            // Not in the cache, or inactive there: it may be deleted, damaged (an error), newer than the cache, or just
-            // activated, and then its first events must not be given up.
+            // The webhook isn't in the cache, or is inactive there. It may be deleted, damaged (an error) or newer than the
+            // cache; or it was just activated, and then its first events must not be given up.
             _ => store.get(webhook).await,
         }
     }
 
-    /// Cached for one batch, whose messages are often for the same webhooks.
+    /// Reads a webhook's health. Caches it for one batch, whose messages are often for the same webhooks.
     pub(crate) async fn health(&self, store: &TenantStore, webhook: WebhookId, batch: u64) -> Result<Health, StoreError> {
         let cell = {
             let mut kept = self.health.lock().unwrap_or_else(PoisonError::into_inner);

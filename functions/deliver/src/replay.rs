@@ -32,7 +32,7 @@ impl Deliver {
             tracing::info!(webhook_id = %id, "a replay ends, because the webhook is not active");
             return Ok(store.change_replays(end).await?);
         }
-        // Taken before the feed is read: no event can be added before this time any more.
+        // Determined before the feed is read: no event can be added before this time any more.
         let complete_until = store.end_of_feed().timestamp().plus(TimeDelta::milliseconds(1));
         let filter = EventFilter { types: request.events.filter(), ..EventFilter::default() };
         let feed = store.matching_events(Some(request.after), EVENTS_AT_ONCE, &filter).await?;
@@ -42,7 +42,7 @@ impl Deliver {
         if !deliveries.is_empty() {
             self.queue.send(deliveries).await?;
         }
-        // Sent separately: if the batch failed in part after sending this message, two messages would replay the rest.
+        // Sent separately: if the batch failed in part but this message was sent, two messages would replay the rest.
         if let Some((rest, delay)) = part.rest {
             self.queue.send(vec![NewMessage { message: Message::Replay(rest), delay }]).await?;
             return Ok(());

@@ -21,7 +21,7 @@ pub(crate) struct Before {
 }
 
 impl Deliver {
-    /// Records an attempt. If that fails, queues another message to record it, so that nothing is sent again.
+    /// Records an attempt. If that fails, queues a message to record the attempt later, so that nothing is sent again.
     pub(crate) async fn settle(
         &self,
         store: &TenantStore,
@@ -60,7 +60,7 @@ impl Deliver {
             webhook.value.health_after(attempt, &health)
         };
         let write_health = store.write_webhook_health(request.webhook_id, &health, &next, attempt.at);
-        // Done first: once the attempt is recorded, nothing would disable the webhook.
+        // Done first: after the attempt is recorded, a redelivered message would no longer disable the webhook.
         if let Some(reason) = disabled {
             self.disable(store, &webhook, reason).await?;
         } else if health.failing_since.is_some() && next.failing_since.is_none() {
@@ -69,14 +69,14 @@ impl Deliver {
         }
         let (recorded, noted) = join(self.write_record(store, request, record, attempted), write_health).await;
         if let Err(error) = noted {
-            // The next failure or slow attempt records it.
+            // The next failed or slow attempt records it.
             tracing::warn!(webhook_id = %request.webhook_id, cause = error_chain(&error), "the health of a webhook can't be recorded");
         }
         recorded
     }
 
-    /// `previous` is the record before the attempt. Sends the message for the next attempt before the record expects one: a
-    /// record without a message would wait forever, but a message without a record is dropped.
+    /// Writes the record of a delivery. `previous` is the record before the attempt. The message for the next attempt is sent
+    /// before the record expects it: a record without a message would wait forever, but a message without a record is dropped.
     async fn write_record(
         &self,
         store: &TenantStore,
@@ -87,7 +87,7 @@ impl Deliver {
         // Without random bytes, there is no jitter.
         let random = u16::from_le_bytes(self.store.random().unwrap_or_default());
         let retries = Retries { delays: &self.retry_delays, random };
-        // An attempt sent only to be recorded can be older than the record.
+        // If the message only records an attempt, the attempt can be older than the record.
         let mut is_raced = request.attempted.is_some();
         for _ in 0..MAX_ROUNDS {
             if let Some(present) = previous.as_ref().filter(|_| is_raced) {
@@ -100,7 +100,7 @@ impl Deliver {
             let mut next = Delivery::after_attempt(previous.as_ref(), request, event_type, attempt.clone(), &retries);
             let sent = self.send_next(request, &next).await;
             if sent.is_err() {
-                // The current message is redelivered, and takes the place of the unsent one for the next attempt.
+                // The current message is redelivered, in place of the unsent message for the next attempt.
                 next.tries -= 1;
             }
             match store.write_delivery(previous.as_ref(), &next).await {
@@ -122,7 +122,7 @@ impl Deliver {
         }
     }
 
-    /// Disables a webhook, unless it was disabled, deleted or given another address since it was read.
+    /// Disables a webhook, unless it has been disabled or deleted, or got a different address, since it was read.
     async fn disable(&self, store: &TenantStore, webhook: &Stored<Webhook>, reason: DisabledReason) -> Result<(), Failure> {
         let (webhook_id, tenant_id) = (webhook.value.id, store.id());
         let mut present = webhook.clone();

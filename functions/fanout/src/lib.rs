@@ -88,14 +88,14 @@ impl Fanout {
         failed.into_iter().chain(failed_aside).min()
     }
 
-    /// Delays with jitter, so that a throttled partition doesn't get everything at once.
+    /// Delays a message, with jitter, so that a throttled partition doesn't get everything at once.
     fn later(&self, message: Message) -> NewMessage {
         NewMessage { message, delay: self.store.jittered(SOON) }
     }
 }
 
-/// `first` is the index of the first record with a message, or `None` if there are no messages to send. Returns it if sending
-/// fails.
+/// Waits until messages are sent. `first` is the index of the first record with a message, or `None` if there are no messages.
+/// Returns `first` if sending fails.
 async fn sent(first: Option<usize>, send: impl Future<Output = Result<(), QueueError>>) -> Option<usize> {
     let first = first?;
     let error = send.await.err()?;
@@ -103,7 +103,7 @@ async fn sent(first: Option<usize>, send: impl Future<Output = Result<(), QueueE
     Some(first)
 }
 
-/// `failed` is the index of the first unhandled record.
+/// Builds the response. `failed` is the index of the first unhandled record.
 fn response(records: &[EventRecord], failed: Option<usize>) -> DynamoDbEventResponse {
     let mut response = DynamoDbEventResponse::default();
     if let Some(record) = failed.and_then(|place| records.get(place)) {
@@ -130,7 +130,8 @@ impl BatchHandler for Fanout {
     }
 }
 
-/// `None` if the record has no event. Logs and skips a damaged event: reading it again wouldn't help, and would delay all others.
+/// Returns `None` if the record has no event. Logs and skips a damaged event: reading it again wouldn't help, and would delay all
+/// others.
 fn new_event(record: &EventRecord) -> Option<(TenantId, NewEvent)> {
     let keys = &record.change.keys;
     let sort = text(keys, SK).filter(|sort| record.event_name == "INSERT" && sort.starts_with(EVENTS))?;

@@ -47,7 +47,7 @@ impl Describe for AppPage {
 /// state is in the fragment of its address, which browsers don't send. Needs a browser.
 #[utoipa::path(get, path = "/app", tag = "meta", security(()), responses(InputErrors))]
 pub async fn get_app(State(_): State<App>, RawQuery(query): RawQuery) -> Result<AppPage, ApiError> {
-    // The query could tell what someone looks at, so it must not reach a log.
+    // The query could reveal what someone looks at, so it must not reach a log.
     Params::parse(query.as_deref().unwrap_or_default())?.finish()?;
     let page = html::page_with_policy(PAGE, POLICY)
         .with_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))
@@ -85,7 +85,7 @@ mod tests {
     const LOADED_BYTES: usize = 120_000;
     const PAGE_BYTES: usize = 40 * 1024;
 
-    /// The files as browsers get them.
+    /// Returns the decompressed files, by name.
     fn files() -> BTreeMap<&'static str, String> {
         let files = FILES.iter().map(|(name, content)| {
             let mut text = String::new();
@@ -95,7 +95,7 @@ mod tests {
         files.chain([("index.html", PAGE.to_owned())]).collect()
     }
 
-    /// The texts in all languages, by name.
+    /// Returns the texts in all languages, by name.
     fn texts(files: &BTreeMap<&str, String>) -> BTreeMap<String, Vec<String>> {
         let rows = files["texts.txt"].lines().map(|line| {
             let (name, texts) = line.split_once('|').unwrap();
@@ -110,7 +110,7 @@ mod tests {
         files.iter().filter(|(name, _)| name.ends_with(".js")).map(|(_, script)| script.as_str()).collect()
     }
 
-    /// The texts between each `start` and the next `end`.
+    /// Returns the texts between each `start` and the next `end`.
     fn between<'a>(text: &'a str, start: &str, end: char) -> BTreeSet<&'a str> {
         text.split(start).skip(1).filter_map(|rest| rest.split(end).next()).collect()
     }

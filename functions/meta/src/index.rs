@@ -30,7 +30,7 @@ const INDEX: Index = Index {
     style: STYLE,
 };
 
-/// The index in the format that the client prefers.
+/// Returns the index in the format that the client prefers.
 ///
 /// # Errors
 ///

@@ -22,7 +22,7 @@ shared::endpoints! {
     receipt_keys: get_receipt_keys;
 }
 
-/// Includes the routes that the OpenAPI document doesn't describe.
+/// Returns all routes, including those that the OpenAPI document doesn't describe.
 pub fn all_routes() -> axum::Router<shared::app::App> {
     let only_get = async || ApiError::MethodNotAllowed("This path takes GET, HEAD.".to_owned());
     routes()

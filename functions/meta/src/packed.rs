@@ -5,8 +5,8 @@ use flate2::read::GzDecoder;
 use shared::http::responses::{ApiError, ApiResponse, html};
 use std::io::Read;
 
-/// Responds with a file whose path changes with its content. `content` is compressed with gzip, and decompressed here for clients
-/// that don't accept gzip.
+/// Builds a response with a file whose path changes with its content. `content` is compressed with gzip, and decompressed here
+/// for clients that don't accept gzip.
 ///
 /// # Errors
 ///

@@ -50,7 +50,7 @@ pub async fn list_processes(
     let filter = ProcessFilter { status: query.status.unwrap_or(default_status).into(), slug: query.slug };
     let list = |limit| caller.store.list_processes(&filter, params::page_of(query.page, query.limit, limit));
     let page = list(DEFAULT_LIMIT).await?.map(ProcessView::from);
-    // A request without a limit must not fail because of the page size. The first page decides the size of all pages.
+    // A request without a limit must not fail because of the page size. The first page determines the size of all pages.
     if query.limit.is_some() {
         return Ok(page);
     }
@@ -310,7 +310,7 @@ impl FromJson for RequestedStatus {
 }
 
 impl ProcessPatch {
-    /// Also returns the error for a status that definitions can't have.
+    /// Returns the change, and the error for a status that definitions can't have.
     fn into_change(self) -> (ProcessChange, Option<FieldError>) {
         let (status, field_error) = match self.status {
             None => (None, None),

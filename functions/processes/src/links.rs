@@ -26,7 +26,7 @@ use utoipa::ToSchema;
 
 /// Create a signing link for a process instance
 ///
-/// Lets a person without an API key submit steps, from the open one up to `until`. Only this response shows the link's address.
+/// Lets a person without an API key submit steps, from the open step up to `until`. Only this response shows the link's address.
 #[utoipa::path(post, path = "/processes/instances/{id}/links", tag = "signing", responses(ResourceErrors, CancellationConflict))]
 pub async fn create_instance_link(
     caller: Caller<ProcessesWrite>,
@@ -39,8 +39,8 @@ pub async fn create_instance_link(
 
 /// Create a signing link for a movement
 ///
-/// Lets a person without an API key submit steps of all its instances, from the open one up to `until`. Only this response shows
-/// the link's address.
+/// Lets a person without an API key submit steps of all the movement's instances, from the open step up to `until`. Only this
+/// response shows the link's address.
 #[utoipa::path(post, path = "/movements/{id}/links", tag = "signing", responses(ResourceErrors, CancellationConflict))]
 pub async fn create_movement_link(
     caller: Caller<ProcessesWrite>,
@@ -300,7 +300,7 @@ pub struct NewLinkView {
 }
 
 impl LinkView {
-    /// `process` is the status and the current step of the process instance or movement.
+    /// Builds the view. `process` is the status and the current step of the process instance or movement.
     fn new(stored: Stored<Link>, now: Timestamp, process: (InstanceStatus, usize)) -> Self {
         let status = stored.value.status(now, process);
         let Link { id, subject, signer, steps, expires_at, created_by, opened_at, used_at, revoked_at, hash: _, slot: _ } =
@@ -326,7 +326,7 @@ fn created<T>(subject: SubjectId, id: LinkId, view: T) -> CreatedSecret<T> {
     Created::new(&collection(subject), id, view).with_secret()
 }
 
-/// Path of the links, relative to `/v1`.
+/// Returns the path of the links, relative to `/v1`.
 fn collection(subject: SubjectId) -> String {
     match subject {
         SubjectId::Instance(id) => format!("processes/instances/{id}/links"),
@@ -450,14 +450,14 @@ impl Command for CreateLink {
         };
         // The link is for the steps that are open now.
         unit.expect(instance);
-        // An erasure of the user in between would leave the name in the link.
+        // If the user were erased in the meantime, the name would remain in the link.
         if let Some(user) = &inputs.user {
             unit.expect(user);
         }
         Ok(unit.create(link)?)
     }
 
-    /// The stored response must not contain the secret.
+    /// Builds the stored response, which must not contain the secret.
     fn stored_response(&self, link: &Stored<Link>) -> Result<StoredResponse, StoreError> {
         let open = (InstanceStatus::InProgress, link.value.steps.first);
         let view = LinkView::new(link.clone(), link.created_at, open);

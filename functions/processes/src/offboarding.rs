@@ -50,7 +50,7 @@ pub async fn offboard_user(
         None => (None, true),
     };
     let process = process(&caller, process_id).await?;
-    // Every change is idempotent by itself, so none needs the idempotency key. The response is stored at the end.
+    // Each change is idempotent, so none needs the idempotency key. The response is stored at the end.
     let worker = caller.without_idempotency_key();
     // Done first, so that the user gets no more assets.
     let user = match deactivate {
@@ -173,7 +173,7 @@ impl<'c> Plan<'c> {
         Ok(startable)
     }
 
-    /// Reads the assets again, without the ones no longer assigned to the user.
+    /// Reads the assets again, and drops any that are no longer assigned to the user.
     async fn read_again(&self, assets: &[Stored<Asset>]) -> Result<Vec<Stored<Asset>>, ApiError> {
         let ids: Vec<AssetId> = assets.iter().map(|asset| asset.value.id).collect();
         let batch = self.caller.store.batch_get(BatchGet::new().with_all::<Asset>(ids.iter().copied())).await?;

@@ -102,7 +102,7 @@ impl UserOperation {
         Self { if_match, ..self }
     }
 
-    /// The address that the operation sets or names, case-folded.
+    /// Returns the address that the operation sets or matches, case-folded.
     fn email(&self) -> Option<String> {
         match (&self.target, &self.action) {
             (Target::Email(email), _) => Some(email.clone()),
@@ -111,7 +111,7 @@ impl UserOperation {
         }
     }
 
-    /// `owners` maps addresses to users.
+    /// Builds the operation's inputs. `owners` maps addresses to users.
     fn inputs(&self, owners: &HashMap<String, UserId>, users: &BatchResult) -> Result<Inputs, ApiError> {
         if let Action::Refuse(errors) = &self.action {
             return Err(ApiError::Invalid(errors.clone()));
@@ -172,7 +172,7 @@ fn reserved(email: &Email) -> Option<FieldError> {
     email.check_free().err().map(|error| FieldError::field("email", error.to_string()))
 }
 
-/// `owner` is the user who has the address.
+/// Checks that the user's address has no other `owner`.
 fn check_email(user: &User, owner: Option<UserId>) -> Result<(), ApiError> {
     match owner.filter(|owner| *owner != user.id) {
         Some(owner) => Err(WriteError::Duplicate("email", Some((Kind::User, owner.uuid()))).into()),
@@ -184,7 +184,7 @@ impl Operation for UserOperation {
     type Inputs = Inputs;
     type Outcome = UserOutcome;
 
-    /// Takes one round trip, and another before it if there are e-mail addresses.
+    /// Reads the owners of e-mail addresses, if there are any, and then the users: one round trip each.
     async fn read(principal: &Principal, operations: &[&Self], _: bool) -> Result<Vec<Result<Inputs, ApiError>>, ApiError> {
         let emails: BTreeSet<String> = operations.iter().filter_map(|operation| operation.email()).collect();
         let emails: Vec<_> = emails.into_iter().map(User::unique_email).collect();
@@ -249,7 +249,7 @@ impl Operation for UserOperation {
 }
 
 impl ImportRow for UserOperation {
-    /// One row can free an address that another row sets.
+    /// Returns the user, and the addresses before and after the change: one row can free an address that another row sets.
     fn subjects(&self, inputs: &Inputs) -> BTreeSet<String> {
         let user = inputs.user.as_ref();
         let present = user.map(|user| user.value.email.folded());

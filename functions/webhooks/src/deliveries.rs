@@ -94,7 +94,8 @@ pub async fn retry_delivery(
     ask_for(&caller, again).await
 }
 
-/// Time of a delivery request. Always later than the previous request, regardless of clocks, because the latest one counts.
+/// Returns the time of a delivery request. It is always later than the previous request, regardless of clocks, because the latest
+/// request counts.
 fn later(now: Timestamp, before: Timestamp) -> Timestamp {
     now.max(Timestamp::from_millis(before.millis() + 1))
 }

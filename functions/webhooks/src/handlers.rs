@@ -77,7 +77,7 @@ pub async fn update_webhook(
     body: JsonBody<WebhookPatch>,
 ) -> Result<Versioned<WebhookView>, ApiError> {
     let check = |old: &Webhook, body: &WebhookPatch| {
-        // The current address may only be valid by an earlier policy. It can be sent back unchanged.
+        // The current address may be valid only under an earlier policy. It can be sent back unchanged.
         let new_url = body.url.as_ref().filter(|url| **url != old.url);
         new_url.and_then(|url| check_url(url, caller.app.address_policy()))
     };
@@ -143,7 +143,7 @@ impl Command for CreateWebhook {
         })?)
     }
 
-    /// The stored response must not contain the secret.
+    /// Builds the stored response, which must not contain the secret.
     fn stored_response(&self, webhook: &Stored<Webhook>) -> Result<StoredResponse, StoreError> {
         created(webhook, WebhookView::from(webhook.clone())).to_stored(Vec::new())
     }

@@ -1,5 +1,5 @@
-//! Secrets that sign deliveries: creates, encrypts, shows once and replaces them. Also the operator's configuration that webhooks
-//! need.
+//! Secrets that sign deliveries: creates them, encrypts them, shows them once and replaces them. Also checks the operator's
+//! configuration that webhooks need.
 
 use crate::handlers::{NewWebhookView, Rotation, WebhookView};
 use serde_json::Value;

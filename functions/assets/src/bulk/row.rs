@@ -88,7 +88,7 @@ impl AssetRowCells {
         }
     }
 
-    /// `None` if empty or invalid.
+    /// Returns `None` if the serial number is empty or invalid.
     fn serial(&self) -> Option<&str> {
         let serial = self.fields.as_ref()?.details.serial_number.value()?;
         Some(&**serial).filter(|serial| !serial.is_empty())
@@ -205,7 +205,7 @@ impl AssetRowCells {
     }
 }
 
-/// A reference by id or by name. If the row has both, they must agree.
+/// Combines a reference by ID and one by name. If the row has both, they must agree.
 fn either<I: PartialEq + Copy, N>(
     (by_id, name_column): (Patch<I>, &str),
     by_name: Patch<N>,
@@ -234,7 +234,7 @@ pub(crate) struct NamesInRows {
     type_codes: BTreeSet<String>,
     /// E-mail addresses, folded.
     pub(crate) emails: BTreeSet<String>,
-    /// Asset tags in their compared form, because a batch read can't contain a key twice.
+    /// Asset tags in their compared form, because a batch read must not contain a key twice.
     tags: BTreeSet<String>,
     has_models: bool,
 }
@@ -268,7 +268,7 @@ fn unique(field: &'static str, values: &BTreeSet<String>) -> Vec<Unique> {
 }
 
 impl NamedRecords {
-    /// Takes one round trip, and another one for asset tags. Models need the whole catalog, which is small.
+    /// Reads the named records in one round trip, or two if there are asset tags. Models need the whole catalog, which is small.
     pub(crate) async fn read(store: &TenantStore, names: &NamesInRows) -> Result<Self, StoreError> {
         let (codes, emails, tags) =
             (unique("code", &names.type_codes), unique("email", &names.emails), unique("asset_tag", &names.tags));
@@ -320,7 +320,7 @@ impl NamedRecords {
     }
 }
 
-/// `; similar: ThinkPad T14`, or empty without names.
+/// Returns a suffix such as `; similar: ThinkPad T14`, or an empty text if no name is similar.
 fn similar<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = names.take(MAX_COMPARED).collect();
     names.sort_unstable();

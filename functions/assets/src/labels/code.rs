@@ -5,8 +5,8 @@ use qrcode::{Color, EcLevel, QrCode, QrResult, Version};
 
 /// The quiet zone around a code, in modules (ISO/IEC 18004).
 pub const QUIET_ZONE: u32 = 4;
-/// The largest version, with 97 modules and room for 858 bytes: a page of 100 such codes takes 4 MB, and responses are limited
-/// to 6 MB.
+/// The largest permitted version. It has 97 modules per side and room for 858 bytes: a page of 100 such codes takes 4 MB, and
+/// responses are limited to 6 MB.
 const MAX_VERSION: i16 = 20;
 
 /// A QR code without its quiet zone.
@@ -24,7 +24,7 @@ pub struct Run {
 }
 
 impl Code {
-    /// The smallest code for a text, with the highest error correction that fits. `None` if the text is too long.
+    /// Encodes a text as the smallest code, with the highest error correction that fits. Returns `None` if the text is too long.
     pub fn new(text: &str) -> Option<Self> {
         let levels = [EcLevel::H, EcLevel::Q, EcLevel::M, EcLevel::L];
         let code = (1..=MAX_VERSION).find_map(|version| levels.iter().find_map(|level| encode(text, version, *level).ok()))?;
@@ -33,7 +33,7 @@ impl Code {
         Some(Self { modules, dark })
     }
 
-    /// Number of modules per side.
+    /// Returns the number of modules per side.
     pub fn modules(&self) -> u32 {
         self.modules
     }

@@ -44,7 +44,7 @@ pub fn length(millimetres: f64) -> String {
 }
 
 impl<'a> LabelSvg<'a> {
-    /// A standalone graphic, or, with a place, a part of another one in millimetres.
+    /// Builds a standalone graphic or, with a `place` in millimetres, a part of a larger one.
     pub fn new(label: &'a Label, place: Option<(f64, f64)>) -> Self {
         let layout = &label.layout;
         let blank = layout.blank;
@@ -77,7 +77,7 @@ impl<'a> LabelSvg<'a> {
 }
 
 impl Label {
-    /// The PNG contains its resolution.
+    /// Renders the label as a PNG that contains its resolution.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl Label {
     }
 }
 
-/// Left edge of the line's first cell.
+/// Returns the left edge of the line's first cell.
 fn left_of(line: &Line) -> f64 {
     let width = cell_width(line.size) * cells(&line.text) as f64;
     let offset = match (line.is_centred, line.direction) {
@@ -162,7 +162,7 @@ fn byte(dots: &[bool]) -> u8 {
     dots.iter().zip(0..).map(|(dark, place)| u8::from(*dark) << (7 - place)).sum()
 }
 
-/// The line's x, and the `^FO` parameter for right alignment, which newer firmware supports.
+/// Returns the line's x, and the `^FO` parameter for right alignment, which newer firmware supports.
 fn place(line: &Line) -> (u32, &'static str) {
     match (line.is_centred, line.direction) {
         // Assumes a monospaced font: the printer's font is narrower, and its exact width is unknown.

@@ -147,13 +147,13 @@ fn line_height(size: u32) -> u32 {
     size + size.div_ceil(5)
 }
 
-/// A cell is 0.6 times as wide as the font size.
+/// Returns the number of cells that fit into `width`. A cell is 0.6 times as wide as the font size.
 fn cells_in(width: u32, size: u32) -> usize {
     (width * 10 / (size * 6)) as usize
 }
 
 impl Line {
-    /// Descenders, such as in g, take about a fifth of the font size.
+    /// Returns the y of the baseline. Descenders, as in g, take about a fifth of the font size.
     pub fn baseline(&self) -> u32 {
         self.top + line_height(self.size) - self.size * 3 / 10
     }
@@ -248,7 +248,7 @@ impl Layout {
     }
 }
 
-/// Largest module size for which `fits` leaves texts the preferred room or, up to `GOOD_MODULE`, the least room.
+/// Returns the largest module size at which `fits` leaves the texts their preferred room or, up to `GOOD_MODULE`, the least room.
 fn module(blank: Blank, fits: impl Fn(u32, u32) -> bool, least: u32, preferred: u32) -> u32 {
     let largest = |text: u32| (1..=blank.dots(MAX_MODULE)).rev().find(|module| fits(*module, text)).unwrap_or_default();
     largest(least).min(largest(preferred).max(blank.dots(GOOD_MODULE)))
@@ -319,20 +319,21 @@ impl Sheet {
         self.columns * self.rows
     }
 
-    /// Margin of the paper around the labels: left and top.
+    /// Returns the left and top margins between the paper's edges and the labels.
     fn edges(&self) -> (f64, f64) {
         let width = self.pitch * (self.columns - 1) as f64 + self.label.width;
         ((self.width - width) / 2.0, (self.height - self.label.height * self.rows as f64) / 2.0)
     }
 
-    /// Every label has the margins of the outer labels, because the paper's edges can't be printed on.
+    /// Describes an empty label of the sheet. Every label has the margins of the outer labels, because the paper's edges can't be
+    /// printed on.
     pub fn blank(&self) -> Blank {
         let (left, top) = self.edges();
         let margin = |edge: f64| SHEET_MARGIN.max(UNPRINTABLE - edge);
         Blank { size: self.label, margins: (margin(left), margin(top)), dpi: IMAGE_DPI }
     }
 
-    /// The label's left and top edge. Positions count row by row from 0.
+    /// Returns a label's left and top edges. Positions are counted row by row, from 0.
     pub fn place(&self, position: usize) -> (f64, f64) {
         let (left, top) = self.edges();
         let (row, column) = (position / self.columns, position % self.columns);

@@ -65,7 +65,7 @@ impl Describe for LabelFile {
     }
 }
 
-/// Also reads the tenant: its settings define the contents of codes.
+/// Reads the assets, and the tenant, whose settings define the contents of codes.
 async fn read(store: &TenantStore, ids: &[AssetId]) -> Result<(Tenant, BatchResult), ApiError> {
     let batch = BatchGet::new().with::<Tenant>(Some(store.id())).with_all::<Asset>(ids.iter().copied());
     let records = store.batch_get(batch).await?;

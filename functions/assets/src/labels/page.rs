@@ -56,8 +56,8 @@ impl Texts {
     }
 }
 
-/// A graphic as high as the paper would start another page when its height is rounded up to whole pixels, so it ends a millimetre
-/// earlier, where no sheet has labels.
+/// Returns the page's style sheet. If a graphic were as high as the paper, rounding its height up to whole pixels would start a
+/// new page, so it is a millimetre shorter; no sheet has labels there.
 pub fn style(sheet: &Sheet) -> String {
     let (paper, width, height) = (sheet.paper, length(sheet.width), length(printed_height(sheet)));
     format!(
@@ -70,7 +70,7 @@ pub fn style(sheet: &Sheet) -> String {
     )
 }
 
-/// Height of a sheet's graphic.
+/// Returns the height of a sheet's graphic.
 fn printed_height(sheet: &Sheet) -> f64 {
     sheet.height - 1.0
 }

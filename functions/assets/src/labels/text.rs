@@ -18,14 +18,14 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Direction of the first letter, as in HTML's `dir="auto"`.
+    /// Returns the direction of the first letter, as HTML's `dir="auto"` does.
     pub fn of(text: &str) -> Self {
         let first = text.chars().find(|c| c.is_alphabetic());
         if first.is_some_and(is_right_to_left) { Self::Rtl } else { Self::Ltr }
     }
 }
 
-/// True for blocks whose scripts are all written from right to left.
+/// Returns whether the letter is in a Unicode block whose scripts are all written from right to left.
 fn is_right_to_left(letter: char) -> bool {
     matches!(letter, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}' | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
 }
@@ -41,7 +41,7 @@ pub fn printable(text: &str) -> String {
     text.chars().map(printable).collect()
 }
 
-/// 0 for a combining character, 2 for an ideograph, 1 for most others.
+/// Returns 0 for a combining character, 2 for an ideograph, 1 for most others.
 fn cells_of(c: char) -> usize {
     c.width().unwrap_or_default()
 }
@@ -116,7 +116,7 @@ impl Canvas {
         Self { width: width as usize, pixels: vec![u8::MAX; width as usize * height as usize] }
     }
 
-    /// Row by row, from 0 (black) to 255 (white).
+    /// Returns the pixels row by row, each from 0 (black) to 255 (white).
     pub fn pixels(&self) -> &[u8] {
         &self.pixels
     }
@@ -175,7 +175,7 @@ impl Canvas {
     }
 }
 
-/// In pixels.
+/// Returns the width of a cell, in pixels.
 pub fn cell_width(size: u32) -> f64 {
     f64::from(size) * 0.6
 }
@@ -194,7 +194,7 @@ fn plain(c: char) -> char {
     }
 }
 
-/// Darkness of a raster at a point between pixels, from 0 to 255.
+/// Interpolates the darkness of a raster at a point between pixels, from 0 to 255.
 fn ink_at(raster: &RasterizedChar, (x, y): (f64, f64)) -> f64 {
     let (x, y) = (x - 0.5, y - 0.5);
     let pixel = |x: f64, y: f64| {
@@ -208,7 +208,7 @@ fn ink_at(raster: &RasterizedChar, (x, y): (f64, f64)) -> f64 {
     row(top) * (1.0 - bottom_part) + row(top + 1.0) * bottom_part
 }
 
-/// Sharpens the edges of an enlarged letter to look like a small one's.
+/// Sharpens the edges of an enlarged letter, which would otherwise be blurred.
 fn sharpened(ink: f64, scale: f64) -> u8 {
     ((ink - 127.5) * scale.max(1.0) + 127.5).round().clamp(0.0, 255.0) as u8
 }

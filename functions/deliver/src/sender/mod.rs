@@ -25,7 +25,7 @@ const MAX_ADDRESSES: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// From resolving the host's name to the head of the response.
+    /// Time limit from resolving the host's name to the head of the response.
     total: Duration,
     /// How long an idle connection is kept. Many servers close theirs after 5 seconds.
     idle: Duration,
@@ -64,7 +64,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Trusts the certificate authorities that Mozilla trusts.
+    /// Creates a sender that trusts the certificate authorities that Mozilla trusts.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Sender {
         Self::with(CheckedResolver::new(policy), roots, Limits::default())
     }
 
-    /// Like `new`, with parameters for everything that tests replace.
+    /// Does the same as `new`, with parameters for everything that tests replace.
     fn with(resolver: CheckedResolver, roots: RootCertStore, limits: Limits) -> reqwest::Result<Self> {
         // Fails if a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();

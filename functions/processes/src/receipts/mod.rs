@@ -176,7 +176,7 @@ async fn receipt(principal: &Principal, instance: &Stored<Instance>) -> Result<R
     Receipt::new(store.id(), instance, &history, &asset, &users).map_err(receipt_error)
 }
 
-/// Reads the picked users' histories once: they are the same in all completed instances.
+/// Builds the receipt of a movement. Reads the picked users' histories once, because all completed instances have the same users.
 async fn movement_receipt(
     principal: &Principal,
     movement: &Stored<Movement>,

@@ -133,7 +133,7 @@ impl<'a> Words<'a> {
         runs
     }
 
-    /// Time and author of the submission, and of the closing if that was at another time.
+    /// Returns the time and author of the submission, and of the closing if that was at a different time.
     fn submission(&self, step: &MovementReceiptStep) -> Vec<Run> {
         let mut runs = self.time_and_person(step.submitted_at, "\n", &step.submitted_by);
         if step.submitted_at != step.closed_at {
@@ -155,7 +155,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Details of an asset other than its tag and name.
+/// Returns the details of an asset other than its tag and name.
 fn details(t: &'static Texts, asset: &ReceiptAsset) -> Vec<(&'static str, Vec<Run>)> {
     let texts = [
         (t.manufacturer, &asset.manufacturer),
@@ -193,7 +193,7 @@ fn image_hash(signed: &Value) -> &str {
     signed["sha256"].as_str().unwrap_or_default()
 }
 
-/// [`Picture::Missing`] if the image's hash is not the signed one.
+/// Returns [`Picture::Missing`] if the image's hash differs from the signed hash.
 fn picture(key: &str, signed: &Value, images: &Images) -> Picture {
     if let Value::String(pseudonym) = signed {
         return Picture::Erased(pseudonym.clone());
@@ -226,7 +226,7 @@ fn asset_row<'a>(instance: &'a ReceiptInstance, words: &Words<'_>) -> AssetRow<'
     AssetRow { asset: &instance.asset, details, outcome: words.outcome(instance) }
 }
 
-/// The times of start and completion, and the assets' new status.
+/// Returns the times of start and completion, and the assets' new status.
 fn course(
     words: &Words<'_>,
     process: &ReceiptProcess,

@@ -74,7 +74,7 @@ impl Session {
         self.user_names.contains_key(&user)
     }
 
-    /// `link` and `subject` can be newer than the session.
+    /// Builds the view. `link` and `subject` can be newer than the session.
     pub(super) fn view(&self, link: &Link, subject: &Subject) -> Result<SessionView, ApiError> {
         let instance = subject.representative()?;
         let (status, open) = subject.position();
@@ -103,7 +103,7 @@ impl Session {
         })
     }
 
-    /// The current asset or, if it was deleted, the data in its instance.
+    /// Returns the current asset or, if it was deleted, the data in its instance.
     fn asset(&self, instance: &Instance) -> SessionAsset {
         let asset = self.assets.get(&instance.asset_id);
         let text = |field: fn(&Asset) -> &Option<Line>| asset.and_then(|asset| Some(String::from(field(asset).clone()?)));
@@ -126,7 +126,7 @@ impl Session {
             Some(statement) => step.with_statement(statement),
             None => step,
         };
-        // Leaves out images.
+        // Images are left out.
         let value = stored.filter(|_| !step.is_signature()).cloned().unwrap_or_default();
         let user = value.as_str().filter(|_| step.kind == StepKind::UserPicker).and_then(|id| id.parse::<UserId>().ok());
         let user_name = user.and_then(|id| self.user_names.get(&id)).cloned();
@@ -239,7 +239,7 @@ pub struct SessionStep {
     index: usize,
     /// The step.
     step: Step,
-    /// Value submitted or sent ahead. Null if there is none, and for a signature.
+    /// Value submitted or sent in advance. Null if there is none, and for a signature.
     #[schema(required, value_type = Option<Value>)]
     value: Value,
     /// Name of the picked user; null for a deleted one.

@@ -167,7 +167,7 @@ impl Command for SubmitWithLink {
         let last = submission.last_step(instance).ok_or(ApiError::BadLink(Some(LinkStatus::Ended)))?;
         let next = link.value.submitted(last, now);
         let link = if next == link.value {
-            // Fails if the link was revoked meanwhile.
+            // Fails if the link has been revoked since it was read.
             unit.expect(link);
             link.clone()
         } else {
@@ -188,8 +188,8 @@ impl Command for SubmitWithLink {
     }
 }
 
-/// Returns an error for each signature step up to the step `last` without a value in `data`: a signature stored ahead by someone
-/// else must not count as the signer's.
+/// Returns an error for each signature step, up to the step `last`, that has no value in `data`: a signature that someone else
+/// stored in advance must not count as the signer's.
 fn unsigned(instance: &Instance, last: usize, data: &Map<String, Value>) -> Vec<FieldError> {
     let steps = instance.steps.as_slice().iter().take(last + 1).skip(instance.current_step());
     let is_sent = |step: &Step| match data.get(&step.key) {

@@ -60,7 +60,7 @@ impl Subject {
         Ok(Self::read_with(reads, id, BatchGet::new()).await?.0)
     }
 
-    /// Like [`Subject::read`], with other records in the batch that reads the instances.
+    /// Does the same as [`Subject::read`], with other records in the batch that reads the instances.
     pub(crate) async fn read_with(reads: &TenantStore, id: SubjectId, others: BatchGet) -> Result<(Self, BatchResult), ApiError> {
         let movement = match id {
             SubjectId::Instance(_) => None,
@@ -94,8 +94,8 @@ impl Subject {
         self.instances.iter().filter(|instance| instance.value.status() == InstanceStatus::InProgress)
     }
 
-    /// The first instance in progress, or else the first instance. All instances have the same steps, and the ones in progress
-    /// the same values.
+    /// Returns the first instance in progress, or else the first instance. All instances have the same steps, and all instances
+    /// in progress the same values.
     pub(crate) fn representative(&self) -> Result<&Stored<Instance>, ApiError> {
         let instance = self.open_instances().next().or(self.instances.first());
         instance.ok_or_else(|| ApiError::Internal("a movement without instances".into()))
@@ -105,7 +105,7 @@ impl Subject {
         self.instances.first().map(|it| it.value.steps.as_slice()).unwrap_or_default()
     }
 
-    /// The movement, if the subject is just one of its instances.
+    /// Returns the movement, if the subject is just one of its instances.
     pub(crate) fn part_of(&self) -> Option<MovementId> {
         let instance = self.instances.first().filter(|_| self.movement.is_none());
         instance.and_then(|instance| instance.value.movement_id)
@@ -122,7 +122,8 @@ impl OpenAssets {
         Ok(Self(batch.get_all::<Asset>(ids)?.into_iter().map(|asset| (asset.value.id, asset)).collect()))
     }
 
-    /// The asset of an instance in progress. Such an asset can't be deleted, so if it is missing, the instance has just ended.
+    /// Returns the asset of an instance in progress. Such an asset can't be deleted, so if it is missing, the instance has just
+    /// ended.
     pub(crate) fn of(&self, instance: &Instance) -> Result<&Stored<Asset>, CommitFailure<ApiError>> {
         self.0.get(&instance.asset_id).ok_or(CommitFailure::Outdated(WriteError::Stale))
     }
@@ -144,7 +145,7 @@ pub(crate) fn process_error(error: ProcessError) -> ApiError {
     ApiError::conflict(code, detail, context)
 }
 
-/// The error for a request on an instance that is only possible on its movement. `advice` is the alternative.
+/// Returns the error for a request on an instance that is only possible on its movement. `advice` is the alternative.
 pub(crate) fn part_of_movement(movement: MovementId, advice: &str) -> ApiError {
     let detail = format!("The instance is part of a movement. {advice}");
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement}))
@@ -344,7 +345,7 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    /// The instance after all submitted steps.
+    /// Returns the instance after all submitted steps.
     pub(crate) fn last(&self) -> &Instance {
         self.later.last().unwrap_or(&self.created)
     }
@@ -356,12 +357,12 @@ impl Submission {
         Self { data, expected_step: None, through, errors, images: DecodedImages::default(), language: None }
     }
 
-    /// `typed` are the keys of the signature steps whose image shows a typed name.
+    /// Marks the submission as made by a signer. `typed` has the keys of the signature steps whose images show a typed name.
     pub(crate) fn by_signer(self, typed: Vec<String>, language: Language) -> Self {
         Self { images: DecodedImages::with_typed(typed), language: Some(language), ..self }
     }
 
-    /// Combines the errors of the decision with the errors found before.
+    /// Combines the errors of the decision with the errors found earlier.
     fn result<T>(&self, decided: Result<T, ProcessError>) -> Result<T, ApiError> {
         match decided {
             Err(ProcessError::Invalid(more)) => {
@@ -408,7 +409,7 @@ impl Submission {
         Ok(Beginning { created, later: Vec::new(), signatures })
     }
 
-    /// Adds all users that the data could pick, so that they are read together with the instance. Only the instance tells which
+    /// Adds all users that the data could pick, so that they are read together with the instance: only the instance shows which
     /// steps pick users.
     pub(crate) fn with_users(&self, batch: BatchGet) -> BatchGet {
         batch.with_all::<User>(candidate_users(&self.data))
@@ -419,12 +420,12 @@ impl Submission {
         Ok(users.iter().filter(|user| user.value.is_active).map(|user| user.value.id).collect())
     }
 
-    /// Whether the submission would complete an instance in progress, and so change its asset.
+    /// Returns whether the submission would complete an instance in progress, and so change its asset.
     fn completes(&self, instance: &Instance) -> bool {
         self.last_step(instance).is_some_and(|last| last + 1 == instance.steps.as_slice().len())
     }
 
-    /// Index of the last step that the submission would close. `None` for an instance that has ended.
+    /// Returns the index of the last step that the submission would close, or `None` for an instance that has ended.
     pub(crate) fn last_step(&self, instance: &Instance) -> Option<usize> {
         let last = self.through.as_deref().and_then(|key| instance.index_of(key));
         instance.open_step().ok().map(|open| open.max(last.unwrap_or(open)))
@@ -456,7 +457,7 @@ impl Submission {
     }
 }
 
-/// The error for more than one transaction can hold.
+/// Returns the error for more data than one transaction can hold.
 pub(crate) fn too_much(field: &str, text: impl Into<String>) -> ApiError {
     ApiError::Invalid(vec![FieldError::field(field, ValueError::coded(ErrorCode::TooMuch, text))])
 }
@@ -465,7 +466,7 @@ pub(crate) fn value_error(key: &str, reason: impl Into<ValueError>) -> FieldErro
     FieldError::within("step_data", &format!("/{}", pointer_token(key)), reason)
 }
 
-/// The error if `steps` don't fit into one transaction. `fits` tells whether the steps up to a key fit.
+/// Returns the error for `steps` that don't fit into one transaction. `fits` returns whether the steps up to a key fit.
 pub(crate) fn too_many_steps(steps: &[Step], fits: impl Fn(&str) -> bool) -> ApiError {
     if steps.is_empty() {
         let detail = "has too many users and signatures for one transaction; send less at once";
@@ -509,7 +510,7 @@ pub(crate) fn put_images(
     }
 }
 
-/// The error for a recipient who has become inactive.
+/// Returns the error for a recipient who has become inactive.
 fn recipient_inactive(user: Option<UserId>) -> ApiError {
     let detail = "The picked user is no longer active. Activate the user, or cancel the instance.";
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"user_id": user}))
@@ -629,7 +630,7 @@ pub struct InstanceView {
 }
 
 impl InstanceView {
-    /// `image` returns a signature's image. If it returns `None`, the view has the image's path.
+    /// Builds the view. `image` returns a signature's image; if it returns `None`, the view has the image's path.
     pub(crate) fn new(stored: Stored<Instance>, image: impl Fn(&ImageName) -> Option<Vec<u8>>) -> Self {
         let instance = stored.value;
         let mut step_data = instance.step_values.as_map().clone();
@@ -730,7 +731,7 @@ impl ToSchema for InstanceOrMovement {
 
 /// A response that shows an instance, a movement, or either.
 pub(crate) trait SubjectResponse: Success + Sized {
-    /// `movement` is `None` for a single instance. Returns `None` if the response is of the other kind.
+    /// Builds the response. `movement` is `None` for a single instance. Returns `None` if the response is of the other kind.
     fn new(movement: Option<Stored<Movement>>, instances: Vec<InstanceView>) -> Option<Self>;
 }
 
@@ -800,7 +801,7 @@ pub(crate) async fn respond<R: SubjectResponse>(
     Ok(R::new(movement, views(store, instances, omit_signatures).await?).ok_or_else(not_shown)?)
 }
 
-/// The stored form of [`Versioned`] for an instance, and of [`Data`] for a movement.
+/// Builds the stored form of [`Versioned`] for an instance, or of [`Data`] for a movement.
 pub(crate) fn stored_change(subject: &Subject) -> Result<StoredResponse, StoreError> {
     match subject.movement {
         None => stored::<Versioned<InstanceView>>(subject),

@@ -194,7 +194,7 @@ impl Command for StartProcess {
     }
 }
 
-/// Builds one 409 for all assets on which a movement can't start, with the code of the first one and an error for each.
+/// Builds one 409 for all assets on which a movement can't start, with the code of the first asset and an error for each.
 fn movement_error(errors: Vec<(AssetId, ProcessError)>) -> ApiError {
     let mut assets = Vec::new();
     let mut first = None;

@@ -207,7 +207,7 @@ fn present<'a>(report: &'a PersonReport, words: &Words<'_>) -> Vec<Present<'a>> 
     present.collect()
 }
 
-/// Sorted by time, oldest first. The instances of a movement share a sentence.
+/// Returns sentences about processes and assignments, oldest first. The instances of a movement share a sentence.
 fn movements<'a>(report: &'a PersonReport, words: &Words<'_>, pictures: &mut Pictures<'a>) -> Vec<Sentence<'a>> {
     let mut sentences: Vec<Sentence<'a>> = Vec::new();
     for instance in &report.instances {
@@ -314,7 +314,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Entries that one request made for one record share a row.
+/// Returns the rows of the history. Entries that one request wrote for one record share a row.
 fn entries<'a>(report: &'a PersonReport, t: &'static Texts) -> Vec<Entry<'a>> {
     let names = names(report);
     let mut rows: Vec<Entry<'a>> = Vec::new();
@@ -339,7 +339,7 @@ fn are_of_one_request(one: &ReportedEntry, other: &ReportedEntry) -> bool {
     about(one) == about(other) && one.event_type == other.event_type
 }
 
-/// Names of the records in this part.
+/// Returns the names of the records in this part.
 fn names(report: &PersonReport) -> HashMap<Uuid, [&str; 2]> {
     let user = report.user.iter().map(|user| (user.id.uuid(), [&*user.display_name, ""]));
     let keys = report.keys.iter().map(|key| (key.id.uuid(), [&*key.name, ""]));
@@ -371,8 +371,8 @@ fn word(t: &'static Texts, verb: Verb) -> &'static str {
     }
 }
 
-/// Values of an entry, except values shown elsewhere on the page: the person's current name, the names of their keys, and
-/// unchanged values.
+/// Returns the values of an entry, except values shown elsewhere on the page: the person's current name, the names of their keys,
+/// and unchanged values.
 fn values(report: &PersonReport, entry: &ReportedEntry, t: &'static Texts) -> Option<Vec<(String, String)>> {
     let said = entry.values.as_ref()?;
     let user = report.user.iter().map(|user| &*user.display_name);

@@ -28,7 +28,7 @@ enum Finding {
 }
 
 impl Finding {
-    /// The first event that leads to the finding.
+    /// Returns the first event that leads to the finding.
     fn at(&self) -> EventId {
         match self {
             Self::Record(found) => found.first,
@@ -74,8 +74,8 @@ pub(super) async fn report(
     Ok(report)
 }
 
-/// Also returns the last event covered, if there are more. Skips parts whose records were all in earlier parts, so that clients
-/// needn't request them.
+/// Returns the next findings and, if there are more, the last event covered. Skips parts whose records were all in earlier parts,
+/// so that clients needn't request them.
 async fn next_findings(
     store: &TenantStore,
     person: UserId,

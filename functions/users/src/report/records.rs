@@ -45,8 +45,8 @@ pub(super) struct RecordReport {
 }
 
 impl RecordReport {
-    /// Returns `None` if nothing in the history is readable, or if it names the person before the event `after`: then an earlier
-    /// part has the record, with its complete history.
+    /// Reads a record with its history. Returns `None` if nothing in the history is readable, or if it names the person before
+    /// the event `after`: then an earlier part has the record, with its complete history.
     pub(super) async fn read(
         store: &TenantStore,
         person: UserId,
@@ -87,7 +87,7 @@ impl RecordReport {
     }
 }
 
-/// Drops values from the oldest entries, so that the rest has at most `max_bytes`.
+/// Drops values from the oldest entries, so that the remaining data has at most `max_bytes`.
 fn leave_out_values(entries: &mut [ReportedEntry], max_bytes: usize) {
     let mut bytes = 0;
     for entry in entries.iter_mut().rev() {
@@ -120,7 +120,7 @@ fn events<T>(held: &Held<T>) -> impl Iterator<Item = &Event> {
     held.entries.iter().map(|(_, event, _)| event)
 }
 
-/// The latest text of a field.
+/// Returns the latest text of a field.
 fn last_text<T>(held: &Held<T>, field: &str) -> String {
     let texts = events(held).filter_map(|event| {
         let change = event.changes.get(field)?;
@@ -165,13 +165,13 @@ fn asset(held: &Held<Asset>, id: Uuid, person: UserId) -> ReportedAsset {
     }
 }
 
-/// The name of another person who caused the event. Actions through a link count as the person's.
+/// Returns the name of another person who caused the event. Actions through a link count as the person's.
 fn other(event: &Event, person: UserId) -> Option<String> {
     let is_other = event.actor.user_id != Some(person) && event.actor.link_id.is_none();
     is_other.then(|| Starter::from(&event.actor).name)
 }
 
-/// The person's signatures by step, as data URLs, or as paths if they don't fit into a response.
+/// Reads the person's signatures by step, as data URLs, or as paths if they don't fit into a response.
 async fn images(store: &TenantStore, held: &Held<Instance>) -> Result<HashMap<String, String>, StoreError> {
     let Some(stored) = &held.record else { return Ok(HashMap::new()) };
     let own = stored.value.signatures().filter(|(name, _)| is_about(held, &name.step));

@@ -120,7 +120,7 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    /// Time of the completion.
+    /// Returns the time of the completion.
     pub(super) fn at(self) -> Option<Timestamp> {
         match self {
             Self::Received(at) | Self::GivenBack(at) => Some(at),

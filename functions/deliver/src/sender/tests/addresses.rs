@@ -61,7 +61,7 @@ const LITERALS: &[&str] = &[
     "[2001:db8::1]",
 ];
 
-/// Addresses that names must not resolve to.
+/// DNS answers with a forbidden address, which rules out the name.
 const ANSWERS: &[&[&str]] = &[
     &["127.0.0.1"],
     &["0.0.0.0"],

@@ -37,12 +37,12 @@ impl Rules {
     }
 }
 
-/// The service's rules, with [`PUBLIC`] as a public address.
+/// Returns the service's rules, with [`PUBLIC`] as a public address.
 fn test_rules() -> Rules {
     Rules { is_public: |address| address == PUBLIC || is_public(address), policy: AddressPolicy::Public }
 }
 
-/// A short limit, for tests that run into it.
+/// Returns a short time limit, for tests that exceed it.
 fn short(total: u64) -> Limits {
     Limits { total: Duration::from_millis(total), ..Limits::default() }
 }
@@ -97,7 +97,7 @@ fn sender(Rules { policy, is_public }: Rules, names: &Arc<Names>, limits: Limits
     Sender::with(CheckedResolver { policy, is_public, lookup: Arc::new(lookup) }, roots, limits).unwrap()
 }
 
-/// A sender for receivers without TLS, with the dev server's rules.
+/// Creates a sender for receivers without TLS, with the dev server's rules.
 fn plain_sender(limits: Limits) -> Sender {
     sender(Rules::of_service(AddressPolicy::PublicOrLoopback), &Arc::new(Names::new()), limits)
 }

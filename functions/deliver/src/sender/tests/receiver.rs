@@ -28,7 +28,7 @@ pub struct Certificates {
     pub root: CertificateDer<'static>,
     /// Issued by the authority, for the receivers' name and the loopback addresses.
     pub valid: Identity,
-    /// Issued by the authority for another name.
+    /// Issued by the authority for a different name.
     pub other_name: Identity,
     /// Issued by the authority, but expired.
     pub expired: Identity,
@@ -103,7 +103,7 @@ impl Receiver {
         handle: impl Fn(Accepted) -> F + Send + Sync + 'static,
     ) -> Self {
         let acceptor = identity.map(acceptor);
-        // Listens on all addresses, so that a connection to a wrong one arrives as well. Not every machine has IPv6.
+        // Listens on all addresses, so that a connection to the wrong address arrives as well. Not every machine has IPv6.
         let listener = match TcpListener::bind("[::]:0").await {
             Ok(listener) => listener,
             Err(_) => TcpListener::bind("0.0.0.0:0").await.unwrap(),
@@ -136,12 +136,12 @@ impl Receiver {
         Self::tls(move |accepted| accepted.respond_always(text)).await
     }
 
-    /// URL by name, with TLS.
+    /// Returns the receiver's URL with its name, for TLS.
     pub fn url(&self) -> String {
         format!("https://{}:{}/hook", super::NAME, self.port)
     }
 
-    /// URL by address, without TLS.
+    /// Returns the receiver's URL with its address, without TLS.
     pub fn plain_url(&self) -> String {
         format!("http://127.0.0.1:{}/hook", self.port)
     }

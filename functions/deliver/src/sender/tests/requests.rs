@@ -1,4 +1,4 @@
-//! The requests that receivers get.
+//! The requests sent to receivers.
 
 use super::receiver::{OK, Receiver};
 use super::{Arc, Limits, Names, assert_status, plain_sender, send, send_body, sender, test_rules};

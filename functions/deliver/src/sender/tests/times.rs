@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// A sender whose resolver doesn't respond.
+/// Creates a sender whose resolver doesn't respond.
 fn silent(policy: AddressPolicy, limits: Limits) -> Sender {
     let resolver = CheckedResolver { lookup: Arc::new(|_| Box::pin(pending())), ..CheckedResolver::new(policy) };
     Sender::with(resolver, rustls::RootCertStore::empty(), limits).unwrap()

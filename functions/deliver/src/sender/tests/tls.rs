@@ -63,7 +63,7 @@ async fn certificates_of_addresses_are_checked_too() {
     assert_error(&send(&sender, &format!("https://127.0.0.1:{}/", other.port)).await, AttemptFailure::TlsFailed);
 }
 
-/// A name with a dot at its end is resolved without search domains, and has the same certificate.
+/// A name with a trailing dot is resolved without search domains, and needs the same certificate.
 #[tokio::test]
 async fn a_dot_at_the_end_of_a_name_is_fine() {
     let receiver = Receiver::responding(OK).await;
