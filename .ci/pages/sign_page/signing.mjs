@@ -88,14 +88,14 @@ async function optional(scene) {
   const steps = [witness, checklist, text, textarea, select, date, signature].map((step) => ({ ...step, required: false }))
   const { handover, visit, page } = await open(scene, { steps })
   await submitButton(page).click()
-  await says(page, 'Nothing is ticked at')
+  await says(page, 'Nothing is ticked under')
   await visit.look('desktop-nothing-ticked')
   await handover.expectUntouched()
   await submit(page)
   await handover.expectDoneOnce()
 }
 
-/** Shows values that others stored ahead. Their signature doesn't count as the signer's. */
+/** Shows values that others stored in advance. Their signature doesn't count as the signer's. */
 async function filledAhead(scene) {
   const ticks = { ...checklist, required: false }
   const steps = [{ ...text, key: 'first' }, text, ticks, select, date, witness, signature]

@@ -22,7 +22,7 @@ export const may = (scope) => Boolean(session.me?.key.scopes.includes(scope))
 /** The server's time, because phones' clocks are often wrong. */
 export const now = () => new Date(Date.now() + session.offset)
 
-/** End of a day in the local time zone, or now if that is earlier. @param {string} [day] */
+/** Returns the end of a day in the local time zone, or now if that is earlier. @param {string} [day] */
 export const endOf = (day) => day && new Date(Math.min(+new Date(`${day}T23:59:59.999`), +now() - 1000)).toISOString()
 
 /** A problem document, or a lost connection. */
@@ -36,7 +36,7 @@ export class Problem extends Error {
     this.errors = body.errors ?? []
   }
 
-  /** The error in the reader's language, by its code. */
+  /** Returns the error in the reader's language, by its code. */
   get text() {
     const { code, body } = this
     if (code === 'FORBIDDEN' && body.scope) return t('scope-missing', { scope: body.scope })
@@ -44,15 +44,15 @@ export class Problem extends Error {
   }
 }
 
-/** A random UUID; `crypto.randomUUID` needs HTTPS. */
+/** Returns a random UUID. `crypto.randomUUID` would need HTTPS. */
 export function uuid() {
   const hex = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
   return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
 /**
- * An action that must take effect once: returns a function that posts. A retried request has the same idempotency key, and
- * other requests have other keys; `round` distinguishes equal requests.
+ * Returns a function that posts an action, which must take effect once. A retried request has the same idempotency key, and other
+ * requests have other keys; `round` distinguishes equal requests.
  */
 export function intent() {
   const keys = new Map()
@@ -126,14 +126,14 @@ export function cached(path) {
   return kept.get(path)
 }
 
-/** Takes the cached response, or otherwise requests it. @param {string} path @param {AbortSignal} signal */
+/** Takes the cached response, or requests a new one. @param {string} path @param {AbortSignal} signal */
 export async function fresh(path, signal) {
   const reply = kept.get(path) ?? get(path, signal)
   kept.delete(path)
   return reply
 }
 
-/** Like `cached`, but null if the key lacks the scope. */
+/** Does the same as `cached`, but returns null if the key lacks the scope. */
 export const known = async (scope, path) => (may(scope) ? cached(path).then(({ data }) => data, () => null) : null)
 
 export const assetTypes = async () => (await known('catalog:read', '/catalog/asset-types?limit=100')) ?? []

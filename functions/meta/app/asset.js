@@ -1,4 +1,4 @@
-// Assets: their fields and values as text; one asset with its label, processes, history and changes; and changes of several
+// Assets: their fields and values as text; a single asset with its label, processes, history and changes; and changes to several
 // assets.
 import { Problem, assetTypes, endOf, get, instanceName, known, latest, may, send, userName } from './api.js'
 import { ago, amount, button, card, date, editable, facts, go, h, has, heading, hint, link, mayLeave, moment, named, own, say, sentence, show, skeleton, status, t, typedAmount } from './page.js'
@@ -18,11 +18,11 @@ export const fieldName = (name) => named(`field.${name}`, name)
 /** A pill with a coloured dot and the status as text. */
 export const pill = (name) => h('span.pill', h('i', { className: `dot s-${name}`, ariaHidden: 'true' }), status(name))
 
-/** A link to an asset, or to the asset of an instance, an event or a refusal. */
+/** Creates a link to an asset, or to the asset of an instance, an event or a refusal. */
 export const assetLink = (one) =>
   link([h('span.tag', one.asset_tag ?? one.entity_tag), ' ', own(one.asset_name ?? one.entity_name ?? one.name)], `asset/${one.asset_id ?? one.entity_id ?? one.id}`)
 
-/** A line for each asset, with its status or the result of `more`. @param {any[]} assets @param {(asset: any) => any} [more] */
+/** Creates a line per asset, with its status or the result of `more`. @param {any[]} assets @param {(asset: any) => any} [more] */
 export const assetList = (assets, more = ({ status }) => pill(status)) =>
   h('ul.plain-list.assets', assets.map((asset) => h('li', assetLink(asset), more(asset))))
 
@@ -49,7 +49,7 @@ export const plain = (value) =>
 const isSame = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null)
 
 /**
- * A line for each change: field, old and new value. Lists custom fields one by one.
+ * Returns a line for each change: field, old and new value. Custom fields get a line each.
  * @param {Record<string, { old: any, new: any }>} changes
  */
 function changeLines({ custom_fields: custom, ...changes }) {
@@ -64,7 +64,7 @@ function changeLines({ custom_fields: custom, ...changes }) {
     h('ins', await valueOf(name, now)))))
 }
 
-/** Differences between two states of an asset. */
+/** Returns the differences between two states of an asset. */
 function differences(before, after) {
   const names = [...FIELDS, 'model_id', 'custom_fields'].filter((name) => name !== 'last_seen_at' && !isSame(before[name], after[name]))
   return Object.fromEntries(names.map((name) => [name, { old: before[name] ?? null, new: after[name] ?? null }]))
@@ -93,7 +93,7 @@ export async function asset(main, params, signal, [, id]) {
   const runs = (text, kind, process, look) => may('processes:write') ? link(text, kind, { assets: id, process }, look) : text
   /** @type {any} */
   let headed = null
-  /** Shows the asset as it is, or as it was on a day: then nothing can be done with it. */
+  /** Shows the asset now, or on an earlier day, without any actions. */
   async function showHeader(shown, day) {
     if (headed === shown) return
     headed = shown
@@ -211,7 +211,7 @@ export async function asset(main, params, signal, [, id]) {
 export const reason = (code, { status_of_asset: is, trigger_status: needs }) =>
   code === 'WRONG_ASSET_STATUS' ? t('wrong-status', { is: status(is), needs: status(needs) }) : named(`error.${code}`, t('error.CONFLICT'))
 
-/** An entry of a history: who did what, when. */
+/** Shows an entry of a history: who did what, and when. */
 async function entry(event) {
   const { at, type, actor, changes } = event
   const { running_instance_id: running, ...others } = changes ?? {}
@@ -229,7 +229,7 @@ async function entry(event) {
     changes === null && hint('…'))
 }
 
-/** Changes in a period, oldest first, with their authors. */
+/** Shows the changes in a period, oldest first, with their authors. */
 export function changes(main, params, signal) {
   const week = new Date(Date.now() - 7 * 86_400_000).toLocaleDateString('sv')
   const list = h('ol.timeline', skeleton(8))
@@ -260,7 +260,7 @@ export function changes(main, params, signal) {
   return { title: t('changes'), update: (next) => ((params = next), showAll()) }
 }
 
-/** The fields of an asset as a form, with a preview of the changes. */
+/** Shows the fields of an asset as a form, with a preview of the changes. */
 async function changeForm(asset, etag, signal, saved, cancelled) {
   const [type, types, holderName = ''] = await Promise.all([
     asset.asset_type_id && known('catalog:read', `/catalog/asset-types/${asset.asset_type_id}`), assetTypes(), asset.assigned_to && userName(asset.assigned_to)])
@@ -343,7 +343,7 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
   return { element, focus: all[0].control }
 }
 
-/** A custom field, with the type of its schema or value. */
+/** Creates the control of a custom field, by the type in its schema or of its value. */
 function customField(name, old, schema) {
   const type = schema?.type ?? (old === null ? 'object' : typeof old)
   const was = (old ?? '') === '' ? '' : plain(old)

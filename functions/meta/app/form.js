@@ -2,7 +2,7 @@
 import { Problem, cached, get, latest, session, setKey } from './api.js'
 import { button, every, h, has, hint, mayLeave, named, newId, own, query, show, t } from './page.js'
 
-/** A labelled field. The control has the pointer of its errors, such as `/name`. */
+/** Creates a labelled field. `pointer` locates the control's errors, such as `/name`. */
 export function field(label, control, pointer = '') {
   control.id ||= newId()
   if (pointer) control.dataset.pointer = pointer
@@ -20,17 +20,17 @@ export const checkbox = (label, isChecked = false) => {
   return { box, element: h('label.choice', box, h('span', label)) }
 }
 
-/** A day up to today. */
+/** Creates a field for a day up to today. */
 export const dayField = (value, changed) =>
   input('date', value, { max: new Date().toISOString().slice(0, 10), change: ({ target }) => changed(target.value) })
 
-/** A form, which the browser never sends itself. */
+/** Creates a form, which the browser never submits itself. */
 export const form = (act, ...children) =>
   h('form.card.form', { noValidate: true, submit: (event) => (event.preventDefault(), act()) }, ...children)
 
 export const submit = (text) => h('button.primary', { type: 'submit' }, text)
 
-/** An error, with a button if a retry or another key can help. Faults of several assets are listed once. */
+/** Shows an error, with a button if a retry or a different key can help. A fault that several assets share is listed once. */
 export function problemBox(error, again) {
   if (!(error instanceof Problem)) throw error
   const details = error.code === 'VALIDATION_ERROR' ? error.errors : []
@@ -44,11 +44,11 @@ export function problemBox(error, again) {
     error.status === 401 && session.key ? button(t('key-title'), newKey) : again && button(t('try-again'), again))
 }
 
-/** An error of a field that the page finds itself. */
+/** Builds a field error that the page finds without the service. */
 export const fault = (code, ...pointers) =>
   new Problem(422, { code: 'VALIDATION_ERROR', errors: pointers.map((pointer) => ({ pointer, code })) })
 
-/** The preview or the result of an action. */
+/** Shows the preview or the result of an action. */
 export const planBox = (title, lines) => h('div.plan', { role: 'status' }, h('h3', title), h('ul', lines))
 
 /** Runs an action, and shows its error in `place`, unless it was aborted. @param {() => any} [again] */
@@ -60,7 +60,7 @@ export async function attempt(place, act, again) {
   }
 }
 
-/** Text for a field error's code, followed by the service's English text if that says more. @param {any} fault @returns {any} */
+/** Returns the text of a field error, and the service's English text if that says more. @param {any} fault @returns {any} */
 export function faultText({ code, limit: count, detail }) {
   const known = has(`fault.${code}`)
   const text = t(`fault.${known ? code : 'other'}`, { count })
@@ -83,7 +83,7 @@ export function showProblems(form, place, error) {
   form.querySelector('[aria-invalid]')?.focus()
 }
 
-/** Clears errors, and refuses impossible and half-typed dates, which have no value. */
+/** Clears errors, and refuses impossible and incomplete dates, for which the control has no value. */
 export function check(form, place) {
   clearProblems(form, place)
   const wrong = every(form, '[data-pointer]').filter(({ validity }) => validity.badInput)
@@ -115,15 +115,16 @@ export function debounced(act, milliseconds = 200) {
   }
 }
 
-/** The search field of a list. @param {(text: string) => void} look */
+/** Creates the search field of a list. @param {(text: string) => void} look */
 export const searchField = (value, hint, look, signal) =>
   input('search', value, { id: 'search', className: 'search', placeholder: hint, ariaLabel: t('search'), enterKeyHint: 'search',
     input: debounced(({ target }) => signal.aborted || look(target.value.trim())) })
 
 /**
- * A text field with suggestions while typing: an ARIA 1.2 combobox.
+ * Creates a text field with suggestions while typing: an ARIA 1.2 combobox.
  * @param {{ find: (text: string, signal: AbortSignal) => Promise<{ text: string, detail?: string }[]>,
- *   chosen: (item: any) => void, value?: string, stays?: boolean, placeholder?: string }} options `stays`: it keeps the text
+ *   chosen: (item: any) => void, value?: string, stays?: boolean, placeholder?: string }} options `stays`: whether the field
+ *   keeps the text
  */
 export function suggesting({ find, chosen, value = '', stays = true, placeholder = '' }) {
   const list = h('ul.suggestions', { id: newId(), role: 'listbox', hidden: true, ariaLabel: t('search') })
@@ -208,10 +209,10 @@ export const locationField = (value, chosen = (_) => {}) =>
     },
   })
 
-/** Advice in place of an empty list. */
+/** Shows advice in place of an empty list. */
 export const empty = (title, text = '', ...actions) => h('div.empty', h('p', h('strong', title)), text && hint(text), ...actions)
 
-/** Links to the previous and next page. @param {any} meta @param {(page: number, text: string) => any} link */
+/** Creates links to the previous and the next page. @param {any} meta @param {(page: number, text: string) => any} link */
 export const pager = ({ page, total_pages: of }, link) =>
   h('nav.pages', { ariaLabel: t('pages'), hidden: of < 2 }, page > 1 && link(page - 1, t('previous')),
     h('span', t('page-of', { page, of })), page < of && link(page + 1, t('next')))

@@ -24,7 +24,7 @@ function filters({ q, status, type, location, person, cf, cv, from, before }) {
 const listPath = (params, expand) =>
   `/assets${query({ ...filters(params), sort: params.sort, page: Number(params.page) || 1, limit: LIMIT, expand })}`
 
-/** Requests the first page before the key's scopes are known: most keys can read users. */
+/** Requests the first page before the key's scopes are known, as if the key could read users: most keys can. */
 export const readAhead = (params) => cached(listPath(params, 'assigned_to')).catch(() => {})
 
 export function inventory(main, first, signal) {
@@ -241,7 +241,7 @@ export function inventory(main, first, signal) {
 
   let pictured = ''
   const newPictures = latest(signal)
-  /** Runs after the list, only if its assets have changed. */
+  /** Runs after the list is shown, and only if its assets have changed. */
   async function showPictures() {
     const asked = filters(params)
     const shown = JSON.stringify([asked, totals.textContent])
@@ -288,7 +288,7 @@ export function inventory(main, first, signal) {
     return card(t('by-location'), table(t('by-location'), h('tbody', groups.slice(0, 10).map(row))), hidden > 0 && hint(t('elsewhere-count', { count: hidden })))
   }
 
-  /** Warranties that end in this month or the next 11: one request for the first 100, and one for each further month. */
+  /** Counts warranties by month, for 12 months: one request for the first 100 assets, and one for each later month. */
   async function byMonth(ended, asked, drawn) {
     const [today] = now().toISOString().split('T')
     const starts = Array.from({ length: 13 }, (_, n) => n ? new Date(Date.UTC(+today.slice(0, 4), +today.slice(5, 7) - 1 + n)).toISOString().slice(0, 10) : today)
@@ -336,14 +336,14 @@ export function inventory(main, first, signal) {
   }
 }
 
-/** Parameters with controls beside the search field. */
+/** Returns the parameters that have controls beside the search field. */
 const controlled = ({ q: _, page: __, ...others }) => others
 
-/** Each chart is also a table, for screen readers. */
+/** Creates the table that contains a chart, so that screen readers can read it. */
 const table = (title, ...rows) => h('table', h('caption.unseen', title), rows)
 
 const line = (count, ...name) => h('tr', h('th', { scope: 'row' }, name), h('td', number(count)))
 
-/** A rectangle in an area of 100 by 100. */
+/** Draws a rectangle in an area of 100 by 100. */
 const bar = (width, height) =>
   svg('svg', { class: 'bar', viewBox: '0 0 100 100', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, svg('rect', { width, height, y: 100 - height }))

@@ -15,7 +15,7 @@ export function h(name, ...rest) {
   return fill(element, rest)
 }
 
-/** Like `h`, for SVG and without classes. @param {string} tag @param {...any} rest @returns {any} */
+/** Does the same as `h`, for SVG and without classes. @param {string} tag @param {...any} rest @returns {any} */
 export const svg = (tag, ...rest) => fill(document.createElementNS('http://www.w3.org/2000/svg', tag), rest)
 
 function fill(element, rest) {
@@ -39,7 +39,7 @@ export const show = (element, ...children) => element.replaceChildren(...shown(c
 /** Returns a static element of the document by ID. @param {string} id @returns {any} */
 export const part = (id) => document.getElementById(id)
 
-/** Elements within another. @param {Element} within @param {string} selector @returns {any[]} */
+/** Returns the matching elements within an element. @param {Element} within @param {string} selector @returns {any[]} */
 export const every = (within, selector) => [...within.querySelectorAll(selector)]
 
 /** Isolates user text, which can have either text direction. */
@@ -67,7 +67,7 @@ export const button = (text, act, look = '') =>
   } }, text)
 
 let said = 0
-/** Shows a message for a while, also to screen readers. */
+/** Shows a message for a while, and announces it to screen readers. */
 export function say(text) {
   clearTimeout(said)
   part('notice').textContent = text
@@ -77,13 +77,13 @@ export function say(text) {
 /** Placeholder bars of about the same height as the content being loaded. */
 export const skeleton = (lines) => h('div.skeleton', { ariaHidden: 'true' }, Array.from({ length: lines }, () => h('i')))
 
-/** A section with a heading. */
+/** Creates a section with a heading. */
 export const card = (title, ...children) => h('section.card', { ariaLabel: title }, h('h2', title), ...children)
 
-/** Rows of names and values. @param {[any, any][]} rows */
+/** Creates rows of names and values. @param {[any, any][]} rows */
 export const facts = (rows) => h('dl.facts', rows.map(([name, value]) => h('div', h('dt', name), h('dd', value ?? '–'))))
 
-/** View and parameters in the fragment, such as `#/assets?q=dell&status=in_use`. @returns {{ path: string[], params: Record<string, string> }} */
+/** Returns the view and the parameters in the fragment, such as `#/assets?q=dell&status=in_use`. @returns {{ path: string[], params: Record<string, string> }} */
 export function current() {
   const [path = '', parameters = ''] = location.hash.slice(1).split('?')
   const parts = path.split('/').filter(Boolean).map(decoded)
@@ -92,7 +92,7 @@ export function current() {
   return { path: parts.length ? parts : ['assets'], params }
 }
 
-/** Whether a text is a date that exists: `2026-02-31` isn't. */
+/** Returns whether a text is a date that exists: `2026-02-31` isn't. */
 function isDay(text = '') {
   const time = new Date(text)
   return !isNaN(+time) && time.toISOString().split('T')[0] === text
@@ -127,11 +127,11 @@ export function go(path, params = {}, replace = false) {
 }
 
 const edited = () => document.querySelector('[data-edited]')
-/** Whether edits, if there are any, may be discarded. */
+/** Returns whether edits, if there are any, may be discarded. */
 export const mayLeave = () => !edited() || confirm(t('discard'))
 addEventListener('beforeunload', (event) => edited() && event.preventDefault())
 
-/** A link to a view. */
+/** Creates a link to a view. */
 export const link = (text, path, params = {}, className = '') => h('a', { href: href(path, params), className }, text)
 
 const LANGUAGES = ['en', 'de', 'fr', 'es']
@@ -166,7 +166,7 @@ function writer(kind, options = {}) {
   return writers.get(key)
 }
 
-/** Whether a text with this name exists. */
+/** Returns whether a text with this name exists. */
 export const has = (key) => Object.hasOwn(texts, key)
 
 function template(key, count = 0) {
@@ -181,7 +181,7 @@ export const t = (key, values = {}) =>
     return typeof value === 'number' ? number(value) : `\u2068${value}\u2069`
   })
 
-/** Like `t`, for values that are elements. @returns {any[]} */
+/** Does the same as `t`, for values that are elements. @returns {any[]} */
 export const sentence = (key, values) =>
   template(key).split(/\{(\w+)\}/).map((piece, n) => (n % 2 ? h('bdi', values[piece]) : piece))
 
@@ -190,11 +190,11 @@ export const number = (value) => writer('NumberFormat', { maximumFractionDigits:
 /** Formats an amount: `12.5` becomes `12.50`. @param {string | number} value */
 export const amount = (value) => writer('NumberFormat', { minimumFractionDigits: 2, maximumFractionDigits: 4 }).format(value)
 
-/** An amount in a field: `1249.5` becomes `1249,50` in German. @param {number | null} value */
+/** Formats an amount for a field: `1249.5` becomes `1249,50` in German. @param {number | null} value */
 export const editable = (value) =>
   value === null ? '' : writer('NumberFormat', { useGrouping: false, minimumFractionDigits: 2, maximumFractionDigits: 4 }).format(value)
 
-/** Reads an amount as written in the reader's language: `1.249,50` becomes `1249.50` in German. The service judges other texts. */
+/** Reads an amount as written in the reader's language: `1.249,50` becomes `1249.50` in German. Keeps other texts. */
 export function typedAmount(text) {
   const parts = writer('NumberFormat', {}).formatToParts(12345.6)
   const [group, decimal] = ['group', 'decimal'].map((type) => parts.find((part) => part.type === type).value)
@@ -215,7 +215,7 @@ export const moment = (time) => writer('DateTimeFormat', { dateStyle: 'medium', 
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const UNITS = [['year', 31_557_600], ['month', 2_629_800], ['week', 604_800], ['day', 86_400], ['hour', 3600], ['minute', 60]]
 
-/** A relative time, with the exact one as its title. @param {string | null} time */
+/** Shows a relative time, with the exact time as its title. @param {string | null} time */
 export function ago(time) {
   if (!time) return '–'
   const seconds = (Date.parse(time) - Date.now()) / 1000
@@ -223,7 +223,7 @@ export function ago(time) {
   return h('time', { dateTime: time, title: moment(time) }, writer('RelativeTimeFormat', { numeric: 'auto' }).format(Math.trunc(seconds / size), unit))
 }
 
-/** A text, or the fallback if it doesn't exist. */
+/** Returns a text, or the fallback if the text doesn't exist. */
 export const named = (key, other) => (has(key) ? t(key) : other)
 
 export const status = (name) => named(`status.${name}`, name)

@@ -73,7 +73,7 @@ export async function person(main, params, signal, [, id]) {
     }))
     const doIt = (asked) => attempt(outcome, async () => {
       let { data } = await once(path, asked)
-      // For a user with very many assets, each request starts only a part.
+      // If the user has very many assets, each request starts the process on only some of them.
       for (let round = 1; data.has_more; round++) {
         const { data: more } = await once(path, asked, round)
         data = { ...more, movements: [...data.movements, ...more.movements], instances: [...data.instances, ...more.instances] }
@@ -100,7 +100,7 @@ export async function person(main, params, signal, [, id]) {
   }
 }
 
-/** The preview or the result of an offboarding. */
+/** Shows the preview or the result of an offboarding. */
 function told({ process, movements, instances, in_progress_count: running, not_started: others }, asked, title) {
   const started = (path, assets) => {
     const text = t('started-on', { assets: t('assets', { count: assets.length }), process: process.name })

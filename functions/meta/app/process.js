@@ -16,7 +16,7 @@ const picks = ({ steps }) => steps.some(({ type }) => type === 'user_picker')
 const subject = (ids) => (ids.length === 1 ? { asset_id: ids[0] } : { asset_ids: ids })
 const entered = (fields) => Object.fromEntries(fields.map(({ key, value }) => [key, value()]).filter(([, value]) => value !== null))
 
-/** The form that starts a process. `kind` is hand-over, take-back or start. */
+/** Shows the form that starts a process. `kind` is hand-over, take-back or start. */
 export async function begin(main, params, signal, [kind]) {
   const read = async (path) => (await get(path, signal)).data
   const known = (path) => read(path).catch(() => null)
@@ -67,7 +67,7 @@ export async function begin(main, params, signal, [kind]) {
     edit()
   } })
 
-  /** Steps before the signature are filled in here, and then the signer signs. */
+  /** Shows the steps before the signature, to fill in here; after that, the signer signs. */
   function showSteps() {
     const end = definition.steps.findIndex(({ type }) => type === 'signature' || type === 'complete')
     fields = definition.steps.slice(0, end < 0 ? undefined : end).map((step) => stepField(step, person))
@@ -117,7 +117,7 @@ export async function begin(main, params, signal, [kind]) {
     next.firstChild.focus()
   }
 
-  /** A process without input that brings the assets into the status needed for this one. */
+  /** Finds a process without input that brings the assets into the status that this process needs. */
   function preparation(refusals) {
     const ids = refusals.map(({ asset_id }) => asset_id)
     const isFree = ({ type, required }) => !required && !['signature', 'user_picker', 'confirmation'].includes(type)
@@ -148,7 +148,7 @@ export async function begin(main, params, signal, [kind]) {
     }, 'primary')
   }
 
-  /** Starts a process, and submits steps; one by one if all of them are too many for one transaction. */
+  /** Starts a process and submits its steps, in separate requests if they are too many for one transaction. */
   function start({ id, steps }, asked) {
     const path = `/processes/${id}/start`
     return atOnce(() => once(path, asked), async () => {
@@ -193,7 +193,7 @@ async function atOnce(all, stepwise) {
   }
 }
 
-/** The field of a step, and its value; null if empty. */
+/** Creates the field of a step, which returns its value, or null if it is empty. */
 function stepField(step, person) {
   const { type, key, label, items, options, required } = step
   const name = [own(label), required && ` (${t('required')})`]
@@ -221,7 +221,7 @@ function stepField(step, person) {
   }
 }
 
-/** Submits steps one by one, and returns the process. */
+/** Submits each step in its own request, and returns the process. */
 async function submitEach(path, steps, values, once) {
   let data
   for (const { key } of steps) {
@@ -239,7 +239,7 @@ async function makeLink(path, signer) {
 
 const base = (path) => (path.startsWith('movements') ? `/${path}` : `/processes/${path}`)
 
-/** A process in progress or ended, at `movements/…` or `instances/…`. */
+/** Shows a process that is in progress or has ended, at `movements/…` or `instances/…`. */
 export async function run(main, _, signal, [, ...parts]) {
   const path = parts.join('/')
   const at = base(path)
@@ -322,7 +322,7 @@ export async function run(main, _, signal, [, ...parts]) {
       may('processes:write') && h(known ? 'details' : 'div', known && h('summary', t('another-link')), may('users:read') && field(t('signer'), who), make), place)
   }
 
-  /** Polls until the link was used. */
+  /** Polls until the link is used. */
   async function poll({ id }) {
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS))
@@ -342,7 +342,7 @@ export async function run(main, _, signal, [, ...parts]) {
     }
   }
 
-  /** Steps left for the key's users, such as confirming that a device was received. */
+  /** Shows the steps left for the key's users, such as confirming that a device was received. */
   function rest(open) {
     if (!may('processes:write')) return hint(t('scope-missing', { scope: 'processes:write' }))
     const last = open.at(-1)

@@ -18,7 +18,7 @@ function times(a, b) {
   return product
 }
 
-/** Reed-Solomon check bytes. */
+/** Returns the Reed-Solomon check bytes. */
 function checks(data, count) {
   const divisor = new Array(count).fill(0)
   divisor[count - 1] = 1
@@ -59,7 +59,7 @@ function codewords(text) {
   return { version, all: [...across(blocks, short + 1), ...across(ends, CHECKS[version])] }
 }
 
-/** Penalty of a mask: long runs, blocks, finder-like patterns, and an uneven share of dark modules. */
+/** Returns the penalty of a mask, for long runs, blocks, finder-like patterns, and an uneven share of dark modules. */
 function penalty(rows) {
   const columns = rows.map((_, x) => rows.map((row) => row[x]))
   const lines = [...rows, ...columns].map((line) => line.join(''))
@@ -74,7 +74,7 @@ function penalty(rows) {
   return sum + 10 * Math.floor(Math.abs(dark * 20 - 10))
 }
 
-/** The modules of a code, 1 for dark. @param {string} text @returns {number[][]} */
+/** Returns the modules of a code, 1 for dark. @param {string} text @returns {number[][]} */
 export function modules(text) {
   const { version, all } = codewords(text)
   const size = version * 4 + 17
@@ -131,7 +131,7 @@ export function modules(text) {
   return drawn.reduce((best, rows) => (penalty(rows) < penalty(best) ? rows : best))
 }
 
-/** A code as an image with its quiet zone, dark on white even in dark mode. @param {string} text @param {string} name */
+/** Draws a code with its quiet zone, dark on white even in dark mode. @param {string} text @param {string} name */
 export function code(text, name) {
   const rows = modules(text)
   const path = rows.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x + 4} ${y + 4}h1v1h-1z` : ''))).join('')

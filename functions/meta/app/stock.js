@@ -1,4 +1,4 @@
-// Stock-taking: each scan is announced at once, stored in the tab, and sent once when there is a connection.
+// Stock-taking: each scan is announced at once, stored in the tab, and sent exactly once when there is a connection.
 import { Problem, get, literal, may, now, post, session, uuid } from './api.js'
 import { button, card, decoded, h, heading, hint, own, say, show, t } from './page.js'
 import { attempt, checkbox, fault, faultText, field, form, input, locationField, problemBox, showProblems, submit } from './form.js'
@@ -9,11 +9,11 @@ const RETRY_MS = 3000
 /** Scans that wait longer than this are sent with their time. */
 const LATE_MS = 5000
 const LOOK_MS = 200
-/** A code held in front of the camera counts once. */
+/** A code that stays in front of the camera is ignored for this long, so that it counts once. */
 const AGAIN_MS = 3000
 const OUTCOMES = ['seen', 'moved', 'elsewhere', 'unknown', 'ambiguous', 'waiting', 'refused']
 
-/** The tag, ID or serial number in a scanned code, which can be a URL. */
+/** Returns the tag, ID or serial number in a scanned code, which can be a URL. */
 function codeOf(text) {
   const address = /^https?:\/\/[^/]+\/(.+)$/.exec(text.trim())
   return address ? decoded(address[1].replace(/[#?]$/, '').split(/[/=]/).filter(Boolean).pop() ?? '') : text.trim()
@@ -124,7 +124,7 @@ export function stock(main, params, signal) {
       while (state && !signal.aborted) {
         const waiting = state.scans.filter(({ outcome }) => outcome === 'waiting').slice(0, BATCH)
         if (waiting.length === 0) break
-        // A batch that may have arrived is sent again unchanged, so that its idempotency key still fits.
+        // A batch that may have arrived is sent again unchanged, because its idempotency key permits no other body.
         if (!state.batch) {
           const [{ at }] = waiting
           const isLate = +now() - Date.parse(at) > LATE_MS
@@ -169,7 +169,7 @@ export function stock(main, params, signal) {
 
   const settle = (results) => end((one, n) => {
     const { outcome, ...asset } = results.find(({ index }) => index === n) ?? one
-    // A code that is no known tag may be a serial number.
+    // A code that isn't a known tag may be a serial number.
     if (outcome === 'unknown' && one.by === 'tag') return (one.by = 'serial_number')
     one.outcome = outcome
     one.asset = asset.asset_tag ? asset : null

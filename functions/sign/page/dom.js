@@ -74,7 +74,7 @@ function focusTitle() {
 }
 
 /**
- * Shows another view: text above the heading, heading and content.
+ * Replaces the view: the text above the heading, the heading and the content.
  * @param {SigningSession | null} session
  * @param {string} title
  * @param {(Node | string)[]} content

@@ -1,4 +1,4 @@
-// What the page shows when nothing is left to enter.
+// The views for when nothing is left to enter.
 
 /** Shows when and by whom a value was submitted, if known. @param {Submitted} entry */
 const shownOrigin = ({ at, by }) =>

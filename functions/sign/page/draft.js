@@ -28,7 +28,7 @@ function storeDraft() {
   try {
     sessionStorage.setItem(draftName(drafted.linkId), JSON.stringify(drafted.draft))
   } catch {
-    // Without storage, the draft is only lost with the page.
+    // Without storage, the draft lasts as long as the page.
   }
 }
 

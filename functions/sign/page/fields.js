@@ -1,8 +1,8 @@
 // Controls for each type of step, except signatures.
 
 /**
- * Creates the group of a field: named by the step's label, with a place for an error. The label can belong to the only
- * control, or the control shows it itself.
+ * Creates the group of a field, named by the step's label, with a place for an error. If the field has only one control, the
+ * label can belong to it; or the control shows the label itself.
  * @param {SessionStep} open
  * @param {{ control: HTMLElement, hint?: string, statement?: string, isLabel?: boolean, hasOwnLabel?: boolean }} options
  * @param {...(Node | null)} content

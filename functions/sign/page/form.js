@@ -71,7 +71,7 @@ function setError(field, text) {
  * Shows errors next to their fields, and focuses the first.
  * @param {Field[]} fields
  * @param {(field: Field) => string | null} errorOf
- * @returns {boolean} whether there is one
+ * @returns {boolean} whether there is an error
  */
 function showErrors(fields, errorOf) {
   const wrong = fields.filter((field) => {

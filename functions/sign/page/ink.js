@@ -3,13 +3,13 @@
 const THINNEST = 1
 const THICKEST = 3.6
 const DOT_RADIUS = 2.2
-/** Speed at which a stroke is thinnest, in pixels per millisecond. */
+/** Speed from which a stroke is thinnest, in pixels per millisecond. */
 const FASTEST = 2.4
 /** Distance over which a stroke changes its width, in pixels. */
 const INERTIA = 22
-/** Closer points only add noise. */
+/** Minimum distance between points, in pixels. Closer points only add noise. */
 const MIN_DISTANCE = 1.2
-/** Number of an edge's points to fill at once. */
+/** Maximum number of points of an edge to fill at once. */
 const MAX_EDGES = 48
 /** Above this angle in radians, the edges alone would leave a gap. */
 const MAX_BEND = 0.3

@@ -1,7 +1,7 @@
-// What the page shows for a session, and for a refused request.
+// The views of a session and of a refused request.
 
 /**
- * Shows a session: its form, or its end.
+ * Shows the form of a session, or that it has ended.
  * @param {SigningSession} next
  * @param {string} [notice] what happened
  */
@@ -25,7 +25,7 @@ function showSession(next, notice = '') {
   submitButton.focus()
 }
 
-/** Its last button, which may have been removed. @type {HTMLButtonElement | null} */
+/** The latest button to retry, which may have been removed. @type {HTMLButtonElement | null} */
 let tryAgain = null
 
 /**
@@ -43,7 +43,7 @@ function offerRetry(text, again) {
   retry = act
 }
 
-/** Resends a failed submission, unless it was edited since. */
+/** Resends a failed submission, unless it has been edited since. */
 function online() {
   if (retry) return retry()
   if (!tryAgain?.isConnected) return

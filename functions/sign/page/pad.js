@@ -5,7 +5,7 @@
 const EDGE = 2
 
 class Pad {
-  /** @param {() => void} changed called whenever the strokes are different ones */
+  /** @param {() => void} changed called whenever the strokes change */
   constructor(changed) {
     this.changed = changed
     this.canvas = create('canvas', { role: 'img', 'aria-label': t('pad') })
@@ -13,7 +13,7 @@ class Pad {
     this.finished = document.createElement('canvas')
     /** @type {Stroke[]} */
     this.strokes = []
-    /** Strokes removed by clearing, until something is drawn. @type {Stroke[]} */
+    /** Strokes removed by clearing, kept until something is drawn. @type {Stroke[]} */
     this.cleared = []
     /** @type {Pen | null} */
     this.pen = null
@@ -96,7 +96,7 @@ class Pad {
     this.cleared = []
   }
 
-  /** Continues the stroke. Outside the pad, it is interrupted until the pen comes back. @param {PointerEvent} event */
+  /** Continues the stroke. Outside the pad, the stroke is interrupted until the pen comes back. @param {PointerEvent} event */
   add(event) {
     const place = this.placeOf(event)
     if (place) this.pen?.add(...place, event.timeStamp, event.pressure)

@@ -1,4 +1,4 @@
-// A step that picks a person: the signer, the person picked before, or somebody with this e-mail address.
+// A step that picks a person: the signer, the person picked before, or someone else, by e-mail address.
 
 /** @param {SessionStep} open @param {FieldDraft | undefined} kept @param {SigningSession['signer']} signer @returns {Field} */
 function personField(open, kept, signer) {

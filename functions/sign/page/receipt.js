@@ -1,7 +1,7 @@
 // The receipt: a summary on the page, and the complete receipt as a file.
 
 /**
- * Returns the receipt's steps for the page, with images stored in this tab; null without a receipt.
+ * Returns the receipt's steps for the page, with the images stored in this tab, or null if there is no receipt yet.
  * @param {Submitted[]} own
  * @returns {Promise<Submitted[] | null>}
  */

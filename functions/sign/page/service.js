@@ -13,7 +13,7 @@ function secret() {
 const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000))
 
 /**
- * Sends a request once. The response's body is text for HTML, and otherwise parsed JSON.
+ * Sends a request once. The body of the reply is text for HTML, or else parsed JSON.
  * @param {string} path
  * @param {string | null} body
  * @param {string} key the Idempotency-Key
@@ -47,7 +47,7 @@ async function sendOnce(path, body, key) {
 }
 
 /**
- * Waits, and shows how long.
+ * Waits, and shows the remaining time.
  * @param {string} reason
  * @param {number} seconds
  */

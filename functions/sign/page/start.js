@@ -3,7 +3,7 @@
 /**
  * Loads the session, and shows it.
  * @param {string} [notice] what happened to the form that was shown
- * @returns {Promise<boolean>} whether there is one
+ * @returns {Promise<boolean>} whether there is a session
  */
 async function load(notice = '') {
   if (!secret()) {

@@ -40,7 +40,7 @@ function submittedOf(field, value) {
 }
 
 /**
- * Submits the steps of these fields in one request, or in halves if they are too many for one.
+ * Submits the steps of these fields in one request, or in halves if there are too many for one request.
  * @param {Field[]} batch
  * @returns {Promise<Reply>}
  */
@@ -72,7 +72,7 @@ function setSending(is) {
   say(is ? t('sending') : '')
 }
 
-/** Warns once if nothing is ticked in an optional checklist. Returns whether it did. */
+/** Warns once if nothing is ticked in an optional checklist. Returns whether it warned. */
 function warnOfNothing() {
   const empty = fields.find(({ open, save }) => open.step.type === 'checklist' && !Object(save()).length)
   if (!empty || isWarned) return false

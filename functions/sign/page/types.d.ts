@@ -1,4 +1,4 @@
-// What the service sends to the page, and what the scripts hand to each other. Nothing of this file is served.
+// Types of the service's responses, and of values that the scripts pass to each other. This file is not served.
 
 type Json = null | boolean | number | string | Json[] | { [member: string]: Json }
 
@@ -13,7 +13,7 @@ type StepType =
   | 'confirmation'
   | 'complete'
 
-/** The texts of each language, by name: in one form, or by the categories of plurals. */
+/** The texts of each language, by name. A text with plural forms has one for each plural category. */
 declare const TEXTS: Record<string, Record<string, string | Record<string, string>>>
 
 interface Step {
@@ -23,7 +23,7 @@ interface Step {
   required?: boolean
   items?: string[]
   options?: string[]
-  /** Of a signature. */
+  /** The sentence that the signer confirms. Only for a signature. */
   statement?: string
 }
 
@@ -31,15 +31,15 @@ interface Step {
 interface SessionStep {
   index: number
   step: Step
-  /** What was stored for it; never a signature. */
+  /** The stored value; never a signature. */
   value: Json
-  /** The name of the stored user. */
+  /** The name of the picked user. */
   user_name: string | null
-  /** Whether a signature is stored for it. */
+  /** Whether a value or a signature is stored. */
   is_stored: boolean
-  /** Whether that signature is a typed name. */
+  /** Whether the signature shows a typed name. */
   is_typed: boolean
-  /** Whose signature it is. */
+  /** The name of the person who signed. */
   signed_by: string | null
   signed_at: string | null
 }
@@ -56,7 +56,7 @@ interface SignedAsset {
 interface SigningSession {
   link_id: string
   organization: string
-  /** The organization's. */
+  /** The organization's locale. */
   locale: string
   process_name: string
   /** The status of the assets when the process is completed. */
@@ -112,7 +112,7 @@ interface Box {
   bottom: number
 }
 
-/** What a field keeps in the draft. */
+/** The part of the draft that belongs to a field. */
 type FieldDraft = Json
 
 interface Draft {
@@ -125,16 +125,16 @@ interface Draft {
 interface Field {
   open: SessionStep
   element: HTMLElement
-  /** What an error is about. */
+  /** The control that errors refer to. */
   control: HTMLElement
   error: HTMLElement
   /** Returns the value to submit; null if there is none. */
   value(): Json
-  /** Returns what is wrong, in words. */
+  /** Returns the text of an error, or null if the value is valid. */
   check(): string | null
-  /** Returns what the draft keeps. */
+  /** Returns the field's part of the draft. */
   save(): FieldDraft
-  /** Shows the value as people read it, or null where the value says it. */
+  /** Returns the value as readable text, if the value itself isn't readable. */
   summary?(): string
   /** Whether the signature is a typed name. */
   isTyped?(): boolean
@@ -152,7 +152,7 @@ interface Submitted {
   at: string | null
 }
 
-// Not yet in TypeScript's own list of what browsers have.
+// Not yet in TypeScript's library of browser APIs.
 interface PointerEvent {
   getPredictedEvents(): PointerEvent[]
 }

@@ -126,7 +126,7 @@ static ENGLISH: Texts = Texts {
     held_assets: "your current and former devices, with dates",
     held_processes: "handovers, returns and other processes that you took part in, with what you signed and what was written \
                      about you",
-    held_movements: "processes on several devices that you started",
+    held_movements: "processes that you started on several devices",
     held_links: "links for you to sign, with your name and e-mail address",
     held_keys: "API keys that are bound to you",
     held_entries: "history entries that name you or that you caused",
@@ -151,8 +151,8 @@ static ENGLISH: Texts = Texts {
     too_large: "Doesn’t fit on this page with the others:",
     kept_elsewhere: "Data kept elsewhere",
     elsewhere: "Your data is also in stored responses (24 hours), snapshots of lists (at most 7 days) and backups (35 days, \
-                unless the operator makes others), and with the recipients of events, exports or receipts. Logs contain no \
-                names. The end of the annex has the details.",
+                unless the operator makes additional ones), and with the recipients of events, exports or receipts. Logs \
+                contain no names. The end of the annex has the details.",
     annex: "Annex",
     your_id: "Your ID:",
     times_of: "Times are in the time zone",
@@ -175,7 +175,7 @@ static ENGLISH: Texts = Texts {
     submitted_by: "submitted by",
     no_image: "no image of your signature",
     cancel_reason: "Reason for the cancellation",
-    movements: "Processes on several devices that you started",
+    movements: "Processes that you started on several devices",
     movement: "Movement",
     links: "Links to sign",
     link: "Link to sign",
@@ -236,7 +236,7 @@ static ENGLISH: Texts = Texts {
         KeptData {
             what: "Backups",
             content: "Everything, as it was at the time",
-            kept_for: "35 days, unless the operator makes others",
+            kept_for: "35 days, unless the operator makes additional backups",
             removed_by: "nothing; after a restore, the operator repeats the erasures",
         },
         KeptData {
