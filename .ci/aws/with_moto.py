@@ -26,7 +26,7 @@ def as_list(value):
 
 
 def grant(user, statements, prefix=""):
-    """Creates a user with these permissions, whose key the command gets."""
+    """Creates a user with these permissions, and passes the user's key to the command."""
     iam = boto3.client("iam")
     iam.create_user(UserName=user)
     policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow"} | statement for statement in statements]}

@@ -1,4 +1,4 @@
-"""Sends deliveries to webhook receivers: repeated, out of order, modified, and with other secrets.
+"""Sends deliveries to webhook receivers: repeated, out of order, modified, and signed with different secrets.
 
 Called by .ci/guides/generated-clients with the command of each receiver, beside docs/openapi.json, which has a real delivery. In
 the guide's tour, the service delivers to one of them.
@@ -69,7 +69,7 @@ def check(command):
                 (("1", 1, SECRET), 204, "out of date: version 1"),
                 (("2", 2, SECRET), 204, "again: asset.updated"),
                 (("3", 3, OTHER), 401, "answered 401"),
-                # During a rotation, a delivery has both signatures.
+                # After a rotation, a delivery has both signatures during the grace period.
                 (("3", 3, OTHER, SECRET), 204, f"asset.updated {tag} version 3"),
                 (("4", 4, SECRET, OTHER), 204, f"asset.updated {tag} version 4"),
             ]:

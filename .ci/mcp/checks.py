@@ -28,7 +28,7 @@ TOOLS += ["plan_change", "plan_handover", "plan_offboarding", "apply"]
 
 
 def send(method, path, body=None):
-    """Sends API requests of another user meanwhile."""
+    """Sends an API request that doesn't come from the assistant."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {READY['api_key']}", "Content-Type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(READY["base_url"] + path, data, headers, method=method)) as response:
@@ -47,7 +47,7 @@ class Caller:
         return [tool.name for tool in (await self.client.list_tools()).tools]
 
     async def call(self, name, *, refused=False, **arguments):
-        """Returns the line for people and the structured content."""
+        """Returns the human-readable line and the structured content."""
         result = await self.client.call_tool(name, arguments)
         [content] = result.content
         assert bool(result.is_error) == refused, content.text

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { play } from './play.mjs'
 import { Visit } from './visit.mjs'
 
-/** The viewer keeps its settings. */
+/** A visit to the viewer, which may store its settings. */
 class Viewer extends Visit {
   mayStore = true
   isLong = true
@@ -91,7 +91,7 @@ async function read(scene, name, options) {
 
 /** Without scripts, the page links to the document. */
 async function withoutScripts(scene) {
-  // The browser asks for an icon of the document.
+  // The browser requests an icon for the document.
   const options = { javaScriptEnabled: false, failures: ['status of 404'] }
   const { page } = await Viewer.open(scene, `${scene.api.base}/docs`, options)
   await page.screenshot({ path: `${scene.folder}/docs-without-scripts.png` })

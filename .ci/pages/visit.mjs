@@ -26,7 +26,7 @@ export async function until(holds, sentence, timeout = 10_000) {
   }
 }
 
-/** Answers requests with a problem document, like the service. */
+/** Answers requests with a problem document, as the service does. */
 export const refuse = (page, url, problem, { headers = {}, times } = {}) =>
   page.route(
     url,
@@ -72,7 +72,7 @@ export class Visit {
     page.on('pageerror', (error) => this.wrong.push(`error: ${error.message}`))
     page.on('popup', (popup) => this.wrong.push(`a window opens: ${popup.url()}`))
     page.on('dialog', (dialog) => {
-      // Only the page's own question may open, and stays on the page.
+      // Only the page's own question may open. It is dismissed, so the browser stays on the page.
       if (dialog.type() === 'beforeunload') return dialog.accept()
       if (dialog.message() === 'Discard your changes?') this.questions += 1
       else this.wrong.push(`a dialog opens: ${dialog.message()}`)

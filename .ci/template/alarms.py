@@ -1,4 +1,4 @@
-"""Replays metrics against the alarms of template.yaml: each is silent in a quiet month, rings once for a fault, and clears once.
+"""Replays metrics against the alarms of template.yaml: each is silent in a quiet month, and rings and clears once for a fault.
 
 Also checks that each alarm watches one existing metric, notifies the topic, and links to a section of the runbook, and that
 the dashboard shows existing metrics.

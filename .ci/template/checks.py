@@ -25,7 +25,7 @@ SMALLEST = created(Webhooks="false")
 
 
 def roles():
-    """tests/api/deployment.rs checks the roles of functions; other roles are similar."""
+    """Checks that no role has wildcards. tests/api/deployment.rs compares the roles of functions with their calls."""
     policies = [policy for role in of_type(RESOURCES, "IAM::Role").values() for policy in role.get("Policies", [])]
     for policy in [*policies, *of_type(RESOURCES, "IAM::ManagedPolicy").values()]:
         for statement in policy["PolicyDocument"]["Statement"]:
@@ -36,7 +36,7 @@ def roles():
 
 
 def routes():
-    """AWS rejects settings for missing routes."""
+    """Checks that route settings refer to existing routes, because AWS rejects others."""
     paths = of_type(RESOURCES, "ApiGatewayV2::Api")["Api"]["Body"]["paths"]
     known = {f"{method} {path}".replace("x-amazon-apigateway-any-method", "any") for path, item in paths.items() for method in item}
     for route in of_type(RESOURCES, "ApiGatewayV2::Stage")["ApiApiGatewayDefaultStage"]["RouteSettings"]:

@@ -55,7 +55,7 @@ def reported(original):
 
 
 def transformed(template, provided=None, previous=None):
-    """SAM's transform resolves some parameters itself, such as the CORS origin. MiniStack would pass it the defaults."""
+    """Passes parameters to SAM's transform, which resolves some, such as the CORS origin. MiniStack would pass the defaults."""
     parameters = engine._transform_parameters(template, provided, previous)
     return transform(copy.deepcopy(template), parameters, engine._NO_IAM_POLICY_LOADER)
 
@@ -72,7 +72,7 @@ def reserve(name, properties):
 
 
 def one_for_batches(original):
-    """The permission to send or delete a message also covers batches ("Amazon SQS API permissions")."""
+    """Lets the permission to send or delete a message cover batches as well ("Amazon SQS API permissions")."""
 
     def action(service, *arguments):
         name = original(service, *arguments)
@@ -90,7 +90,7 @@ replace(iam_actions, "extract_iam_action", one_for_batches)
 replace(iam_actions, "request_tag_context", conditions.with_keys)
 # MiniStack compares the port, a number, with the string "443", and would bind port 443 twice.
 app._port_is_bindable = lambda *_: False
-# MiniStack would take these services' regional hosts for S3 buckets.
+# MiniStack would mistake these services' regional hosts for S3 buckets.
 app._NON_S3_VHOST_NAMES |= {"acm", "apigateway", "cloudformation", "kms", "pipes", "xray"}
 
 sys.exit(app.main())

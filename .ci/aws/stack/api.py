@@ -10,7 +10,7 @@ class Api:
         self.headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     def call(self, method, path, body=None, want=200, kind="application/json", headers=None):
-        """Sends bytes as they are, and everything else as JSON. Fails if the status isn't `want`."""
+        """Sends bytes unchanged, and everything else as JSON. Fails if the status isn't `want`."""
         content = {"body": body} if body is None or isinstance(body, bytes) else {"json": body}
         sent = self.headers | {"Content-Type": kind} | (headers or {})
         response = urllib3.request(method, self.base + path, headers=sent, timeout=35, retries=False, **content)

@@ -23,10 +23,10 @@ def over_http(folder):
 def run(repository, binary):
     names = sorted(over_http(repository / "tests/api"))
     expect(len(names) >= 100, f"only {len(names)} tests are over HTTP")
-    # Few at once: the account starts a function instance for each concurrent request, and concurrent starts are slow.
+    # Only a few at once: the account starts a function instance for each concurrent request, and concurrent starts are slow.
     failed, errors = attempt(binary, names, 4)
     if failed:
-        # As in AWS, a briefly slow table leads to a 503, so failed tests run again, with a new tenant.
+        # As in AWS, a table that is briefly slow leads to a 503, so failed tests run again, with a new tenant.
         expect(len(failed) <= 3, f"{len(failed)} of {len(names)} tests failed: {errors}")
         print(f"deploy: once more, one at a time: {', '.join(failed)}", flush=True)
         failed, errors = attempt(binary, failed, 1)

@@ -23,7 +23,7 @@ def expect(holds, error):
 
 
 def wait(seconds, what, condition):
-    """Returns the first result of `condition` that is true."""
+    """Waits until `condition` returns something true, and returns that."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
         expect(time.monotonic() < deadline, f"not within {seconds} s: {what}")

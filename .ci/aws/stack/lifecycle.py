@@ -66,7 +66,7 @@ class Lifecycle:
         expect(api.total("/assets") == 3, "not the assets from before the update")
 
     def migrate_index(self, api):
-        """Adds an index with another attribute and removes it again, as docs/deploy.md describes."""
+        """Adds an index with one more attribute and removes it again, as docs/deploy.md describes."""
         path = self.folder / ".aws-sam/build/template.yaml"
         template, table = path.read_text(encoding="utf-8"), outputs()["TableName"]
         index = re.search(r" +- IndexName: list_index\n.*?(?= +# The events)", template, re.DOTALL)[0]
@@ -85,7 +85,7 @@ class Lifecycle:
         expect(api.total("/assets") == 3, "not the assets from before the removal")
 
     def without_webhooks(self, api):
-        """Deploys the smallest stack: nobody can create webhooks, and everything else works as before."""
+        """Deploys the smallest stack: nobody can create webhooks, but everything else still works."""
         parameters = {"Webhooks": "false", "AlarmEmail": "", "EventBusArn": "", "CorsOrigin": ORIGIN}
         # Passed as one argument, because the CLI would drop an empty value.
         self.deploy("--parameter-overrides", " ".join(f"{name}='{value}'" for name, value in parameters.items()))

@@ -20,7 +20,7 @@ def denying(role, action, **condition):
 
 
 def denied(service):
-    """Whether both the account's and a function's log report a denied request to a service."""
+    """Returns whether both the account's and a function's log report a denied request to a service."""
     return all(any("AccessDenied" in line and service in line for line in lines) for lines in (account_log(), logs()))
 
 

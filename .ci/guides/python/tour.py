@@ -73,7 +73,7 @@ draft = create_asset.sync_detailed(client=client, body=tablet, dry_run=True)
 assert draft.status_code == 200
 assert json.loads(draft.content)["data"]["id"] is None
 
-# Change it, unless someone else did.
+# Change the tablet, unless someone else has changed it.
 etag = get_asset.sync_detailed(asset.id, client=client).headers["ETag"]
 changed = update_asset.sync(asset.id, client=client, body=AssetPatch(notes="Cracked screen"), if_match=etag)
 stale = update_asset.sync(asset.id, client=client, body=AssetPatch(notes=None), if_match=etag)
@@ -82,7 +82,7 @@ if isinstance(stale, Problem):
 assert ok(changed).data.notes == "Cracked screen"
 assert isinstance(stale, Problem) and stale.status == 412 and stale.code == "PRECONDITION_FAILED"
 
-# Hand it over in a process.
+# Hand the tablet over in a process.
 user = ok(create_user.sync(client=client, body=NewUser(email="mary@example.org", display_name="Mary Jackson"))).data
 ok(update_asset.sync(asset.id, client=client, body=AssetPatch(status=AssetStatus.PREPARING)))
 startable = ok(list_asset_processes.sync(asset.id, client=client)).data
@@ -101,7 +101,7 @@ assert signed.receipt.steps[0].user_name == "Mary Jackson"
 as_it_is = ProcessDefinitionPatch(status=DefinitionOrInstanceStatus.COMPLETED)
 assert ok(update_process.sync(instance.id, client=client, body=as_it_is)).data.asset_id == asset.id
 
-# Import assets. The generator leaves this operation out.
+# Import users. The generator leaves this operation out.
 people = "email,display_name\nada@example.org,Ada Lovelace\n"
 imported = client.get_httpx_client().post("/users/import", content=people, headers={"Content-Type": "text/csv"})
 assert ImportResult.from_dict(imported.json()).meta.created == 1

@@ -42,7 +42,7 @@ assert.deepEqual(again.data, first.data);
 const draft = ok(await api.POST("/assets", { body: tablet, params: { query: { dry_run: true } } })).data;
 assert.equal(draft.id, null);
 
-// Change it, unless someone else did.
+// Change the tablet, unless someone else has changed it.
 const path = { id: asset.id };
 const { response } = await api.GET("/assets/{id}", { params: { path } });
 const header = { "If-Match": response.headers.get("ETag") ?? "" };
@@ -60,7 +60,7 @@ if (refused.error?.code === "VALIDATION_ERROR") {
 }
 assert.deepEqual(refused.error?.errors?.map((each) => each.pointer), ["/name", "/purchase_price"]);
 
-// Hand it over in a process.
+// Hand the tablet over in a process.
 const user = ok(
   await api.POST("/users", { body: { email: "mary@example.org", display_name: "Mary Jackson" } }),
 ).data;

@@ -121,7 +121,7 @@ async function pictures(scene) {
   await visit.close()
 }
 
-/** More warranties than one request returns: the first 100 cover some months, and the other 7 need requests. */
+/** Creates more warranties than one request returns: the first 100 cover some months; the other 7 need one each. */
 async function manyWarranties(scene) {
   const place = unique('Hall')
   const [soon, late] = [later(2), later(5)]
@@ -146,7 +146,7 @@ async function conflict(scene) {
   await visit.press('Preview')
   await sees(page.locator('.field').filter({ hasText: 'Price' }).locator('.wrong'), 'the problem is not at its field')
   await visit.label('Price').fill('1,249.50')
-  // The browser gives no value for a day that doesn't exist.
+  // For a day that doesn't exist, the field has no value.
   await visit.label('Purchased').pressSequentially('02312026')
   await visit.press('Preview')
   await sees(page.locator('.field').filter({ hasText: 'Purchased' }).getByText('Not a valid date.'), 'a day that does not exist is accepted')

@@ -46,7 +46,7 @@ async function busy(scene) {
   const visit = await Visit.open(scene, '#/people', { failures: ['status of 429', 'status of 503', 'status of 500'] })
   const { page } = visit
   await sees(page.locator('a.row'), 'the list is empty')
-  // Playwright uses the latest route first, so the 429 comes before the 503.
+  // Playwright uses the most recently added route first, so the 429 comes before the 503.
   for (const [status, code] of [[503, 'UNAVAILABLE'], [429, 'RATE_LIMITED']])
     await refuse(page, '**/v1/assets?*', { status, code }, { headers: { 'retry-after': '1' }, times: 1 })
   await visit.go('#/assets')

@@ -13,13 +13,13 @@ export class Visit extends Watched {
     return super.open(scene, url, { secret: key, ...options })
   }
 
-  /** Goes to another fragment. */
+  /** Goes to a fragment. */
   go = (fragment) => this.page.evaluate((hash) => (location.hash = hash), fragment)
   button = (name) => this.page.getByRole('button', { name })
   press = (name) => this.button(name).click()
   label = (name) => this.page.getByLabel(name)
 
-  /** Checks that only the tab's storage has the key, and its URL doesn't. */
+  /** Checks that the key is only in the tab's storage, and not in its URL. */
   async checkStorage(page) {
     const [address, ...kept] = await page.evaluate(() => [location.href, { ...localStorage }, document.cookie])
     assert.ok(!this.secret || !address.includes(this.secret), 'the address has the key')

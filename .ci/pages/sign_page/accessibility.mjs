@@ -28,7 +28,7 @@ async function tabTo(page, name) {
   for (let presses = 0; presses < 40; presses++) {
     await page.keyboard.press('Tab')
     const now = await focused(page)
-    // In a date field, Tab moves between its parts, which the browser marks itself.
+    // In a date field, Tab moves between the field's parts, whose focus the browser shows itself.
     if (now.tag === 'BODY' || (now.type === 'date' && now.name === before)) continue
     before = now.name
     assert.ok(now.isMarked, `the focus on ${now.name} can't be seen`)
@@ -66,7 +66,7 @@ async function keyboard(scene) {
   assert.deepEqual([room, floor, back], ['2.14', 'First', '2027-03-31'], 'the keyboard enters something else')
 }
 
-/** All views at half the width, as with 200 % zoom, and at 320 pixels, as with 400 % on a small desktop. */
+/** Checks all views at half the width, as with 200 % zoom, and at 320 pixels, as with 400 % on a small desktop. */
 async function zoomed(scene, name, width) {
   const long = { ...text, label: `Room ${'or another place '.repeat(4)}` }
   const steps = [checklist, long, picker, signature]
@@ -88,7 +88,7 @@ async function zoomed(scene, name, width) {
   await visit.look(`${name}-done`)
 }
 
-/** No animations with `prefers-reduced-motion`. */
+/** Checks that nothing is animated with `prefers-reduced-motion`. */
 async function motion(scene) {
   const { page } = await open(scene, { steps: [text] }, { reducedMotion: 'reduce' })
   const still = async (when) =>

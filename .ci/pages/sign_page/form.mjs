@@ -4,7 +4,7 @@ import { DESKTOP, PHONE, Visit, sees } from '../visit.mjs'
 import { Handover } from './handover.mjs'
 import { draw } from './strokes.mjs'
 
-/** Makes a scenario for a phone and one for a desktop. It also gets the device's name. */
+/** Makes a scenario for a phone and one for a desktop. Each also gets the device's name. */
 export const onBoth = (name, run) => ({
   [`${name}, on a phone`]: (scene) => run(scene, 'phone', PHONE),
   [`${name}, on a desktop`]: (scene) => run(scene, 'desktop', DESKTOP),

@@ -120,7 +120,7 @@ async function filledAhead(scene) {
   assert.notEqual(stored.signature, DOT, 'the signature of before is kept')
 }
 
-/** An omitted optional signature stays empty, even if one was stored. */
+/** Checks that an omitted optional signature stays empty, even if a signature was stored. */
 async function storedSignature(scene) {
   const handover = await Handover.make(scene.api, { steps: [{ ...text, key: 'first' }, { ...signature, required: false }] })
   await handover.advance({ first: 'By the desk', signature: DOT })
@@ -235,7 +235,7 @@ async function secondSignature(scene) {
   await submit(witnesses.page)
 }
 
-/** Several assets. Returns how many requests submitted the form. */
+/** Signs for several assets. Returns the number of requests that submitted the form. */
 async function move(scene, assets, steps, interrupt = () => {}) {
   const { handover, visit, page } = await open(scene, { steps, assets, name: 'New hires' }, PHONE)
   visit.expectFailures('status of 422')

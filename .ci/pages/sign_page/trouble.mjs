@@ -226,7 +226,7 @@ async function revokedMeanwhile(scene) {
   await expectOver(visit, 'This link was revoked')
 }
 
-/** Waits that take a minute or a day in the service. */
+/** Shows a link with a status that it would get only after a minute or a day. */
 async function later(scene, status, heading) {
   const { visit, page } = await open(scene, { steps: ALL }, { ...PHONE, failures: ['status of 401'] })
   await refuse(page, SESSION, { status: 401, code: 'UNAUTHORIZED', link_status: status })
