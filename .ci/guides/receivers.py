@@ -76,7 +76,7 @@ def check(command):
                 assert deliver(port, *case) == status, f"{command}: {case}"
                 printed.append(line)
                 expect(*printed)
-            assert deliver(port, "5", 5, SECRET, changed=True) == 401, f"{command} takes a changed body"
+            assert deliver(port, "5", 5, SECRET, changed=True) == 401, f"{command} accepts a changed body"
         finally:
             process.kill()
             process.wait()

@@ -25,7 +25,7 @@ async function checkSidebar({ page }, operations, isPhone) {
   while (await closed.count()) await closed.first().click()
   const links = await sidebar.locator('a[href*="#"]').evaluateAll((all) => all.map((link) => decodeURIComponent(link.hash)))
   const missing = operations.filter(({ link }) => !links.some((known) => known.endsWith(`/${link}`)))
-  assert.deepEqual(missing.map(({ link }) => link), [], 'operations that are not listed')
+  assert.deepEqual(missing.map(({ link }) => link), [], 'the sidebar lacks operations')
   if (isPhone) await page.getByRole('button', { name: 'Close Menu' }).click()
 }
 

@@ -134,8 +134,8 @@ export class Visit {
       databases: await indexedDB.databases(),
       caches: (await globalThis.caches?.keys()) ?? [],
     }))
-    if (!this.mayStore) assert.deepEqual(local, {}, 'something outlives the tab')
-    assert.deepEqual(others, { cookies: '', databases: [], caches: [] }, 'something outlives the tab')
+    if (!this.mayStore) assert.deepEqual(local, {}, 'data outlives the tab')
+    assert.deepEqual(others, { cookies: '', databases: [], caches: [] }, 'data outlives the tab')
     assert.ok(!this.secret || !JSON.stringify([local, inTab]).includes(this.secret), 'the secret is stored')
   }
 
@@ -147,6 +147,6 @@ export class Visit {
     assert.deepEqual(await this.context.cookies(), [], 'there are cookies')
     await Promise.all(this.checks)
     await this.context.close()
-    assert.deepEqual(this.wrong, [], 'the page did what it must not')
+    assert.deepEqual(this.wrong, [], 'the page did something forbidden')
   }
 }

@@ -89,7 +89,7 @@ def rings(alarm, values):
 def replay(name, alarm):
     # Assumptions of `rings`.
     assumed = (alarm["ComparisonOperator"], alarm["TreatMissingData"]) == ("GreaterThanThreshold", "notBreaching")
-    assert assumed, f"{name}: another comparison, or missing data with another meaning"
+    assert assumed, f"{name}: a different comparison, or a different treatment of missing data"
     # "PutMetricAlarm" in the API reference: an alarm looks back a day, or a week with periods of an hour.
     seconds = alarm["Period"] * alarm["EvaluationPeriods"]
     assert seconds <= (7 * 86_400 if alarm["Period"] >= 3600 else 86_400), f"{name} looks back too far"
@@ -119,7 +119,7 @@ def check_one(name, alarm, runbook):
     # addresses.
     description, _, anchor = alarm["AlarmDescription"]["Fn::Sub"].rpartition(" - ${RunbookUrl}#")
     form = r"[A-Z][^:]*: .*\. Look (now|within the hour|today)\. First: aws [a-z]+ [a-z-]+ .*"
-    assert re.fullmatch(form, description) and len(description) <= 600, f"{name}: {description!r} has another form"
+    assert re.fullmatch(form, description) and len(description) <= 600, f"{name}: {description!r} has a different form"
     assert anchor in runbook, f"{name}: docs/runbook.md has no section {anchor}"
 
 

@@ -65,9 +65,9 @@ def events():
     total = defaults["DeliveryConcurrency"] + defaults["RetryConcurrency"]
     assert defaults["DeliverReservedConcurrency"] >= total, "fewer instances than its event sources take"
     pipe = of_type(RESOURCES, "Pipes::Pipe")["EventBusPipe"]
-    assert pipe["Source"] == stream["EventSourceArn"], "the pipe has another stream"
+    assert pipe["Source"] == stream["EventSourceArn"], "the pipe has a different stream"
     # Both consumers see the same events.
-    assert pipe["SourceParameters"]["FilterCriteria"] == stream["FilterCriteria"], "the pipe has another filter"
+    assert pipe["SourceParameters"]["FilterCriteria"] == stream["FilterCriteria"], "the pipe has a different filter"
 
 
 def paid(resources):
@@ -162,7 +162,7 @@ def deploy_policy():
     conditions = [it.get("Condition") for it in statements if "iam:CreateServiceLinkedRole" in it["Action"]]
     assert conditions == [{"StringEquals": {"iam:AWSServiceName": SERVICE}}], "deploy.json permits roles of other services"
     # The deployer can't read snapshots either: they contain names.
-    assert not permits("s3:DeleteObject", "arn:aws:s3:::STACK-snapshotbucket-1/x"), "deploy.json permits to delete snapshots"
+    assert not permits("s3:DeleteObject", "arn:aws:s3:::STACK-snapshotbucket-1/x"), "deploy.json permits deleting snapshots"
     for action in DATA:
         granted = any(fnmatchcase(action, pattern) for it in statements for pattern in it["Action"])
         assert not granted, f"deploy.json permits {action}"

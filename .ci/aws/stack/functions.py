@@ -15,7 +15,7 @@ SIGNATURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWA
 
 
 def check_called():
-    expect(set(resources(FUNCTION)) == CALLED, f"other functions are called here: {set(resources(FUNCTION)) ^ CALLED}")
+    expect(set(resources(FUNCTION)) == CALLED, f"the list of called functions is wrong: {set(resources(FUNCTION)) ^ CALLED}")
 
 
 def records(api):
@@ -27,9 +27,9 @@ def records(api):
     expect(stranger.get("/openapi.json").json()["openapi"], "no OpenAPI document")
     asset = api.create("/assets", {"name": "Notebook", "serial_number": "S 1", "status": "preparing"})
     api.call("PATCH", f"/assets/{asset['id']}", {"notes": "äöü €"})
-    expect(api.data(f"/assets/{asset['id']}")["notes"] == "äöü €", "text isn't what was sent")
+    expect(api.data(f"/assets/{asset['id']}")["notes"] == "äöü €", "the text was changed")
     # The function returns images to API Gateway as base64.
-    expect(api.get(f"/assets/{asset['id']}/label?format=png").data.startswith(b"\x89PNG"), "the label is no picture")
+    expect(api.get(f"/assets/{asset['id']}/label?format=png").data.startswith(b"\x89PNG"), "the label isn't an image")
     # API Gateway replaces invalid UTF-8, and the function must detect that.
     api.post("/assets", b'{"name": "\xff"}', want=400)
     api.post("/assets/import", b"name,serial_number\nZwei,S2\n", want=200, kind="text/csv")

@@ -63,7 +63,7 @@ class Lifecycle:
         asked = {"Origin": ORIGIN, "Access-Control-Request-Method": "PUT"}
         answer = Api(api.base).call("OPTIONS", "/assets", want=204, headers=asked).headers["Access-Control-Allow-Origin"]
         expect(answer == ORIGIN, f"a preflight from {ORIGIN} permits {answer}")
-        expect(api.total("/assets") == 3, "not the assets from before the update")
+        expect(api.total("/assets") == 3, "the assets from before the update are missing")
 
     def migrate_index(self, api):
         """Adds an index with one more attribute and removes it again, as docs/deploy.md describes."""
@@ -77,12 +77,12 @@ class Lifecycle:
         expect(attributes["list_index_2"] - attributes["list_index"] == {"notes"}, f"the indexes have {attributes}")
         rows = [pages("dynamodb", "scan", "Items", TableName=table, IndexName=name) for name in ("list_index", "list_index_2")]
         expect(len(rows[0]) == len(rows[1]) > 0, f"the indexes have {len(rows[0])} and {len(rows[1])} rows")
-        expect(api.total("/assets") == 3, "not the assets from before the new index")
+        expect(api.total("/assets") == 3, "the assets from before the new index are missing")
         path.write_text(template, encoding="utf-8")
         self.deploy()
         names = {it["IndexName"] for it in indexes()}
         expect(names == {"list_index", "history"}, f"the indexes are {names}")
-        expect(api.total("/assets") == 3, "not the assets from before the removal")
+        expect(api.total("/assets") == 3, "the assets from before the removal are missing")
 
     def without_webhooks(self, api):
         """Deploys the smallest stack: nobody can create webhooks, but everything else still works."""

@@ -42,14 +42,14 @@ def checks(repository, folder):
     step("the function of the schedule, which writes no snapshots of small lists")
     functions.check_called()
     if binary := os.environ.get("API_TESTS"):
-        step(f"{api_tests.run(repository, binary)} tests of the API over HTTP, each with a tenant of its own")
+        step(f"{api_tests.run(repository, binary)} tests of the API over HTTP, each with a separate tenant")
     expect(logs(), "the functions log nothing")
     permissions.expect_none_missing()
     step(f"every function ran, and none of their {len(logs())} log lines says that a permission is missing")
     lifecycle.update(api)
-    step("an update with other parameters")
+    step("an update with different parameters")
     lifecycle.migrate_index(api)
-    step("another index with one more attribute, and without it again")
+    step("an index with one more attribute, added and removed again")
     permissions.expect_none_missing()
     other = Api(api.base, functions.first_tenant("Other")).data("/me")["tenant"]["id"]
     permissions.controls(api, other)

@@ -11,12 +11,12 @@ async function search(scene) {
   const visit = await Visit.open(scene)
   const { page } = visit
   await sees(page.getByRole('cell', { name: asset.asset_tag }), 'the list is empty')
-  await sees(page.getByRole('heading', { name: 'By status' }), 'there is no picture of the statuses')
+  await sees(page.getByRole('heading', { name: 'By status' }), 'there is no chart of the statuses')
   await visit.look('inventory')
   await page.keyboard.press('/')
   await page.keyboard.type(asset.name)
   const row = page.getByRole('link', { name: asset.name })
-  await until(async () => (await page.locator('a.row').count()) === 1, 'typing finds not only the asset')
+  await until(async () => (await page.locator('a.row').count()) === 1, 'typing finds more than the asset')
   // The page can find the asset before the whole name is typed.
   const address = () => decodeURIComponent(page.url().replaceAll('+', ' '))
   await until(() => address().includes(`q=${asset.name}`), 'the fragment lacks the search')
@@ -34,7 +34,7 @@ async function search(scene) {
   await sees(page.getByRole('img', { name: /Label of/ }), 'there is no label')
   await visit.look('asset')
   await page.getByText('What can’t start, and why').click()
-  await sees(page.getByText(/The status is .In stock., but must be/), 'nobody learns why a process can’t start')
+  await sees(page.getByText(/The status is .In stock., but must be/), 'the page does not say why a process can’t start')
   await page.keyboard.press('Escape')
   await sees(row, 'Escape does not lead back to the list')
   assert.equal(await page.getByRole('searchbox').inputValue(), asset.name, 'the search is lost')
@@ -48,7 +48,7 @@ async function filters(scene) {
   const { page } = visit
   const shows = async (tags) => String(await page.locator('td.c-tag').allTextContents()) === String(tags)
   await until(() => shows([two, one]), 'a link with a filter shows something else')
-  await sees(page.getByRole('row', { name: /1 1$/ }), 'there are no bars by location')
+  await sees(page.getByRole('row', { name: /1 1$/ }), 'there is no chart by location')
   await visit.press('Tag')
   await until(() => shows([one, two]), 'a heading does not sort')
   await page.getByLabel('Field', { exact: true }).fill('team')
@@ -56,9 +56,9 @@ async function filters(scene) {
   await page.keyboard.press('Tab')
   await until(() => shows([one]), 'a custom field does not filter')
   await visit.button('Clear filters').first().click()
-  await until(async () => (await page.locator('td.c-tag').count()) > 2, 'the filters stay')
+  await until(async () => (await page.locator('td.c-tag').count()) > 2, 'the filters remain')
   await visit.go('#/assets?q=nothing-has-this-name')
-  await sees(page.getByText('Nothing found'), 'an empty list says nothing')
+  await sees(page.getByText('Nothing found'), 'an empty list has no message')
   await visit.look('nothing-found')
 }
 
@@ -97,23 +97,23 @@ async function pictures(scene) {
   await create(1, { warranty_until: '2020-05-31', location: `${place} / 2` })
   const { visit, page, months, asked } = await openStrip(scene, place)
   assert.deepEqual(await months(), { [soon.month]: 2, [late.month]: 1 })
-  assert.equal(asked(), 1, 'a strip of few warranties takes several requests')
+  assert.equal(asked(), 1, 'a strip with few warranties takes several requests')
   const first = (path) => visit.requests.findIndex(({ request }) => request.url().includes(path))
-  assert.ok(first('/v1/assets?') < first('/v1/stats'), 'the pictures come before the rows')
+  assert.ok(first('/v1/assets?') < first('/v1/stats'), 'the charts are requested before the rows')
   const row = (table, name) => page.getByRole('table', { name: table }).getByRole('row', { name })
   for (const name of [/In stock 3$/, /In use 1$/, /Scrapped 0$/]) await sees(row('By status', name), `no row is ${name}`)
   const arcs = await page
     .locator('.ring [class]')
     .evaluateAll((all) => all.map((arc) => ['stroke-dasharray', 'stroke-dashoffset'].map((name) => parseFloat(arc.getAttribute(name)))))
-  assert.deepEqual(arcs, [[74, 0], [24, -75]], 'the ring has other shares')
-  await sees(row('By location', /^2 1$/), 'no bar is that of the place below')
+  assert.deepEqual(arcs, [[74, 0], [24, -75]], 'the ring has the wrong shares')
+  await sees(row('By location', /^2 1$/), 'no bar shows the place below')
   const widths = await page.locator('table:not(.strip) .bar rect').evaluateAll((all) => all.map((bar) => parseInt(bar.getAttribute('width'))))
-  assert.deepEqual(widths, [100, 33], 'the bars have other lengths')
-  assert.equal(await page.locator('.pictures svg:not([aria-hidden=true])').count(), 0, 'a picture is read without its table')
+  assert.deepEqual(widths, [100, 33], 'the bars have the wrong lengths')
+  assert.equal(await page.locator('.pictures svg:not([aria-hidden=true])').count(), 0, 'a chart is read without its table')
   await visit.look('pictures')
   await page.getByRole('link', { name: soon.month, exact: true }).click()
   await until(async () => (await page.locator('a.row').count()) === 2, 'a month leads to other assets')
-  await sees(page.locator('.strip [aria-current=true]'), 'nobody sees which month is chosen')
+  await sees(page.locator('.strip [aria-current=true]'), 'the page does not show which month is selected')
   assert.deepEqual(await months(), { [soon.month]: 2, [late.month]: 1 }, 'the strip loses the other months')
   await visit.go(`#/assets?location=${encodeURIComponent(place)}`)
   await page.getByRole('link', { name: 'Expired' }).click()
@@ -133,7 +133,7 @@ async function manyWarranties(scene) {
   }
   const { months, asked } = await openStrip(scene, place)
   assert.deepEqual(await months(), { [soon.month]: 60, [late.month]: 41 })
-  assert.equal(asked(), 1 + 7, 'the strip takes another number of requests')
+  assert.equal(asked(), 1 + 7, 'the strip takes a different number of requests')
 }
 
 async function conflict(scene) {
@@ -144,7 +144,7 @@ async function conflict(scene) {
   await visit.press('Change')
   await visit.label('Price').fill('12x')
   await visit.press('Preview')
-  await sees(page.locator('.field').filter({ hasText: 'Price' }).locator('.wrong'), 'the problem is not at its field')
+  await sees(page.locator('.field').filter({ hasText: 'Price' }).locator('.wrong'), 'the error is not next to its field')
   await visit.label('Price').fill('1,249.50')
   // For a day that doesn't exist, the field has no value.
   await visit.label('Purchased').pressSequentially('02312026')
@@ -160,8 +160,8 @@ async function conflict(scene) {
   assert.equal((await api.get(`/assets/${id}`)).purchase_price, null, 'the preview changes something')
   await api.patch(`/assets/${id}`, { notes: 'meanwhile' })
   await visit.press('Save')
-  await sees(page.getByText('Someone else changed this in the meantime'), 'a conflict is not told')
-  await sees(page.getByRole('alert').getByText('meanwhile', { exact: true }), 'what changed is not told')
+  await sees(page.getByText('Someone else changed this in the meantime'), 'the page does not report a conflict')
+  await sees(page.getByRole('alert').getByText('meanwhile', { exact: true }), 'the page does not list the changes')
   await visit.press('Preview')
   await visit.press('Save')
   await sees(page.getByText('Saved.'), 'nothing is saved')
@@ -182,12 +182,12 @@ async function asOf(scene) {
   // Picks an older asset: the clocks of the page and the server can differ by a second.
   const [{ id }] = await scene.api.get('/assets?sort=created_at&limit=1')
   const visit = await Visit.open(scene, `#/asset/${id}?day=2020-01-01`, { failures: ['status of 404'] })
-  await sees(visit.page.getByText('The asset did not exist then.'), 'an earlier day shows something')
+  await sees(visit.page.getByText('The asset did not exist then.'), 'a day before the creation shows an asset')
   await visit.label('As it was on').fill(await visit.page.evaluate(() => new Date().toLocaleDateString('sv')))
   await sees(visit.page.getByText('This is how the asset was'), 'a day is not shown')
   await until(async () => (await visit.button('Change').count()) === 0, 'the past can be changed')
   await visit.press('Back to now')
-  await until(async () => !visit.page.url().includes('day'), 'the day stays')
+  await until(async () => !visit.page.url().includes('day'), 'the day is still selected')
   await sees(visit.button('Change'), 'the asset can no longer be changed')
   await visit.go(`#/asset/${id}?day=2026-02-31`)
   await sees(visit.button('Change'), 'a day that does not exist is shown')
@@ -207,7 +207,7 @@ async function move(scene) {
   await page.getByRole('checkbox', { name: 'Select all on this page' }).check()
   await boxes.first().uncheck()
   const basket = page.getByRole('region', { name: 'Selected' })
-  await sees(basket.getByText('At most 20.', { exact: false }), 'nobody learns why 21 assets can’t be handed over')
+  await sees(basket.getByText('At most 20.', { exact: false }), 'the page does not say why 21 assets can’t be handed over')
   await basket.getByRole('button', { name: 'Move to' }).click()
   await basket.getByRole('combobox').fill(to)
   // The basket must not cover the end of the page.
@@ -222,15 +222,15 @@ async function move(scene) {
   await sees(basket.getByText('Not found.'), 'a deleted asset is moved')
   await basket.getByRole('button', { name: 'Move 20' }).click()
   await basket.getByRole('button', { name: 'Do it' }).click()
-  await sees(page.getByText(/moved to/), 'the move is not told')
-  await until(async () => (await boxes.count()) === 1, 'the list shows the old places')
+  await sees(page.getByText(/moved to/), 'the page does not report the move')
+  await until(async () => (await boxes.count()) === 1, 'the list shows the old locations')
   assert.equal((await api.get(`/assets?location=${to.replace(' ', '+')}&limit=100`)).length, made.length - 2)
   // Shift selects all rows between two checkboxes.
   await visit.go(`#/assets?location=${to.replace(' ', '+')}`)
-  await until(async () => (await boxes.count()) === made.length - 2, 'the moved assets are not there')
+  await until(async () => (await boxes.count()) === made.length - 2, 'the moved assets are not at the new location')
   await boxes.nth(1).click()
   await boxes.nth(5).click({ modifiers: ['Shift'] })
-  await sees(basket.getByText('5 selected'), 'the shift key chooses something else')
+  await sees(basket.getByText('5 selected'), 'the Shift key selects the wrong rows')
   await visit.close()
 }
 
@@ -238,11 +238,11 @@ async function changes(scene) {
   const visit = await Visit.open(scene, '#/assets')
   const { page } = visit
   await page.getByRole('link', { name: 'Changes' }).click()
-  await sees(page.getByRole('listitem').filter({ hasText: 'AST-' }).getByText('created it', { exact: false }), 'nobody learns who did what')
+  await sees(page.getByRole('listitem').filter({ hasText: 'AST-' }).getByText('created it', { exact: false }), 'the page does not say who did what')
   await visit.look('changes')
   await page.getByLabel('From').fill('2020-01-01')
   await page.getByLabel('Until').fill('2020-02-01')
-  await sees(page.getByText('Nothing found'), 'a period without changes has some')
+  await sees(page.getByText('Nothing found'), 'a period without changes shows some')
   await visit.close()
 }
 
@@ -276,15 +276,15 @@ async function german(scene) {
   await visit.look('german')
   await page.getByRole('button', { name: 'Abbrechen' }).click()
   await visit.go('#/assets?status=lost')
-  await sees(page.getByRole('alert').getByText('Status: Keiner der möglichen Werte.'), 'a refused filter is not told in German')
+  await sees(page.getByRole('alert').getByText('Status: Keiner der möglichen Werte.'), 'a refused filter has no German message')
   const errors = [
     { parameter: 'q', detail: 'must be new', code: 'brand_new' },
     { parameter: 'sort', detail: 'must be short', code: 'invalid_format' },
   ]
   await refuse(page, '**/v1/assets?*', { status: 422, code: 'VALIDATION_ERROR', errors }, { times: 1 })
   await visit.go('#/assets?q=old')
-  await sees(page.getByRole('alert').getByText('q: Nicht angenommen (englisch): must be new'), 'an unknown code hides what is wrong')
-  await sees(page.getByText('sort: Nicht in der erwarteten Form. must be short'), 'nobody learns which form is expected')
+  await sees(page.getByRole('alert').getByText('q: Nicht angenommen (englisch): must be new'), 'an unknown code hides the error')
+  await sees(page.getByText('sort: Nicht in der erwarteten Form. must be short'), 'the page does not say which format is expected')
   await visit.close()
 }
 

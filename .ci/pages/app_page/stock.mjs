@@ -43,9 +43,9 @@ async function lostConnection(scene) {
   await scan(third.asset_tag, 'seen')
   await visit.context.setOffline(true)
   await scan(`https://labels.example/t/${missing.asset_tag}`, 'waiting', missing.asset_tag)
-  await sees(page.getByText('No connection'), 'a lost connection is not told')
+  await sees(page.getByText('No connection'), 'the page does not report a lost connection')
   await visit.press('Finish')
-  await sees(page.getByText('Some scans are not sent yet.'), 'scans are thrown away')
+  await sees(page.getByText('Some scans are not sent yet.'), 'scans are discarded')
   await visit.look('offline')
   await visit.context.setOffline(false)
   await outcome(page, 'seen', missing.asset_tag)
@@ -75,7 +75,7 @@ async function camera(scene) {
   await outcome(page, 'seen', seen.asset_tag)
   await visit.press('Stop the camera')
   await visit.press('Show what is missing')
-  await sees(page.getByRole('link', { name: new RegExp(missing.asset_tag) }), 'what is missing is not told')
+  await sees(page.getByRole('link', { name: new RegExp(missing.asset_tag) }), 'the page does not list the missing assets')
   await until(async () => (await page.locator('.scans li').count()) === 1, 'the same code counts twice')
 }
 

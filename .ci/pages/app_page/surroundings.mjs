@@ -13,7 +13,7 @@ async function looker(scene) {
   const visit = await Visit.open(scene, '#/assets', { key, failures: ['status of 403'] })
   const { page } = visit
   await page.locator('a.row').first().click()
-  await sees(page.getByText(/This key lacks .assets:write/), 'nobody is told what the key lacks')
+  await sees(page.getByText(/This key lacks .assets:write/), 'the page does not say which scope the key lacks')
   assert.equal(await visit.button('Change').count(), 0)
   for (const [fragment, scope] of [['#/people', 'users:read'], ['#/hand-over', 'processes:read'], ['#/stock', 'assets:write']]) {
     await visit.go(fragment)
@@ -35,9 +35,9 @@ async function pasted(scene) {
     await page.keyboard.press('Enter')
   }
   await paste('apl_wrong')
-  await sees(page.getByText('This key is not valid.'), 'a wrong key is taken')
+  await sees(page.getByText('This key is not valid.'), 'an invalid key is accepted')
   await paste(scene.api.key)
-  await sees(page.getByRole('heading', { name: 'People' }), 'the address is lost on the way')
+  await sees(page.getByRole('heading', { name: 'People' }), 'the address is lost after the key was entered')
   await page.reload()
   await sees(page.getByRole('heading', { name: 'People' }), 'the key is lost')
 }
@@ -50,11 +50,11 @@ async function busy(scene) {
   for (const [status, code] of [[503, 'UNAVAILABLE'], [429, 'RATE_LIMITED']])
     await refuse(page, '**/v1/assets?*', { status, code }, { headers: { 'retry-after': '1' }, times: 1 })
   await visit.go('#/assets')
-  await sees(page.getByText(/Busy\. Retrying in/), 'nobody learns that the service is busy')
+  await sees(page.getByText(/Busy\. Retrying in/), 'the page does not say that the service is busy')
   await sees(page.locator('td.c-tag'), 'the page gives up')
   await refuse(page, '**/v1/users?*', { status: 500, code: 'INTERNAL_ERROR', request_id: 'r-1' })
   await visit.go('#/people?q=zzz')
-  await sees(page.getByText(/give this ID: .r-1/), 'the number of the request is not told')
+  await sees(page.getByText(/give this ID: .r-1/), 'the page does not show the ID of the request')
   await page.unroute('**/v1/users?*')
   await visit.press('Try again')
   await sees(page.getByText('Nothing found'), 'trying again does nothing')
@@ -94,7 +94,7 @@ async function languages(scene) {
 /** Opens the page in an unsupported language. */
 async function unknownLanguage(scene) {
   const { page } = await Visit.open(scene, '#/assets', { locale: 'nl-NL' })
-  await sees(page.getByRole('link', { name: 'Inventory', exact: true }), 'a reader of Dutch gets no English')
+  await sees(page.getByRole('link', { name: 'Inventory', exact: true }), 'a Dutch reader does not get English')
 }
 
 const names = ({ api, ...scene }) =>

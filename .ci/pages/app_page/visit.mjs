@@ -23,7 +23,7 @@ export class Visit extends Watched {
   async checkStorage(page) {
     const [address, ...kept] = await page.evaluate(() => [location.href, { ...localStorage }, document.cookie])
     assert.ok(!this.secret || !address.includes(this.secret), 'the address has the key')
-    assert.deepEqual(kept, [{}, ''], 'something outlives the tab')
+    assert.deepEqual(kept, [{}, ''], 'data outlives the tab')
   }
 }
 

@@ -60,7 +60,7 @@ async function keyboard(scene) {
   const isTold = await page.evaluate(
     () => document.activeElement !== document.body || document.querySelector('[role="status"]')?.textContent.trim(),
   )
-  assert.ok(isTold, 'nothing tells a screen reader that it is done')
+  assert.ok(isTold, 'screen readers do not announce that the form is done')
   await handover.expectDoneOnce()
   const { room, floor, back } = await handover.stored()
   assert.deepEqual([room, floor, back], ['2.14', 'First', '2027-03-31'], 'the keyboard enters something else')

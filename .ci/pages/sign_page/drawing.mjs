@@ -25,7 +25,7 @@ async function takeBack(scene) {
   const two = await inked(page)
   assert.ok(one > 0 && two > one * 1.2, `a stroke shows no ink: ${one}, then ${two}`)
   await press('Undo')
-  assert.ok(Math.abs((await inked(page)) - one) < one * 0.02, 'Undo takes back something else than the last stroke')
+  assert.ok(Math.abs((await inked(page)) - one) < one * 0.02, 'Undo removes something other than the last stroke')
   await press('Clear')
   assert.equal(await inked(page), 0, 'Clear leaves ink')
   await submitButton(page).click()
@@ -85,7 +85,7 @@ async function drawAfterAll(scene) {
   await part(page, step).getByRole('button', { name: 'Draw instead' }).click()
   await fill(page, step)
   await submit(page)
-  assert.ok(!(await handover.receiptStep()).value.typed, 'the receipt says typed of what was drawn')
+  assert.ok(!(await handover.receiptStep()).value.typed, 'the receipt says that a drawn signature was typed')
 }
 
 /** The image of very many strokes is within the size limits. */
@@ -120,7 +120,7 @@ async function turnEdges(scene) {
   const { page } = await open(scene, ONE, PHONE)
   await draw(page, { hand: 'touch', corners: [[0.01, 0.01], [0.99, 0.01], [0.99, 0.99], [0.01, 0.99]] })
   await turn(page, SIDEWAYS)
-  assert.deepEqual(await edges(page), [false, false], 'the edge of the pad cuts what was drawn')
+  assert.deepEqual(await edges(page), [false, false], 'the edge of the pad cuts off the drawing')
 }
 
 /** A rotation during a stroke keeps the stroke so far. */
@@ -132,7 +132,7 @@ async function turnDuringStroke(scene) {
   await page.mouse.move(600, 500)
   await turn(page, { width: 900, height: 1440 })
   await page.mouse.up()
-  await until(async () => (await inked(page)) > before * 0.3, 'strokes are lost when the window changes during one')
+  await until(async () => (await inked(page)) > before * 0.3, 'strokes are lost when the window is resized during a stroke')
 }
 
 /** After a change of the theme, the ink is still visible, and dark in the image. */

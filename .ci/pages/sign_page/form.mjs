@@ -101,6 +101,6 @@ export async function describedBy(control, words) {
 /** Presses a button that saves the receipt. */
 export async function saveReceipt(page, name = 'Save receipt') {
   const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name }).click()])
-  assert.match(download.suggestedFilename(), /\.(html|json)$/, 'the receipt has no name that says what it is')
+  assert.match(download.suggestedFilename(), /\.(html|json)$/, 'the receipt is saved neither as HTML nor as JSON')
   return download.path()
 }

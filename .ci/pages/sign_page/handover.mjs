@@ -48,7 +48,7 @@ export class Handover {
     for (const [n, { status }] of (await this.instances()).entries()) {
       assert.equal(status, 'completed', `the instance is ${status} although the page says that it is done`)
       const entries = await this.api.get(`${this.paths[n]}/history?limit=100`)
-      assert.equal(entries.length - 1, this.steps.length, 'the history has other entries than the creation and each step')
+      assert.equal(entries.length - 1, this.steps.length, 'the history does not have exactly the creation and each step')
     }
   }
 

@@ -111,14 +111,14 @@ async function headers({ api }) {
   }
   assert.deepEqual(Object.fromEntries(Object.keys(expected).map((name) => [name, has(name)])), expected)
   assert.ok(Buffer.byteLength(html) <= MAX_BYTES, `the page has ${Buffer.byteLength(html)} bytes of ${MAX_BYTES}`)
-  assert.doesNotMatch(html, /https?:\/\/(?!www\.w3\.org\/2000\/svg)/, 'the page names another host')
+  assert.doesNotMatch(html, /https?:\/\/(?!www\.w3\.org\/2000\/svg)/, 'the page refers to a different host')
   const cached = await fetch(`${api.base}/sign`, { headers: { 'if-none-match': has('etag') } })
-  assert.deepEqual([cached.status, await cached.text()], [304, ''], 'a cached page is sent again')
+  assert.deepEqual([cached.status, await cached.text()], [304, ''], 'a cached page is transferred again')
 }
 
 async function withoutScripts(scene) {
   const visit = await Visit.open(scene, `${scene.api.base}/sign`, { javaScriptEnabled: false })
-  await sees(visit.page.getByText(/JavaScript/), 'without scripts, the page does not say what it needs')
+  await sees(visit.page.getByText(/JavaScript/), 'without scripts, the page does not say that it needs JavaScript')
   await visit.page.screenshot({ path: `${scene.folder}/without-scripts.png` })
 }
 

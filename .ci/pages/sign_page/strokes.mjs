@@ -54,7 +54,7 @@ export async function draw(page, { hand = 'mouse', corners = L, pieces = 12, sco
   const box = await canvas.boundingBox()
   await HANDS[hand](page, along(corners, box, pieces), force)
   const { x, y } = await canvas.boundingBox()
-  assert.deepEqual([x, y], [box.x, box.y], 'the page moves under the hand')
+  assert.deepEqual([x, y], [box.x, box.y], 'the page moves while someone draws')
   const side = (axis) => Math.max(...corners.map((at) => at[axis])) - Math.min(...corners.map((at) => at[axis]))
   return { width: side(0) * box.width, height: side(1) * box.height }
 }
@@ -114,7 +114,7 @@ export function expectL(file, { width, height }) {
     assert.ok(ink(picture, [0, at, side, at + 0.07]) > 0.02, `the upright of the L has no ink at ${at}`)
     assert.ok(ink(picture, [at, foot, at + 0.07, 1]) > 0.02, `the foot of the L has no ink at ${at}`)
   }
-  assert.equal(ink(picture, [0.4, 0, 1, 0.55]), 0, 'there is ink where nothing was drawn')
+  assert.equal(ink(picture, [0.4, 0, 1, 0.55]), 0, 'there is ink outside the drawing')
 }
 
 /** Fails unless a PNG shows two strokes that don't touch each other. */

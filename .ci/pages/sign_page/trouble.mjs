@@ -37,7 +37,7 @@ async function offline(scene) {
   await submitButton(page).click()
   await says(page, OFFLINE)
   await sees(again(page), 'there is no button to try again')
-  assert.deepEqual([await textbox(page, text).inputValue(), await inked(page)], ['2.14', before], 'what was entered is lost')
+  assert.deepEqual([await textbox(page, text).inputValue(), await inked(page)], ['2.14', before], 'the entries are lost')
   await visit.look('phone-offline')
   await handover.expectUntouched()
   await visit.context.setOffline(false)
@@ -117,11 +117,11 @@ async function reload(scene) {
   await ready(page)
   const ticks = await part(page, checklist).getByRole('checkbox').evaluateAll((boxes) => boxes.map((box) => box.checked))
   assert.deepEqual([ticks, await textbox(page, text).inputValue()], [[true, false, true], 'Room 2.14'], 'a reload loses something')
-  await until(async () => Math.abs((await inked(page)) - before) < before * 0.1, 'the strokes are lost by a reload')
+  await until(async () => Math.abs((await inked(page)) - before) < before * 0.1, 'a reload loses the strokes')
   await fill(page, checklist)
   await submit(page)
   await handover.expectDoneOnce()
-  assert.equal(await page.evaluate(() => sessionStorage.length), 0, 'the draft stays after it was submitted')
+  assert.equal(await page.evaluate(() => sessionStorage.length), 0, 'the draft remains after the submission')
 }
 
 /** The same link in two tabs. */
@@ -135,7 +135,7 @@ async function secondTab(scene) {
   await submit(page)
   await other.bringToFront()
   if (await submitButton(other).isVisible()) await submitButton(other).click()
-  await sees(other.getByText(/already/i), 'the second tab does not say that it is done already')
+  await sees(other.getByText(/already/i), 'the second tab does not say that the form was already submitted')
   await visit.look('desktop-second-tab', other)
   await handover.expectDoneOnce()
 }
@@ -149,7 +149,7 @@ async function overtaken(scene) {
   await visit.look('desktop-overtaken')
   if (!(await doneHeading(page).isVisible())) await submitButton(page).click()
   await end(handover, page)
-  assert.equal((await handover.stored()).room, '2.14', 'what was left is not stored')
+  assert.equal((await handover.stored()).room, '2.14', 'the remaining values are not stored')
 }
 
 async function twice(scene, options, press) {
@@ -174,7 +174,7 @@ async function anotherLink(scene) {
   await page.goto(other.url)
   await sees(page.getByText(other.name, { exact: true }), 'another link in the same tab is not opened')
   await ready(page)
-  assert.equal(await textbox(page, text).inputValue(), '', 'the form has what was entered for another link')
+  assert.equal(await textbox(page, text).inputValue(), '', 'the form has values entered for a different link')
   await fill(page, text, 'of the other')
   await submit(page)
   await other.expectDoneOnce()
@@ -196,7 +196,7 @@ async function goBack(scene) {
 /** Fails unless a page says that its link has ended, and has nothing to submit. */
 async function expectOver({ page }, heading) {
   await sees(title(page, heading), `the heading is not "${heading}"`)
-  assert.equal(await submitButton(page).count(), 0, 'there is a button to submit nothing')
+  assert.equal(await submitButton(page).count(), 0, 'there is a button although there is nothing to submit')
 }
 
 async function opensAsOver(scene, url, heading, name, options = PHONE) {
@@ -260,13 +260,13 @@ export const trouble = {
   'a 429 at once': limit,
   'a reload in the middle': reload,
   'a second tab': secondTab,
-  'a step that others submit meanwhile': overtaken,
+  'a step that others submit in the meantime': overtaken,
   'a double click': (scene) => twice(scene, DESKTOP, (page) => submitButton(page).dblclick()),
   'a double tap': (scene) => twice(scene, PHONE, tapTwice),
   'another link in the same tab': anotherLink,
   'back, after the end': goBack,
   'a revoked link': revoked,
-  'a link that is revoked meanwhile': revokedMeanwhile,
+  'a link that is revoked while the page is open': revokedMeanwhile,
   'an ended process': ended,
   'a used link': (scene) => later(scene, 'used', 'This link has been used'),
   'an expired link': (scene) => later(scene, 'expired', 'This link has expired'),

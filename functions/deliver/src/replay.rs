@@ -32,7 +32,7 @@ impl Deliver {
             tracing::info!(webhook_id = %id, "a replay ends, because the webhook is not active");
             return Ok(store.change_replays(end).await?);
         }
-        // Determined before the feed is read: no event can be added before this time any more.
+        // Determined before the feed is read: from then on, no event can be added before this time.
         let complete_until = store.end_of_feed().timestamp().plus(TimeDelta::milliseconds(1));
         let filter = EventFilter { types: request.events.filter(), ..EventFilter::default() };
         let feed = store.matching_events(Some(request.after), EVENTS_AT_ONCE, &filter).await?;

@@ -102,7 +102,7 @@ mod tests {
             (name.to_owned(), texts.split('|').map(str::to_owned).collect::<Vec<_>>())
         });
         let texts: BTreeMap<_, _> = rows.collect();
-        assert_eq!(texts.len(), files["texts.txt"].lines().count(), "a name is there twice");
+        assert_eq!(texts.len(), files["texts.txt"].lines().count(), "a name occurs twice");
         texts
     }
 

@@ -119,7 +119,7 @@ impl<'c> Plan<'c> {
                     }
                     let changed = self.read_again(&changed).await?;
                     let still_startable = self.sort_out(changed).await?;
-                    // The process itself has changed since it was read.
+                    // The process definition has changed since it was read.
                     if !still_startable.is_empty() {
                         return Err(ApiError::Conflict(conflict));
                     }

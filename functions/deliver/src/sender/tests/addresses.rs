@@ -104,7 +104,7 @@ async fn literals_of_other_addresses_are_refused() {
                     let is_loopback = match parsed.host() {
                         Some(url::Host::Ipv4(address)) => address.is_loopback(),
                         Some(url::Host::Ipv6(address)) => address.is_loopback(),
-                        _ => panic!("{host} is no literal"),
+                        _ => panic!("{host} is not a literal address"),
                     };
                     if policy == AddressPolicy::Public || !is_loopback {
                         assert_error(&send_checked(&sender, &url).await, AttemptFailure::AddressNotAllowed);

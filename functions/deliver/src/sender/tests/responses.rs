@@ -34,7 +34,7 @@ async fn the_first_final_status_counts_and_heads_are_bounded() {
         format!("HTTP/1.1 200 OK\r\n{lines}content-length: 0\r\n\r\n")
     };
     let informing = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 Done\r\n\r\n";
-    // The sender didn't ask for another protocol. The rest is not read.
+    // The sender didn't request a protocol upgrade. The rest of the response is not read.
     let switching = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: a\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
     for (response, status) in [
         (informing.to_owned(), Some(204)),
@@ -188,12 +188,12 @@ async fn a_slow_receiver_delays_no_other() {
     };
     tokio::select! {
         () = deliveries => {}
-        attempt = send(&sender, &slow_url) => panic!("the slow one is over first: {attempt:?}"),
+        attempt = send(&sender, &slow_url) => panic!("the slow attempt ends first: {attempt:?}"),
     }
     assert_eq!(slow.connections().len(), 1);
 }
 
-/// A library's error that wraps another one.
+/// A library's error that wraps another error.
 #[derive(Debug)]
 struct Wrapper(Box<dyn Error + Send + Sync>);
 

@@ -12,7 +12,7 @@ async fn only_valid_certificates_are_accepted() {
     let names = Arc::new(Names::with_receiver());
     let cases: [(&str, &Identity, bool); 4] = [
         ("valid", valid, true),
-        ("of another name", other_name, false),
+        ("for a different name", other_name, false),
         ("expired", expired, false),
         ("untrusted", untrusted, false),
     ];
