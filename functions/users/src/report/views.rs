@@ -84,7 +84,7 @@ pub struct ReportedPeriod {
     /// End of the assignment. Null if the user still has the asset.
     #[schema(required)]
     pub until: Option<Timestamp>,
-    /// The other people who started and ended it. `None` for the person. Only on the page.
+    /// The names of others who started and ended the assignment. `None` if the person did it. Only on the page.
     #[serde(skip)]
     pub(super) others: [Option<String>; 2],
 }
@@ -113,7 +113,7 @@ pub(super) enum Effect {
     Received(Timestamp),
     /// The person gave the asset back.
     GivenBack(Timestamp),
-    /// Either of these once the process is completed.
+    /// The process will have one of these effects once it is completed.
     Open,
     /// No effect on the person.
     Nothing,
@@ -146,7 +146,7 @@ pub struct ReportedInstance {
     pub status: InstanceStatus,
     /// Time of the start.
     pub started_at: Timestamp,
-    /// The person's roles in it.
+    /// The person's roles in the process.
     pub parts: Vec<ReportedPart>,
     /// The starter's name, if the person started it. Null otherwise.
     #[schema(required)]
@@ -171,7 +171,7 @@ pub struct ReportedInstance {
     pub(super) labels: BTreeMap<String, String>,
 }
 
-/// A signature that is the person's, or that the person submitted.
+/// A signature of the person, or one that the person submitted.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReportedSignature {
     /// Key of the step.
@@ -240,7 +240,7 @@ pub struct ReportedEntry {
     pub event_type: String,
     /// The resource.
     pub entity_id: Uuid,
-    /// Whether the person did it.
+    /// Whether the person caused the event.
     pub is_actor: bool,
     /// Values about the person. Null if they would make the response too long: read them in the history.
     #[schema(required)]
