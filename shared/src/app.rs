@@ -37,7 +37,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The table, compiled schemas, recently verified keys, and signing key encryption. Cheap to clone.
+/// The table, the compiled schemas, the recently verified keys, the encryption of signing keys, the queue and the webhook address
+/// policy. Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
@@ -119,7 +120,7 @@ impl App {
 
     #[must_use]
     pub fn request_id(&self) -> String {
-        // Without random bytes, the ID still contains the time in milliseconds.
+        // If there are no random bytes, the ID still contains the time in milliseconds.
         EventId::new(self.0.store.now(), self.0.store.random().unwrap_or_default()).to_string()
     }
 }

@@ -16,7 +16,7 @@ struct Together<'a, O> {
 }
 
 impl<O: Operation> Together<'_, O> {
-    /// Returns the inputs of all operations, or the errors of all of them.
+    /// Returns the inputs of all operations, or all of their errors.
     async fn inputs(&self, is_retry: bool) -> Result<Vec<O::Inputs>, ApiError> {
         let Self { principal, operations } = self;
         let all: Vec<&O> = operations.iter().collect();
@@ -26,7 +26,7 @@ impl<O: Operation> Together<'_, O> {
         let (mut all, mut errors) = (Vec::new(), OperationErrors::default());
         for (index, (operation, inputs)) in operations.iter().zip(read).enumerate() {
             match inputs {
-                // Decide anyway, so that all errors are reported at once.
+                // Decide anyway, so that all errors are reported together.
                 Ok(inputs) if has_errors => {
                     let mut scratch = UnitOfWork::new(&principal.store, &principal.context);
                     if let Err(CommitFailure::Failed(error)) = operation.decide(principal, &mut scratch, &inputs) {
@@ -112,8 +112,8 @@ impl VerifiedCaller {
         }
     }
 
-    /// Finds the error of a failed batch: dry-runs the operations one by one, and returns the error of the first that fails, or
-    /// else `error`. The failed commit alone can't tell which operation's record is still referenced.
+    /// Finds the error of a failed batch: dry-runs the operations one by one, and returns the error of the first one that fails,
+    /// or `error` if none does. The failed commit alone doesn't show which operation's record is still referenced.
     async fn error_of_one<O: Operation>(&self, operations: &[O], error: ApiError) -> Result<ApiError, ApiError> {
         let checker = self.with_dry_run();
         for (index, operation) in operations.iter().enumerate() {

@@ -36,9 +36,9 @@ use uuid::Uuid;
 
 /// The sender of a request with an API key that has the scopes `S`: the first argument of a handler.
 ///
-/// If this instance hasn't verified the key recently, it is verified before the handler runs. Otherwise the check runs while the
-/// handler reads, and the middleware sends no response until it passes. [`Caller::verified`] waits for the check and returns what
-/// a change needs. Only code review keeps a handler from writing through `store` earlier.
+/// A key that this instance hasn't verified recently is verified before the handler runs. Any other key is checked while the
+/// handler reads, and the middleware sends no response until the check passes. [`Caller::verified`] waits for the check and
+/// returns what a change needs. Only code review prevents a handler from writing through `store` earlier.
 pub struct Caller<S> {
     /// Store for the handler's reads. The first reads of single items join the batch that reads the key.
     pub store: TenantStore,
@@ -53,7 +53,7 @@ impl<S: RequiredScopes> FromRequestParts<App> for Caller<S> {
 
     /// # Errors
     ///
-    /// Returns the errors of a key that wasn't verified recently: [`ApiError::Unauthorized`], [`ApiError::RateLimited`],
+    /// For a key that this instance hasn't verified recently, returns [`ApiError::Unauthorized`], [`ApiError::RateLimited`],
     /// [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let request = UnverifiedRequest::<ApiKeyId>::new(parts, app, ApiError::Unauthorized)?;
@@ -120,7 +120,8 @@ pub struct VerifiedCaller {
     /// `None` for a tenant key.
     pub owner: Option<User>,
     pub(crate) notes: RequestContext,
-    /// Whether an earlier attempt with the same idempotency key has started. Only if changes are committed one by one.
+    /// Whether an earlier attempt with the same idempotency key has started. Set only for requests whose changes are committed
+    /// separately.
     pub(super) is_resumed: bool,
 }
 
@@ -138,7 +139,7 @@ impl VerifiedCaller {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Forbidden`] if the key doesn't have it.
+    /// Returns [`ApiError::Forbidden`] if the key lacks the scope.
     pub fn check_scope(&self, scope: Scope) -> Result<(), ApiError> {
         if self.scopes.contains(&scope) { Ok(()) } else { Err(ApiError::Forbidden(scope)) }
     }
@@ -162,12 +163,12 @@ impl VerifiedCaller {
     }
 
     /// Stores the response after all changes, if the request has an idempotency key. A response that is too long isn't stored: a
-    /// retry makes no change twice, and builds a new response.
+    /// retry then repeats no change, but builds a new response.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Conflict`] if another attempt has already stored its response, which is sent instead, and
-    /// [`ApiError::Unavailable`] if the table is unavailable.
+    /// Returns [`ApiError::Conflict`] if another attempt has already stored its response (the middleware then sends that one),
+    /// and [`ApiError::Unavailable`] if the table is unavailable.
     pub async fn store_finished(&self, response: &StoredResponse) -> Result<(), ApiError> {
         Ok(self.store_response_alone(response).await?)
     }
@@ -207,7 +208,7 @@ impl RequiredScopes for () {
     const SCOPES: &'static [Scope] = &[];
 }
 
-/// For offboarding: it changes a user, starts processes and lists assets.
+/// For offboarding, which changes a user, starts processes and lists assets.
 impl RequiredScopes for (UsersWrite, ProcessesWrite, AssetsRead) {
     const SCOPES: &'static [Scope] = &[Scope::UsersWrite, Scope::ProcessesWrite, Scope::AssetsRead];
 }
@@ -223,7 +224,7 @@ pub(super) struct UnverifiedRequest<C> {
 }
 
 impl<C: Credential> UnverifiedRequest<C> {
-    /// Reads the credential, the headers and the dry run from a request. Doesn't verify the credential yet.
+    /// Reads the credential and the headers of a request, and whether it is a dry run. Doesn't verify the credential yet.
     ///
     /// # Errors
     ///
@@ -246,13 +247,13 @@ impl<C: Credential> UnverifiedRequest<C> {
         })
     }
 
-    /// Returns the context of the request's changes, with its headers, and whether an earlier attempt has started, for changes
-    /// committed one by one. The credential must be verified.
+    /// Returns the context of the request's changes, including its headers, and whether an earlier attempt of a request with
+    /// separately committed changes has started. The credential must already be verified.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the headers, or [`WriteError::AlreadyAnswered`] if there is a stored response, which the middleware
-    /// then sends.
+    /// Returns the errors of the headers, or [`WriteError::AlreadyAnswered`] if there is a stored response; the middleware then
+    /// sends that response.
     pub(super) fn context_with_headers(
         &self,
         principal: &Principal,
@@ -281,7 +282,7 @@ impl<C: Credential> UnverifiedRequest<C> {
     }
 
     pub(super) async fn idempotency(&self, store: &TenantStore) -> Result<Idempotency, ApiError> {
-        // A request without its whole body is rejected, so there is nothing to deduplicate.
+        // A request with an incomplete body is rejected, so there is nothing to deduplicate.
         let ReceivedBody::Whole(body) = &self.received.body else { return Ok(None) };
         if store.is_dry_run() {
             return Ok(None);
@@ -358,7 +359,7 @@ impl RequestHeaders {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] for a bad idempotency key.
+    /// Returns [`ApiError::Invalid`] for an invalid idempotency key.
     fn idempotent_request<C: Credential>(&self, by: &BearerToken<C>, body: &[u8]) -> Result<Option<IdempotentRequest>, ApiError> {
         match &self.idempotency_key {
             None => Ok(None),
@@ -400,7 +401,7 @@ fn path_with_parameters(parts: &Parts) -> String {
     let mut parameters: Vec<&str> = query.split('&').filter(is_kept).collect();
     parameters.sort_unstable();
     let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    // Other types add nothing, because they can differ in case or parameters and still be the same type.
+    // Other content types are omitted, because they can differ in case or parameters and still be the same type.
     let format = Some("\nNDJSON").filter(|_| media_type(content_type).eq_ignore_ascii_case("application/x-ndjson"));
     [vec![parts.uri.path()], parameters, format.into_iter().collect()].concat().join("&")
 }
@@ -432,7 +433,7 @@ pub(super) struct KeyCheck<'a> {
 pub(super) enum CheckedKey {
     /// Verified recently, but not yet for this request.
     Known(KnownKey),
-    /// Read for this request, which isn't counted yet.
+    /// Read for this request, but the request isn't counted yet.
     Read(Box<Credentials>),
     Verified(Box<VerifiedCaller>),
 }
@@ -445,12 +446,13 @@ pub(super) struct Credentials {
 }
 
 impl KeyCheck<'_> {
-    /// Returns the cached key if the cache says that it permits the request. The request's reads can then start right away.
+    /// Returns the key if, according to the cache, it permits the request. The request's reads can then start right away.
     pub(super) fn known(&self) -> Option<KnownKey> {
         self.app.verified_keys().permits(self.token, self.scopes, self.store.store().now())
     }
 
-    /// Reads an uncached key, alone so that unauthenticated requests stay cheap, and then the owner of a bound key.
+    /// Reads an uncached key, and then the owner of a bound key. The key is read alone, so that unauthenticated requests stay
+    /// cheap.
     ///
     /// # Errors
     ///
@@ -500,7 +502,7 @@ impl KeyCheck<'_> {
         RequestCount { store: self.store, credential: self.token.id.uuid(), at: self.store.store().now() }
     }
 
-    /// Reads an uncached key. Rejects a request that it doesn't permit before the handler runs.
+    /// Reads an uncached key. If the key doesn't permit the request, rejects the request before the handler runs.
     ///
     /// # Errors
     ///
@@ -586,7 +588,7 @@ pub(super) struct RequestCount<'a> {
     pub(super) at: Timestamp,
 }
 
-/// A request that has only been counted against its credential's own limit.
+/// A request that has been counted only against its credential's limit, not yet against the others.
 pub(super) struct Begun {
     used: Result<u64, StoreError>,
     /// The tenant's limit.
@@ -594,7 +596,7 @@ pub(super) struct Begun {
 }
 
 impl RequestCount<'_> {
-    /// Counts the request against the credential's own limit, and reads the tenant's meanwhile.
+    /// Counts the request against the credential's limit and, concurrently, reads the tenant's limit.
     pub(super) async fn begin(&self, limit: u32) -> Begun {
         let used = self.store.count_request(self.credential, limit, self.at);
         let (used, ceiling) = futures_util::join!(used, self.store.ceiling_of_minute(self.at));
@@ -602,8 +604,8 @@ impl RequestCount<'_> {
     }
 
     /// Counts the request against the other limits: first the limits that a new key shares with the keys that created it, then
-    /// the tenant's. A request rejected by one limit doesn't count against the next, so a key over its limit doesn't use up the
-    /// tenant's. `notes` gets the exceeded limit or, if there is none, the credential's limit.
+    /// the tenant's. A request rejected by one limit doesn't count against the next, so a key that exceeds its limit doesn't use
+    /// up the tenant's. Writes the exceeded limit to `notes` or, if none is exceeded, the credential's limit.
     ///
     /// # Errors
     ///
@@ -660,14 +662,14 @@ impl RequestCount<'_> {
     }
 }
 
-/// How long after a key's last verification reads can start early.
+/// For this long after a key's last verification, a request's reads can start before the check of the key completes.
 const EARLY_READS_FOR: TimeDelta = TimeDelta::minutes(15);
 /// Maximum number of cached keys. Each takes less than a kilobyte.
 const MAX_KEYS: usize = 1_000;
 
 type VerifiedKey = (TenantId, ApiKeyId, SecretHash);
 
-/// Cached values of a key, which its check starts from.
+/// Cached values of a key, the starting point of its check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownKey {
     pub rate_limit: u32,

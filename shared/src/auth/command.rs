@@ -13,7 +13,7 @@ use serde::Serialize;
 /// Maximum number of attempts before the request fails.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// A change of one or several records, decided from its inputs.
+/// A change to one or more records, decided from its inputs.
 ///
 /// The handler reads the inputs with [`Command::read`] while the key is verified, and passes them to [`Principal::execute`].
 pub trait Command: Sync {
@@ -32,7 +32,8 @@ pub trait Command: Sync {
         self.read(&principal.store)
     }
 
-    /// Decides the change and adds it to `unit`. Has no other effect, because it is called again if another writer was faster.
+    /// Decides the change and adds it to `unit`. Must have no other effect, because it is called again if another writer was
+    /// faster.
     ///
     /// # Errors
     ///
@@ -53,7 +54,7 @@ pub trait Command: Sync {
         Err(StoreError::broken("a repeatable request without a response to store"))
     }
 
-    /// Whether to retry after a failed commit, and the error if not.
+    /// Decides whether to retry after a failed commit, or which error to return.
     fn classify_failure(&self, error: WriteError, _: &Self::Outcome) -> CommitFailure<ApiError> {
         error.into()
     }
@@ -92,11 +93,11 @@ impl Principal {
         }
     }
 
-    /// Creates a record, and stores the response for retries of the request. The response has no images.
+    /// Creates a record, and stores the response for retries of the request. The response must not contain images.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Conflict`] for the duplicate of a unique value, and [`ApiError::Invalid`] for a field that refers to a
+    /// Returns [`ApiError::Conflict`] for a duplicate of a unique value, and [`ApiError::Invalid`] for a field that refers to a
     /// missing record.
     pub async fn create<T: Record, R: Success + Send>(
         &self,
@@ -106,13 +107,13 @@ impl Principal {
         self.execute(&Creation { value, respond }, ()).await
     }
 
-    /// Changes a record that was just read: `decide` adds the change to the unit of work. If another writer changes the record
-    /// meanwhile, reads it again and decides again, so that both changes take effect. Not for POST requests.
+    /// Changes a record that was just read: `decide` adds the change to the unit of work. If another writer changes the record in
+    /// the meantime, reads it again and decides again, so that both changes take effect. Not for POST requests.
     ///
     /// # Errors
     ///
-    /// Returns the errors of `decide`, [`ApiError::NotFound`] if the record is deleted meanwhile, and [`ApiError::Conflict`] if
-    /// other writers were faster five times. Otherwise as [`Principal::create`].
+    /// Returns the errors of `decide`, [`ApiError::NotFound`] if the record is deleted in the meantime, [`ApiError::Conflict`] if
+    /// other writers were faster five times, or any error of [`Principal::create`].
     pub async fn change<T: Record>(
         &self,
         old: Stored<T>,
@@ -121,7 +122,7 @@ impl Principal {
         self.execute(&Change { id: old.value.id(), decide }, old).await
     }
 
-    /// Like [`Principal::change`], for a change of the record alone.
+    /// Like [`Principal::change`], for a change to the record alone.
     ///
     /// # Errors
     ///
@@ -139,7 +140,7 @@ impl Principal {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Conflict`] if the record is changed meanwhile, and [`ApiError::NotFound`] if it is deleted.
+    /// Returns [`ApiError::Conflict`] if the record is changed in the meantime, and [`ApiError::NotFound`] if it is deleted.
     pub async fn replace<T: Record, R: Success>(
         &self,
         old: &Stored<T>,
@@ -154,12 +155,12 @@ impl Principal {
         }
     }
 
-    /// Deletes a record that was just read, if `permit` allows it, even if another writer changes it meanwhile. Returns the
+    /// Deletes a record that was just read, if `permit` allows it, even if another writer changes it in the meantime. Returns the
     /// deleted record.
     ///
     /// # Errors
     ///
-    /// Same as [`Principal::change`], and [`ApiError::Conflict`] with the number of records that refer to it.
+    /// Same as [`Principal::change`], and [`ApiError::Conflict`] with the number of records that refer to the record.
     pub async fn delete<T: Record>(
         &self,
         old: Stored<T>,
@@ -302,15 +303,15 @@ impl<V> Created<V> {
     }
 }
 
-/// A change of one record: as a single request, in a batch, or as a row of an import.
+/// A change to one record: as a single request, in a batch, or as a row of an import.
 pub trait Operation: Sync + Sized {
     /// The records that the decision depends on.
     type Inputs: Send + Sync;
     /// The record after the change.
     type Outcome: Send;
 
-    /// Reads the inputs of all operations together. Returns the inputs or the error of each. `is_retry` means that another writer
-    /// was faster.
+    /// Reads the inputs of all operations together. Returns the inputs or the error of each operation. `is_retry` means that
+    /// another writer was faster.
     fn read(
         principal: &Principal,
         operations: &[&Self],
@@ -337,11 +338,11 @@ pub trait Operation: Sync + Sized {
     /// Returns the unique field that the operation sets, with its value.
     fn unique_value(&self) -> Option<(&'static str, String)>;
 
-    /// Returns the response to the operation as a single request.
+    /// Returns the response that the operation gets as a single request.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Internal`] if it can't be serialized.
+    /// Returns [`StoreError::Internal`] if the response can't be serialized.
     fn response(outcome: &Self::Outcome) -> Result<StoredResponse, StoreError>;
 }
 
@@ -427,7 +428,7 @@ impl VerifiedCaller {
         Err(ApiError::Invalid(vec![FieldError { location: ErrorLocation::Header("If-Match"), reason }]))
     }
 
-    /// Returns the same caller in a dry run, whether or not the request is one.
+    /// Returns the same caller in a dry run, even if the request isn't one.
     pub(super) fn with_dry_run(&self) -> Self {
         if self.store.is_dry_run() { self.without_idempotency_key() } else { self.with_new_dry_run() }
     }

@@ -77,13 +77,14 @@ impl VerifiedCaller {
     async fn send(&self, queue: &dyn Queue, request: &IdempotentRequest, dispatch: Dispatch) -> Result<(), ApiError> {
         let present = dispatch.stored()?;
         if let Err(error) = queue.send(vec![dispatch.message.clone().into()]).await {
-            // The next retry need not wait. It sends the same message, because this one may have been sent after all.
+            // The next retry need not wait. It sends the same message: if the failed call sent the message after all, the
+            // duplicate is harmless.
             let failed = Dispatch { since: None, ..dispatch }.stored()?;
             let _ = self.store.replace_stored_response(request, &present, &failed).await;
             return Err(error.into());
         }
         if self.store.replace_stored_response(request, &present, &dispatch.response).await.is_err() {
-            // The message is sent, so the request succeeds. A retry would send the message again.
+            // The message is sent, so the request succeeds. A retry of the request would send it again.
             tracing::warn!(request_id = self.notes.request_id(), "the response to a request can't be stored");
         }
         Ok(())

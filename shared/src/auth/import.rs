@@ -15,8 +15,8 @@ use std::error::Error;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Number of rows executed concurrently. If the table throttles, more would not make an import faster, only slow down other users
-/// of the table.
+/// Number of rows executed concurrently. If the table throttles, more rows would not make an import faster, but only slow down
+/// other users of the table.
 const CONCURRENT_ROWS: usize = 5;
 
 /// An operation that is committed separately from the others of its request, such as a row of an import.
@@ -31,12 +31,12 @@ pub trait ImportRow: Operation {
         error
     }
 
-    /// Returns the row's result, including skipped cells: a retry of the request can't find them again, because the row is
+    /// Returns the row's result, including skipped cells: a retry of the request can't detect them again, because the row is
     /// already written.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Internal`] if it can't be serialized.
+    /// Returns [`StoreError::Internal`] if the result can't be serialized.
     fn row_response(outcome: &Self::Outcome, _skipped: &[RowError]) -> Result<StoredResponse, StoreError> {
         Self::response(outcome)
     }
@@ -52,7 +52,7 @@ struct Progress {
 }
 
 impl VerifiedCaller {
-    /// Writes the rows, each in a separate transaction. `operations` builds the operations of rows; it is called for each check
+    /// Writes the rows, each in a separate transaction. `operations` builds the rows' operations. It is called for each check,
     /// and again for the writes. Invalid cells in the columns `skip_bad` are dropped from rows without other errors.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl VerifiedCaller {
             Some(request) if self.is_resumed() && !columns.is_empty() => self.store.previous_parts(request, rows.len()).await?,
             _ => vec![None; rows.len()],
         };
-        // A row that an earlier attempt wrote would now be its own duplicate. Its stored response has the skipped cells.
+        // A row that an earlier attempt wrote would now be a duplicate of itself. Its stored response lists the skipped cells.
         let left: Vec<usize> = (0..rows.len()).filter(|index| done[*index].is_none()).collect();
         // One error can hide others, which the next check finds.
         for _ in columns {
@@ -135,7 +135,7 @@ impl VerifiedCaller {
 
     /// Executes the rows, each in a separate transaction, and returns a response for each: the result of the change, or a problem
     /// document. After a temporary error, such as throttling, no further row starts, and the remaining rows get the same kind of
-    /// error. Errors are not stored: a retry of the request executes these rows.
+    /// error. Errors are not stored, so a retry of the request executes these rows.
     ///
     /// Rows without a common subject run first, concurrently. The others follow one by one, in order, so that each sees the
     /// changes of the rows before it.
@@ -184,7 +184,8 @@ impl VerifiedCaller {
         Ok(Executed { responses: responses.into_iter().flatten().collect(), are_replayed })
     }
 
-    /// Does nothing if the request is halted. Reads the inputs if `inputs` is `None` or stale.
+    /// Executes a row, unless the request is halted, and returns its response or error. Reads the inputs if `inputs` is `None` or
+    /// stale.
     async fn execute_row<O: ImportRow>(
         &self,
         index: usize,
@@ -232,7 +233,7 @@ impl VerifiedCaller {
         Ok(O::row_response(&outcome, skipped)?)
     }
 
-    /// Returns the stored response of a failed row if it took effect after all: in another attempt, or despite a timeout.
+    /// Returns the stored response of a failed row if the row took effect after all: in another attempt, or despite a timeout.
     /// Otherwise returns the error.
     async fn settle(&self, error: ApiError, progress: &Progress) -> Result<StoredResponse, ApiError> {
         if let Some(cause) = error.source().map(error_chain) {
@@ -254,7 +255,7 @@ impl VerifiedCaller {
         self.is_resumed
     }
 
-    /// Whether another attempt of the request has started to execute its rows since this one checked.
+    /// Whether another attempt of the request has started to execute its rows since this attempt checked.
     async fn has_begun_elsewhere(&self) -> Result<bool, ApiError> {
         let Some(request) = &self.context.idempotency else { return Ok(false) };
         let previous = self.store.previous_request(request).await?;

@@ -22,7 +22,7 @@ use utoipa::openapi::path::Operation;
 /// The holder of a signing link with a verified secret: the first argument of a handler.
 ///
 /// Verifying the secret costs one read of the link. Then the request is counted against the rate limit. The handler runs only
-/// after that, because link holders are untrusted. While it reads, the idempotency key is looked up.
+/// after that, because link holders are untrusted. The idempotency key is looked up while the handler reads.
 pub struct Signer {
     /// Store for the handler's reads.
     pub store: TenantStore,
@@ -85,7 +85,7 @@ impl Signer {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unauthorized`] if that fails; the client gets the actual error. Returns [`ApiError::Invalid`] for
+    /// Returns [`ApiError::Unauthorized`] if either fails; the client gets the actual error. Returns [`ApiError::Invalid`] for
     /// query parameters that the handler hasn't read.
     pub async fn verified(&self) -> Result<Principal, ApiError> {
         let principal = self.check.passed().await?;

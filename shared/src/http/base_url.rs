@@ -1,7 +1,7 @@
 //! The base URL of the API, for links to it.
 //!
-//! In Lambda, this is `PUBLIC_URL` if set, and otherwise the gateway's domain in the request context. The client's `Host` header
-//! is used only without an AWS gateway: in the dev server, `sam local` and `cargo lambda watch`.
+//! In Lambda, this is `PUBLIC_URL` if set, or else the gateway's domain from the request context. The client's `Host` header is
+//! used only without an AWS gateway: in the dev server, `sam local` and `cargo lambda watch`.
 
 use super::openapi::{Describe, Schemas};
 use crate::aws::environment::variable;
@@ -47,7 +47,7 @@ impl BaseUrl {
         variable("PUBLIC_URL").map(|url| Self::configured(url).ok_or(PublicUrlError)).transpose()
     }
 
-    /// Checks the operator's value; `None` if it is invalid.
+    /// Checks the operator's value; returns `None` if it is invalid.
     fn configured(url: String) -> Option<Self> {
         let host = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme));
         host.is_some_and(is_host).then_some(Self(url))

@@ -170,7 +170,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// How long an error waits for the lookup of a stored response to the same request.
 const STORED_RESPONSE_TIMEOUT: Duration = Duration::from_millis(400);
-/// Time left until Lambda's deadline when a request is ended. At the deadline, Lambda stops the function, and the client would
+/// Time left until Lambda's deadline when a request is aborted. At the deadline, Lambda stops the function, and the client would
 /// get API Gateway's response, without a request ID.
 const MARGIN: Duration = Duration::from_millis(500);
 
@@ -537,7 +537,7 @@ impl<T: Clone + Send + Sync + 'static> Check<T> {
     }
 }
 
-/// Runs the handler and, once begun, the check of its credential.
+/// Runs the handler and, once it has begun, the check of the request's credential.
 pub(super) async fn join(mut request: Request, next: Next) -> Response {
     let of_request = CheckOfRequest::default();
     request.extensions_mut().insert(of_request.clone());
@@ -545,11 +545,11 @@ pub(super) async fn join(mut request: Request, next: Next) -> Response {
 }
 
 async fn respond(handler: impl Future<Output = Response>, of_request: &CheckOfRequest) -> Response {
-    // A panic waits for the check like a response.
+    // Like a response, a panic waits for the check.
     let mut handler = pin!(AssertUnwindSafe(handler).catch_unwind());
     let (mut response, mut check, mut received) = (None, None, None);
     std::future::poll_fn(|context| {
-        // Poll the handler first, so that its first reads join the batch that reads its key.
+        // Poll the handler first, so that its first reads join the batch that reads the key.
         if response.is_none()
             && let Poll::Ready(ready) = handler.as_mut().poll(context)
         {

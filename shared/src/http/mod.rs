@@ -1,6 +1,6 @@
 //! HTTP conventions that all functions share: a handler's arguments and responses, and the layers around it.
 //!
-//! [`requests`] has a handler's arguments, [`responses`] its successes and errors.
+//! [`requests`] contains a handler's arguments, [`responses`] its responses and errors.
 
 pub mod base_url;
 pub mod bulk;

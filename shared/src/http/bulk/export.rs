@@ -72,8 +72,8 @@ impl<R: ExportRow> Export<R> {
         Self { format, rows: Vec::new(), custom_columns, bytes: 0, unreadable: Vec::new(), path, query, next: None }
     }
 
-    /// Adds a chunk of records that was read after `start`, converted by `row`. Returns the ID after which to continue, or `None`
-    /// at the end or if the response is full.
+    /// Adds the records of a chunk that starts after `start`, each converted by `row`. Returns the ID after which to continue, or
+    /// `None` if there are no more records or the response is full.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ fn columns<R: ExportRow>() -> impl Iterator<Item = &'static str> {
     R::COLUMNS.iter().filter(|column| column.is_exported).map(|column| column.name)
 }
 
-/// Returns the text of a row's cells: strings as they are, other values as JSON.
+/// Returns the text of a row's cells: strings unchanged, other values as JSON.
 fn cells<R: ExportRow>(row: &R) -> Result<Vec<Option<String>>, ApiError> {
     let json = serde_json::to_string(row).map_err(StoreError::broken)?;
     let members: HashMap<&str, &RawValue> = serde_json::from_str(&json).map_err(StoreError::broken)?;

@@ -1,4 +1,4 @@
-//! Imports: options, body and the result of each row. Also rejects rows that update the same record as another row, or none.
+//! Imports: options, body and the result of each row. Also rejects rows that update no record, or the same record as another row.
 
 use super::rows::{self, CUSTOM_FIELD, Row, RowFormat, custom_column};
 use crate::domain::record::StoredResponse;
@@ -40,7 +40,7 @@ string_enum! {
     }
 }
 
-/// Columns whose invalid cells are dropped, instead of refusing the row.
+/// Columns whose invalid cells are dropped, so that the row isn't refused because of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkipBad(Vec<String>);
 
@@ -101,7 +101,8 @@ impl RowsBody {
     ///
     /// # Errors
     ///
-    /// As `JsonBody::parse_with_errors`, for the content types `text/csv` and `application/x-ndjson`, and as [`rows::parse`].
+    /// Returns any error of `JsonBody::parse_with_errors`, but accepts the content types `text/csv` and `application/x-ndjson`,
+    /// and any error of [`rows::parse`].
     pub fn parse(&self, _: &impl VerifiedSender, columns: &[Column], matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
         let (bytes, media_type) = self.received.whole_body("A body is required: CSV or NDJSON.")?;
         let format = match media_type.to_ascii_lowercase().as_str() {
@@ -335,11 +336,11 @@ pub struct ImportResult {
     meta: RowCounts,
 }
 
-/// Builds the response of a written row, stored for retries of the request. Has `changes` only in a dry run.
+/// Builds the response of a written row, stored for retries of the request. The response has `changes` only in a dry run.
 ///
 /// # Errors
 ///
-/// Returns [`StoreError::Internal`] if it can't be serialized.
+/// Returns [`StoreError::Internal`] if the response can't be serialized.
 pub fn row_response(
     outcome: RowResult,
     id: Uuid,
@@ -385,7 +386,7 @@ impl RowOutcome {
         let members = problem.as_object().cloned().unwrap_or_default().into_iter();
         let extra: Map<String, Value> = members.filter(|(name, _)| !OWN_MEMBERS.contains(&name.as_str())).collect();
         let error = |error: &Value| RowError {
-            // A conflict has the field of the duplicate value.
+            // A conflict names the field with the duplicate value.
             column: text(error, "column").or_else(|| text(error, "pointer")).or_else(|| text(error, "field")),
             detail: text(error, "detail").unwrap_or_default(),
             code: code.clone(),
@@ -474,8 +475,8 @@ pub struct MatchColumn {
 }
 
 impl MatchColumn {
-    /// Adds an error to each row with the same value as another row, a value that isn't a string, or no value unless
-    /// `create_unmatched` is set.
+    /// Adds an error to each row with the same value as another row, with a value that isn't a string or, unless
+    /// `create_unmatched` is set, without a value.
     pub fn check(&self, rows: &mut [Row]) {
         let value = |row: &Row| row.text(self.name).map(|text| (self.compared)(text.trim())).filter(|value| !value.is_empty());
         let values: Vec<Option<String>> = rows.iter().map(value).collect();

@@ -122,7 +122,7 @@ impl RawOperation {
 
 impl FromJson for OperationKind {
     fn from_json(text: &str) -> Result<Self, ValueError> {
-        // Anything but a string gets the error of an unknown kind, which lists the known ones.
+        // Any other JSON type gets the error of an unknown kind, which lists the known kinds.
         serde_json::from_str::<String>(text).unwrap_or_default().parse()
     }
 }

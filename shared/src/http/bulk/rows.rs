@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
 
 pub const MAX_ROWS: usize = 200;
-/// How much of a body is searched for zero bytes.
+/// Number of bytes at the start of a body that are searched for zero bytes.
 const MAX_CHECKED_BYTES: usize = 4 * 1024;
 /// Longer names of unknown columns are truncated.
 const MAX_SHOWN_CHARS: usize = 255;
@@ -152,8 +152,8 @@ pub fn parse(body: &[u8], format: RowFormat, known: &[Column], matched: Option<&
     if errors.is_empty() { Ok(rows) } else { Err(ApiError::Invalid(errors)) }
 }
 
-/// Whether it is a workbook or UTF-16 text, which have zero bytes in the header row or at the start. A zero byte elsewhere is an
-/// error in its row.
+/// Whether the body is a workbook or UTF-16 text, which have zero bytes in the header row or at the start. A zero byte elsewhere
+/// is an error in its row.
 fn is_other_than_utf8(body: &[u8], format: RowFormat) -> bool {
     let is_in_lines = format == RowFormat::Csv || !body.starts_with(b"{");
     let checked = if is_in_lines { MAX_CHECKED_BYTES } else { 2 };
@@ -191,8 +191,8 @@ fn parse_csv(body: &[u8], known: &[Column]) -> Result<ParsedRows, ApiError> {
     let end = (body.len() + AFTER_BODY.len()) as u64;
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
     let mut record = csv::ByteRecord::new();
-    // Returns whether the row has an unclosed quote, because it contains the line break after the body. `None` after the last
-    // row.
+    // Returns whether the row has an unclosed quote: it then contains the line break after the body. Returns `None` after the
+    // last row.
     let mut read = |record: &mut csv::ByteRecord| {
         reader.read_byte_record(record).map_err(|error| ApiError::Malformed(format!("The body is not CSV: {error}.")))?;
         let is_within = reader.position().byte() < end;

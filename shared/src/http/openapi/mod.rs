@@ -48,7 +48,7 @@ pub fn conflicts() -> String {
     ConflictCode::ALL.map(|code| format!("- `{}`: {}", code.as_str(), code.meaning())).join("\n")
 }
 
-/// Refers to a response by name. The document contains it once, under this name.
+/// Refers to a response by name. The document contains the response once, under this name.
 fn named(name: &str, response: ResponseBuilder) -> RefOr<Response> {
     RefOr::T(response.extensions(Some(ExtensionsBuilder::new().add(RESPONSE_NAME, name).build())).build())
 }
@@ -142,7 +142,7 @@ error_responses! {
     OpenErrors: ANY;
     /// Errors of a list, or of a creation except conflicts.
     InputErrors: INPUT ANY;
-    /// Errors when reading a resource, or of an action on a resource without a version except conflicts.
+    /// Errors when reading a resource, or in an action on a resource without a version; without conflicts.
     ResourceErrors: INPUT RESOURCE ANY;
     /// Errors when changing the settings, except conflicts.
     SettingsErrors: INPUT VERSION ANY;

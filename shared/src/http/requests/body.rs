@@ -57,7 +57,7 @@ impl<S: Sync, T> FromRequestParts<S> for Unread<T> {
     }
 }
 
-/// A sender with a verified credential: for this request or, while that check is in progress, recently.
+/// A sender whose credential was verified: for this request or, while that check is in progress, recently.
 pub trait VerifiedSender {}
 
 impl<B: FromBody> JsonBody<B> {
@@ -82,7 +82,7 @@ impl<B: FromBody> JsonBody<B> {
         read_body(&self.received)
     }
 
-    /// [`JsonBody::parse_with_errors`] for a body whose type depends on the resource.
+    /// Like [`JsonBody::parse_with_errors`], for a body whose type depends on the resource.
     ///
     /// # Errors
     ///
@@ -465,7 +465,7 @@ pub trait FromJson: Sized {
     ///
     /// # Errors
     ///
-    /// Describes the accepted values.
+    /// Returns an error that describes the accepted values.
     fn from_json(text: &str) -> Result<Self, ValueError>;
 
     /// Like [`FromJson::from_json`], for values that can have several errors.
@@ -723,7 +723,7 @@ impl NoBody {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] for each member, and otherwise as [`JsonBody::parse`].
+    /// Returns [`ApiError::Invalid`] with an error for each member, or any error of [`JsonBody::parse`].
     pub fn check(&self, sender: &impl VerifiedSender) -> Result<(), ApiError> {
         self.0.parse(sender).map(|_| ())
     }
@@ -741,8 +741,8 @@ impl Describe for NoBody {
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
-/// The read-only fields of a PATCH. They are accepted with their current values, so that a client can send back a resource it has
-/// read.
+/// The read-only fields of a PATCH. They are accepted with their current values, so that a client can send back a resource as it
+/// was read.
 #[derive(Debug, Default)]
 pub struct ReadOnlyFields(Vec<ReadOnlyField>);
 
@@ -821,7 +821,7 @@ impl ReadOnlyFields {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] with all of them.
+    /// Returns [`ApiError::Invalid`] with all errors.
     pub fn check(&self, present: &impl Serialize, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
         errors.extend(self.errors(present)?);
         if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }

@@ -1,8 +1,7 @@
-//! A request as it was received, and its path and query parameters, parsed strictly. The first argument of a handler is the
-//! sender, so that unauthenticated requests stay cheap. The query follows, then the path: errors are reported in this order. The
-//! handler parses the body itself (see [`body`](super::body)), and adds its own errors. A request is received once for all
-//! extractors: its body up to a limit, its path parameters and its query. Text must be UTF-8, as far as API Gateway lets a
-//! function check that.
+//! A received request, and its path and query parameters, parsed strictly. A request is received once for all extractors: its
+//! body up to a limit, its path parameters and its query. The first argument of a handler is the sender, so that unauthenticated
+//! requests stay cheap. The query follows, then the path: errors are reported in this order. The handler itself parses the body
+//! (see [`body`](super::body)), and adds further errors. Text must be UTF-8, as far as API Gateway lets a function check that.
 
 use crate::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
 use crate::domain::catalog::{AssetKind, TypeCode};
@@ -74,7 +73,7 @@ pub(crate) struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// Returns the query parameters, for a handler that reads them and reports unknown ones. Without the `dry_run` of a write,
+    /// Returns the query parameters, for a handler that reads them and reports unknown ones. Omits the `dry_run` of a write,
     /// which is already parsed.
     ///
     /// # Errors
@@ -95,7 +94,7 @@ impl ReceivedRequest {
         if self.is_query_read.load(Ordering::Relaxed) { Ok(()) } else { self.read_params()?.0.finish() }
     }
 
-    /// Returns the dry run, if the request is one. Invalid parameters are reported later, together.
+    /// Returns a new dry run if the request is one. Invalid parameters are reported later, all together.
     pub(crate) fn dry_run(&self) -> Option<DryRun> {
         self.read_params().is_ok_and(|(_, is_dry_run)| is_dry_run).then(DryRun::default)
     }
@@ -340,7 +339,7 @@ impl<P: PathParameter, S: Sync> FromRequestParts<S> for Path<P> {
 
     /// # Errors
     ///
-    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and otherwise as [`PathParameter::read`].
+    /// Returns [`ApiError::Malformed`] for bad percent-encoding, or any error of [`PathParameter::read`].
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         P::read(received(parts)?.path_parameter(P::NAME)?).map(Self)
     }
@@ -351,7 +350,7 @@ impl<P: PathParameter> Describe for Path<P> {
         add_schema::<P::Value>(schemas);
         let parameter = ParameterBuilder::new().name(P::NAME).parameter_in(ParameterIn::Path).required(Required::True);
         let parameter = parameter.schema(Some(schema_or_reference::<P::Value>())).description(Some(P::DESCRIPTION));
-        // Insert it before the query parameters.
+        // Insert the path parameter before the query parameters.
         let parameters = operation.parameters.get_or_insert_default();
         let in_path = |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(it) if it.parameter_in == ParameterIn::Path);
         let index = parameters.iter().filter(|parameter| in_path(parameter)).count();
@@ -371,7 +370,7 @@ pub trait FromParam: Sized {
     ///
     /// # Errors
     ///
-    /// Describes the accepted values.
+    /// Returns an error that describes the accepted values.
     fn from_param(text: &str) -> Result<Self, ValueError>;
 }
 
@@ -502,7 +501,7 @@ impl Limit {
     }
 }
 
-/// Whether a parameter with a single value was given several, separated by commas.
+/// Whether a parameter that takes a single value was given several, separated by commas.
 fn are_several<T: FromParam>(text: &str) -> bool {
     !T::IS_LIST && text.contains(',') && text.split(',').all(|value| T::from_param(value).is_ok())
 }
@@ -552,8 +551,8 @@ impl Params {
         value.map_err(|error| self.errors.push(FieldError::parameter(name, error))).ok()
     }
 
-    /// Takes all parameters whose names start with `prefix`, and returns the rest of each name with its values. Errors of unknown
-    /// parameters list them as `shown`.
+    /// Takes all parameters whose names start with `prefix`, and returns the rest of each name with its values. Errors about
+    /// unknown parameters list them as `shown`.
     pub fn take_prefixed(&mut self, prefix: &str, shown: &'static str) -> Vec<(String, Vec<String>)> {
         self.known.push(shown);
         let is_given = |(name, values): &&mut (String, Vec<String>)| name.starts_with(prefix) && !values.is_empty();
@@ -569,7 +568,7 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] with all of them.
+    /// Returns [`ApiError::Invalid`] with all errors.
     pub fn finish(mut self) -> Result<(), ApiError> {
         let unknown = self.given.iter().filter(|(_, values)| !values.is_empty()).enumerate();
         let detail = |name, index| match self.known.is_empty() {

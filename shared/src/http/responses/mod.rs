@@ -483,10 +483,11 @@ pub async fn read_history<T: Record>(store: &TenantStore, id: T::Id, query: Hist
     Ok(History { data: data.collect(), meta: Meta::new(total, request), verification })
 }
 
-/// Maximum number of field errors in a response. A body of 1 MiB can have more than a response can hold.
+/// Maximum number of field errors in a response. A body of 1 MiB can have more errors than fit in a response.
 pub(in crate::http) const MAX_FIELD_ERRORS: usize = 1000;
 
-/// Seconds after which a client can retry. Only a new load of the index, within an hour, can bring custom fields back.
+/// Number of seconds after which a client should retry. Custom fields can return only when the index is loaded again, which
+/// happens within an hour.
 const FIELD_MEMORY_RETRY: i64 = 600;
 const LIST_MEMORY: &str = "The organization has more records than this deployment's lists can hold. Its operator must give the \
     function more memory.";
@@ -509,13 +510,13 @@ pub struct Conflict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependency {
     Table,
-    /// A list index is loading, for probably this many seconds.
+    /// A list index is loading, probably for this many more seconds.
     ListIndex(u64),
     /// Too little memory for a list index, which is loaded again after this many seconds.
     ListMemory(u64),
     /// Too little memory for custom fields in a list index.
     FieldMemory,
-    /// The index of a history lacks entries, perhaps for this many seconds.
+    /// The index of a history lacks entries, perhaps for this many more seconds.
     History(u64),
     /// AWS KMS, or the key file.
     KeyEncryption,
@@ -547,7 +548,7 @@ pub enum ApiError {
     NotGrantable(GrantError),
     #[error("not found")]
     NotFound,
-    /// 404: no such path, with a hint at existing paths.
+    /// 404: no such path, with a hint about existing paths.
     #[error("no such path")]
     UnknownPath(String),
     /// 405, with the path's methods.
@@ -595,7 +596,7 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// Builds a 409. `context` has additional members for the problem document: an object or null.
+    /// Builds a 409. `context` contains additional members for the problem document: an object or null.
     pub fn conflict(code: ConflictCode, detail: impl Into<String>, context: Value) -> Self {
         let context = if let Value::Object(map) = context { map } else { Map::new() };
         Self::Conflict(Conflict { code, detail: detail.into(), context })
@@ -754,7 +755,7 @@ impl ApiError {
         )
     }
 
-    /// Returns a response that carries the error. The middleware renders it, because it knows the request ID.
+    /// Returns a response that carries the error. The middleware, which knows the request ID, renders it.
     pub(in crate::http) fn response(error: Arc<Self>) -> Response {
         let (status, ..) = error.status_code_title();
         let mut response = status.into_response();
@@ -778,7 +779,7 @@ impl ApiError {
     }
 }
 
-/// Explains to its holder why a signing link doesn't work.
+/// Explains to the holder of a signing link why it doesn't work.
 const fn link_detail(status: Option<LinkStatus>) -> &'static str {
     match status {
         None | Some(LinkStatus::Open) => "Send the secret of a signing link as 'Authorization: Bearer <SECRET>'.",
@@ -1039,7 +1040,7 @@ impl From<WriteError> for ApiError {
                 "The change exceeds what one transaction can hold. Change fewer resources at once.",
                 Value::Null,
             ),
-            // The middleware looks for the stored response before it sends this.
+            // The middleware looks for the stored response before it sends this error.
             WriteError::AlreadyAnswered | WriteError::InProgress => Self::conflict(
                 ConflictCode::RequestInProgress,
                 "The same request is in progress. Send it again in a moment to get its response.",
