@@ -160,7 +160,7 @@ const QUERY_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>
 /// Characters that would end or change a path. API Gateway passes on decoded paths, which can contain them.
 const PATH_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'?').add(b'#').add(b'\\');
 
-/// Paths whose rest is a single value. The gateway decodes that value, so it can contain slashes.
+/// Path prefixes whose remainder is a single value. The gateway decodes the value, so it can contain slashes.
 const ONE_PART: [&str; 2] = ["/v1/assets/by-serial/", "/v1/assets/by-tag/"];
 
 /// Safety margin before Lambda's deadline, on top of the time for the last snapshot.
@@ -171,7 +171,7 @@ pub async fn run(routes: impl FnOnce() -> Router<App>) -> ExitCode {
     run_with_key_encryption(routes, Ok::<_, Infallible>(None)).await
 }
 
-/// Like [`run`], with key encryption. Logs the error and fails if it can't be set up.
+/// Like [`run`], with key encryption. Logs the error and fails if key encryption can't be set up.
 pub async fn run_with_key_encryption<E>(
     routes: impl FnOnce() -> Router<App>,
     key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>,
@@ -182,7 +182,7 @@ where
     run_with_queue(routes, key_encryption, Ok::<_, Infallible>(None)).await
 }
 
-/// Like [`run_with_key_encryption`], with the webhook delivery queue. Logs the error and fails if it can't be set up.
+/// Like [`run_with_key_encryption`], with the webhook delivery queue. Logs the error and fails if either can't be set up.
 pub async fn run_with_queue<E, Q>(
     routes: impl FnOnce() -> Router<App>,
     key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>,
@@ -259,8 +259,8 @@ pub trait BatchHandler {
     fn handle_until(&self, batch: Self::Batch, deadline: Instant) -> impl Future<Output = Self::Response>;
 }
 
-/// Creates a handler for the table `TABLE_NAME` and passes it every batch, until Lambda stops the function. Logs the error and
-/// fails if `make` does.
+/// Creates a handler for the table `TABLE_NAME` with `make`, and passes it every batch until Lambda stops the function. Logs the
+/// error and fails if `make` fails.
 pub async fn run_batches<H, E>(make: impl FnOnce(Store) -> Result<H, E>) -> ExitCode
 where
     H: BatchHandler,
@@ -281,7 +281,7 @@ where
     })
 }
 
-/// Returns the time left until Lambda's deadline, which is in milliseconds since 1970.
+/// Returns the time left until Lambda's deadline. `deadline` is in milliseconds since 1970.
 fn time_left(deadline: u64, clock: &Clock) -> Duration {
     let now = u64::try_from(clock().millis()).unwrap_or_default();
     Duration::from_millis(deadline.saturating_sub(now)).saturating_sub(MARGIN)
@@ -303,7 +303,7 @@ pub async fn write_snapshots() -> ExitCode {
     })
 }
 
-/// Writes snapshots. Fails if one could not be written, which raises an alarm.
+/// Writes snapshots. Fails if a snapshot could not be written, which raises an alarm.
 async fn run_writer(store: &Store, until: Timestamp) -> Result<(), Error> {
     let SnapshotReport { current, written, failed, postponed } = Box::pin(store.write_snapshots(until)).await?;
     tracing::info!(current, written, failed, postponed, "snapshots");
@@ -340,15 +340,15 @@ fn escaped_path(path: &str) -> String {
 
 fn with_encoded_slashes(path: String) -> String {
     let Some((start, part)) = ONE_PART.iter().find_map(|start| Some((*start, path.strip_prefix(start)?))) else { return path };
-    // A trailing slash may be part of the value. Double it, so that the request gets a 404 instead of a redirect to another
+    // A trailing slash may be part of the value. Double it, so that the request gets a 404 instead of a redirect to a different
     // value.
     let (part, end) = part.strip_suffix('/').map_or((part, ""), |part| (part, "//"));
     format!("{start}{}{end}", part.replace('/', "%2F"))
 }
 
-/// A response whose body is passed to Lambda as text if it is UTF-8, and as Base64 otherwise.
+/// A response whose body is passed to Lambda as text if the body is UTF-8, and as Base64 otherwise.
 ///
-/// `lambda_http` would decide by media type and charset, and link the tables of all charsets (125 KB).
+/// `lambda_http` would decide by media type and charset, which links the tables of all charsets (125 KB).
 struct Encoded(Response<axum::body::Body>);
 
 impl IntoResponse for Encoded {

@@ -16,7 +16,7 @@ pub enum KeyEncryptionError {
     Rejected(#[source] Cause),
 }
 
-/// What a secret is used for. Its ciphertext is bound to it.
+/// What a secret is used for. The ciphertext is bound to the purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     ReceiptKey,
@@ -53,6 +53,6 @@ pub trait KeyEncryption: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns a [`KeyEncryptionError`] if the provider is unavailable or the ciphertext is for another tenant or purpose.
+    /// Returns a [`KeyEncryptionError`] if the provider is unavailable or the ciphertext is for a different tenant or purpose.
     fn decrypt_key<'a>(&'a self, purpose: Purpose, tenant: TenantId, ciphertext: &'a [u8]) -> KeyBytes<'a>;
 }

@@ -27,7 +27,7 @@ pub(crate) fn init_function() {
     tracing_subscriber::registry().with(level).with(lines(std::io::stdout)).init();
 }
 
-/// Parses a log level. Never below INFO, because the SDK logs request contents at lower levels.
+/// Parses a log level. Returns no level below INFO, because the SDK logs request contents at lower levels.
 fn level(named: Option<&str>) -> LevelFilter {
     match named {
         // tracing has no FATAL.

@@ -1,5 +1,5 @@
 //! The queues between the functions `fanout` and `deliver`: one for first attempts, and one for retries, so that waiting retries
-//! don't slow down first attempts. The crate `queue` implements them with SQS; the dev server has its own.
+//! don't slow down first attempts. The crate `queue` implements them with SQS; the dev server has a separate implementation.
 
 pub use crate::domain::webhooks::MAX_DELAY;
 use crate::domain::webhooks::Message;

@@ -73,7 +73,7 @@ async fn refuse_without_one_host(request: Request) -> Result<Request, ApiError> 
     }
 }
 
-/// Redirects a browser that opens `/v1/assets/by-tag/{tag}`, without a key, to the inventory page for this tag. Doesn't read the
+/// Redirects a browser that opens `/v1/assets/by-tag/{tag}` without a key to the inventory page for this tag. Doesn't read the
 /// table, so the asset need not exist.
 async fn lead_to_page(request: Request, next: Next) -> Response {
     match page_of(&request) {

@@ -13,8 +13,8 @@ const ALL_PATHS: &str = "All paths start with /v1/; /v1/openapi.json describes t
 
 const MAX_NAMED_PATHS: usize = 8;
 
-/// Every path template of the API with its `Allow` value. A test derives the list from the OpenAPI document. With it, every
-/// function rejects a request exactly as the path's function would.
+/// Every path template of the API with its `Allow` value. A test derives the list from the OpenAPI document. With this list,
+/// every function rejects a request exactly as the function for the path would.
 const LIST: &str = include_str!("paths.txt");
 
 /// [`LIST`] with full paths. Templates with fewer parameters come first, because they match more closely.

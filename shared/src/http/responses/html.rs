@@ -1,5 +1,5 @@
-//! HTML pages and images. Unless a page has its own policy, they can't be framed and don't load or run anything. The client's
-//! `Accept` headers select pages, compression and language (RFC 9110 §12.5).
+//! HTML pages and images. They can't be framed, and don't load or run anything, unless a page has a different policy. The
+//! client's `Accept` headers select pages, compression and language (RFC 9110 §12.5).
 
 use super::ApiResponse;
 use crate::app::App;
@@ -149,13 +149,13 @@ pub fn is_wanted(headers: &HeaderMap) -> bool {
     list_header(headers, &header::ACCEPT).is_some_and(|accept| prefers_html(&accept))
 }
 
-/// Whether the client accepts gzip (RFC 9110 §12.5.3). Without an `Accept-Encoding`, it may not.
+/// Whether the client accepts gzip (RFC 9110 §12.5.3). A client that sends no `Accept-Encoding` may not accept it.
 #[must_use]
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
     list_header(headers, &header::ACCEPT_ENCODING).is_some_and(|accepted| admits_gzip(&accepted))
 }
 
-/// Builds a response with a file to display. When saved, it is named `name.extension`, with `_` in place of any character except
+/// Builds a response with a file to display. A browser saves it as `name.extension`, with `_` in place of any character except
 /// ASCII letters, digits, `-` and `.`.
 ///
 /// # Errors
@@ -219,7 +219,8 @@ fn weight(parameters: &str) -> Option<f32> {
     weight.map_or(Some(1.0), |text| text.parse::<f32>().ok().filter(|q| (0.0..=1.0).contains(q)))
 }
 
-/// Returns the preferred language of the pages; `None` if the header names none. Of equal weights, the first language counts.
+/// Returns the preferred language of the pages; `None` if the header names none. Of languages with equal weights, the first one
+/// counts.
 fn preferred_language(accept_language: &str) -> Option<Language> {
     let accepted = weighted(accept_language).filter(|(_, weight)| *weight > 0.0);
     let languages = accepted.filter_map(|(tag, weight)| Some((Language::of(tag)?, weight)));

@@ -92,7 +92,7 @@ impl<T> Created<T> {
         Self { location: format!("/v1/{collection}/{id}"), version: Some(1), data }
     }
 
-    /// Marks the body as one that contains a secret.
+    /// Marks the body as containing a secret.
     #[must_use]
     pub fn with_secret(self) -> CreatedSecret<T> {
         CreatedSecret(Self { version: None, ..self })
@@ -179,7 +179,7 @@ impl IntoResponse for ApiResponse {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         headers.extend(self.headers);
-        // Both consist of IDs and numbers, so they are valid in a header.
+        // Both consist of IDs and numbers, so they are valid header values.
         headers.extend(self.location.and_then(|path| Some((header::LOCATION, HeaderValue::try_from(path).ok()?))));
         headers.extend(etag.and_then(|tag| Some((header::ETAG, HeaderValue::try_from(tag).ok()?))));
         response
@@ -367,7 +367,7 @@ impl<T> Success for SerializedPage<T> {
     }
 }
 
-/// Serializes the items of a page one by one, as long as they fit in a response.
+/// Serializes the items of a page, as long as they fit in a response.
 #[derive(Default)]
 pub struct PageItems {
     /// Items as JSON values, separated by commas.
@@ -401,7 +401,8 @@ impl PageItems {
         self.bytes > MAX_PAGE_BYTES
     }
 
-    /// Completes a page of a list of `total` items. `unreadable` has the IDs of damaged records missing from the page.
+    /// Completes a page of a list of `total` items. `unreadable` contains the IDs of damaged records, which are missing from the
+    /// page.
     ///
     /// # Errors
     ///

@@ -1,12 +1,11 @@
-//! Finds assets by past assignments and by serial number, and numbers asset tags and movements, with
-//! one counter per tag pattern.
+//! Finds assets by past assignments and by serial number, and numbers asset tags and movements. Each tag pattern has a counter.
 //!
 //! An event that assigns an asset to a user is also in the index `list_index`, by user and asset. So finding the assets that a
 //! user had at an earlier time doesn't require reading all of the tenant's events.
 //!
 //! Serial numbers are compared by their [key](serial_number::key), and need not be unique. Even so, concurrent upserts of the
-//! same serial number create at most one asset: the transaction that creates it also writes a claim, an item with the serial
-//! number in its key. Claims expire after a day, long after the asset has appeared in the list index.
+//! same serial number create at most one asset: the transaction that creates the asset also writes a claim, an item with the
+//! hashed serial number in its key. Claims expire after a day, long after the asset has appeared in the list index.
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::assets::tag::{TagPrefix, TagRange, TagTemplate};
@@ -29,13 +28,13 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-/// Maximum number of assignments to a user whose past assets can be found, because each asset's whole history is read.
+/// Maximum number of a user's assignments for which past assets can be found: the whole history of each asset is read.
 pub const MAX_ASSIGNMENTS: i32 = 1_000;
 /// How long a claim lasts: 24 hours.
 const CLAIM_SECONDS: i64 = 24 * 60 * 60;
 
 /// The assets that a user had at an earlier time, each with its catalog names at that time. If only an import says that the user
-/// had an asset, its state is from after that import.
+/// had an asset, the asset's state is from after that import.
 #[derive(Debug)]
 pub enum PastAssets {
     /// The user never existed.
@@ -46,7 +45,7 @@ pub enum PastAssets {
     Page(Page<(Stored<Asset>, CatalogNames)>),
 }
 
-/// The assets with a serial number, and the existing claim, which the creation of another asset must replace.
+/// The assets with a serial number, and the existing claim, which the creation of a further asset must replace.
 #[derive(Debug, Clone, Default)]
 pub struct SerialMatch {
     /// Assets with the serial number, ordered by ID.
@@ -64,7 +63,7 @@ struct Claim {
 }
 
 impl TenantStore {
-    /// Lists the assets that the user had at a time, newest first.
+    /// Lists the assets that the user had at the time `at`, newest first.
     ///
     /// # Errors
     ///
@@ -91,8 +90,8 @@ impl TenantStore {
         Ok(PastAssets::Page(Page { items: self.past_assets(items, at).await?, total, request, unreadable }))
     }
 
-    /// Returns the assets that were assigned to the user at any time, even later: an import can backdate an assignment. `None` if
-    /// there are too many.
+    /// Returns the assets that were assigned to the user at any time, even later, because an import can backdate an assignment.
+    /// Returns `None` if there are too many.
     async fn ever_assigned(&self, user: UserId) -> Result<Option<BTreeSet<AssetId>>, StoreError> {
         let indexed = async {
             let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
@@ -114,7 +113,7 @@ impl TenantStore {
         Ok(Some(assets.chain(recent).collect()))
     }
 
-    /// Returns recently assigned assets, which the index may still lack.
+    /// Returns recently assigned assets, which may still be missing from the index.
     async fn recently_assigned(&self, user: UserId) -> Result<Vec<AssetId>, StoreError> {
         let since = self.store.now().plus(-max_secondary_index_delay());
         let mut assets = Vec::new();
@@ -128,7 +127,7 @@ impl TenantStore {
     }
 
     /// Finds assets by serial number. `serials` are [keys](serial_number::key). Includes every write that was acknowledged before
-    /// the call. Takes two round trips, and more if the list index isn't in memory.
+    /// the call. Takes two round trips, or more if the list index isn't in memory.
     ///
     /// # Errors
     ///
@@ -160,7 +159,7 @@ impl TenantStore {
             if claimed(&serial) == Some(id) {
                 matched.claim = Some(Claim { asset: id, version: asset.as_ref().map(|asset| asset.version) });
             }
-            // The table decides: an asset found in the list index may have a different serial number by now.
+            // The table decides, because an asset found in the list index may have a different serial number by now.
             let has_serial = |asset: &Stored<Asset>| {
                 asset.value.details.serial_number.as_deref().map(serial_number::key).as_ref() == Some(&serial)
             };
@@ -195,7 +194,7 @@ impl UnitOfWork<'_> {
         if let Some(previous) = &matched.claim {
             let owner = store.keys.record(Kind::Asset, previous.asset.uuid());
             condition = Condition::is(OWNER, AttributeValue::S(owner.sort().to_owned()));
-            // Reads of several items can see the claim of a transaction before its asset. The check sees both, or fails.
+            // Reads of several items can see a transaction's claim before its asset. The version check sees both, or fails.
             self.add(store.version_check(owner, previous.version));
         }
         self.add(TransactionItem { purpose: Purpose::RecordState, condition, write: Write::Put(claim) });
@@ -241,7 +240,7 @@ impl TenantStore {
             .update_item()
             .table_name(&self.store.table)
             .set_key(Some(counter.item()))
-            // A new counter starts at zero. The second condition fails if the attribute is not a number.
+            // A new counter starts at zero. The second part of the condition fails if the attribute is not a number.
             .condition_expression("attribute_not_exists(#last) OR #last >= :zero")
             .update_expression("ADD #last :step SET #width = :width, #type = :type")
             .expression_attribute_names("#last", LAST_NUMBER)

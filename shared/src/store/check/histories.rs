@@ -20,7 +20,7 @@ use uuid::Uuid;
 pub(super) struct ResponseFacts {
     /// The item, without the response itself.
     item: Item,
-    /// The history entries that were written with it: records and versions.
+    /// The history entries that were written together with the response: records and versions.
     entries: Vec<(Uuid, u64)>,
 }
 
@@ -76,7 +76,7 @@ impl TenantCheck<'_> {
             Some((Some(_), id)) => contradictory.contains(&id) || self.unsettled.contains(&id),
             _ => true,
         };
-        // There is no repair, because only the history and the tombstone know the length of the history, and neither can be
+        // There is no repair, because only the history and the tombstone show the length of the history, and neither can be
         // derived from the other.
         for difference in self.differences("tombstone", TOMBSTONES, tombstones, may_stay).await? {
             self.report(difference.subject, difference.problem, item_from_backup(&difference.key));
@@ -100,11 +100,11 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Finds stored responses whose effect is lost, and removes them, so that a retry of the request takes effect. Each row of an
-    /// import has its own stored response, so only lost rows are executed again.
+    /// Finds and removes stored responses of requests whose effect is lost, so that a retry of the request takes effect. Each row
+    /// of an import has its own stored response, so only lost rows are executed again.
     ///
-    /// The opposite, a lost response whose effect exists, can't be detected: nothing else shows that a request had an idempotency
-    /// key.
+    /// The opposite, a lost response to a request whose effect exists, can't be detected: nothing else shows that a request had
+    /// an idempotency key.
     pub(super) async fn check_responses(&mut self) -> Result<(), StoreError> {
         let is_lost = |(record, version): &(Uuid, u64)| {
             !self.unsettled.contains(record) && self.history_lengths.get(record).is_none_or(|length| length < version)
@@ -224,7 +224,8 @@ fn contradictions_of_movements(movements: &Movements, instances: &Instances) -> 
     found
 }
 
-/// Returns the instance's progress, for comparison. `None` if it was cancelled, because instances can be cancelled one by one.
+/// Returns the instance's progress, for comparison; `None` if it was cancelled, because instances of a movement can be cancelled
+/// individually.
 fn position(instance: &InstanceFacts) -> Option<(bool, usize)> {
     match instance.status {
         InstanceStatus::InProgress => Some((false, instance.step)),

@@ -1,7 +1,7 @@
 //! Checks the consistency of a tenant's items, for the operator.
 //!
 //! Every change is one transaction, but a point-in-time restore can tear transactions apart: the restored table may contain only
-//! a part of the last writes. An item can also be damaged. The check reports all contradictions:
+//! some of the last writes. An item can also be damaged. The check reports all contradictions:
 //!
 //! - `scan.rs`: items that can't be read, or that the list index can't use.
 //! - `histories.rs`: records, tombstones and stored responses that contradict the events; assets, process instances, movements
@@ -14,7 +14,7 @@
 //! only the operator can decide which state is right, and restore it from a backup.
 //!
 //! Claims of serial numbers need no check: an upsert replaces a claim whose asset doesn't exist, and a lost claim was needed only
-//! until lists show its asset. Neither do counters of asset tags: a creation skips tags that are taken.
+//! until lists showed its asset. Counters of asset tags need no check, either: a creation skips tags that are taken.
 
 mod histories;
 mod removal;
@@ -61,9 +61,9 @@ impl TenantStore {
     /// Checks every invariant across the tenant's items; with [`CheckMode::Repair`], also repairs derived items. Calls `progress`
     /// with the number of events read so far.
     ///
-    /// Nothing else may write to the tenant meanwhile, because a write in flight looks like the result of a restore. A repair
-    /// waits until there are no recent events, and writes nothing once there is a new one. As long as a record is missing,
-    /// unreadable or older than its history, derived items are unknown, so they are only reported.
+    /// Nothing else may write to the tenant during the check, because a write in flight looks like the result of a restore. A
+    /// repair waits until there are no recent events, and writes nothing once there is a new event. While a record is missing,
+    /// unreadable or older than its history, the correct derived items are unknown, so differences are only reported.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ struct TenantCheck<'a> {
     chains: BTreeMap<Uuid, ScannedChain>,
     /// Number of entries in each record's history.
     history_lengths: HashMap<Uuid, u64>,
-    /// Records that are missing, unreadable, or in a different state than their history says.
+    /// Records that are missing, unreadable, or in a state that contradicts their history.
     unsettled: HashSet<Uuid>,
     responses: Vec<ResponseFacts>,
     /// What the events contain about each erased person.

@@ -1,4 +1,4 @@
-//! Removes unreadable records, and finds personal data left after an erasure, because a restore brought some of it back or the
+//! Removes unreadable records, and finds personal data left after an erasure: a restore may have brought some of it back, or the
 //! erasure is incomplete.
 
 use super::repair::Change;
@@ -35,11 +35,11 @@ use uuid::Uuid;
 pub enum Removal {
     Removed,
     Missing,
-    /// The record is readable, so it must be deleted in the usual way.
+    /// The record is readable, so it must be deleted like any other record.
     Readable,
     /// The record is the tenant itself, which can't be removed.
     Tenant,
-    /// Another writer changed the record meanwhile.
+    /// Another writer changed the record during the removal.
     Changing,
 }
 

@@ -20,9 +20,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// Attributes that change with every change of a record, except its `last_used_at`.
+/// Attributes that change whenever the record changes, unless only its `last_used_at` does.
 const RECORD_STATE: [&str; 2] = [VERSION, LAST_HASH];
-/// Longer values are not compared. Items with long values also differ in others.
+/// Longer values are not compared. Items that differ in a long value also differ in a shorter one.
 const MAX_COMPARED_BYTES: usize = 1024;
 
 /// How long a repair waits until nobody else writes, and how often it checks.
@@ -91,8 +91,8 @@ impl TenantCheck<'_> {
         Ok(())
     }
 
-    /// Compares the items whose sort key starts with `prefix` to `expected`. Returns missing and different items, and superfluous
-    /// ones unless they `may_stay`.
+    /// Compares the items whose sort key starts with `prefix` with `expected`. Returns missing and different items, and
+    /// superfluous items unless they `may_stay`.
     pub(super) async fn differences(
         &self,
         noun: &str,
@@ -174,14 +174,14 @@ impl TenantCheck<'_> {
         is_tag && id_in(owner).is_some_and(|record| self.history_lengths.contains_key(&record))
     }
 
-    /// Whether the state of the record whose ID ends `name` is unknown.
+    /// Whether `name` ends with the ID of a record whose state is unknown.
     fn is_unsettled(&self, name: &str) -> bool {
         id_in(name).is_some_and(|record| self.unsettled.contains(&record))
     }
 
-    /// Returns the required reference items, and reports references to missing records. These references count, too: without the
-    /// reference item, they could not be removed. The reference item of a missing record meets no requirement, so that the record
-    /// gets no new references.
+    /// Returns the required reference items, and reports references to missing records. References to missing records count, too:
+    /// without a reference item, they could not be removed. The reference item of a missing record meets no requirement, so that
+    /// the record gets no new references.
     fn reference_items(&mut self) -> DerivedItems {
         let mut counts: HashMap<RecordKey, u64> = HashMap::new();
         let mut dangling = Vec::new();
@@ -210,7 +210,7 @@ impl TenantCheck<'_> {
         expected
     }
 
-    /// Requires that the counter of movements is at least at the highest number.
+    /// Requires that the counter of movements has at least the highest number.
     async fn movement_counter(&self) -> Result<Vec<Difference>, StoreError> {
         let template: TagTemplate = NUMBER_TEMPLATE.parse().map_err(StoreError::broken)?;
         let range: TagRange = template.range(&TagPrefix::default(), None, self.began);
@@ -289,7 +289,8 @@ fn unchanged(before: &Item) -> Condition {
 }
 
 impl TenantStore {
-    /// Waits until there are no recent events, so that no other event can be in flight. Returns `false` after [`MAX_WAIT`].
+    /// Waits until there are no recent events, so that no other event can be in flight. Returns `false` if that takes longer than
+    /// [`MAX_WAIT`].
     pub(super) async fn wait_for_quiet(&self) -> Result<bool, StoreError> {
         let end = Instant::now() + MAX_WAIT;
         while self.has_events_since(self.store.now().plus(-max_event_delay())).await? {
@@ -337,7 +338,7 @@ fn writes(key: &Key, item: &Item) -> String {
     if values.is_empty() { "writes it".to_owned() } else { format!("writes it with {}", values.join(" and ")) }
 }
 
-/// Describes how an item differs from `wanted`; `None` if it has all of those attributes.
+/// Describes how an item differs from `wanted`; `None` if it has all of these attributes.
 fn difference(item: &Item, wanted: &Item) -> Option<String> {
     let differing = wanted.iter().filter(|(name, value)| item.get(*name) != Some(*value));
     let mut differences: Vec<String> = differing

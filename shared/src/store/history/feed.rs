@@ -14,14 +14,15 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
-/// Body size in bytes above which parts are omitted: signature images, changes in a history, further events. Well below Lambda's
-/// limit of 6 MB.
+/// Body size in bytes above which parts of a response are omitted: signature images, changes in a history, or further events. It
+/// is well below Lambda's limit of 6 MB.
 pub const MAX_BODY_BEFORE_OMISSION: usize = 4 * 1024 * 1024;
 /// Maximum number of events read for a response if not all of them match.
 const MAX_READ: usize = 1_000;
 /// Events per query with a selective filter, and per query after a first one that found too few matches.
 const READ_AT_ONCE: usize = 250;
-/// Minimum number of events per query if the filter is just a period. Its end is extended for events of slow requests.
+/// Minimum number of events per query if the filter is just a period. The end of the period is extended for events of slow
+/// requests.
 const READ_AT_ONCE_IN_PERIOD: usize = 100;
 
 /// A page of the tenant's events, oldest first.
@@ -49,14 +50,14 @@ impl Feed {
     }
 }
 
-/// Returns the end of the IDs to read: no matching event has an ID with this time or a later one.
+/// Returns the end of the IDs to read: no matching event has an ID with this time or a later time.
 fn end_of(readable: Timestamp, filter: &EventFilter) -> Timestamp {
     filter.until.map_or(readable, |until| readable.min(until.plus(MAX_REQUEST)))
 }
 
 impl TenantStore {
-    /// Returns the cursor for new events. It is some seconds back, because recent events may still be in flight. Doesn't read the
-    /// table.
+    /// Returns the cursor for new events. It is a few seconds behind the current time, because recent events may still be in
+    /// flight. Doesn't read the table.
     #[must_use]
     pub fn end_of_feed(&self) -> EventId {
         Keys::last_event_before(self.feed_end())
@@ -85,8 +86,8 @@ impl TenantStore {
 
     /// Reads matching events after `after`, or from the start.
     ///
-    /// Events of the last seconds are held back, because events with earlier IDs may still be in flight. So a client that
-    /// continues after [`Feed::last`] misses none. With a filter, a page reads a bounded number of events, so it can be empty
+    /// Events of the last few seconds are held back, because events with earlier IDs may still be in flight. So a client that
+    /// continues after [`Feed::last`] misses no event. With a filter, a page reads a bounded number of events, so it can be empty
     /// even if more follow.
     ///
     /// # Errors
@@ -146,8 +147,8 @@ impl TenantStore {
 
     /// Adds the record's events that are old enough to be in the index `history`, without reading the tenant's other events.
     ///
-    /// The index sorts them by version. Because of clock skew, their IDs can have a different order, so all rows are read,
-    /// without the entries.
+    /// The index sorts them by version. Because of clock skew, their IDs can have a different order, so all rows are read, but
+    /// not their entries.
     async fn add_events_of(&self, entity: Uuid, feed: &mut Feed, limit: usize, filter: &EventFilter) -> Result<(), StoreError> {
         let end = Keys::last_event_before(end_of(self.store.now().plus(-max_secondary_index_delay()), filter));
         if feed.last.is_some_and(|last| last >= end) {
@@ -191,7 +192,7 @@ impl TenantStore {
     }
 }
 
-/// Human-readable names of a record: its current names or, if it was deleted, its last ones.
+/// Human-readable names of a record: its current names or, if it was deleted, its last names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordNames {
     /// For an instance, the asset's name; for a movement, its number.
@@ -227,8 +228,7 @@ impl RecordNames {
 }
 
 impl TenantStore {
-    /// Reads the names of records. Takes one round trip, and two more if some records were deleted. Omits records that never
-    /// existed.
+    /// Reads the names of records. Takes one round trip, or three if some records were deleted. Omits records that never existed.
     ///
     /// # Errors
     ///

@@ -25,17 +25,17 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// An entry that is still missing from the index after this time counts as lost. Far longer than the index ever lags, so that a
-/// slow index is not reported as a broken chain.
+/// An entry that is still missing from the index after this time counts as lost. The time is far longer than the index ever lags,
+/// so that a slow index is not reported as a broken chain.
 const LOST_AFTER: TimeDelta = TimeDelta::hours(1);
 /// Maximum number of seconds after which a client should retry.
 const MAX_RETRY_AFTER: u64 = 60;
 /// Maximum number of reads while items contradict each other. Reads of several items aren't isolated from transactions: they can
-/// see one item before a transaction and another one after it.
+/// see one item as it was before a transaction, and another item as it is after the transaction.
 pub(in crate::store) const MAX_LOOKS: u32 = 5;
 /// Backoff before items are read again, doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// Maximum time between a request and the ID of its event. Later entries need not be read.
+/// Maximum time between a request and the ID of its event. Entries with later IDs need not be read.
 const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minutes(1);
 /// Number of histories read concurrently.
 pub(in crate::store) const CONCURRENT_HISTORIES: usize = 8;
@@ -108,7 +108,7 @@ impl HistoryState {
     }
 
     /// Returns the highest version whose event has an ID from `time` or earlier; 0 if there is none. A version with an unknown
-    /// event counts like the next known one.
+    /// event counts like the next version with a known event.
     fn last_version_until(&self, time: Timestamp) -> u64 {
         let is_later = |(_, id): &(&u64, &EventId)| id.timestamp() > time;
         let first_later = self.events.iter().find(is_later).map(|(version, _)| *version);
@@ -126,13 +126,13 @@ impl HistoryState {
 
     /// Whether a missing entry is lost, not just late.
     fn is_lost(&self, version: u64, now: Timestamp) -> bool {
-        // The entry is at least as old as the next known one.
+        // The entry is at least as old as the next known entry.
         let latest = self.events.range(version..).next().map(|(_, id)| id.timestamp());
         latest.is_none_or(|latest| latest.plus(LOST_AFTER) < now)
     }
 
-    /// Returns the number of seconds after which to retry. Grows with the delay: an entry that is a minute late will hardly
-    /// appear within a second.
+    /// Returns the number of seconds after which to retry. Grows with the delay: an entry that is already a minute late is
+    /// unlikely to appear within the next second.
     fn retry_after(&self, now: Timestamp) -> u64 {
         let late = self.last_event().map_or(0, |event| now.millis().saturating_sub(event.timestamp().millis()) / 1000);
         u64::try_from(late / 2).unwrap_or(0).clamp(1, MAX_RETRY_AFTER)
@@ -140,9 +140,9 @@ impl HistoryState {
 }
 
 impl TenantStore {
-    /// Reads a page of a record's history, even if the record was deleted. `None` if it never existed.
+    /// Reads a page of a record's history, even if the record was deleted; `None` if the record never existed.
     ///
-    /// Takes two round trips for the first page and three for others.
+    /// Takes two round trips for the first page, and three for any other.
     ///
     /// # Errors
     ///
@@ -176,7 +176,7 @@ impl TenantStore {
         self.history_state_of(T::KIND, id.uuid(), rows).await
     }
 
-    /// Non-generic [`TenantStore::history_state`].
+    /// Like [`TenantStore::history_state`], but not generic.
     pub(in crate::store) async fn history_state_of(
         &self,
         kind: Kind,
@@ -219,7 +219,7 @@ impl TenantStore {
         Ok(self.items(&[self.keys.event(id)]).await?.values().next().and_then(entry_of))
     }
 
-    /// Reads the tenant's recent events, as far back as the index can lag, and keeps the record's.
+    /// Reads the tenant's recent events, as far back as the index can lag, and keeps the record's events.
     async fn read_recent(&self, state: &mut HistoryState) -> Result<(), StoreError> {
         let mut recent = BTreeMap::new();
         let of_record = |entry: HistoryEntry| {
@@ -320,7 +320,7 @@ impl TenantStore {
         }
     }
 
-    /// Reads when deleted records were deleted, by ID. Takes one round trip, or none without IDs.
+    /// Reads the deletion times of deleted records, by ID. Takes one round trip, or none if there are no IDs.
     ///
     /// # Errors
     ///
@@ -362,11 +362,11 @@ impl TenantStore {
         item
     }
 
-    /// Reconstructs an asset as of `at`, with the catalog names at that time. `None` if it did not exist.
+    /// Reconstructs an asset as of `at`, with the catalog names at that time; `None` if the asset did not exist.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Internal`] when an entry of a history is lost or can't be read, and otherwise as
+    /// Returns [`StoreError::Internal`] when an entry of a history is lost or can't be read, or any error of
     /// [`TenantStore::history`].
     pub async fn asset_as_of(&self, id: AssetId, at: Timestamp) -> Result<Option<(Stored<Asset>, CatalogNames)>, StoreError> {
         let Some(state) = self.past_state(Asset::KIND, id.uuid(), at).await? else { return Ok(None) };
@@ -374,7 +374,7 @@ impl TenantStore {
         Ok(assets.pop())
     }
 
-    /// Reconstructs a record's state as of `at`. `None` if it did not exist.
+    /// Reconstructs a record's state as of `at`; `None` if the record did not exist.
     ///
     /// Non-generic, to avoid one copy per kind.
     pub(in crate::store) async fn past_state(
@@ -387,8 +387,8 @@ impl TenantStore {
         state_at(&entries, at).map_err(StoreError::broken)
     }
 
-    /// Reconstructs the state of an asset that the user had at `at`. `None` if neither its history nor an import says that the
-    /// user had it.
+    /// Reconstructs the state of an asset that the user had at `at`; `None` if neither the asset's history nor an import says
+    /// that the user had the asset.
     pub(in crate::store) async fn held_state(
         &self,
         id: AssetId,
@@ -493,8 +493,8 @@ impl TenantStore {
         Ok(Some(verification))
     }
 
-    /// Whether the record or its tombstone has caught up with a chain that was ahead of it, because it changed while the entries
-    /// were read. Nothing else adds such entries.
+    /// Whether the record or its tombstone has caught up with a chain that was ahead of it because the record changed while the
+    /// entries were read. Nothing else adds such entries.
     async fn record_follows<T: Record>(&self, id: T::Id, chain: &Chain) -> Result<bool, StoreError> {
         for looks in 1..=MAX_LOOKS {
             let head = self.history_head(T::KIND, id.uuid()).await?;

@@ -1,8 +1,8 @@
 //! The keys of all items in the table, which are built only here (docs/adr/0002-table.md).
 //!
 //! The partition key is always `T#<tenant>`, also in the indexes, so no expression can reach another tenant's items. Request
-//! counters and deliveries are in separate partitions, whose keys start with it. The exception is the operator's registry of
-//! tenants, which contains only IDs.
+//! counters and deliveries are in separate partitions, whose keys start with `T#<tenant>`. The exception is the operator's
+//! registry of tenants, which contains only IDs.
 //!
 //! Events are sorted by time in the table, and by record and version in the index `history`. Sort keys of the index `list_index`
 //! have a letter for the section and the number of a bucket, such as `A07`.
@@ -35,7 +35,7 @@ pub const HS: &str = "HS";
 pub const LIST_INDEX: &str = "list_index";
 /// The index that finds the events of one record.
 pub const HISTORY: &str = "history";
-/// The attribute with the Unix time, in seconds, when an item expires. DynamoDB can take days to delete it.
+/// The attribute with the Unix time, in seconds, at which an item expires. DynamoDB can take days to delete the item.
 pub const EXPIRES: &str = "expires";
 /// The attribute of an event with its text, from which its hash is computed.
 pub const ENTRY: &str = "entry";
@@ -199,7 +199,7 @@ impl Keys {
         self.key("NUMBER#MOVEMENT".to_owned())
     }
 
-    /// `SERIAL#<hash of the normalized serial number>`: the asset that an upsert has recently created.
+    /// `SERIAL#<hash of the normalized serial number>`: the claim of an upsert that has recently created an asset.
     #[must_use]
     pub fn serial_claim(&self, serial: &str) -> Key {
         self.key(format!("SERIAL#{}", hex::sha256(serial)))
@@ -216,8 +216,8 @@ impl Keys {
     ///
     /// If the operator limits the whole tenant, its requests are counted under the tenant's ID.
     ///
-    /// Each credential has its own partition for counters, so that counting and the tenant's other writes don't slow each other
-    /// down. IDs have a fixed length and contain no `#`, so the partition can't belong to another tenant.
+    /// Each credential has a separate partition for counters, so that counting and the tenant's other writes don't slow each
+    /// other down. IDs have a fixed length and contain no `#`, so the partition can't belong to another tenant.
     #[must_use]
     pub fn rate(&self, credential: Uuid, minute: i64) -> Key {
         Key { pk: format!("{}#RATE#{}", self.pk, short(credential)), sk: minute.to_string() }
@@ -420,7 +420,8 @@ pub enum Section {
 }
 
 impl Section {
-    /// Returns the section of ended or other records of a kind; `None` for kinds that are not in the index.
+    /// Returns the section for a kind's records that have ended, or for its other records; `None` for kinds that are not in the
+    /// index.
     #[must_use]
     pub fn of(kind: Kind, is_ended: bool) -> Option<Self> {
         match kind {
@@ -449,7 +450,7 @@ impl Section {
         AttributeValue::S(format!("{}{}", self.letter(), base62::encode(number as u128, BUCKET_DIGITS)))
     }
 
-    /// Parses a bucket's number; `None` for a key of another section.
+    /// Parses a bucket's number; `None` for a key of a different section.
     #[must_use]
     pub fn bucket_number(self, key: &AttributeValue) -> Option<usize> {
         let digits = key.as_s().ok()?.strip_prefix(self.letter())?;
@@ -517,7 +518,8 @@ impl Keys {
         AttributeValue::S(DELIVERIES.to_owned())
     }
 
-    /// `D#<status>#<event>` in the index `list_index`: the delivery of an event. The index has no delivered ones.
+    /// `D#<status>#<event>` in the index `list_index`: the delivery of an event. The index contains no deliveries with the status
+    /// delivered.
     #[must_use]
     pub fn delivery_status(status: DeliveryStatus, event: EventId) -> AttributeValue {
         AttributeValue::S(format!("{BY_STATUS}#{status}#{}", event.short()))

@@ -63,8 +63,8 @@ impl TenantStore {
         Ok(Chunk { records: items, unreadable, next: None })
     }
 
-    /// Reads one page of a query, so that the chunk's size is bounded. Sort keys end with the ID, so both have the same order,
-    /// and a record that exists throughout the export is in exactly one chunk.
+    /// Reads one page of a query, so that the chunk's size is bounded. Sort keys end with the ID, so the records are ordered by
+    /// ID, and a record that exists throughout the export is in exactly one chunk.
     async fn chunk_after<C: Columns>(
         &self,
         query: &RowQuery<'_, C>,

@@ -137,7 +137,7 @@ impl AssetSort {
     }
 }
 
-/// A range of values. An asset without a value is in no range, unless the value is missing because something never happened.
+/// A range of values. An asset without a value is in no range, unless the missing value means that something never happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range<T> {
     /// Inclusive.
@@ -183,7 +183,7 @@ impl AssetRanges {
         purchase_date.is_set() || warranty.is_set() || has_times || min_price.is_some() || max_price.is_some()
     }
 
-    /// Unmarks matches outside of a range. Skips ranges that are not set, so that their fields are not read.
+    /// Unmarks rows with a value outside a range. Skips ranges that are not set, so that their fields are not read.
     fn narrow(&self, columns: &AssetVectors, matches: &mut [bool]) {
         let Self { purchase_date, warranty, created: _, updated, last_seen, min_price, max_price } = self;
         for (range, dates) in [(purchase_date, &columns.purchase_date), (warranty, &columns.warranty_until)] {

@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 /// Page size for reading a whole list.
 const MAX_PAGE: u32 = 100;
-/// Variable with the memory budget in bytes. With 0, every list reads the records themselves, unless there are too many.
+/// Variable with the memory budget in bytes. With 0, every list reads the records themselves, unless there are too many records.
 const BUDGET_VARIABLE: &str = "LIST_INDEX_BYTES";
 /// Lambda sets this variable to a function's memory in MB ("Using Lambda environment variables" in the AWS guide).
 const FUNCTION_MEMORY_VARIABLE: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
@@ -109,7 +109,7 @@ impl TenantStore {
         Ok(page.map(|(stored, ())| stored))
     }
 
-    /// Finds the user with this address, if the rest of the filter matches.
+    /// Finds the user with this e-mail address, if the rest of the filter matches.
     pub(in crate::store) async fn user_with_email(
         &self,
         email: &Email,
@@ -153,7 +153,7 @@ impl TenantStore {
         for number in 1.. {
             let page = self.list_assets(&filter, PageRequest { number, limit: MAX_PAGE }).await?;
             let is_last = number as usize * MAX_PAGE as usize >= page.total;
-            // An asset assigned meanwhile shifts others to the next page.
+            // An asset that is assigned between two reads shifts others to the next page.
             assets.extend(page.items.into_iter().map(|(asset, _)| asset).filter(|asset| seen.insert(asset.value.id)));
             unreadable.extend(page.unreadable);
             if is_last {
@@ -175,8 +175,8 @@ fn budget(bytes: Option<&str>, function_megabytes: Option<&str>) -> usize {
     bytes.and_then(|bytes| bytes.parse().ok()).or_else(share).unwrap_or(DEFAULT_BUDGET)
 }
 
-/// Maximum number of attempts to build a page whose records change while they are read. Waiting for a partly visible transaction
-/// doesn't count.
+/// Maximum number of attempts to build a page whose records change while they are read. Rereads of a partly visible transaction
+/// don't count.
 const MAX_CHANGES: u32 = 5;
 /// Maximum number of unreadable records that a page lists.
 pub(in crate::store) const MAX_UNREADABLE: usize = 100;
@@ -241,11 +241,11 @@ struct Unreadable;
 impl TenantStore {
     /// Builds a page from the list index, in which `select` finds the page's rows.
     ///
-    /// Takes two round trips: one for the events since the last list, one for the records of the page. If the table contradicts
-    /// the index, a record has changed in between or a transaction is only partly visible. Then new events and the contradictory
-    /// records are read again, concurrently. If a contradiction lasts longer than a transaction can explain, the index is loaded
-    /// again and, if that doesn't help, built from the records themselves. If records keep changing, `arrange` filters and sorts
-    /// the records of the last page.
+    /// Takes two round trips: one for the events since the last list, and one for the records of the page. If the table
+    /// contradicts the index, a record has changed in between or a transaction is only partly visible. Then new events and the
+    /// contradictory records are read again, concurrently. If a contradiction lasts longer than a transaction can explain, the
+    /// index is loaded again and, if that doesn't help, built from the records themselves. If records keep changing, `arrange`
+    /// filters and sorts the records of the last page.
     pub(in crate::store) async fn page_from_index<I: ListIndex, E>(
         &self,
         request: PageRequest,
@@ -312,7 +312,7 @@ impl TenantStore {
     }
 }
 
-/// A record whose version in the list index differs from the version in the table.
+/// A record whose version in the list index differs from its version in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contradiction {
     pub id: Uuid,
@@ -322,7 +322,7 @@ pub struct Contradiction {
 }
 
 impl Contradiction {
-    /// Whether one of the earlier contradictions persists, rather than another change of the same record.
+    /// Whether this is one of the earlier contradictions, rather than a new change to the same record.
     pub fn persists(&self, earlier: &[Self]) -> bool {
         let is_behind = |earlier: &Self| Some(self.indexed) < earlier.found || self.found < Some(earlier.indexed);
         earlier.iter().any(|earlier| earlier.id == self.id && is_behind(earlier))
@@ -352,8 +352,8 @@ fn page_of<T, E>(request: PageRequest, (mut total, rows): Selection<E>, mut reco
     Page { items, total, request, unreadable }
 }
 
-/// Builds a page whose records `arrange` filters and sorts, because some no longer have the row's version, and may not match or
-/// may sort elsewhere. Unreadable records stay.
+/// Builds a page whose records `arrange` filters and sorts, because some records no longer have the row's version, and may no
+/// longer match or may sort elsewhere. Keeps unreadable records.
 fn arranged_page<T: Record, E>(
     request: PageRequest,
     (total, rows): Selection<E>,

@@ -1,5 +1,5 @@
 //! The columns of assets, users, process instances and movements in a list index, and the conversion of their items to rows. Also
-//! the list index of assets, with the catalog entries whose names they show, and with sums for statistics.
+//! the list index of assets, with the catalog entries whose names assets show, and with sums for statistics.
 
 use super::rows::{ColumnVectors, Columns, Facet, Row, SortedRows, TextColumns, exact, replace, set_cell};
 use super::snapshots::{Decoder, Encoder};
@@ -33,7 +33,7 @@ use uuid::Uuid;
 pub const LOCATION: &str = "location";
 /// The coded column of models given as text.
 pub const MODEL: &str = "model";
-/// The coded column for assets with too many custom fields: fields whose names sort after the value may be unfit.
+/// The coded column for assets with too many custom fields. Fields whose names sort after the column's value may be unfit.
 pub const UNFIT_AFTER: &str = "unfit_after";
 
 pub(super) fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
@@ -98,7 +98,7 @@ fn set_text(texts: &mut [String], column: usize, text: String) {
     }
 }
 
-/// Values that many assets share, that lists filter by and statistics count.
+/// Values that many assets share: lists filter by them, and statistics count them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct AssetFacet {
     pub status: Option<Status>,
@@ -131,7 +131,7 @@ impl Facet for AssetFacet {
     }
 }
 
-/// Fixed-size values that asset lists filter and sort by and statistics sum.
+/// Fixed-size values that asset lists filter and sort by, or that statistics sum.
 #[derive(Debug, Clone, Default)]
 pub struct AssetColumns {
     pub updated_at: Timestamp,
@@ -140,7 +140,7 @@ pub struct AssetColumns {
     pub warranty_until: Option<Date>,
     /// The price in ten-thousandths, plus one.
     pub(super) price: Option<NonZeroU64>,
-    /// Time in milliseconds. Zero stands for never, because no asset was seen at that time.
+    /// Time in milliseconds; `None` if the asset was never seen. Zero can't be stored, but no asset was seen at that time.
     pub(super) last_seen_at: Option<NonZeroI64>,
 }
 
@@ -481,7 +481,7 @@ impl CatalogEntry {
 pub struct AssetIndex {
     pub assets: SortedRows<AssetColumns>,
     catalog: HashMap<(Kind, Uuid), CatalogEntry>,
-    /// Computed by the first statistics, and updated from then on.
+    /// Computed for the first statistics, and updated from then on.
     sums: OnceLock<AssetSums>,
 }
 
@@ -505,7 +505,7 @@ impl AssetIndex {
         self.assets.find(id).and_then(|row| summed(row.facet, &row.columns))
     }
 
-    /// Changes an asset, and updates the sums if they are computed.
+    /// Changes an asset, and updates the sums if they have been computed.
     fn change_asset<T>(&mut self, id: Uuid, change: impl FnOnce(&mut SortedRows<AssetColumns>) -> T) -> T {
         if self.sums.get().is_none() {
             return change(&mut self.assets);
@@ -545,7 +545,7 @@ impl AssetIndex {
     /// # Errors
     ///
     /// Returns [`StoreError::FieldsLeftOut`] for a custom field if custom fields were dropped for lack of memory, and
-    /// [`StoreError::UnfitField`] if some asset has an unfit value.
+    /// [`StoreError::UnfitField`] if an asset has an unfit value.
     pub fn check_columns<'a>(&self, columns: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), StoreError> {
         let coded = self.assets.coded();
         for (parameter, column) in columns {

@@ -1,10 +1,11 @@
 //! Loads a list index from the table. A partly loaded index stays in its slot between requests, so that the next request
 //! continues where the last one stopped.
 //!
-//! Or loads it from its snapshot. A faulty snapshot or object store costs a load from the table, but never fails a list.
+//! A list index with a snapshot is loaded from the snapshot instead. If the snapshot or the object store is faulty, the index is
+//! loaded from the table, so that the list doesn't fail.
 //!
-//! Also two special list indexes: one that is built from the records themselves for a single list, while the secondary index
-//! contradicts the table; and one of process instances in progress, because ended instances accumulate.
+//! Also two special list indexes: one is built from the records themselves for a single list, while the secondary index
+//! contradicts the table; the other contains only process instances in progress, because ended instances accumulate.
 
 use super::columns::{InstanceColumns, row_from_item};
 use super::rows::SortedRows;
@@ -34,10 +35,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-/// Backoff round after the first throttled read: up to 80 ms, and later up to 640 ms.
+/// Backoff round after the first throttled read. Its pause is up to 80 ms; later pauses are up to 640 ms.
 const FIRST_THROTTLED_ROUND: u32 = 3;
 
-/// The part of a load that one request does.
+/// One request's part of a load.
 struct Loading<'l, I> {
     /// Changed by whole pages, so that a cancelled request leaves nothing inconsistent.
     partial: Mutex<&'l mut PartialIndex<I>>,
@@ -123,8 +124,9 @@ impl TenantStore {
         now: Timestamp,
     ) -> Result<(Timestamp, HashSet<UnknownEvent>), RefreshError> {
         let since = loading.partial().began_at.plus(-max_secondary_index_delay());
-        // Writes before this request are among the events by now, and concurrent writes may be in the index or not. But a record
-        // that moves between sections meanwhile may be found in neither, so the events of such kinds are read afterwards.
+        // Writes before this request are among the events by now, and concurrent writes may or may not be in the index. But a
+        // record that moves between sections while they are read may be found in neither, so the events of kinds with several
+        // sections are read afterwards.
         let early_events =
             async { if I::SECTIONS.len() == 1 { self.events_to_load::<I>(since).await.map(Some) } else { Ok(None) } };
         let (_, (), early_events) =
@@ -153,8 +155,8 @@ impl TenantStore {
     }
 
     /// Reads the records whose events don't continue from the index: they moved between sections, or one of their events is not
-    /// visible yet. Each record contains the changes of its events. Returns whether all were found: a missing record may have
-    /// been deleted by a transaction whose event is not visible yet.
+    /// visible yet. Each record contains the changes of its events. Returns whether all records were found: a missing record may
+    /// have been deleted by a transaction whose event is not visible yet.
     async fn load_records<I: ListIndex>(
         &self,
         loading: &Loading<'_, I>,
@@ -264,8 +266,8 @@ impl TenantStore {
         }
     }
 
-    /// Retries a read with backoff while it is throttled: function instances that start together throttle each other, and none of
-    /// them should lose what it has read.
+    /// Retries a read with backoff while it is throttled: function instances that start together cause throttling for each other,
+    /// and none of them should lose the pages that it has read.
     async fn while_throttled<T, E, F: Future<Output = Result<T, E>>>(
         &self,
         is_throttled: impl Fn(&E) -> bool,
@@ -337,15 +339,15 @@ impl TenantStore {
     }
 }
 
-/// Number of ranges of the secondary index that are read in parallel, once it turns out to have more than one page.
+/// Number of ranges of the secondary index that are read in parallel if the index has more than one page.
 pub const PARALLEL_RANGES: usize = 4;
 /// Maximum number of seconds after which a client should retry.
 const MAX_RETRY_AFTER: u64 = 30;
 /// The share of buckets read at which the total size is estimated. IDs spread rows randomly over buckets, so 40 buckets are
-/// enough to estimate the total to within a tenth; the error comes from the ranges, which each end within a bucket. Once more is
-/// read, the load might as well finish.
+/// enough to estimate the total to within a tenth; the error comes from the ranges, each of which ends within a bucket. Once a
+/// larger share is read, the load might as well finish.
 const ESTIMATED_SHARES: std::ops::Range<f64> = 0.01..0.05;
-/// An estimate must exceed the memory budget by this factor, which is more than the estimate can be off.
+/// An estimate must exceed the memory budget by this factor, which is larger than the error of the estimate.
 const CLEARLY_TOO_LARGE: f64 = 1.25;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -427,7 +429,7 @@ impl<I: ListIndex> PartialIndex<I> {
         (before + read.sum::<usize>()) as f64 / bucket_count::<I>() as f64
     }
 
-    /// Whether the index takes more than `budget` bytes, or certainly will once it is loaded.
+    /// Whether the index takes more than `budget` bytes, or will certainly do so once it is loaded.
     pub fn exceeds(&self, budget: usize) -> bool {
         let (bytes, share) = (self.index.bytes(), self.share_read());
         // The number of rows per bucket differs between sections.
@@ -439,14 +441,14 @@ impl<I: ListIndex> PartialIndex<I> {
     pub fn retry_after(&self, budget: Duration) -> u64 {
         let share = self.share_read();
         let left = if share > 0.0 { self.spent.as_secs_f64() * (1.0 - share) / share } else { f64::INFINITY };
-        // Count on half of the budget only, because the estimate is rough.
+        // Count on only half of the budget, because the estimate is rough.
         let seconds = (left - budget.as_secs_f64() / 2.0).ceil();
         (1..MAX_RETRY_AFTER).find(|whole| *whole as f64 >= seconds).unwrap_or(MAX_RETRY_AFTER)
     }
 }
 
-/// Splits the buckets from `next` to the last of `count` into ranges that are read in parallel. The first range continues after
-/// `last_key`, the last key of the first page.
+/// Splits the buckets from `next` to the last of `count` buckets into ranges that are read in parallel. The first range continues
+/// after `last_key`, the last key of the first page.
 pub fn split(next: usize, count: usize, last_key: Item) -> Vec<BucketRange> {
     let left = count - next;
     let bound = |n: usize| next + left * n / PARALLEL_RANGES;

@@ -5,17 +5,17 @@
 //!   records of a page are then read from the table.
 //! - *Facets*: values that many rows share, such as the status, are stored once, with a row count. Totals and statistics by facet
 //!   don't read the rows.
-//! - *Coded columns*: locations, models and custom fields are dictionary-encoded: each text is stored once, and rows have its
-//!   number. If custom fields exceed the memory budget, only they are dropped.
+//! - *Coded columns*: locations, models and custom fields are dictionary-encoded: each text is stored once, and rows contain its
+//!   number. If custom fields exceed the memory budget, only these columns are dropped.
 //! - *Segments*: rows are sorted newest first, in segments of at most 256, column by column, with all their texts in one string.
 //!   A search skips segments that lack a trigram of a word, and scans the others sequentially. A change moves a few kilobytes,
 //!   however many rows there are.
 //! - *Change feed*: an index is loaded from the secondary index `list_index`. Before each list, the events since the last list
 //!   are read consistently from the table and applied (`apply_events`).
-//! - *Versions*: each event has the version of the record that it creates. So applying events is idempotent, and a missed event
-//!   is detected.
-//! - *Torn reads*: reads see the items of a transaction one by one. Events that don't continue from the index, and records that
-//!   contradict it, are read again for as long as a transaction can take to become fully visible.
+//! - *Versions*: each event contains the version of the record that the event creates. So applying events is idempotent, and a
+//!   missed event is detected.
+//! - *Torn reads*: a read can see only some of the items that a transaction has written. Events that don't continue from the
+//!   index, and records that contradict it, are read again for as long as a transaction can take to become fully visible.
 //! - *Inconsistency*: if a contradiction lasts longer, the index is discarded and loaded again. If that doesn't help, lists read
 //!   the records themselves for a while, unless there are too many.
 //! - *Memory*: an index that exceeds the budget is refused for a while, and so are its lists.
@@ -70,7 +70,7 @@ use uuid::Uuid;
 /// An in-memory index for lists of one kind.
 pub trait ListIndex: Default + Send + 'static {
     type Entity: Record;
-    /// The sections of the secondary index that the rows are in.
+    /// The sections of the secondary index that contain the rows.
     const SECTIONS: &'static [Section];
     const HAS_SNAPSHOTS: bool = true;
     /// Whether the index removes records that still exist, and ignores their later events.
@@ -116,7 +116,7 @@ pub trait ListIndex: Default + Send + 'static {
         0
     }
 
-    /// Permanently drops optional parts, which only some lists need. Returns whether there were any.
+    /// Permanently drops optional parts, which only some lists need. Returns whether there were any optional parts.
     fn leave_out(&mut self) -> bool {
         false
     }
@@ -126,7 +126,7 @@ pub trait ListIndex: Default + Send + 'static {
         event.is_deletion()
     }
 
-    /// Whether changes of this kind must be applied to the index.
+    /// Whether changes to records of this kind must be applied to the index.
     fn follows(kind: Kind) -> bool {
         kind == Self::Entity::KIND || Self::JOINED_KINDS.contains(&kind)
     }
@@ -204,8 +204,8 @@ impl<C: Columns> ListIndex for SortedRows<C> {
 const RELOADED_AFTER: TimeDelta = TimeDelta::hours(1);
 /// How long lists are refused after an index turned out to be too large.
 const RETRY_AFTER_TOO_LARGE: TimeDelta = TimeDelta::minutes(10);
-/// Number of rows in the secondary index that cost as much to read as one page of events. With more events, loading the index
-/// again is cheaper than reading them.
+/// Number of rows in the secondary index that cost as much to read as one page of events. If there are more pages of events,
+/// loading the index again is cheaper than reading them.
 const ROWS_PER_EVENT_PAGE: usize = 6_400;
 
 /// How fresh a list index must be.
@@ -252,17 +252,17 @@ impl From<StoreError> for RefreshError {
 }
 
 impl TenantStore {
-    /// Passes the index to a function. Refreshes or loads the index first. While the secondary index contradicts the table, or
-    /// without memory for indexes, the index is built from the records themselves; the second value then has the IDs of
+    /// Passes the index to a function. Refreshes or loads the index first. While the secondary index contradicts the table, or if
+    /// there is no memory for indexes, the index is built from the records themselves; the second value then contains the IDs of
     /// unreadable records.
     ///
     /// The index contains every write before this call.
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::ListTooLarge`] when the index exceeds the memory budget, [`StoreError::NotLoaded`] when it is not
-    /// loaded yet, or must be built from too many records, and other errors when the table can't be read. After an error, the
-    /// index is unchanged or dropped.
+    /// Returns [`StoreError::ListTooLarge`] when the index exceeds the memory budget, [`StoreError::NotLoaded`] when the index is
+    /// not loaded yet or would have to be built from too many records, and other errors when the table can't be read. After an
+    /// error, the index is unchanged or dropped.
     pub async fn with_list_index<I: ListIndex, T>(
         &self,
         freshness: Freshness,
@@ -364,8 +364,8 @@ impl TenantStore {
         if bytes > budget { Err(RefreshError::TooLarge) } else { Ok((loaded, bytes)) }
     }
 
-    /// Loads the index from its snapshot, and applies the events after it. If reading these costs more than a load, the snapshot
-    /// isn't used. Other indexes are evicted before the snapshot is decoded.
+    /// Loads the index from its snapshot, and applies the events after it. If reading the events costs more than a load, the
+    /// snapshot isn't used. Other indexes are evicted before the snapshot is decoded.
     async fn refresh_snapshot<I: ListIndex>(
         &self,
         slot: &mut CacheSlot<I>,
@@ -391,7 +391,7 @@ impl TenantStore {
         refreshed
     }
 
-    /// Applies the events since the last refresh. If one is missing, all are read and applied again, which is idempotent.
+    /// Applies the events since the last refresh. If an event is missing, all are read and applied again, which is idempotent.
     async fn refresh<I: ListIndex>(&self, loaded: &mut LoadedIndex<I>, now: Timestamp) -> Result<(), RefreshError> {
         let since = loaded.synced_at.plus(-max_event_delay());
         // Loading reads the most recent events anyway, so it can be cheaper only after a longer pause.
@@ -419,8 +419,8 @@ impl TenantStore {
         }
     }
 
-    /// Reads the events from `from` on that are not applied yet, and possibly some that are. After a burst, applied events are
-    /// only counted: if the table has no more than these, none is new, because events are never changed or deleted.
+    /// Reads the events from `from` on that have not been applied yet, and possibly some that have. After a burst, applied events
+    /// are only counted: if the table has no more events than these, none is new, because events are never deleted.
     async fn new_events<I: ListIndex>(
         &self,
         loaded: &LoadedIndex<I>,
@@ -487,8 +487,8 @@ fn log_left_out<I: ListIndex>(store: &Store) {
     tracing::warn!(kind, budget, "custom fields exceed the memory budget of a list index");
 }
 
-/// Returns how long an index that could not be made consistent is unavailable. By then, the secondary index contains the changes
-/// that were missing from the events.
+/// Returns how long an index that could not be made consistent is unavailable. After this time, the secondary index contains the
+/// changes that were missing from the events.
 fn retry_after_inconsistent() -> TimeDelta {
     max_secondary_index_delay() + CLOCK_SKEW
 }
@@ -514,7 +514,7 @@ pub enum CacheSlot<I> {
     Loading(PartialIndex<I>),
     /// An index, up to date as of the last list.
     Loaded(LoadedIndex<I>),
-    /// No index until this time, because loading it would fail the same way.
+    /// No index until this time, because loading would fail the same way.
     Refused(Refusal, Timestamp),
 }
 
@@ -525,7 +525,7 @@ pub enum Refusal {
     TooLarge,
     /// The table contradicts the secondary index, or the budget is 0, so lists read the records themselves.
     Contradicted,
-    /// As `Contradicted`, but there are too many records to read for each list.
+    /// Like `Contradicted`, but there are too many records to read for each list.
     TooMany,
 }
 
@@ -551,7 +551,7 @@ struct CacheEntry {
 struct CacheEntries {
     /// Slots by tenant and type of index.
     by_key: HashMap<(TenantId, TypeId), CacheEntry>,
-    /// Number of uses so far, which is the clock for `last_used`.
+    /// Number of uses so far. Serves as the clock for `last_used`.
     uses: u64,
 }
 
@@ -583,7 +583,7 @@ impl ListIndexCache {
     }
 
     fn entries(&self) -> MutexGuard<'_, CacheEntries> {
-        // A panic can't leave the map inconsistent, because each change of it is complete when the lock is released.
+        // A panic can't leave the map inconsistent, because each change to it is complete when the lock is released.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -599,7 +599,7 @@ impl ListIndexCache {
         Arc::clone(&entry.slot).downcast().unwrap_or_default()
     }
 
-    /// Records the size of an index, and evicts the least recently used others until all fit in the budget.
+    /// Records the size of an index, and evicts other indexes, least recently used first, until all fit in the budget.
     pub fn set_bytes<I: ListIndex>(&self, tenant: TenantId, slot: &SharedSlot<I>, bytes: usize) {
         let key = (tenant, TypeId::of::<I>());
         let mut entries = self.entries();
@@ -628,14 +628,13 @@ impl ListIndexCache {
 
 /// Maximum time between a record's ID and the ID of its creation event: longer than any request takes.
 const MAX_TIME_TO_EVENT: TimeDelta = TimeDelta::minutes(1);
-/// Number of applied events from which they are counted instead of read. With fewer events, the extra query costs more than it
-/// saves.
+/// From this number on, applied events are counted instead of read. With fewer events, the extra query costs more than it saves.
 pub const MANY_EVENTS: usize = 100;
-/// Number of events, of about 1 KB, that one query counts: less than a page.
+/// Number of events that one query counts. At about 1 KB per event, this is less than a page.
 const COUNTED_AT_ONCE: usize = 800;
 
-/// The index contradicts the table or the change feed, or this version of the service can't read one of them. The index must be
-/// loaded again.
+/// The index contradicts the table or the change feed, or this version of the service can't read part of their data. The index
+/// must be loaded again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the list index is inconsistent with the table")]
 pub struct Inconsistent;
@@ -656,7 +655,7 @@ pub struct ChangeEvent {
     changes: Changes,
 }
 
-/// The changed fields, parsed lazily, because most events that a refresh reads are already in the index.
+/// The changed fields. Parsed lazily, because most events that a refresh reads are already in the index.
 #[derive(Debug, Clone)]
 struct Changes {
     text: Box<RawValue>,
@@ -668,7 +667,7 @@ impl Changes {
     ///
     /// # Errors
     ///
-    /// Returns [`Inconsistent`] for anything but an object.
+    /// Returns [`Inconsistent`] if the text isn't a JSON object.
     fn get(&self) -> Result<&Map<String, Value>, Inconsistent> {
         self.read.get_or_init(|| json::parse_object(self.text.get()).ok()).as_ref().ok_or(Inconsistent)
     }
@@ -691,8 +690,8 @@ impl ChangeEvent {
     ///
     /// # Errors
     ///
-    /// Returns [`Inconsistent`] when the event is about a known kind of record, but its contents are unknown to this version of
-    /// the service.
+    /// Returns [`Inconsistent`] when the event is about a known kind of record, but this version of the service can't read the
+    /// event's contents.
     pub fn parse(entry: &str) -> Result<Result<Self, UnknownEvent>, Inconsistent> {
         let event: Entry<'_> = serde_json::from_str(entry).map_err(|_| Inconsistent)?;
         let EventType { kind, verb } = EventType::parse(&event.event_type).ok_or(Inconsistent)?;
@@ -708,7 +707,7 @@ impl ChangeEvent {
         }))
     }
 
-    /// Whether the record was created so long before `since` that its creation event has an earlier ID, too.
+    /// Whether the record was created so long before `since` that the ID of its creation event is also earlier.
     fn is_of_older_record(&self, since: Timestamp) -> bool {
         let created_at = EventId::from_uuid(self.record_id).timestamp();
         self.verb != Verb::Created && created_at.plus(MAX_TIME_TO_EVENT) < since
@@ -741,7 +740,7 @@ impl ChangeEvent {
     ///
     /// # Errors
     ///
-    /// Returns [`Inconsistent`] for a change without a new value, and for changes that can't be read.
+    /// Returns [`Inconsistent`] for a change without a new value, and for changes that can't be parsed.
     pub fn new_values(&self) -> Result<impl Iterator<Item = Result<(&str, Option<&str>), Inconsistent>>, Inconsistent> {
         Ok(self.changes.get()?.iter().filter_map(|(field, change)| match change.get("new") {
             None => Some(Err(Inconsistent)),
@@ -758,13 +757,13 @@ impl ChangeEvent {
 /// The clocks of two function instances differ, so a record's deletion can have a lower ID than its creation. The events since
 /// `since` alone could then contain the creation without the deletion, and bring the record back. So `events` must start as long
 /// before `since` as clocks can differ. In this overlap, events of records that are not in the index are ignored: the index had
-/// these records, and removed them. So are later events of older records, if the index drops records that still exist
+/// these records, and removed them. Later events of older records are ignored, too, if the index drops records that still exist
 /// ([`ListIndex::DROPS_ENDED`]).
 ///
-/// `removed` has the records that earlier events of the overlap remove. Records that these events remove are added to it.
+/// `removed` contains the records that earlier events of the overlap remove. Records that `events` remove are added to it.
 ///
-/// Returns the records whose events don't continue from the index, because an event is missing: it was missed, or its transaction
-/// is only partly visible. Their later events are not applied.
+/// Returns the records whose events don't continue from the index, because an event is missing: the index missed it, or its
+/// transaction is only partly visible. Their later events are not applied.
 ///
 /// # Errors
 ///
@@ -804,7 +803,7 @@ pub fn apply_events<I: ListIndex>(
     Ok(incomplete)
 }
 
-/// Recently applied events by ID, with the record if the event removes it.
+/// Recently applied events by ID. An event that removes its record is stored with the record.
 #[derive(Debug, Default)]
 pub struct AppliedEvents(BTreeMap<EventId, Option<(Kind, Uuid)>>);
 
@@ -840,7 +839,7 @@ impl AppliedEvents {
         self.0.append(&mut later);
     }
 
-    /// Drops events before this time, which are not read again.
+    /// Drops events from before this time, which are not read again.
     pub fn forget_before(&mut self, time: Timestamp) {
         self.0 = self.0.split_off(&first_id(time));
     }

@@ -1,9 +1,9 @@
 //! Writes the snapshots of all tenants, on a schedule (docs/adr/0013).
 //!
-//! A load applies the events of the last minute, because the secondary index can lag that far. If it ever lags further, a
-//! function instance's index is wrong for an hour, but a snapshot is wrong for all instances and for a day. So the writer first
-//! compares an index with the events of the last hour. It reads page by page, at a pace that leaves most of the partition's
-//! capacity to the API.
+//! A load applies the events of the last minute, because the secondary index can lag that far. If the secondary index ever lags
+//! further, a function instance's list index is wrong for an hour, but a snapshot is wrong for all instances and for a day. So
+//! the writer first compares a list index with the events of the last hour. The writer reads page by page, at a pace that leaves
+//! most of the partition's capacity to the API.
 
 use super::snapshots::{MAX_HEADER_BYTES, SnapshotHeader, SnapshotSource, decode_header, encode_snapshot};
 use super::{
@@ -30,19 +30,19 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 const KINDS: [Kind; 4] = [Kind::Asset, Kind::User, Kind::Instance, Kind::Movement];
-/// A snapshot with more events since its position is rewritten. An event is about 1 KB, so a cold list reads at most about 65
-/// units of events from before the writer's last run.
+/// A snapshot is rewritten if there are more events since its position. An event is about 1 KB, so a cold list reads at most
+/// about 65 units of events from before the writer's last run.
 const MAX_EVENTS: i32 = 250;
 /// Age at which an index is loaded from the secondary index again, instead of following events. This limits how long an
 /// undetected error lasts. Objects are rewritten long before they expire.
 const REWRITTEN_AFTER: TimeDelta = TimeDelta::hours(24);
 /// The reloads of different tenants are spread over this part of [`REWRITTEN_AFTER`].
 const AGE_SPREAD: TimeDelta = TimeDelta::hours(6);
-/// A list's size is estimated from one in this many of its buckets, because records are spread over buckets randomly.
+/// A list's size is estimated from one bucket in this many, because records are spread over buckets randomly.
 const COUNTED_PART: usize = 16;
-/// Time limit for one snapshot. The writer's caller must allow this much time after the start of the last one.
+/// Time limit for one snapshot. The writer's caller must allow this much time after the start of the last snapshot.
 pub const MAX_SNAPSHOT_TIME: Duration = Duration::from_secs(400);
-/// Number of tenants examined concurrently. Indexes are written one by one, so that only one is in memory.
+/// Number of tenants examined concurrently. Indexes are written one at a time, so that only one is in memory.
 const PARALLEL_TENANTS: usize = 8;
 const RECORDS_PER_READ: usize = 100;
 /// Read units per second: a third of the 3,000 that a partition has.
@@ -54,11 +54,11 @@ type LatestVersions = HashMap<(Kind, Uuid), Option<u64>>;
 /// The result of a run of the writer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SnapshotReport {
-    /// Snapshots with few events since, and lists too small for a snapshot.
+    /// Snapshots followed by only a few events, and lists too small for a snapshot.
     pub current: usize,
     pub written: usize,
     pub failed: usize,
-    /// Tenants for which there was no time left. The next run starts with them.
+    /// Tenants that there was no time left for. The next run starts with them.
     pub postponed: usize,
 }
 
@@ -87,8 +87,8 @@ impl From<RefreshError> for SnapshotWriteError {
 }
 
 impl Store {
-    /// Writes missing and outdated snapshots. Starts none after `until`; the next run continues with the remaining tenants.
-    /// Failures are logged and counted.
+    /// Writes missing and outdated snapshots. Starts no snapshot after `until`; the next run continues with the remaining
+    /// tenants. Failures are logged and counted.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl Store {
                 break;
             }
             let examined = join_all(chunk.iter().map(async |tenant| self.tenant(*tenant).due_snapshots().await)).await;
-            // If writing them kills this function, the next run must not start with the same tenants.
+            // If writing the due snapshots kills this function, the next run must not start with the same tenants.
             let has_due = examined.iter().flatten().any(|(_, is_due)| matches!(is_due, Ok(true)));
             if let (true, Some(last)) = (has_due, chunk.last()) {
                 self.store_last_tenant(&**objects, *last).await;
@@ -137,7 +137,7 @@ impl Store {
         format!("list-index/{}/last-tenant", self.table)
     }
 
-    /// Reads the tenant that the last run ended with.
+    /// Reads the last tenant of the previous run.
     async fn last_tenant(&self, objects: &dyn ObjectStore) -> Option<TenantId> {
         let bytes = objects.get(&self.last_tenant_key(), 64).await.ok()??;
         TenantId::from_short(std::str::from_utf8(&bytes).ok()?)
@@ -166,7 +166,7 @@ impl TenantStore {
         due.await
     }
 
-    /// Writes due snapshots one by one. Returns whether there was time for all. A snapshot whose state can't be read is not
+    /// Writes due snapshots, one at a time. Returns whether there was time for all. A snapshot whose state can't be read is not
     /// written, to avoid loading the index from the table without need.
     async fn write_due(
         &self,
@@ -219,7 +219,7 @@ impl TenantStore {
     async fn is_due<I: ListIndex>(&self, now: Timestamp) -> Result<bool, SnapshotWriteError> {
         match self.snapshot_header::<I>().await? {
             Some(header) if !self.is_old(header.loaded_at, now) => Ok(self.has_many_events(header.synced_at).await?),
-            // Write it even if the list has become small, because lists still read the snapshot.
+            // Write the snapshot even if the list has become small, because lists still read it.
             Some(_) => Ok(true),
             None => Ok(self.has_many_rows::<I>().await?),
         }
@@ -292,7 +292,7 @@ impl TenantStore {
         Ok(())
     }
 
-    /// Loads an index outside of the cache. No list waits for it, so loading can take any time.
+    /// Loads an index outside the cache. No list waits for the index, so loading can take any amount of time.
     async fn load_unkept<I: ListIndex>(&self) -> Result<LoadedIndex<I>, RefreshError> {
         let (mut slot, shared) = (CacheSlot::Empty, SharedSlot::default());
         loop {
@@ -304,8 +304,8 @@ impl TenantStore {
         }
     }
 
-    /// Compares the index with the events of the last hour: reads records that are missing or outdated in the index, and removes
-    /// deleted ones.
+    /// Compares the index with the events of the last hour: reads the records that are missing from the index or outdated in it,
+    /// and removes deleted records from the index.
     ///
     /// # Errors
     ///
@@ -356,8 +356,8 @@ impl TenantStore {
         }
     }
 
-    /// Queries the entries of old events. Eventually consistent, for half the cost, because no replica of a partition lags by a
-    /// minute. Loads and refreshes read the last minute consistently.
+    /// Queries the entries of old events. Reads are eventually consistent, at half the cost, because no replica of a partition
+    /// lags by a minute. Loads and refreshes read the last minute consistently.
     fn old_entries(&self, from: AttributeValue, to: AttributeValue) -> QueryFluentBuilder {
         let query = self.events_query(from, to).consistent_read(false);
         query.projection_expression("#entry").expression_attribute_names("#entry", ENTRY)
@@ -384,15 +384,15 @@ impl TenantStore {
             left = apply_page(&mut loaded.index, events, since, &mut removed)?;
             start_key = page.last_evaluated_key;
             if start_key.is_none() {
-                // Events whose predecessor is still missing are recent, and are read again.
+                // Events whose predecessor is still missing are recent, and will be read again.
                 loaded.synced_at = end;
                 return Ok(());
             }
         }
     }
 
-    /// Applies the events since the current snapshot to its index. Returns the index, and when it was loaded from the secondary
-    /// index. `None` if it must be loaded again.
+    /// Applies the events since the current snapshot to its index. Returns the index, and the time at which it was loaded from
+    /// the secondary index; `None` if it must be loaded again.
     async fn follow_snapshot<I: ListIndex>(
         &self,
         now: Timestamp,
@@ -433,7 +433,7 @@ fn events_of<I: ListIndex>(items: Option<Vec<Item>>) -> Result<Vec<ChangeEvent>,
     Ok(events)
 }
 
-/// Applies a page. Returns the events of records whose earlier event may be on the next page. `removed` has removed records:
+/// Applies a page. Returns the events of records whose earlier event may be on the next page. `removed` contains removed records:
 /// because clocks differ, more of their events can follow.
 fn apply_page<I: ListIndex>(
     index: &mut I,
@@ -445,7 +445,7 @@ fn apply_page<I: ListIndex>(
     Ok(events.into_iter().filter(|event| incomplete.contains(&event.record())).collect())
 }
 
-/// Measures the reads of one snapshot, to keep them at a pace.
+/// Measures the reads of one snapshot, to limit their rate.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     began_at: Instant,
@@ -464,7 +464,7 @@ impl Pace {
     }
 }
 
-/// Returns the rest of the time that reading `units` must take.
+/// Returns the remainder of the time that reading `units` must take.
 fn pause(units: f64, elapsed: Duration) -> Duration {
     Duration::from_secs_f64((units / UNITS_PER_SECOND).max(0.0)).saturating_sub(elapsed)
 }
@@ -480,7 +480,8 @@ mod tests {
             let paused = pause(units, seconds(elapsed));
             assert!(paused.abs_diff(seconds(wait)) < Duration::from_micros(1), "{units} units in {elapsed} s: {paused:?}");
         }
-        // A million assets with 250 changes a second take 147,000 units, page by page. The reads themselves take no time here.
+        // A million assets with 250 changes a second take 147,000 units, page by page. In this test, the reads themselves take no
+        // time.
         let (mut pace, mut waited) = (Pace::begin(), Duration::ZERO);
         for _ in 0..1_148 {
             waited = pace.pause_after(128.0);

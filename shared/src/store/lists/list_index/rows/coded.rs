@@ -1,5 +1,5 @@
 //! Coded columns: dictionary encoding of locations, models and custom fields, whose values many rows share. Each value is stored
-//! once, and a row has the number of its value.
+//! once, and a row contains the number of its value.
 
 use super::Columns;
 use super::segment::{Extremes, Segment};
@@ -49,7 +49,7 @@ pub struct CodedColumns {
     is_left_out: bool,
 }
 
-/// The matching values of a column. [`NO_VALUE`] matches if rows without a value do.
+/// The matching values of a column. They include [`NO_VALUE`] if rows without a value match.
 pub struct Selected {
     column: Option<u32>,
     /// Whether each value is selected, by number.
@@ -62,9 +62,9 @@ pub struct Wanted {
     pub column: String,
     /// Texts to match, case-insensitive. Numbers can have any form.
     pub texts: Vec<String>,
-    /// A location, including everything below it.
+    /// A location. Locations below it match, too.
     pub place: Option<String>,
-    /// Rows without a value.
+    /// Whether rows without a value match.
     pub none: bool,
 }
 
@@ -109,7 +109,7 @@ impl Dictionary {
         place
     }
 
-    /// Uncounts a row with this value. Drops a value without rows.
+    /// Removes a row with this value from the count. Drops a value without rows.
     fn remove(&mut self, number: u32) {
         let Some(place) = number.checked_sub(1) else { return };
         let Some(entry) = self.values.get_mut(place as usize) else { return };
@@ -234,8 +234,8 @@ fn heap_bytes(cell: &Cell) -> usize {
     if let Cell::Text(text) = cell { text.len().max(16) } else { 0 }
 }
 
-/// Whether a location is inside a place. Most locations differ in their first character, so their whole text need not be
-/// case-folded.
+/// Whether a location is inside a place. Most locations differ from the place in their first character, so their whole text need
+/// not be case-folded.
 fn is_inside(folded_place: &str, location: &str) -> bool {
     let may_be_inside = match (folded_place.as_bytes().first(), location.as_bytes().first()) {
         (Some(a), Some(b)) if a.is_ascii() && b.is_ascii() => a.eq_ignore_ascii_case(b),
@@ -276,12 +276,12 @@ impl CodedColumns {
         self.columns.get(column as usize).map(|column| &*column.name)
     }
 
-    /// Returns the values of a column that rows have.
+    /// Returns the values that rows have in a column.
     pub fn cells(&self, column: u32) -> impl Iterator<Item = &Cell> {
         self.columns.get(column as usize).into_iter().flat_map(|column| column.values.iter().filter_map(|it| it.cell.as_ref()))
     }
 
-    /// Whether some row has an unfit value in the column.
+    /// Whether any row has an unfit value in the column.
     pub fn has_unfit(&self, column: u32) -> bool {
         self.columns.get(column as usize).is_some_and(|column| column.unfit_rows > 0)
     }
@@ -326,7 +326,8 @@ impl CodedColumns {
         }
     }
 
-    /// Counts the selected rows out of `rows`. Reads no counts of other values, of which a column can have one per row.
+    /// Counts the selected rows out of `rows`. Reads only the counts of selected values, because a column can have as many values
+    /// as rows.
     pub fn count_selected(&self, Selected { column, are_selected }: &Selected, rows: usize) -> usize {
         let dictionary = column.and_then(|column| self.columns.get(column as usize));
         let values = dictionary.map_or(&[][..], |dictionary| &dictionary.values);
@@ -383,7 +384,7 @@ impl CodedColumns {
         Some(())
     }
 
-    /// Completes the columns read from a snapshot; `None` if they are impossible.
+    /// Completes the columns read from a snapshot; `None` if they are inconsistent.
     pub fn finish(&mut self, columns: Range<usize>) -> Option<()> {
         self.columns.iter_mut().skip(columns.start).take(columns.len()).try_for_each(Dictionary::finish)
     }
@@ -429,8 +430,8 @@ impl SegmentColumn {
 }
 
 impl Selected {
-    /// Returns the numbers of a segment's rows in the column, and whether each number is selected. Without numbers, all rows
-    /// match; `None` if none does.
+    /// Returns the numbers of a segment's rows in the column, and whether each number is selected. If no numbers are returned,
+    /// all rows match; returns `None` if no row matches.
     pub fn in_segment<'s, C: Columns>(&'s self, segment: &'s Segment<C>) -> Option<(&'s [u32], &'s [bool])> {
         let column = self.column.and_then(|column| segment.coded.iter().find(|it| it.column == column));
         match column {

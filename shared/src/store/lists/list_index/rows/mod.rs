@@ -1,6 +1,6 @@
-//! The rows of a list index, one per record: queries that filter, search, sort, count and cut out a page; all rows of one kind, in
-//! segments, newest first; and facets. Other sort orders than the default compare most rows just once and drop them, because a
-//! page needs few of a million rows.
+//! The rows of a list index, one per record: queries that filter, search, sort, count and cut out a page; all rows of one kind,
+//! in segments, newest first; and facets. Sort orders other than the default compare most rows just once and then drop them,
+//! because a page needs only a few of a million rows.
 
 mod coded;
 #[cfg(test)]
@@ -31,17 +31,17 @@ use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
 use uuid::Uuid;
 
-/// Ends each text of a row. Searched texts contain no control characters and search words no white space, so no word matches
-/// across two texts.
+/// Ends each text of a row. Searched texts contain no control characters, and search words contain no white space, so no word
+/// matches across two texts.
 const TEXT_END: char = '\n';
-/// An empty text, as opposed to none. Stored texts contain no control characters.
+/// An empty text, as opposed to a missing text. Stored texts contain no control characters.
 const EMPTY: &str = "\0";
 /// Number of bits of a UUIDv7 that are the time (RFC 9562 §5.7).
 const TIME_BITS: u32 = 48;
 
 /// A row's position in the default order of lists: newest first, then by ascending ID within a millisecond.
 ///
-/// An ID contains the millisecond in which the record was created, so it has everything that the order needs.
+/// An ID contains the millisecond in which the record was created, so the order needs nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SortKey([u8; 16]);
 
@@ -77,7 +77,7 @@ pub trait Columns: Debug + Clone + Default + Send + 'static {
     type Facet: Facet;
     /// The fixed-size values of a segment's rows.
     type Vectors: ColumnVectors<Self>;
-    /// The sections of the secondary index with these rows.
+    /// The sections of the secondary index that contain these rows.
     const SECTIONS: &'static [Section];
     const TEXT_COLUMNS: TextColumns;
     /// The coded columns that are kept even if memory is short.
@@ -160,7 +160,7 @@ fn nth_text(joined: &str, column: usize) -> &str {
     joined.split(TEXT_END).nth(column).unwrap_or_default()
 }
 
-/// Returns one of a row's joined exact texts; `None` if the record has none.
+/// Returns one of a row's joined exact texts; `None` if the record has no such text.
 fn nth_exact(joined: &str, column: usize) -> Option<&str> {
     match nth_text(joined, column) {
         "" => None,
@@ -170,7 +170,7 @@ fn nth_exact(joined: &str, column: usize) -> Option<&str> {
 }
 
 impl<'a, C: Columns> RowRef<'a, C> {
-    /// Returns a text that is compared exactly; `None` if the record has none.
+    /// Returns a text that is compared exactly; `None` if the record has no such text.
     pub fn exact_text(&self, column: usize) -> Option<&'a str> {
         nth_exact(self.exact, column)
     }
@@ -212,10 +212,10 @@ fn join_texts(texts: &[String]) -> String {
 
 pub type Filter<'q, T> = Box<dyn Fn(&T) -> bool + Send + Sync + 'q>;
 
-/// Unmarks matches whose fixed-size values don't match.
+/// Unmarks rows whose fixed-size values don't match.
 pub type ColumnFilter<'q, C> = Box<dyn Fn(&<C as Columns>::Vectors, &mut [bool]) + Send + Sync + 'q>;
 
-/// The conditions and the order of a list. A row matches if all conditions hold.
+/// The conditions and the order of a list. A row matches if it meets all conditions.
 pub struct RowQuery<'q, C: Columns> {
     /// Words that the searched texts must contain.
     pub terms: SearchTerms,
@@ -235,7 +235,7 @@ pub struct RowQuery<'q, C: Columns> {
 
 /// The conditions of a query, evaluated for the facets and coded values of specific rows.
 struct Selection {
-    /// Whether each facet passes, by number, and the number of rows with a passing one; `None` if all pass.
+    /// Whether each facet passes, by number, and the number of rows with a passing facet; `None` if all facets pass.
     facets: Option<(Vec<bool>, usize)>,
     coded: Vec<Selected>,
 }
@@ -291,7 +291,7 @@ impl<C: Columns> RowQuery<'_, C> {
         }
     }
 
-    /// Returns whether each row of the segment matches; `None` if none does. Checks one condition after the other, each for all
+    /// Returns whether each row of the segment matches; `None` if no row does. Checks one condition after the other, each for all
     /// rows, which is fast no matter how many rows match. The conditions that read texts come last.
     fn matches(&self, segment: &Segment<C>, Selection { facets, coded }: &Selection) -> Option<Vec<bool>> {
         let coded: Vec<_> = coded.iter().map(|selected| selected.in_segment(segment)).collect::<Option<_>>()?;
@@ -411,7 +411,7 @@ pub struct SortedRows<C: Columns> {
     facets: Facets<C::Facet>,
     coded: CodedColumns,
     len: usize,
-    /// The size, which takes a visit to each segment. Computed by the first list, and dropped at the next change.
+    /// The size. Computing it visits every segment, so it is computed for the first list, and dropped at the next change.
     bytes: OnceLock<usize>,
 }
 
@@ -453,7 +453,7 @@ impl<C: Columns> SortedRows<C> {
         segments + self.coded.bytes(columns)
     }
 
-    /// Drops the optional columns, and ignores their values in later rows. Returns whether there were any.
+    /// Drops the optional columns, and ignores their values in later rows. Returns whether there were any optional columns.
     pub fn leave_out(&mut self) -> bool {
         if self.coded.is_left_out() || self.optional_columns().is_empty() {
             return false;
@@ -465,13 +465,13 @@ impl<C: Columns> SortedRows<C> {
         true
     }
 
-    /// Returns the part of [`SortedRows::bytes`] that texts take.
+    /// Returns the part of [`SortedRows::bytes`] that the texts take.
     #[cfg(test)]
     fn text_bytes(&self) -> usize {
         self.segments.iter().map(|segment| segment.searched.joined().len() + segment.exact.joined().len()).sum()
     }
 
-    /// Frees unused reserved memory.
+    /// Frees reserved but unused memory.
     pub fn shrink_to_fit(&mut self) {
         self.bytes.take();
         self.segments.iter_mut().for_each(Segment::shrink_to_fit);
@@ -492,13 +492,13 @@ impl<C: Columns> SortedRows<C> {
         &self.segments
     }
 
-    /// Returns the position of the segment that has this key, or would get it.
+    /// Returns the position of the segment that contains this key, or would contain it.
     fn segment_of(&self, key: SortKey) -> usize {
         let starts_before = |segment: &Segment<C>| segment.keys.first().is_some_and(|first| *first <= key);
         self.segments.partition_point(starts_before).saturating_sub(1)
     }
 
-    /// Adds a row, or replaces the row with the same id.
+    /// Adds a row, or replaces the row with the same ID.
     pub fn upsert(&mut self, row: Row<C>) {
         self.bytes.take();
         let sort_key = SortKey::of(row.id);
@@ -567,9 +567,9 @@ impl<C: Columns> SortedRows<C> {
         })
     }
 
-    /// Returns segments with their positions and first values, in the sort order of these values, and among equal values the
-    /// segment with the oldest row first, as in the page. So a page needs few segments, and none after the first one that it
-    /// doesn't need.
+    /// Returns segments with their positions and first values, in the sort order of these values. Of segments with equal first
+    /// values, the one with the oldest row comes first, as in the page. So a page needs only a few segments, and none after the
+    /// first one that it doesn't need.
     pub fn segments_by(&self, order: &RowOrder<'_, C>) -> Vec<(usize, &Segment<C>, Option<SortValue<'_>>)> {
         let segments = self.segments.iter().enumerate();
         let mut segments: Vec<_> = segments.map(|(at, segment)| (at, segment, self.first_value(at, order))).collect();
@@ -580,7 +580,7 @@ impl<C: Columns> SortedRows<C> {
         segments
     }
 
-    /// Returns the value of the segment's first row, ignoring filters. `None` if rows have no such text.
+    /// Returns the value of the segment's first row in the sort order, ignoring filters; `None` if rows have no such text.
     fn first_value(&self, segment: usize, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
         let values = self.segments.get(segment)?;
         let first = |Extremes { least, greatest }: Extremes| if order.descending { greatest } else { least };
@@ -686,7 +686,7 @@ impl<C: Columns> SortedRows<C> {
         self.coded.finish(columns)
     }
 
-    /// Reads rows from a snapshot; `None` if the rows are not in order, or impossible in segments. Without `with_optional`, omits
+    /// Reads rows from a snapshot; `None` if the rows are out of order or can't form segments. Without `with_optional`, omits
     /// optional columns, and doesn't read the rest of the snapshot.
     pub fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self> {
         let mut facets = Facets::decode(decoder)?;
@@ -724,7 +724,7 @@ pub struct FirstRows<'r, C: Columns> {
     rows: &'r SortedRows<C>,
     order: &'r RowOrder<'r, C>,
     limit: usize,
-    /// At most twice the limit. Candidates beyond the limit were offered since the last selection.
+    /// At most twice as many as the limit. Candidates beyond the limit were offered since the last selection.
     candidates: Vec<Candidate<'r>>,
     /// After a selection, the candidate at the limit is the last one in the order. Rows that sort after it are dropped.
     is_selected: bool,
@@ -735,7 +735,7 @@ impl<'r, C: Columns> FirstRows<'r, C> {
         Self { rows, order, limit, candidates: Vec::new(), is_selected: false }
     }
 
-    /// False only if no row of the segment, whose first value is `first`, sorts before the last candidate.
+    /// Returns `false` only if no row of the segment, whose first value is `first`, sorts before the last candidate.
     pub fn may_take_from(&self, segment: &Segment<C>, first: Option<&SortValue<'_>>) -> bool {
         let (Some((last, position)), Some(first)) = (self.last().filter(|_| self.is_selected), first) else { return true };
         match self.order.compare_values(first, last) {
@@ -832,7 +832,7 @@ pub struct RowOrder<'q, C: Columns> {
     descending: bool,
     /// The number of the coded column, if the rows have it.
     column: Option<u32>,
-    /// When sorting by facet: for each facet's number, its place in ascending order. Equal texts share a place.
+    /// When sorting by facet: for each facet's number, its rank in ascending order. Equal texts share a rank.
     ranks: Vec<usize>,
 }
 
@@ -853,14 +853,15 @@ impl<C: Columns> RowOrder<'_, C> {
             (SortValue::Number(a), SortValue::Number(b)) => a.cmp(b),
             (SortValue::Text(a), SortValue::Text(b)) => natural_cmp(a, b),
             (SortValue::Cell(a), SortValue::Cell(b)) => a.compare(b),
-            // All values in one order have the same variant.
+            // All values in one sort order have the same variant.
             _ => Ordering::Equal,
         };
         if self.descending { ascending.reverse() } else { ascending }
     }
 }
 
-/// A combination of values that many rows share. Each is stored once, with its row count, so that counting by facet reads no rows.
+/// A combination of values that many rows share. Each facet is stored once, with its row count, so that counting by facet reads
+/// no rows.
 pub trait Facet: Debug + Clone + Default + Eq + Hash + Send + Sync + 'static {
     /// Returns the size of the facet's texts.
     fn text_bytes(&self) -> usize {
@@ -873,7 +874,7 @@ pub trait Facet: Debug + Clone + Default + Eq + Hash + Send + Sync + 'static {
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
 }
 
-/// The facets of an index. Each row has the number of its facet.
+/// The facets of an index. Each row contains the number of its facet.
 #[derive(Debug)]
 pub struct Facets<F> {
     /// Facets with their row counts. An entry without rows is free.
@@ -904,7 +905,7 @@ impl<F: Facet> Facets<F> {
         self.entries.iter().map(|(_, rows)| *rows as u64).collect()
     }
 
-    /// Returns the place of each facet's text among all texts, by number. Equal texts have the same place.
+    /// Returns the rank of each facet's text among all texts, by facet number. Equal texts have the same rank.
     pub fn ranks(&self, text: fn(&F) -> &'static str) -> Vec<usize> {
         let mut texts: Vec<_> = self.entries.iter().map(|(facet, _)| text(facet)).collect();
         texts.sort_by(|a, b| natural_cmp(a, b));
@@ -939,7 +940,7 @@ impl<F: Facet> Facets<F> {
         number
     }
 
-    /// Uncounts a row. Drops a facet without rows.
+    /// Removes a row from its facet's count. Drops a facet without rows.
     pub fn remove(&mut self, number: u32) {
         let Some((facet, rows)) = self.entries.get_mut(number as usize) else { return };
         *rows = rows.saturating_sub(1);
@@ -974,7 +975,8 @@ impl<F: Facet> Facets<F> {
     /// [`Facets::count`], and then call [`Facets::finish`].
     pub fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
         let (mut facets, count) = (Self::default(), decoder.number()?);
-        // Facets without values take no bytes, so the snapshot's size doesn't limit their number. But they are all equal.
+        // Facets without values take no bytes, so the snapshot's size doesn't limit their number. But all of them are equal, so
+        // at most one is valid.
         (size_of::<F>() > 0 || count <= 1).then_some(())?;
         for _ in 0..count {
             facets.entries.push((F::decode(decoder)?, 0));

@@ -1,4 +1,4 @@
-//! Property tests of rows: they answer every query like a plain list of the same rows.
+//! Property tests of rows: every query has the same result as on a plain list of the same rows.
 
 use super::coded::Wanted;
 use super::segment::{SearchTerms, narrow};
@@ -88,7 +88,7 @@ fn build(steps: Vec<Step>, search_at: usize) -> (SortedRows<AssetColumns>, BTree
     (rows, map)
 }
 
-/// Formats a row as text, because columns have no equality, and coded values no order.
+/// Formats a row as text, because columns can't be compared, and coded values have no order.
 fn text(row: &AssetRow) -> String {
     let mut row = row.clone();
     row.coded.sort_by(|(a, _), (b, _)| a.cmp(b));

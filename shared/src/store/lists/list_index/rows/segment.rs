@@ -1,5 +1,6 @@
 //! A segment: up to a few hundred rows, stored by column, so that a query reads only the columns that it needs. The texts of its
-//! rows are in one string, which a search scans sequentially. A search skips a segment whose texts lack a trigram of its words.
+//! rows are in one string, which a search scans sequentially. A search skips a segment whose texts lack a trigram of the search
+//! words.
 
 use super::coded::{CodedColumns, NO_VALUE, SegmentColumn};
 use super::{Columns, PackedRow, RowValues, SortKey, TEXT_END};
@@ -38,10 +39,10 @@ pub trait ColumnVectors<C>: Debug + Default + From<Vec<C>> + Send + 'static {
 
     fn row(&self, row: usize) -> Option<C>;
 
-    /// Replaces the rows by `new`, or removes them.
+    /// Replaces the rows with `new`, or removes them.
     fn replace_rows(&mut self, rows: Range<usize>, new: Option<C>);
 
-    /// Splits off the rows from `first` on.
+    /// Splits off the rows from position `first` on.
     fn split_off_rows(&mut self, first: usize) -> Self {
         let rest: Vec<C> = (first..).map_while(|row| self.row(row)).collect();
         self.replace_rows(first..first + rest.len(), None);
@@ -211,8 +212,8 @@ impl<C: Columns> Segment<C> {
         self.coded.iter().filter(|column| columns.contains(&(column.column as usize))).map(bytes).sum()
     }
 
-    /// Returns the size without the coded columns. Includes trigrams even before they are collected, so that a search doesn't
-    /// exceed the budget.
+    /// Returns the size without the coded columns. Includes trigrams even before they are collected, so that collecting them for
+    /// a search doesn't exceed the budget.
     pub fn bytes(&self) -> usize {
         let columns = <C::Vectors as ColumnVectors<C>>::ROW_BYTES;
         let row = size_of::<SortKey>() + size_of::<u64>() + size_of::<u32>() + columns;
@@ -221,12 +222,12 @@ impl<C: Columns> Segment<C> {
         self.keys.capacity() * row + self.searched.bytes() + self.exact.bytes() + trigrams
     }
 
-    /// False only if no row has all of the words.
+    /// Returns `false` only if no row contains all of the words.
     pub fn may_have(&self, terms: &SearchTerms) -> bool {
         terms.is_empty() || terms.may_occur_in(self.trigrams.get_or_init(|| TrigramSet::of(self.searched.joined())))
     }
 
-    /// Unmarks matches whose searched texts lack one of the words.
+    /// Unmarks rows whose searched texts lack one of the words.
     pub fn search(&self, terms: &SearchTerms, matches: &mut [bool]) {
         let Some(finder) = terms.finder() else { return };
         let mut have_words = vec![false; self.len()];
@@ -242,13 +243,13 @@ impl<C: Columns> Segment<C> {
         narrow(matches, &have_words, |has_words| *has_words);
     }
 
-    /// Returns the rows that were created in a period: newer rows come first.
+    /// Returns the positions of the rows that were created in a period. Newer rows come first.
     pub fn created_in(&self, (from, before): (Option<Timestamp>, Option<Timestamp>)) -> Range<usize> {
         let count_since = |time: Timestamp| self.keys.partition_point(|key| key.created_at() >= time);
         before.map_or(0, count_since)..from.map_or(self.len(), count_since)
     }
 
-    /// Returns the numbers of the rows' values in a coded column, 0 for none. Empty if no row has a value.
+    /// Returns the numbers of the rows' values in a coded column; 0 means no value. Empty if no row has a value.
     pub fn numbers(&self, column: Option<u32>) -> &[u32] {
         self.coded.iter().find(|it| Some(it.column) == column).map_or(&[][..], |column| &column.numbers)
     }
@@ -316,7 +317,7 @@ const GROWTH: usize = 512;
 
 /// How much a column grows at a time, in rows. Doubling could waste half of the memory budget.
 const ROW_GROWTH: usize = 16;
-/// Number of bits in a trigram set, a power of two. With 256 rows of about 40 bytes, a quarter of the bits are set.
+/// Number of bits in a trigram set. Must be a power of two. With 256 rows of about 40 bytes, a quarter of the bits are set.
 const BITS: usize = 8192;
 const WORD_BITS: usize = u64::BITS as usize;
 
@@ -329,14 +330,14 @@ pub struct Texts {
     extremes: OnceLock<Vec<Extremes>>,
 }
 
-/// The least and the greatest value of a column: for texts, the rows that have them; for coded values, their numbers.
+/// The least and the greatest value of a column: for texts, the positions of their rows; for coded values, their numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Extremes {
     pub least: u32,
     pub greatest: u32,
 }
 
-/// Unmarks matches whose value in the column doesn't match.
+/// Unmarks rows whose value in the column doesn't match.
 pub fn narrow<T>(matches: &mut [bool], column: &[T], is_match: impl Fn(&T) -> bool) {
     matches.iter_mut().zip(column).for_each(|(is_left, value)| *is_left &= is_match(value));
 }
@@ -346,7 +347,7 @@ pub fn insert<T>(column: &mut Vec<T>, at: usize, value: T) {
     replace(column, at..at, Some(value));
 }
 
-/// Replaces the rows of a column by `new`, or removes them.
+/// Replaces the rows of a column with `new`, or removes them.
 pub fn replace<T>(column: &mut Vec<T>, rows: Range<usize>, new: Option<T>) {
     if rows.is_empty() && column.len() == column.capacity() {
         column.reserve_exact(ROW_GROWTH);
@@ -371,12 +372,12 @@ impl Texts {
         self.joined.get(self.start(row)..self.end(row)).unwrap_or_default()
     }
 
-    /// Whether the texts of some row contain this one.
+    /// Whether the texts of any row contain this text.
     pub fn contain(&self, text: &str) -> bool {
         memmem::find(self.joined.as_bytes(), text.as_bytes()).is_some()
     }
 
-    /// Returns the row, from `first` on, whose text contains this byte of the string, and the end of its text.
+    /// Returns the row, from `first` on, whose text contains the byte at position `byte` of the string, and the end of that text.
     pub fn row_at(&self, first: usize, byte: usize) -> Option<(usize, usize)> {
         let ends = self.ends.get(first..)?;
         let skipped = ends.iter().position(|end| *end as usize > byte)?;
@@ -509,12 +510,12 @@ impl SearchTerms {
         self.longest.as_ref()
     }
 
-    /// False only if a word occurs in none of the set's texts.
+    /// Returns `false` only if some word occurs in none of the set's texts.
     pub fn may_occur_in(&self, texts: &TrigramSet) -> bool {
         self.trigrams.iter().all(|trigram| texts.contains(*trigram))
     }
 
-    /// Whether all words occur, except for the one of [`SearchTerms::finder`]. `texts` must be case-folded.
+    /// Whether all words occur, not counting the word of [`SearchTerms::finder`]. `texts` must be case-folded.
     pub fn others_occur_in(&self, texts: &str) -> bool {
         self.others.iter().all(|word| word.find(texts.as_bytes()).is_some())
     }
@@ -530,7 +531,7 @@ impl SearchTerms {
 pub struct Trigram(u16);
 
 impl Trigram {
-    /// Returns all trigrams of a text, none if it is shorter than three bytes.
+    /// Returns all trigrams of a text. A text shorter than three bytes has none.
     pub fn all_of(text: &str) -> impl Iterator<Item = Self> {
         text.as_bytes().array_windows().map(|[a, b, c]| {
             // Fibonacci hashing: the upper bits of the product depend on all three bytes.

@@ -1,11 +1,11 @@
 //! Format of snapshots: list indexes as bytes, stored outside of the table (docs/adr/0013).
 //!
-//! A snapshot has a header and a body. The header has the source and the time of the snapshot and the checksum of its body; it
-//! ends with its own checksum. A snapshot is not used if a single byte is damaged, or if it belongs to another table, tenant,
-//! kind or format.
+//! A snapshot has a header and a body. The header contains the source and the time of the snapshot and the checksum of its body,
+//! and ends with a checksum of the header itself. A snapshot is not used if a single byte is damaged, or if it belongs to a
+//! different table, tenant, kind or format.
 //!
-//! The body has values in blocks, each compressed with LZ4. Blocks are small, so that neither writing nor reading needs a second
-//! copy of a large index in memory.
+//! The body contains values in blocks, each compressed with LZ4. Blocks are small, so that neither writing nor reading needs a
+//! second copy of a large index in memory.
 
 #[cfg(test)]
 mod properties;
@@ -22,8 +22,8 @@ use uuid::Uuid;
 
 /// The first bytes of every snapshot.
 const MAGIC: [u8; 8] = *b"ALSNAPSH";
-/// Raise this with every change of the written bytes: of columns, case folding or row order, but not for a new asset filter.
-/// Snapshots of other formats are ignored, and rewritten by the deployed version.
+/// Raise this number with every change that affects the written bytes, such as to columns, case folding or row order, but not for
+/// a new asset filter. Snapshots of other formats are ignored, and rewritten by the deployed version.
 const FORMAT: u32 = 6;
 const CHECKSUM_BYTES: usize = 32;
 /// Upper bound for the size of headers.
@@ -59,7 +59,7 @@ pub enum SnapshotError {
     /// The snapshot is from the future, according to this function instance's clock.
     #[error("from the future")]
     Future,
-    /// The table doesn't have an event that it had when the snapshot was written.
+    /// The table lacks an event that it contained when the snapshot was written.
     #[error("of another state of the table")]
     State,
     /// The events after the snapshot don't continue from its state.
@@ -77,7 +77,7 @@ pub struct SnapshotHeader {
     pub synced_at: Timestamp,
     /// When the index was loaded from the secondary index. Since then, it has only followed events.
     pub loaded_at: Timestamp,
-    /// The tenant's latest event when the snapshot was written. A table that was restored to an earlier time doesn't have it.
+    /// The tenant's latest event when the snapshot was written. A table that was restored to an earlier time lacks this event.
     pub latest_event: EventId,
     pub rows: u64,
     /// Size in memory.
@@ -118,8 +118,8 @@ fn identification(source: SnapshotSource<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Writes a snapshot. `loaded_at` is when the index was loaded from the secondary index; `latest_event` is the tenant's latest
-/// event.
+/// Writes a snapshot. `loaded_at` is the time at which the index was loaded from the secondary index; `latest_event` is the
+/// tenant's latest event.
 pub fn encode_snapshot<I: ListIndex>(
     source: SnapshotSource<'_>,
     loaded: &LoadedIndex<I>,
@@ -148,7 +148,7 @@ pub fn encode_snapshot<I: ListIndex>(
     snapshot
 }
 
-/// Reads the header of a snapshot, whose body can be cut off.
+/// Reads the header of a snapshot. The body can be cut off.
 ///
 /// # Errors
 ///
@@ -191,7 +191,7 @@ fn read_header<'b>(snapshot: &[u8], rest: &'b [u8]) -> Option<(SnapshotHeader, &
 ///
 /// # Errors
 ///
-/// Returns a [`SnapshotError`] when the snapshot can't be used, or its index would take more than `max_bytes`.
+/// Returns a [`SnapshotError`] when the snapshot can't be used, or when its index would take more than `max_bytes`.
 pub fn check_snapshot<'b>(
     source: SnapshotSource<'_>,
     snapshot: &'b [u8],
@@ -211,7 +211,7 @@ pub fn check_snapshot<'b>(
     Ok((header, body))
 }
 
-/// Reads the index as of `synced_at`. It counts as loaded `now`.
+/// Reads the index as of `synced_at`. The index counts as loaded at `now`.
 ///
 /// # Errors
 ///
@@ -246,11 +246,11 @@ fn decode_body<I: ListIndex>(header: &SnapshotHeader, body: &[u8], max_bytes: us
     })
 }
 
-/// At this size, a block is compressed and a new one starts.
+/// When a block reaches this size, it is compressed, and a new block starts.
 const BLOCK_BYTES: usize = 256 * 1024;
-/// Larger blocks are invalid. A segment's texts can make a block larger than [`BLOCK_BYTES`], but not this large.
+/// Larger blocks are invalid. A segment's texts can make a block larger than [`BLOCK_BYTES`], but not larger than this.
 const MAX_BLOCK_BYTES: usize = 64 * BLOCK_BYTES;
-/// Bits of a number per byte. The eighth bit says that another byte follows.
+/// Number of bits of a number per byte. The eighth bit says that another byte follows.
 const NUMBER_BITS: u32 = 7;
 
 #[derive(Debug, Default)]
@@ -261,7 +261,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Adds bytes. The reader must know their number.
+    /// Adds bytes without their number, which the reader must know.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.block.extend_from_slice(bytes);
     }
@@ -296,7 +296,7 @@ impl Encoder {
         }
     }
 
-    /// Ends the block here if it is large enough.
+    /// Starts a new block here if the current one is large enough.
     pub fn may_end_block(&mut self) {
         if self.block.len() >= BLOCK_BYTES {
             self.end_block();
@@ -439,7 +439,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Converts an offset to the type used in rows. It fits, because a segment's texts are a few hundred times a few kilobytes.
+/// Converts an offset to the type used in rows. The offset fits, because a segment has a few hundred texts of a few kilobytes.
 pub fn to_u32(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }

@@ -80,7 +80,7 @@ fn asset_facet() -> impl Strategy<Value = AssetFacet> {
     )
 }
 
-/// Generates rows with few different IDs, so that some replace others.
+/// Generates rows with few different IDs, so that some rows replace others.
 fn assets() -> impl Strategy<Value = AssetIndex> {
     let cell = prop_oneof![
         any::<i32>().prop_map(|n| Cell::Number(n.into())),
@@ -102,7 +102,7 @@ fn assets() -> impl Strategy<Value = AssetIndex> {
     })
 }
 
-/// Formats the rows as text, because columns have no equality.
+/// Formats the rows as text, because columns can't be compared.
 fn rows_of(index: &AssetIndex) -> Vec<String> {
     index.assets.iter().map(|row| format!("{:?}", row.to_row())).collect()
 }
