@@ -200,8 +200,8 @@ where
     })
 }
 
-/// Like [`run_with_key_encryption`], for a function whose responses link to the API. Links start with `PUBLIC_URL`, if set; logs
-/// the error and fails if it is invalid.
+/// Like [`run_with_key_encryption`], for a function whose responses link to the API. Links start with `PUBLIC_URL`, if set. Logs
+/// the error and fails if that is invalid.
 pub async fn run_with_links<E>(
     routes: impl FnOnce() -> Router<App>,
     key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>,

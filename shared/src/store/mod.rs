@@ -1,10 +1,10 @@
 //! The DynamoDB table: one for all tenants, each in a separate partition (docs/adr/0002).
 //!
-//! A tenant's data is read and written only through a [`TenantStore`], which builds keys of that tenant only.
+//! A tenant's data is read and written only through a [`TenantStore`], which builds keys for that tenant only.
 //!
 //! Also the client with its timeouts and retries (docs/adr/0003-client.md), and the time limits of the store: backoff between
-//! attempts, retries of contradictory reads, the time a request has left for reads, and maximum delays until a write is visible,
-//! on which list indexes rely (docs/adr/0008). At the end, the errors of reads and writes.
+//! attempts, retries of contradictory reads, the time a request has left for reads, and the maximum delays until a write is
+//! visible, on which list indexes rely (docs/adr/0008). The errors of reads and writes are at the end.
 
 mod assets;
 mod check;
@@ -75,14 +75,15 @@ pub struct Store {
     snapshots: Option<Arc<dyn ObjectStore>>,
     /// Minimum number of rows for a list to get a snapshot.
     smallest_snapshot: usize,
-    /// Set only in the snapshot writer, which pauses between reads.
+    /// Set only in the snapshot writer, which must pause between reads.
     read_pace: Option<Arc<Mutex<Pace>>>,
     blobs: Arc<BlobCache>,
     leases: Arc<Leases>,
     ceilings: Arc<Ceilings>,
 }
 
-/// One tenant's part of the table. A handler gets it only if this function instance has verified the key, now or recently.
+/// One tenant's part of the table. A handler gets a `TenantStore` only if this function instance has verified the key, for this
+/// request or recently.
 #[derive(Clone)]
 pub struct TenantStore {
     store: Store,
@@ -131,13 +132,13 @@ impl Store {
         Self { random, ..self }
     }
 
-    /// Gives the store its own cache for list indexes, of `budget` bytes. 0 disables the cache.
+    /// Gives the store a separate cache for list indexes, of `budget` bytes. 0 disables the cache.
     #[must_use]
     pub fn with_list_index_bytes(self, budget: usize) -> Self {
         Self { list_indexes: Arc::new(ListIndexCache::new(budget)), ..self }
     }
 
-    /// For tests: makes indexes count recent events from this number on, which they otherwise do only after a burst. Like
+    /// Makes indexes count recent events from this number on, which they otherwise do only after a burst. Only for tests. Like
     /// [`Store::with_list_index_bytes`], creates a new cache.
     #[must_use]
     pub fn with_counted_events(self, events: usize) -> Self {
@@ -155,7 +156,8 @@ impl Store {
         self.list_indexes.clear();
     }
 
-    /// Returns a tenant's part of the table. For verified callers, callers that need no verification, and verification itself.
+    /// Returns a tenant's part of the table. Must be called only for verified callers, for callers that need no verification, and
+    /// for verification itself.
     #[must_use]
     pub fn tenant(&self, id: TenantId) -> TenantStore {
         TenantStore { store: self.clone(), keys: Keys::of(id), id, dry_run: None, key_batch: None }
@@ -249,8 +251,8 @@ pub fn configure_client(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dy
     config.retry_config(retries).timeout_config(timeouts.build())
 }
 
-/// Configures calls whose failure doesn't fail their request: one retry, for connections that broke while the function was
-/// frozen. They have their own retry quota, so that throttling them doesn't use up the retries of other calls.
+/// Configures calls whose failure doesn't fail their request. They have one retry, for connections that broke while the function
+/// was frozen, and a separate retry quota, so that throttling them doesn't use up the retries of other calls.
 fn dispensable_config() -> aws_sdk_dynamodb::config::Builder {
     let retries = RetryConfig::standard().with_max_attempts(2).with_initial_backoff(INITIAL_BACKOFF);
     Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
@@ -258,16 +260,16 @@ fn dispensable_config() -> aws_sdk_dynamodb::config::Builder {
 
 /// Default number of attempts at an operation that can conflict with others.
 const MAX_ROUNDS: u32 = 6;
-/// Maximum of the first backoff. Doubles with each attempt.
+/// Maximum of the first backoff. The maximum doubles with each attempt.
 const FIRST_PAUSE_MILLIS: u64 = 10;
-/// How often the backoff doubles: to at most 640 ms.
+/// Number of times that the maximum backoff doubles: up to 640 ms.
 const MAX_DOUBLINGS: u32 = 6;
 
 impl Store {
     /// Adds up to 100% jitter to `least`, so that requests that failed together don't retry together.
     #[must_use]
     pub fn jittered(&self, least: Duration) -> Duration {
-        // Without random bytes there is no jitter.
+        // If there are no random bytes, there is no jitter.
         let random = u16::from_le_bytes(self.random().unwrap_or_default());
         least + least * u32::from(random) / u32::from(u16::MAX)
     }
@@ -277,7 +279,7 @@ impl Store {
 /// up to 640 ms.
 pub(crate) async fn pause(store: &Store, round: u32) {
     let longest = FIRST_PAUSE_MILLIS << round.min(MAX_DOUBLINGS);
-    // Without random bytes, all competing writers wait equally long.
+    // If there are no random bytes, all competing writers wait equally long.
     let bytes = store.random().unwrap_or_default();
     tokio::time::sleep(Duration::from_millis(1 + u64::from(u16::from_le_bytes(bytes)) % longest)).await;
 }
@@ -303,16 +305,16 @@ impl TornReadRetry {
     }
 }
 
-/// Time that long reads leave for the rest of the request.
+/// Time that long reads must leave for the rest of the request.
 const TIME_TO_RESPOND: Duration = Duration::from_secs(1);
-/// Time limit for reads of a request without a deadline.
+/// Time limit for the reads of a request without a deadline.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 
 tokio::task_local! {
     static DEADLINE: Instant;
 }
 
-/// Runs a request. Its long reads end before `deadline`.
+/// Runs a request whose long reads end before `deadline`.
 pub async fn with_deadline<F: Future>(deadline: Instant, request: F) -> F::Output {
     DEADLINE.scope(deadline, request).await
 }
@@ -336,20 +338,20 @@ const USUAL_EVENT_DELAY: TimeDelta = TimeDelta::seconds(1);
 /// Maximum time until a write takes effect after its writer has given up waiting.
 const MAX_TIME_IN_FLIGHT: TimeDelta = TimeDelta::seconds(3);
 /// Maximum time during which a transaction is only partly visible. DynamoDB writes the items of a decided transaction within
-/// milliseconds, or within a few seconds if the coordinating host fails meanwhile. Even lists that wait this long, reload the
-/// index and wait again finish before a function times out (15 s).
+/// milliseconds, or within a few seconds if the coordinating host fails in between. Even a list that waits this long, reloads the
+/// index and waits again finishes before a function times out (15 s).
 const MAX_TIME_TO_COMMIT: Duration = Duration::from_secs(3);
-/// Maximum time from the arrival of a request, which is the time of its events, to the time in their IDs. No function runs
-/// longer.
+/// Maximum time from the arrival of a request, which is the time of its events, to the time in the events' IDs. No function that
+/// serves requests runs longer.
 const MAX_REQUEST: TimeDelta = TimeDelta::seconds(30);
 /// Maximum lag of a secondary index behind the table.
 const SECONDARY_INDEX_LAG: TimeDelta = TimeDelta::seconds(60);
 
-/// Maximum lag of a secondary index from which a snapshot is written. A row missing from a snapshot would be missing for everyone
-/// and for a day, and the snapshot writer can wait.
+/// Maximum lag of a secondary index from which a snapshot is written. It is longer because a row missing from a snapshot would be
+/// missing for everyone and for a day, and because the snapshot writer can wait.
 const SECONDARY_INDEX_LAG_OF_SNAPSHOTS: TimeDelta = TimeDelta::hours(1);
 
-/// Maximum age of a partial load. After that, reading the events since its start costs as much as loading again.
+/// Maximum age of a partial load. After that, reading the events since the start of the load costs as much as loading again.
 const MAX_LOAD_AGE: TimeDelta = TimeDelta::minutes(10);
 
 /// Returns the maximum time from an event's ID to its write, by the clock of another function instance.
@@ -372,7 +374,7 @@ type Cause = Box<dyn Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// DynamoDB throttled, timed out or had conflicts, after all retries. A later attempt may succeed.
+    /// DynamoDB still throttled, timed out or had conflicts after all retries. A later attempt may succeed.
     #[error("DynamoDB is unavailable")]
     Unavailable(#[source] Cause),
     /// A retry doesn't help: a permission is missing, an item is invalid, or the service has a bug.
@@ -411,11 +413,11 @@ pub struct UnreadableRecord {
     pub kind: Kind,
     /// The ID in the record's key.
     pub id: Option<Uuid>,
-    /// Can quote the record's data, so it is for the operator only.
+    /// Can quote the record's data, so only the operator may see it.
     pub cause: String,
 }
 
-/// The cause of a [`StoreError::Unavailable`] that is due to throttling.
+/// The cause of a [`StoreError::Unavailable`] error due to throttling.
 #[derive(Debug, thiserror::Error)]
 #[error("DynamoDB throttles")]
 struct Throttling(#[source] Cause);
@@ -511,10 +513,10 @@ pub enum WriteError {
     /// The record was changed or deleted after it was read: read it again and decide again.
     #[error("the record has changed since it was read")]
     Stale,
-    /// Another record has the same value in this field. The record is known if it still exists.
+    /// Another record has the same value in this field. Contains that record, if it still exists.
     #[error("another record has the same {0}")]
     Duplicate(&'static str, Option<(Kind, Uuid)>),
-    /// The record that this field refers to is gone or can't be referenced: read it again and decide again.
+    /// The record that this field refers to no longer exists or can't be referenced: read it again and decide again.
     #[error("the record that {0} refers to does not exist or can't be referenced")]
     MissingReference(&'static str),
     /// A response is already stored under the request's idempotency key.

@@ -1,4 +1,4 @@
-//! Records that contain one value, without version or history: a tenant's replays, and erasures of people.
+//! Records that contain a single value, without a version or a history: a tenant's replays, and erasures of people.
 
 use crate::store::keys::{Item, Key, PK, TYPE};
 use crate::store::{MAX_ROUNDS, StoreError, TenantStore, pause, unless_condition_failed};
@@ -43,7 +43,7 @@ impl TenantStore {
         Err(StoreError::Unavailable(format!("the record {item_type} changes too often").into()).into())
     }
 
-    /// Replaces the state. Returns `false` if it is no longer `present`.
+    /// Replaces the state. Returns `false` if the stored state is no longer `present`.
     async fn replace_state(
         &self,
         key: &Key,

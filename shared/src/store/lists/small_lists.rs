@@ -1,4 +1,4 @@
-//! Lists of kinds with few records per tenant: they read all records (docs/adr/0008), or the one with a unique value.
+//! Lists of kinds with few records per tenant. They read all records (docs/adr/0008), or the one record with a unique value.
 
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::keys::api_key::ApiKey;
@@ -19,7 +19,8 @@ use futures_util::try_join;
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
-/// Maximum size of records kept in memory while a list reads all of a kind. Beyond that, the page's records are read again.
+/// Maximum size in bytes of the records kept in memory while a list reads all records of a kind. Beyond that, the page's records
+/// are read again.
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 
 impl TenantStore {
@@ -93,7 +94,7 @@ impl TenantStore {
         self.list_all(request, |_: &ApiKey| true).await
     }
 
-    /// Lists all records of the kind, or the one with a unique value.
+    /// Lists all records of the kind, or the one record with a unique value.
     async fn list_few<T: Record>(
         &self,
         unique: Option<Unique>,
@@ -135,7 +136,7 @@ impl TenantStore {
             Some(item) => Ok(Some(item)),
             None => self.item(&key(id)).await,
         });
-        // Omit records deleted meanwhile.
+        // Omit records that have just been deleted.
         let mut filled: Vec<Item> = try_join_all(read).await?.into_iter().flatten().collect();
         self.fill_in_blobs(&mut filled).await?;
         let mut items = Vec::new();
@@ -181,8 +182,8 @@ impl TenantStore {
     /// Returns a page with the record that has a unique value, if any. Takes two round trips, no matter how many records the
     /// tenant has.
     ///
-    /// Reads of marker and record are not isolated from a change of the value. A record that lost the value in between is
-    /// omitted: at that moment, no record had it.
+    /// The reads of the marker and the record are not isolated from a change to the value. A record that lost the value between
+    /// the reads is omitted: at that moment, no record had the value.
     pub(in crate::store) async fn page_with_unique<T: Record>(
         &self,
         unique: &Unique,

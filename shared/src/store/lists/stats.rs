@@ -27,9 +27,9 @@ pub enum GroupBy {
     Status,
     /// The type's name.
     AssetType,
-    /// The manufacturer's name, which is the catalog's for an asset with a model.
+    /// The manufacturer's name; for an asset with a model, the name in the catalog.
     Manufacturer,
-    /// The catalog model or, for an asset without one, its model text.
+    /// The catalog model or, for an asset without a catalog model, its model text.
     Model,
     Location,
     AssignedTo,
@@ -79,7 +79,7 @@ impl GroupBy {
 struct Alike {
     count: u64,
     price: u128,
-    /// Position of the oldest asset in the default list order, and its values.
+    /// Position of the oldest of these assets in the default list order. The remaining fields are the values of that asset.
     last: usize,
     facet: u32,
     number: u32,

@@ -1,5 +1,5 @@
-//! Erases a person in parts. Each part is idempotent, and the erasure's record stores the progress. Only a pass over all events
-//! of the tenant finds everything that names the person: records, history entries, stored responses and signature images.
+//! Erases a person in parts. Each part is idempotent, and a record of the erasure stores the progress. Only a pass over all
+//! events of the tenant finds everything that names the person: records, history entries, stored responses and signature images.
 
 use super::held::Held;
 use crate::domain::assets::asset::Asset;
@@ -53,11 +53,11 @@ struct Step {
 #[derive(Debug)]
 pub struct PartAbout {
     person: UserId,
-    /// The person's ID as text, which every event that names the person contains.
+    /// The person's ID as text. Every event that names the person contains it.
     id: String,
-    /// Records whose histories may contain something about the person.
+    /// Records whose histories may contain data about the person.
     pub records: BTreeSet<(Kind, Uuid)>,
-    /// Changes of other records by the person. These entries name the person only as the actor.
+    /// Changes to other records by the person. These entries name the person only as the actor.
     pub actions: Vec<(HistoryEntry, Event)>,
     /// Last event of the part; `None` at the end of the pass.
     pub last: Option<EventId>,
@@ -87,7 +87,7 @@ impl PartAbout {
 
     /// Adds what an entry contains about the person.
     pub(in crate::store) fn add(&mut self, entry: &HistoryEntry) {
-        // Searching for the ID is faster than parsing JSON.
+        // Search for the ID first, because that is faster than parsing JSON.
         let event: Option<Event> = entry.text.contains(&self.id).then(|| serde_json::from_str(&entry.text).ok()).flatten();
         let Some(event) = event else { return };
         match lead(self.person, &event) {
@@ -99,8 +99,8 @@ impl PartAbout {
 }
 
 impl TenantStore {
-    /// Erases the user's own record. Fails if anything refers to it, unless `forced`, for example when repeating an erasure after
-    /// a restore.
+    /// Erases the user's record. Fails if anything refers to the record, unless `forced`, for example when an erasure is repeated
+    /// after a restore.
     ///
     /// # Errors
     ///
@@ -125,7 +125,8 @@ impl TenantStore {
         loop {
             let step = self.erase_next(person, context).await?;
             removed += step.removed;
-            // Continue right away after a part without findings, and after a pass, for events since its start.
+            // Continue right away after a part without findings, and after a pass, to read the events since the start of the
+            // pass.
             let goes_on = step.ended_pass || step.removed == Removed::default();
             if step.is_done || !goes_on || !has_time_for_operation() {
                 return Ok((step.is_done, removed));
@@ -156,7 +157,7 @@ impl TenantStore {
             responses_until,
             has_removed: removed != Removed::default(),
             at: self.store.now(),
-            // Events can be written later than the time in their ID.
+            // Events can be written later than the time in their IDs.
             next_pass: Keys::last_event_before(state.began_at.plus(-(max_event_delay() + MAX_REQUEST))),
         };
         let advanced = |present: Option<Erasure>| present.unwrap_or_else(|| state.clone()).advanced(&state, end.clone());
@@ -189,7 +190,7 @@ impl TenantStore {
         Ok(removed)
     }
 
-    /// Adds the deleted images to `images`.
+    /// Erases the person from a record, its history and its images. Adds the deleted images to `images`.
     async fn erase_record<T: Erase>(
         &self,
         person: UserId,
@@ -207,14 +208,14 @@ impl TenantStore {
             }
             round += 1;
         };
-        // Images first, because the entries name them.
+        // Erase the images first, because the entries name them.
         self.erase_images(id, &held, images).await?;
         let entries = held.entries.into_iter().map(|(entry, _, about)| (entry, about));
         let entries = self.erase_in_entries(person, entries.collect()).await?;
         Ok(Removed { resources: is_changed.into(), entries, ..Removed::default() })
     }
 
-    /// Returns whether the record contained anything about the person.
+    /// Erases the person from the record itself. Returns whether the record contained anything about the person.
     async fn rewrite<T: Erase>(&self, person: UserId, held: &Held<T>, context: &ChangeContext) -> Result<bool, WriteError> {
         let Some(old) = &held.record else { return Ok(false) };
         let next = old.value.without(person, &held.traces, context.at);
@@ -232,7 +233,7 @@ impl TenantStore {
         Ok(erased.into_iter().filter(|is_erased| *is_erased).count())
     }
 
-    /// Deletes the tenant's snapshots. Lists are loaded from the table until new ones are written.
+    /// Deletes the tenant's snapshots. Lists are loaded from the table until new snapshots are written.
     async fn forget_snapshots(&self) -> Result<(), StoreError> {
         let Some(objects) = self.store.snapshots.as_ref().filter(|_| !self.is_dry_run()) else { return Ok(()) };
         for key in self.snapshot_keys() {
@@ -260,7 +261,7 @@ impl TenantStore {
         state_of(self.item(&self.keys.erasure(person)).await?.as_ref())
     }
 
-    /// Replaces the state with the result of `next`.
+    /// Replaces the state of an erasure with the result of `next`.
     async fn change_erasure(&self, person: UserId, next: impl Fn(Option<Erasure>) -> Erasure) -> Result<Erasure, StoreError> {
         let decide = |present| {
             let next = next(present);
@@ -276,7 +277,7 @@ impl TenantStore {
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub async fn part_about(&self, person: UserId, after: Option<EventId>, until: Timestamp) -> Result<PartAbout, StoreError> {
         let mut part = PartAbout::new(person);
-        // No event names a person more than a minute before the user is created.
+        // No event from more than a minute before the creation of the user names the person.
         let first = Keys::last_event_before(person.timestamp().plus(-TimeDelta::minutes(1)));
         let Some((from, to)) = Keys::events_between(Some(after.unwrap_or(first)), until) else { return Ok(part) };
         let (mut read, mut pages) = (0, self.events_query(from, to).into_paginator().send());
@@ -298,7 +299,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::erase_part`]. Can be repeated to do the rest.
+    /// Same as [`TenantStore::erase_part`]. After an error, a repeated call does the rest.
     pub async fn erase_whole(&self, person: UserId) -> Result<Removed, WriteError> {
         let now = self.store.now();
         let begun = |present: Option<Erasure>| present.map_or_else(|| Erasure::begun(person, now), |it| it.restarted(now));
@@ -333,7 +334,7 @@ impl TenantStore {
         Ok((found.last.is_none(), self.remains_in(person, &found).await?))
     }
 
-    /// Counts what an erasure would remove of the findings.
+    /// Counts which of the findings an erasure would remove.
     ///
     /// # Errors
     ///
@@ -352,9 +353,9 @@ impl TenantStore {
         }
     }
 
-    /// Erases stored responses that name a record in `found`, report its change, or belong to a key or link in `found`. A retry
-    /// of such a request gets an error that says so. Returns the number of responses and, if there are more to check, the cursor
-    /// to pass as `from` next time.
+    /// Erases stored responses that name a record in `found`, report a change to such a record, or belong to a key or link in
+    /// `found`. A retry of such a request gets an error that says that the response was erased. Returns the number of responses
+    /// and, if there are more to check, the cursor to pass as `from` next time.
     async fn erase_responses(&self, found: &PartAbout, from: Option<&str>) -> Result<(usize, Option<String>), StoreError> {
         let ids = found.ids();
         let texts: Vec<String> = ids.iter().map(Uuid::to_string).collect();
@@ -369,7 +370,8 @@ impl TenantStore {
                 let names = by.is_some_and(|by| ids.contains(&by.uuid()))
                     || changes_one(&item, &ids)
                     || texts.iter().any(|id| text.contains(id.as_str()));
-                // An unreadable response may name the person. A request in progress has only stored that it has started.
+                // An unreadable response may name the person. The stored response of a request in progress says only that the
+                // request has started.
                 let stays = |response: StoredResponse| response.is_nameless || response.is_in_parts;
                 if !names || *text == erased || serde_json::from_str(text).is_ok_and(stays) {
                     continue;
@@ -397,7 +399,7 @@ impl TenantStore {
     }
 
     /// Deletes the images of signatures that are about the person according to an instance's entries. Instances of a movement
-    /// share images, so these are in `images` once.
+    /// share images, so `images` contains each image only once.
     async fn erase_images<T>(&self, id: Uuid, held: &Held<T>, images: &mut BTreeSet<ImageName>) -> Result<(), StoreError> {
         let owner = held.entries.iter().find_map(|(_, event, _)| movement_of(event)).unwrap_or(id);
         let named = |all: bool| {
@@ -410,7 +412,7 @@ impl TenantStore {
         let mut names = named(false);
         let erased: BTreeSet<&str> = held.entries.iter().flat_map(|(_, event, about)| erased_steps(event, about)).collect();
         if !erased.is_empty() {
-            // After a restore, there can be images that no entry names any more.
+            // After a restore, there can be images that are no longer named by any entry.
             let named = named(true);
             let present = self.images_of(owner).await?.into_iter();
             let unnamed = present.filter(|name| erased.contains(name.step.as_str()) && !named.contains(name)).collect();
@@ -459,8 +461,8 @@ impl TenantStore {
     }
 }
 
-/// Whether the request changed one of the records. Its response need not contain their IDs: the session of a signing link shows
-/// what others have submitted, without the instance's ID.
+/// Whether the request changed one of the records. The response need not contain the IDs of these records: the session of a
+/// signing link shows what others have submitted, without the instance's ID.
 fn changes_one(response: &Item, ids: &BTreeSet<Uuid>) -> bool {
     let entries = response.get(ENTRIES).and_then(|entries| entries.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
     entries.iter().filter_map(history_entry).any(|(record, _)| ids.contains(&record))
@@ -470,7 +472,7 @@ fn step_values<'a>(event: &'a Event, side: &str) -> Option<&'a Map<String, Value
     event.changes.get("step_data")?.get(side)?.as_object()
 }
 
-/// Returns the steps and hashes of an event's signatures: all, or only at the pointers `about`.
+/// Returns the steps and hashes of an event's signatures: of all signatures, or only of those at the pointers `about`.
 fn signed(event: &Event, about: Option<&[String]>) -> Vec<(String, String)> {
     let sides = ["old", "new"].into_iter().filter_map(|side| Some((side, step_values(event, side)?)));
     let signed = sides.flat_map(|(side, values)| values.iter().map(move |(step, value)| (side, step, value)));

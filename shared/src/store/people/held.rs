@@ -1,5 +1,5 @@
-//! Personal data in one record and its history, its erasure from the history, and obstacles to erasing a user. Nothing else ever
-//! changes a history entry.
+//! Finds personal data in one record and its history, erases it from the history, and finds obstacles to erasing a user. Nothing
+//! else ever changes a history entry.
 
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::history::event::{Event, canonical};
@@ -22,23 +22,23 @@ use uuid::Uuid;
 pub struct Held<T> {
     /// The record; `None` if it was deleted.
     pub record: Option<Stored<T>>,
-    /// Oldest first, each with pointers to its values about the person.
+    /// Entries of the history, oldest first, each with pointers to its values about the person.
     pub entries: Vec<(HistoryEntry, Event, Vec<String>)>,
     pub traces: Traces,
 }
 
 impl TenantStore {
-    /// Reads a record and its history, with what they contain about a person.
+    /// Reads a record and its history, and finds what they contain about a person.
     ///
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time, or the record changes too often.
     pub async fn held<T: Record>(&self, person: UserId, id: Uuid) -> Result<Held<T>, StoreError> {
         for round in 0..MAX_ROUNDS {
-            // The history first: if the record has a higher version, it has changed since.
+            // Read the history first: if the record then has a higher version, it has changed since.
             let (newest, entries, traces) = self.traces(person, T::KIND, id).await?;
             let record = self.get::<T>(T::Id::from_uuid(id)).await?;
-            // In a dry run, the record can include planned writes, which the history doesn't.
+            // In a dry run, the record can include planned writes, which the history doesn't include.
             if self.is_dry_run() || record.as_ref().is_none_or(|record| record.version <= newest) {
                 return Ok(Held { record, entries, traces });
             }
@@ -111,12 +111,12 @@ impl TenantStore {
     }
 }
 
-/// Maximum number of pages of open instances to search for a picked user.
+/// Maximum number of pages of open instances to search for a user who was picked in a step.
 const MAX_PAGES: u32 = 10;
 const PAGE: u32 = 100;
 
 impl TenantStore {
-    /// Erases a user's record, which is `present` or deleted, unless there is an obstacle.
+    /// Erases a user's record, unless there is an obstacle. `present` is the record; `None` if it was deleted.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl TenantStore {
         Ok(Obstacle::InUse { assets, processes, instances: self.open_instances_of(user, processes).await? })
     }
 
-    /// Searches the newest open instances, until `count` are found.
+    /// Searches the newest open instances for references to the user, until `count` are found.
     async fn open_instances_of(&self, user: UserId, count: u64) -> Result<Vec<InstanceId>, StoreError> {
         let filter = InstanceFilter { status: Some(InstanceStatus::InProgress), ..InstanceFilter::default() };
         let mut found = Vec::new();

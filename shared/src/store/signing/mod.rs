@@ -1,4 +1,4 @@
-//! Signing links, and the keys that a tenant's receipts are signed with.
+//! Signing links, and the keys that sign a tenant's receipts.
 
 use crate::domain::receipts::key::{CurrentKey, EncryptedSeed, KEY_BYTES, ReceiptKeys, SigningKey};
 use crate::domain::record::{Kind, Stored};
@@ -14,7 +14,7 @@ use crate::store::{BatchGet, StoreError, TenantStore, WriteError, pause};
 use std::collections::HashSet;
 use uuid::Uuid;
 
-/// Maximum number of attempts to create or replace the key despite concurrent changes.
+/// Maximum number of attempts to create or replace a signing key if there are concurrent changes.
 const MAX_TRIES: u32 = 5;
 
 #[derive(Debug, thiserror::Error)]
@@ -86,12 +86,12 @@ impl TenantStore {
         self.get(ReceiptKeysId::from_uuid(Uuid::nil())).await
     }
 
-    /// Returns the signing key for receipts. The first call creates it; concurrent first calls return the same key.
+    /// Returns the signing key for receipts. The first call creates the key; concurrent first calls return the same key.
     ///
     /// # Errors
     ///
-    /// Returns [`KeyError::Encryption`] when the key can't be encrypted or decrypted, and [`KeyError::Write`] when it can't be
-    /// read or created.
+    /// Returns [`KeyError::Encryption`] when the key can't be encrypted or decrypted, and [`KeyError::Write`] when the key can't
+    /// be read or created.
     pub async fn signing_key(&self, key_encryption: &dyn KeyEncryption, context: &ChangeContext) -> Result<SigningKey, KeyError> {
         for round in 0..MAX_TRIES {
             let keys = match self.receipt_keys().await? {
@@ -120,11 +120,11 @@ impl TenantStore {
         Err(WriteError::Stale.into())
     }
 
-    /// Replaces the signing key. Signatures by the old key stay valid, but its private key is deleted.
+    /// Replaces the signing key. Signatures made with the old key stay valid, but its private key is deleted.
     ///
     /// # Errors
     ///
-    /// Returns [`KeyError::Encryption`] when the new key can't be encrypted, and [`KeyError::Write`] when it can't be
+    /// Returns [`KeyError::Encryption`] when the new key can't be encrypted, and [`KeyError::Write`] when the key can't be
     /// written.
     pub async fn rotate_receipt_key(
         &self,

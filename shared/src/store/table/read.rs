@@ -1,12 +1,12 @@
-//! Reads of one tenant, and conversion of items into records. Unless stated otherwise, reads are strongly consistent, because
-//! each of them decides something or follows a write.
+//! Reads from one tenant's part of the table, and conversion of items into records. Unless stated otherwise, reads are strongly
+//! consistent, because a decision depends on each read, or the read follows a write.
 //!
-//! Query and BatchGetItem read the items of a transaction one by one (AWS: "read-committed isolation"). So events can contain a
-//! change that the record doesn't have yet, or the other way round. The rest becomes visible shortly after, so contradictory
-//! reads are retried.
+//! Query and BatchGetItem can see only some of the items that a transaction has written (AWS: "read-committed isolation"). So
+//! events can contain a change that the record doesn't have yet, or vice versa. The other items become visible shortly
+//! afterwards, so contradictory reads are retried.
 //!
-//! A read fills in *blobs*, large parts of records that are stored separately, and finds what a *dry run* would have written
-//! before.
+//! A read fills in *blobs*, large parts of records that are stored separately. In a *dry run*, a read also finds what the run
+//! would have written so far.
 //!
 //! Also reads responses stored for retries of their request (docs/adr/0010), and signature images, which are stored separately
 //! from their process instance or movement so that lists stay small.
@@ -74,11 +74,11 @@ impl BatchResult {
         item.cloned().map(read).transpose()
     }
 
-    /// Like [`BatchResult::get`], but returns `None` for an unreadable record. For records that are only shown with others.
+    /// Like [`BatchResult::get`], but returns `None` for an unreadable record. For records that are shown only as part of others.
     ///
     /// # Errors
     ///
-    /// Same as [`BatchResult::get`] otherwise.
+    /// Returns every other error of [`BatchResult::get`].
     pub fn get_readable<T: Record>(&self, id: Option<T::Id>) -> Result<Option<Stored<T>>, StoreError> {
         StoreError::tolerate_unreadable(self.get(id))
     }
@@ -107,7 +107,8 @@ struct Joined {
 }
 
 impl KeyBatch {
-    /// Adds keys to the batch. Returns `false` if it is already sent or full: the keys must then be read in a separate request.
+    /// Adds keys to the batch. Returns `false` if the batch is already sent or full; the keys must then be read in a separate
+    /// request.
     fn join(&self, keys: &[Key]) -> bool {
         let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
         // Two slots are reserved for the key and its owner.
@@ -124,8 +125,8 @@ impl KeyBatch {
         std::mem::take(&mut joined.keys)
     }
 
-    /// Reads items in the batch; `None` if the keys could not join. Never completes if the batch fails: the request then ends
-    /// with the error of its key, and this future is dropped.
+    /// Reads items in the batch; `None` if the keys could not join the batch. Never completes if the batch fails: the request
+    /// then ends with the error of its key, and this future is dropped.
     pub(in crate::store) async fn read(&self, keys: &[Key]) -> Option<HashMap<Key, Item>> {
         if !self.join(keys) {
             return None;
@@ -159,7 +160,7 @@ impl TenantStore {
         Ok(request.set_key(Some(key.item())).consistent_read(true).send().await?.item)
     }
 
-    /// Whether a record has the value, or had it and still reserves it.
+    /// Whether a record has the unique value, or had it and still reserves it.
     ///
     /// # Errors
     ///
@@ -192,7 +193,7 @@ impl TenantStore {
         Ok(BatchResult { items: keys.into_iter().zip(items).collect() })
     }
 
-    /// [`TenantStore::batch_get`] without steps and schemas, which takes one round trip.
+    /// Like [`TenantStore::batch_get`], but without steps and schemas. Takes one round trip.
     ///
     /// # Errors
     ///
@@ -239,7 +240,7 @@ impl TenantStore {
         Ok(items)
     }
 
-    /// Reads at most [`MAX_BATCH_KEYS`] items. Costs half as much if not `consistent`, for lists from an index, which lags
+    /// Reads at most [`MAX_BATCH_KEYS`] items. If not `consistent`, costs half as much: for lists from an index, which lags
     /// anyway.
     pub(in crate::store) async fn batch_of(&self, keys: &[Key], consistent: bool) -> Result<HashMap<Key, Item>, StoreError> {
         let mut found = HashMap::new();
@@ -275,7 +276,7 @@ impl TenantStore {
         read.filter_map(Result::transpose).collect()
     }
 
-    /// [`TenantStore::all`] without steps and schemas.
+    /// Like [`TenantStore::all`], but without steps and schemas.
     ///
     /// # Errors
     ///
@@ -341,7 +342,7 @@ impl TenantStore {
         Ok(items)
     }
 
-    /// Returns a store whose reads can join the batch.
+    /// Returns the same store, with reads that can join the batch.
     pub(crate) fn joining(&self, batch: &Arc<KeyBatch>) -> Self {
         Self { key_batch: Some(Arc::clone(batch)), ..self.clone() }
     }
@@ -366,15 +367,15 @@ impl TenantStore {
 /// The attribute with a record's version, the number of its changes.
 pub(in crate::store) const VERSION: &str = "version";
 pub(in crate::store) const CREATED_AT: &str = "created_at";
-/// The attribute with the time of the last change of a shown field.
+/// The attribute with the time of the last change to a shown field.
 pub(in crate::store) const UPDATED_AT: &str = "updated_at";
 pub(in crate::store) const LAST_HASH: &str = "last_hash";
-/// The ID of a record's latest event. It contains the time of the last change, even if `updated_at` doesn't, and finds the event
-/// without an index.
+/// The attribute with the ID of a record's latest event. The ID contains the time of the last change, even if `updated_at` is
+/// older, and finds the event without an index.
 pub(in crate::store) const LAST_EVENT: &str = "last_event";
 /// The attribute of a reference item with the number of references to its record.
 pub(in crate::store) const USES: &str = "uses";
-/// The attribute of a unique value's marker with the sort key of its record.
+/// The attribute of a unique value's marker with the sort key of the record that has the value.
 pub(in crate::store) const OWNER: &str = "owner";
 
 /// The attribute with values that only lists need, as one text: [`Record::listed`].
@@ -400,7 +401,7 @@ pub(in crate::store) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreEr
     })
 }
 
-/// Decodes an item. `id` is the ID in the item's key; `None` for kinds without an ID in their key.
+/// Decodes an item. `id` is the ID in the item's key; `None` for kinds without an ID in the key.
 fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> {
     if lacks_blob(&item) {
         return Err("its steps or its schema are lost".to_owned());
@@ -425,7 +426,7 @@ const MAX_CACHED_BYTES: usize = 4 * 1024 * 1024;
 /// A part of records that is stored in a separate, deduplicated item: the steps of process definitions and instances, and the
 /// schemas of asset types.
 ///
-/// A definition can have 64 KB of steps, and each of its instances has the same ones; an asset type can have a schema of 32 KB.
+/// A definition can have 64 KB of steps, and each of its instances has the same steps; an asset type can have a schema of 32 KB.
 /// As an attribute of the record, a blob would add to the cost of every write, and lists would read all of it. So each blob is a
 /// separate item, `STEPS#<hash>` or `SCHEMA#<hash>`, which is written once and never changed or deleted; records contain its
 /// hash. Reads fill it in, from the cache if possible. Lists read blobs only for their page.
@@ -446,7 +447,7 @@ impl BlobKind {
         }
     }
 
-    /// Returns the attribute with the text: in the blob's item, and in a record's item once filled in.
+    /// Returns the attribute with the text, both in the blob's item and, once the blob is filled in, in a record's item.
     pub(in crate::store) fn attribute(self) -> &'static str {
         match self {
             Self::Steps => "steps",
@@ -500,7 +501,7 @@ pub(in crate::store) fn take_blob(kind: Kind, attributes: &mut Item) -> Option<B
     Some(Blob { name: (blob, hash), text })
 }
 
-/// Fills in an empty list of steps or no schema, for code that needs only the rest of a record.
+/// Fills in an empty blob: an empty list of steps, or no schema. For code that needs only the rest of a record.
 pub(in crate::store) fn without_blob(mut item: Item) -> Item {
     if let Some((blob, _)) = blob_of(&item) {
         let empty = match blob {
@@ -526,7 +527,7 @@ pub(in crate::store) fn lacks_blob(item: &Item) -> bool {
 }
 
 impl TenantStore {
-    /// Puts a blob; `None` if the table is known to have it.
+    /// Puts a blob; `None` if the table is known to have the blob.
     pub(in crate::store) fn blob_put(&self, blob: Blob) -> Option<TransactionItem> {
         let is_known = self.store.blobs.get(self.id, &blob.name).is_some();
         let attribute = blob.name.0.attribute();
@@ -547,7 +548,7 @@ impl TenantStore {
         }
     }
 
-    /// Fills in the blobs of items with a hash. If a blob is lost, its item stays incomplete and is unreadable.
+    /// Fills in the blobs of items that contain a blob's hash. If a blob is lost, the item stays incomplete, and is unreadable.
     pub(in crate::store) async fn fill_in_blobs(&self, items: &mut [Item]) -> Result<(), StoreError> {
         let mut names: BTreeMap<BlobName, Timestamp> = BTreeMap::new();
         for item in items.iter() {
@@ -567,7 +568,7 @@ impl TenantStore {
         Ok(())
     }
 
-    /// Reads the JSON texts of blobs, without lost ones. Uncached blobs take a round trip, and up to 16 read units each.
+    /// Reads the JSON texts of blobs. Omits lost blobs. Uncached blobs take a round trip, and up to 16 read units each.
     ///
     /// A record can become visible before the blob from the same transaction. So a missing blob is read again if its record was
     /// written recently; `names` has the times.
@@ -611,7 +612,7 @@ impl TenantStore {
     }
 }
 
-/// Returns when a record was written, by the clock of its writer.
+/// Returns the time at which a record was written, by the clock of its writer.
 fn written_at(item: &Item) -> Option<Timestamp> {
     EventId::from_short(item.get(LAST_EVENT)?.as_s().ok()?).map(|event| event.timestamp())
 }
@@ -651,17 +652,18 @@ impl BlobCache {
 }
 
 const MAX_NUMBERS: u64 = 1_000_000;
-/// Number of possible prefixes, of twelve digits, of the numbers that a dry run reserves. No counter gets that far.
+/// Number of possible prefixes for the numbers that a dry run reserves. Prefixes have twelve digits; no counter reaches such
+/// numbers.
 const NUMBER_PREFIXES: u64 = 900_000_000_000;
 const FIRST_NUMBER_PREFIX: u64 = 100_000_000_000;
 /// Longer texts are not searched for placeholders, because assigned texts are shorter.
 const MAX_PLACEHOLDER_TEXT: usize = 512;
 
 /// The planned writes of a dry run, a request that decides everything and writes nothing. It is part of the request's
-/// [`TenantStore`]: instead of writing, units of work read the items in their conditions, and keep the planned items here, so that
-/// the request's later reads and units find them as if they were in the table.
+/// [`TenantStore`]. Instead of writing, units of work read the items in their conditions, and store the planned items here. The
+/// request's later reads and units of work find these items as if they were in the table.
 ///
-/// Cheap to clone; all clones share them. No `Debug`, because it contains secrets.
+/// Cheap to clone; all clones share the planned writes. Doesn't implement `Debug`, because it contains secrets.
 #[derive(Clone, Default)]
 pub struct DryRun(Arc<Mutex<Plan>>);
 
@@ -707,8 +709,8 @@ impl DryRun {
         Ok(*prefix * MAX_NUMBERS + *used)
     }
 
-    /// Whether only the real request would assign this text or a part of it: the path of a new record, or a tag with a reserved
-    /// number.
+    /// Whether only the real request would assign this text or a part of it, as in the path of a new record or a tag with a
+    /// reserved number.
     #[must_use]
     pub fn is_placeholder(&self, text: &str) -> bool {
         if text.len() > MAX_PLACEHOLDER_TEXT {
@@ -741,8 +743,8 @@ impl TenantStore {
         }
     }
 
-    /// Evaluates the conditions as the table would, but writes nothing. Keeps the planned items, for the conditions of later
-    /// units of the same request.
+    /// Evaluates the conditions as the table would, but writes nothing. Stores the planned items in the dry run, for the
+    /// conditions of the request's later units of work.
     pub(in crate::store) async fn try_out(&self, dry_run: &DryRun, items: Vec<TransactionItem>) -> Result<(), TransactionError> {
         let keys: Result<Vec<Key>, StoreError> = items.iter().map(|item| item.write.key()).collect();
         let keys = keys.map_err(TransactionError::Store)?;
@@ -750,12 +752,12 @@ impl TenantStore {
             // DynamoDB rejects such a transaction.
             return Err(TransactionError::Store(StoreError::broken("a transaction with two writes of an item")));
         }
-        // Most invariants say that a new key is free, and need no read.
+        // Most invariants say that a new key is free, which needs no read.
         let can_fail = |item: &TransactionItem| item.purpose != Purpose::Invariant;
         let unknown = items.iter().zip(&keys).filter(|(item, key)| can_fail(item) && dry_run.item(key).is_none());
         let unknown: Vec<Key> = unknown.map(|(_, key)| key.clone()).collect();
         let mut read = self.items(&unknown).await.map_err(TransactionError::Store)?;
-        // Concurrent units of the same request are decided one by one.
+        // Concurrent units of work of the same request are decided one at a time.
         let mut plan = dry_run.plan();
         let mut left = Vec::new();
         for (item, key) in items.into_iter().zip(keys) {
@@ -775,8 +777,8 @@ impl TenantStore {
 /// How long a response is stored for retries of its request: 24 hours (docs/adr/0010).
 pub(in crate::store) const STORED_SECONDS: i64 = 24 * 60 * 60;
 pub(in crate::store) const FINGERPRINT: &str = "fingerprint";
-/// The history entries that the request added: their sort keys in the index `history`. A restored table can have the response
-/// without them, which `admin check` detects.
+/// The attribute with the history entries that the request added, as sort keys of the index `history`. A restored table can
+/// contain the response without the entries, which `admin check` detects.
 pub(in crate::store) const ENTRIES: &str = "entries";
 /// Attribute of a signature image.
 pub(in crate::store) const IMAGE: &str = "image";
@@ -801,7 +803,7 @@ impl TenantStore {
         let Some(item) = self.item(&self.keys.stored_response(request)).await? else { return Ok(None) };
         let Some(previous) = self.previous_in(&item, request)? else { return Ok(None) };
         let PreviousRequest::Same(mut response) = previous else { return Ok(Some(previous)) };
-        // The end of the second in which it was stored.
+        // The end of the second in which the response was stored.
         let stored_at = Timestamp::from_millis((expiry(&item).unwrap_or_default() - STORED_SECONDS + 1) * 1000);
         if !response.images.is_empty() {
             response.body = self.with_images(&response).await?;
@@ -877,7 +879,7 @@ impl TenantStore {
     }
 }
 
-/// Returns when an item expires, in seconds since 1970.
+/// Returns the expiry time of an item, in seconds since 1970.
 fn expiry(item: &Item) -> Option<i64> {
     item.get(EXPIRES)?.as_n().ok()?.parse().ok()
 }

@@ -2,11 +2,11 @@
 //! one event per change, the markers of its unique values, and the reference counts of the records that it refers to. A
 //! transaction that conflicts with another is retried.
 //!
-//! The cost of writing an item, or of checking a condition on it, depends on the size of the whole item. Records can be large, so
-//! references are counted in a separate small item per record, `REFERENCES#<noun>#<id>`. It also has the attributes that
-//! references can require, and changes with the record in the same transaction.
+//! The cost of writing an item, or of checking a condition on an item, depends on the size of the whole item. Records can be
+//! large, so references are counted in a separate small item per record, `REFERENCES#<noun>#<id>`. This item also has the
+//! attributes that references can require, and changes in the same transaction as the record.
 //!
-//! Conditions of writes have two forms: a DynamoDB expression, and a function for dry runs.
+//! The condition of a write has two forms: a DynamoDB expression, and a function for dry runs.
 
 use crate::domain::history::event::{
     self, Actor, Commitment, Commitments, Event, Verb, pointers_of_changes, side_and_field, value_of,
@@ -94,16 +94,16 @@ pub struct UnitOfWork<'a> {
     blobs: BTreeSet<BlobName>,
     /// Size of the updated records. Put items are measured in `commit_with`.
     updated_bytes: usize,
-    /// When the unit must be committed. Events get their IDs when they are added, and readers of the change feed rely on an event
-    /// being written soon after its ID was created.
+    /// The time by which the unit must be committed. Events get their IDs when they are added to the unit, and readers of the
+    /// change feed rely on an event being written soon after its ID was created.
     deadline: Instant,
     /// Whether the precondition's record was changed at an expected version.
     precondition_met: bool,
-    /// Number of items in another unit that count toward the limit.
+    /// Number of items of a different unit that count toward the limit.
     counted: usize,
 }
 
-/// A change of the number of references to a record.
+/// A change to the number of references to a record.
 #[derive(Default)]
 struct ReferenceCount {
     delta: i64,
@@ -140,14 +140,14 @@ impl<'a> UnitOfWork<'a> {
         self.counted + self.items.len() + self.reference_counts.len() < MAX_TRANSACTION_ITEMS
     }
 
-    /// Requires that `reference` can be added now, even if it already exists.
+    /// Requires that `reference` can be added now, even if the reference already exists.
     pub fn require(&mut self, reference: Reference) {
         let count = self.reference_counts.entry((reference.kind, reference.id)).or_default();
         count.added = Some(reference);
     }
 
     /// Compares the version of `old` with the request's precondition, if the precondition concerns this record. The write itself
-    /// is conditional on the same version.
+    /// is also conditional on that version.
     fn check_precondition<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
         let Some(precondition) = self.context.precondition.as_ref().filter(|it| it.record_id == old.value.id().uuid()) else {
             return Ok(());
@@ -183,15 +183,14 @@ impl<'a> UnitOfWork<'a> {
         }
     }
 
-    /// Commits the changes in one transaction, for requests that can't have an idempotency key. An empty unit costs
-    /// nothing.
+    /// Commits the changes of a request that can't have an idempotency key, in one transaction. An empty unit costs nothing.
     ///
     /// # Errors
     ///
     /// - [`WriteError::Stale`] when a record has changed since it was read: read it again and decide again.
     /// - [`WriteError::InUse`] when a record has references and must not have any.
     /// - [`WriteError::Duplicate`] when a unique value is taken.
-    /// - [`WriteError::MissingReference`] when a referenced record is gone or can't be referenced.
+    /// - [`WriteError::MissingReference`] when a referenced record no longer exists or can't be referenced.
     /// - [`WriteError::PreconditionFailed`] when the request's precondition was not met.
     /// - [`WriteError::TooLarge`] when the changes don't fit in one transaction. Only movements and batches can be that large.
     /// - [`WriteError::Store`] when the table can't be written.
@@ -213,8 +212,8 @@ impl<'a> UnitOfWork<'a> {
             return Err(WriteError::PreconditionFailed);
         }
         let mut items = Vec::new();
-        // Check this condition first: the first failed condition is reported, and in a retry of the request, other conditions
-        // fail, too.
+        // Check this condition first: only the first failed condition is reported, and in a retry of the request, other
+        // conditions fail, too.
         if let Some(idempotency) = &self.context.idempotency {
             let entries = self.items.iter().filter_map(|item| item.write.put()?.get(HS).cloned()).collect();
             items.push(self.store.store_response(idempotency, &response()?, entries, self.context.at)?);
@@ -242,14 +241,14 @@ impl UnitOfWork<'_> {
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Internal`] when the record can't be stored, or when it is of a listed kind and its id was not
-    /// created at the context's time.
+    /// Returns [`StoreError::Internal`] when the record can't be stored, or when lists show records of its kind and its ID was
+    /// not created at the context's time.
     pub fn create<T: Record>(&mut self, value: T) -> Result<Stored<T>, StoreError> {
         self.create_in_steps(value, Vec::new())
     }
 
-    /// Creates a record that has already changed to each of `later` in turn. Its history has an event for the creation and one
-    /// for each change.
+    /// Creates a record, and changes it to each of `later` in turn. The record is written once, in its last version, and its
+    /// history has an event for the creation and for each change.
     ///
     /// # Errors
     ///
@@ -286,7 +285,7 @@ impl UnitOfWork<'_> {
 
     /// Replaces `old` with `next`, if the record is still at `old`'s version.
     ///
-    /// If the two are equal, nothing is written and the version stays the same.
+    /// If `old` and `next` are equal, writes nothing, and the version stays the same.
     ///
     /// # Errors
     ///
@@ -297,8 +296,8 @@ impl UnitOfWork<'_> {
     }
 
     /// Replaces `old` with each of `versions` in turn, if the record is still at `old`'s version. The record is written once, in
-    /// its last version, and its history has an event for each change. Its unique values and the attributes that references to it
-    /// require must not change more than once.
+    /// its last version, and its history has an event for each change. The record's unique values, and the attributes that
+    /// references to it require, must not change more than once.
     ///
     /// # Errors
     ///
@@ -340,7 +339,7 @@ impl UnitOfWork<'_> {
         is_unreferenced: bool,
     ) -> Result<Stored<T>, WriteError> {
         self.check_precondition(old)?;
-        // Compares whole values, not just audited fields: an API key's secret, for example, is stored but never shown.
+        // Compare whole values, not just audited fields: an API key's secret, for example, is stored but never shown.
         let mut states = vec![old.value.clone()];
         states.extend(versions);
         states.dedup();
@@ -363,8 +362,8 @@ impl UnitOfWork<'_> {
         Ok(stored)
     }
 
-    /// Adds the event of each change, and counts references. A reference that is added and later removed must also meet its
-    /// requirements. Returns the record after the last change.
+    /// Adds the event of each change, and counts references. A reference that is added by one change and removed by a later one
+    /// must meet its requirements, too. Returns the record after the last change.
     fn add_changes<T: Record>(
         &mut self,
         mut stored: Stored<T>,
@@ -392,7 +391,7 @@ impl UnitOfWork<'_> {
     }
 
     /// Deletes a record, if it is still at `old`'s version and nothing references it. Its events stay, and a tombstone with the
-    /// end of its history replaces it.
+    /// end of its history replaces the record.
     ///
     /// # Errors
     ///
@@ -460,7 +459,7 @@ impl TenantStore {
         self.reference_item(value, 0).map(|item| TransactionItem::put_new(Purpose::Invariant, item))
     }
 
-    /// Sets the changed attributes. With `is_unreferenced`, requires that nothing refers to the record.
+    /// Sets the changed attributes of the reference item. With `is_unreferenced`, requires that nothing refers to the record.
     pub(in crate::store) fn reference_item_update<T: Record>(
         &self,
         old: &Stored<T>,
@@ -492,8 +491,8 @@ impl TenantStore {
 
     /// Updates the count, or checks the reference item if the count stays the same.
     ///
-    /// For an added reference, the record must meet the reference's requirements. Its version doesn't matter, so that several
-    /// units of work can add references at the same time.
+    /// For an added reference, the record must meet the reference's requirements. The record's version doesn't matter, so that
+    /// several units of work can add references at the same time.
     pub(in crate::store) fn reference_count_item(
         &self,
         kind: Kind,
@@ -512,8 +511,8 @@ impl TenantStore {
 }
 
 impl TenantStore {
-    /// Stores a response if there is none yet. `entries` are the sort keys, in the index `history`, of the events that are
-    /// written with it.
+    /// Stores a response if none is stored yet. `entries` are the sort keys, in the index `history`, of the events that are
+    /// written together with the response.
     pub(in crate::store) fn store_response(
         &self,
         request: &IdempotentRequest,
@@ -535,11 +534,11 @@ impl TenantStore {
         Ok(TransactionItem { purpose: Purpose::NoStoredResponse, condition, write: Write::Put(item) })
     }
 
-    /// Stores a response without changing records, for example that a request has started.
+    /// Stores a response without changing records, for example to record that a request has started.
     ///
     /// # Errors
     ///
-    /// Returns [`WriteError::AlreadyAnswered`] if a response is already stored, and otherwise as a unit of work.
+    /// Returns [`WriteError::AlreadyAnswered`] if a response is already stored, or any error of [`UnitOfWork::commit`].
     pub(crate) async fn store_response_alone(
         &self,
         request: &IdempotentRequest,
@@ -549,7 +548,7 @@ impl TenantStore {
         self.store.transact(vec![item], Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
     }
 
-    /// Replaces a stored response. Returns `false` if it is no longer `present`.
+    /// Replaces a stored response. Returns `false` if the stored response is no longer `present`.
     pub(crate) async fn replace_stored_response(
         &self,
         request: &IdempotentRequest,
@@ -586,7 +585,7 @@ pub(in crate::store) fn write_error(error: TransactionError) -> WriteError {
         TransactionError::ConditionFailed(Purpose::Reference(field), _) => WriteError::MissingReference(field),
         TransactionError::ConditionFailed(Purpose::NoStoredResponse, _) => WriteError::AlreadyAnswered,
         TransactionError::ConditionFailed(Purpose::Invariant, _) => {
-            StoreError::broken("a condition failed that must always hold").into()
+            StoreError::broken("a condition that must always hold has failed").into()
         }
         TransactionError::ConcurrentRequest => WriteError::InProgress,
         TransactionError::Store(error) => error.into(),
@@ -621,7 +620,7 @@ fn attributes<T: Record>(value: &T) -> Result<(Item, Option<Blob>), StoreError> 
     Ok((attributes, blob))
 }
 
-/// Returns the record's key in the index `list_index`; `None` for kinds that are not in it.
+/// Returns the record's sort key in the index `list_index`; `None` for kinds that are not in the index.
 fn list_index_key<T: Record>(value: &T) -> Option<AttributeValue> {
     Keys::list_index(T::KIND, value.id().uuid(), value.is_ended())
 }
@@ -641,7 +640,7 @@ pub(in crate::store) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) 
     Ok((item, blob))
 }
 
-/// Returns the approximate size of names and values in bytes, as DynamoDB counts it.
+/// Returns the approximate size of an item's names and values in bytes, as DynamoDB counts it.
 pub(in crate::store) fn size(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + size_of_value(value)).sum()
 }
@@ -656,7 +655,7 @@ fn size_of_value(value: &AttributeValue) -> usize {
     }
 }
 
-/// What a write requires of the current item.
+/// A requirement that a write has for the current item.
 #[derive(Debug, Clone)]
 pub(in crate::store) enum Condition {
     Has(&'static str),
@@ -755,7 +754,7 @@ pub(in crate::store) enum Purpose {
     Reference(&'static str),
     /// No response is stored for the request yet.
     NoStoredResponse,
-    /// Something that always holds, unless the service has a bug.
+    /// The condition always holds, unless the service has a bug.
     Invariant,
 }
 
@@ -766,7 +765,7 @@ pub(in crate::store) enum Write {
         set: Item,
         remove: Vec<String>,
     },
-    /// Adds to an attribute that is a number.
+    /// Adds `delta` to an attribute that is a number.
     Add {
         key: Key,
         attribute: &'static str,
@@ -814,7 +813,7 @@ impl Write {
         }
     }
 
-    /// Returns the item after the write; `None` is a missing item.
+    /// Returns the item after the write; `None` stands for a missing item.
     pub(in crate::store) fn applied_to(self, before: Option<Item>) -> Option<Item> {
         match self {
             Self::Put(item) => Some(item),
@@ -848,7 +847,7 @@ impl TransactionItem {
         Self { purpose, condition: Condition::MISSING, write: Write::Put(item) }
     }
 
-    /// Puts a blob's item. The key contains the hash of this attribute, so an existing item is identical.
+    /// Puts a blob's item. The key contains the hash of `attribute`, so an existing item is identical.
     pub(in crate::store) fn put_blob(item: Item, attribute: &'static str) -> Self {
         let condition = Condition::Any(vec![Condition::MISSING, Condition::Has(attribute)]);
         Self { purpose: Purpose::Invariant, condition, write: Write::Put(item) }
@@ -894,14 +893,14 @@ impl TransactionItem {
 pub(in crate::store) enum TransactionError {
     /// The first failed condition, with the current item if the error reports it.
     ConditionFailed(Purpose, Option<Item>),
-    /// Another function instance was writing the same request until the deadline.
+    /// Another function instance was still writing the same request at the deadline.
     ConcurrentRequest,
     Store(StoreError),
 }
 
 impl Store {
     /// Writes all items or none, and gives up at `deadline`. So an event, which gets its ID while the unit of work is built, is
-    /// written by then or never.
+    /// written by that time or never.
     ///
     /// The SDK retries throttled and timed-out attempts with the same ClientRequestToken, so an attempt whose response
     /// was lost is not executed twice. It does not retry a TransactionConflict; this function does.
@@ -977,8 +976,8 @@ impl TenantStore {
         self.keys.record(T::KIND, value.id().uuid())
     }
 
-    /// Returns IDs for events of one record that are written together. They are in ascending order, because the change feed is
-    /// sorted by ID and must have the record's versions in order.
+    /// Returns IDs for events of one record that are written together. The IDs are in ascending order, because the change feed is
+    /// sorted by ID and must contain the record's versions in order.
     pub(in crate::store) fn event_ids(&self, count: usize) -> Result<Vec<EventId>, StoreError> {
         let ids: Result<Vec<EventId>, StoreError> =
             (0..count).map(|_| Ok(EventId::new(self.store.now(), self.store.random()?))).collect();
@@ -988,7 +987,7 @@ impl TenantStore {
         })
     }
 
-    /// Builds the event's item, and what the record stores about the event.
+    /// Builds an event: its item, and what the record stores about it.
     pub(in crate::store) fn event_item(&self, context: &ChangeContext, change: RecordChange<'_>) -> Result<NewEvent, StoreError> {
         let RecordChange { event_id, record: (kind, id), verb, version, changes, .. } = change;
         let mut personal = context.actor.personal_pointers();
@@ -1027,7 +1026,7 @@ impl TenantStore {
 
     /// Updates a record if it is at `old`'s version. `before` and `after` are its attributes.
     ///
-    /// Sets only changed attributes, because others, such as a key's `last_used_at`, are written without a version.
+    /// Sets only changed attributes, because other attributes, such as a key's `last_used_at`, are written without a new version.
     pub(in crate::store) fn update_item<T: Record>(
         &self,
         old: &Stored<T>,

@@ -1,5 +1,5 @@
 //! Counts the requests of API keys, signing links and tenants. A function instance leases shares of their limits, so that most
-//! requests cost nothing (docs/adr/0010). A tenant's limit, its ceiling, is set by the operator; most tenants have none.
+//! requests cost nothing (docs/adr/0010). The operator sets a tenant's limit, called its ceiling; most tenants have none.
 
 use crate::domain::keys::api_key::{Counter, Lease, Share, WINDOW_SECONDS, window};
 use crate::domain::record::Kind;
@@ -48,14 +48,14 @@ impl TenantStore {
         unless_condition_failed(touched).map(drop)
     }
 
-    /// Counts a request of a credential, or of the tenant if `credential` is its ID. Returns the number of requests in this
-    /// minute, including this one, as far as this function instance knows; more than `limit` if the limit is used up. Costs
-    /// nothing while the instance has leased requests left, and otherwise usually one write unit (docs/adr/0010).
+    /// Counts a request of a credential, or of the tenant if `credential` is the tenant's ID. Returns the number of requests in
+    /// this minute, including this request, as far as this function instance knows; more than `limit` if the limit is used up.
+    /// Costs nothing while the instance has leased requests left; a new lease usually costs one write unit (docs/adr/0010).
     ///
     /// # Errors
     ///
-    /// Returns [`StoreError::Unavailable`] when the table throttles or does not respond within [`COUNT_TIMEOUT`]. If a share was
-    /// taken nevertheless, it stays unused.
+    /// Returns [`StoreError::Unavailable`] when the table throttles or does not respond within [`COUNT_TIMEOUT`]. If the table
+    /// counted a share nevertheless, the share stays unused.
     pub(crate) async fn count_request(&self, credential: Uuid, limit: u32, at: Timestamp) -> Result<u64, StoreError> {
         let leases = &self.store.leases;
         let counted = Counted { tenant: self.id, credential, limit, at };
@@ -74,7 +74,7 @@ impl TenantStore {
         timeout(COUNT_TIMEOUT, take).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?
     }
 
-    /// Adds a share to the counter and returns the counter; `None` if the condition fails.
+    /// Adds a share to the counter, and returns the counter; `None` if the counter doesn't permit the share.
     async fn take_share(&self, of: &Counted, share: Share) -> Result<Option<Counter>, StoreError> {
         let minute = window(of.at);
         let number = |number: &dyn std::fmt::Display| AttributeValue::N(number.to_string());
@@ -109,8 +109,8 @@ impl TenantStore {
         counter.map(Some).ok_or_else(|| StoreError::broken("a request counter without numbers"))
     }
 
-    /// Returns the tenant's ceiling for the minute of `at`; `None` if it has none. Reads the ceiling once per minute, for half a
-    /// read unit, so a change takes effect in the next minute.
+    /// Returns the tenant's ceiling for the minute of `at`; `None` if the tenant has none. Reads the ceiling once per minute, for
+    /// half a read unit, so a change takes effect in the next minute.
     ///
     /// # Errors
     ///
@@ -176,17 +176,17 @@ struct Counted {
 pub(in crate::store) struct Leases(Mutex<HashMap<(TenantId, Uuid), Lease>>);
 
 impl Leases {
-    /// [`Lease::count`] with the credential's lease of this minute.
+    /// Calls [`Lease::count`] on the credential's lease for this minute.
     fn count(&self, of: &Counted) -> Result<u64, Share> {
         self.with(of, Lease::count)
     }
 
-    /// [`Lease::add`] with the credential's lease of this minute.
+    /// Calls [`Lease::add`] on the credential's lease for this minute.
     fn add(&self, of: &Counted, share: Share, counter: Counter) -> u64 {
         self.with(of, |lease| lease.add(share, counter))
     }
 
-    /// [`Lease::exhaust`] with the credential's lease of this minute.
+    /// Calls [`Lease::exhaust`] on the credential's lease for this minute.
     fn exhaust(&self, of: &Counted) -> u64 {
         self.with(of, Lease::exhaust)
     }
@@ -246,7 +246,7 @@ fn ceiling_in(item: &Item) -> Result<u32, StoreError> {
     limit.ok_or_else(|| StoreError::broken("a ceiling without a number"))
 }
 
-/// Parses a counter. `held` can be negative: if a response is lost, the retry gives up the same requests again.
+/// Parses a counter. `held` can be negative: if a response is lost, the retry returns the same requests a second time.
 fn counter(item: &Item) -> Option<Counter> {
     let number = |name: &str| item.get(name)?.as_n().ok()?.parse::<i64>().ok();
     Some(Counter { taken: number(TAKEN)?.try_into().ok()?, held: number(HELD)?.max(0).cast_unsigned() })

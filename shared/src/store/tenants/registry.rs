@@ -15,7 +15,7 @@ use crate::store::tenants::tenant_deletion::{REGISTRATION, deletion_began};
 use crate::store::{Store, StoreError, TenantStore, WriteError};
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// A new tenant. The text of its key is stored nowhere.
+/// A new tenant. The text of its API key is stored nowhere.
 #[derive(Debug)]
 pub struct NewTenant {
     pub tenant_id: TenantId,
@@ -31,7 +31,7 @@ pub struct RegisteredTenant {
     pub id: TenantId,
     /// The tenant's record; `None` if it can't be read.
     pub record: Option<Stored<Tenant>>,
-    /// When an unfinished deletion began.
+    /// The time at which an unfinished deletion began.
     pub deletion_began: Option<Timestamp>,
 }
 
@@ -96,7 +96,7 @@ impl Store {
         Ok(registrations.filter(|(_, deletion_began)| deletion_began.is_none()).map(|(id, _)| id).collect())
     }
 
-    /// Reads each tenant with the time when its deletion began, if it did.
+    /// Reads all tenants, each with the time at which its deletion began, if any.
     async fn registrations(&self) -> Result<Vec<(TenantId, Option<Timestamp>)>, StoreError> {
         let query = self.client.query().table_name(&self.table).consistent_read(true);
         let mut pages = query
@@ -135,7 +135,7 @@ impl TenantStore {
             let mut unit = UnitOfWork::new(self, &context);
             unit.create(process)?;
             match unit.commit().await {
-                // A concurrent upgrade has just added it.
+                // A concurrent upgrade has just added the process.
                 Err(WriteError::Duplicate(..)) => {}
                 committed => {
                     committed?;

@@ -7,7 +7,7 @@
 //!    except the tenant record.
 //! 3. [`TenantStore::finish_deletion`] deletes the tenant record, the ceiling and the registration together.
 //!
-//! Items are deleted unconditionally, regardless of their version. No event is written, because it would be deleted, too. The
+//! Items are deleted unconditionally, regardless of their version. No events are written, because they would be deleted, too. The
 //! partitions of webhooks, including deleted ones, are emptied before the webhooks and tombstones that lead to them.
 
 use crate::domain::record::Kind;
@@ -28,16 +28,16 @@ pub(in crate::store) const REGISTRATION: &str = "registration";
 pub(super) const DELETION_BEGAN: &str = "deletion_began";
 /// Maximum number of items in a BatchWriteItem (AWS: "Quotas in Amazon DynamoDB").
 const MAX_BATCH_ITEMS: usize = 25;
-/// Maximum number of retries without progress while the table throttles: about a minute.
+/// Maximum number of retries without progress while the table throttles. Together they take about a minute.
 const MAX_ROUNDS: u32 = 200;
 
-/// Returns when the deletion of a tenant began. `registration` is its item in the registry.
+/// Returns the time at which the deletion of a tenant began. `registration` is the tenant's item in the registry.
 pub(in crate::store) fn deletion_began(registration: &Item) -> Option<Timestamp> {
     registration.get(DELETION_BEGAN)?.as_s().ok()?.parse().ok()
 }
 
 impl TenantStore {
-    /// Reads when an unfinished deletion began. `None` if there is none.
+    /// Reads the time at which an unfinished deletion began; `None` if there is none.
     ///
     /// # Errors
     ///
@@ -46,7 +46,8 @@ impl TenantStore {
         Ok(self.item(&keys::registry(self.id)).await?.as_ref().and_then(deletion_began))
     }
 
-    /// Counts the tenant's items by type. The cost grows with the tenant. Calls `progress` with the number of items so far.
+    /// Counts the tenant's items by type. The cost grows with the tenant. Calls `progress` with the number of items counted so
+    /// far.
     ///
     /// # Errors
     ///
@@ -92,7 +93,7 @@ impl TenantStore {
         Ok(webhooks)
     }
 
-    /// Marks the tenant in the registry.
+    /// Marks the tenant in the registry as being deleted.
     ///
     /// # Errors
     ///
@@ -115,8 +116,8 @@ impl TenantStore {
     }
 
     /// Deletes all items except the tenant record. Finishes when nothing is left and `settle` has passed since the last API key
-    /// was deleted, because requests verified before may still write. Calls `progress` with the number of items deleted so far,
-    /// and returns the total.
+    /// was deleted, because requests that were verified before that may still write. Calls `progress` with the number of items
+    /// deleted so far, and returns the total.
     ///
     /// # Errors
     ///

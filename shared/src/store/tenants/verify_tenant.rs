@@ -22,13 +22,13 @@ pub struct TenantVerification {
 }
 
 struct ChainScan {
-    /// When the scan began. Records may have changed since.
+    /// The time at which the scan began. Records may have changed since.
     began: Timestamp,
     /// Unfinished chains by record ID, oldest record first.
     chains: BTreeMap<Uuid, (Option<Kind>, Chain)>,
-    /// Checked events that may be read again, with their records.
+    /// Checked events that may be read again, each with its record.
     recent: HashMap<EventId, Option<Uuid>>,
-    /// The number of events that the records should have.
+    /// The number of events that the records should have in total.
     expected_events: u64,
     events: u64,
     /// If set, only these records are still scanned.
@@ -41,7 +41,7 @@ struct ChainScan {
 }
 
 impl TenantStore {
-    /// Recomputes every chain of the tenant and compares it with its record. Tolerates concurrent writes.
+    /// Recomputes every chain of the tenant, and compares each chain with its record. Tolerates concurrent writes.
     ///
     /// Calls `progress` with the number of checked events and the number of all events known so far. Needs about 350 bytes of
     /// memory per record, including deleted ones.
@@ -106,7 +106,7 @@ impl TenantStore {
             for item in page?.items.unwrap_or_default() {
                 let head = HistoryHead::of(&item).ok();
                 let (Some((kind, id)), Some(HistoryHead { chain: head, .. })) = (record(&item), head) else {
-                    // A damaged item must not hide problems with others.
+                    // A damaged item must not hide problems with other items.
                     let (kind, id) = record(&item).unwrap_or((None, Uuid::nil()));
                     scan.damaged.insert(id);
                     let link = BrokenLink { event_id: None, version: 0, reason: ChainError::WrongHead };
@@ -134,8 +134,8 @@ impl TenantStore {
         self.each_page_of_entries(since, add).await
     }
 
-    /// Returns records whose chain has a gap, ends with neither a record nor a deletion, or is ahead of its record. Finishes the
-    /// chains of records created or changed during the scan, once the current record agrees with them.
+    /// Returns records whose chain has a gap, ends without a record or a deletion, or is ahead of its record. Finishes the chains
+    /// of records created or changed during the scan, once the current record agrees with them.
     async fn incomplete_chains(&self, scan: &mut ChainScan) -> Result<HashSet<Uuid>, StoreError> {
         let mut incomplete: HashSet<Uuid> =
             scan.chains.iter().filter(|(_, (_, chain))| chain.has_gap()).map(|(id, _)| *id).collect();
@@ -150,7 +150,7 @@ impl TenantStore {
                 None => None,
             };
             if !scan.close(id, head.map(|head| head.chain).as_ref()) {
-                // If it was created and deleted during the scan, the next round reads its deletion.
+                // If the record was created and deleted during the scan, the next round reads its deletion.
                 incomplete.insert(id);
             }
         }

@@ -1,6 +1,6 @@
-//! Delivery records of webhooks: writing, listing, finding pending deliveries; and the state of a tenant's replays.
+//! Delivery records of webhooks: writes and lists them, and finds pending deliveries. Also the state of a tenant's replays.
 //!
-//! Messages in the queue drive pending deliveries. Records are searched for them only if messages were lost.
+//! Messages in the queue drive pending deliveries. The records are searched for pending deliveries only if messages were lost.
 
 use crate::domain::history::event::Actor;
 use crate::domain::record::{IdempotentRequest, Stored};
@@ -23,7 +23,8 @@ const ATTEMPT_COUNT: &str = "attempt_count";
 const CLAIMED_AT: &str = "claimed_at";
 /// Attribute with a random number that identifies the claimant.
 const CLAIMED_BY: &str = "claimed_by";
-/// Lifetime of a claim: longer than the timeout of the function `deliver`. A message that it did not finish is redelivered later.
+/// Lifetime of a claim: longer than the timeout of the function `deliver`. A message that `deliver` did not finish is redelivered
+/// after the claim expires.
 const CLAIM: TimeDelta = TimeDelta::minutes(1);
 /// A list counts and shows only the newest deliveries. With records of 1 KB, reading them takes 63 units; reading their index
 /// rows and a page of 100 records takes at most 70. All reads are eventually consistent, because nobody waits for an attempt.
@@ -50,11 +51,12 @@ impl TenantStore {
         self.item(&self.keys.delivery(webhook, event)).await?.map(read).transpose()
     }
 
-    /// Writes a record if it is still `previous`; with `None`, if it doesn't exist yet.
+    /// Writes a record if the stored record is still `previous` or, if `previous` is `None`, if there is no record yet.
     ///
     /// # Errors
     ///
-    /// Returns [`WriteError::Stale`] when it has changed since, and [`WriteError::Store`] when it can't be written.
+    /// Returns [`WriteError::Stale`] when the stored record is different, and [`WriteError::Store`] when the record can't be
+    /// written.
     pub async fn write_delivery(&self, previous: Option<&Delivery>, next: &Delivery) -> Result<(), WriteError> {
         let put = self.store.client.put_item().table_name(&self.store.table).set_item(Some(self.delivery_item(next)?));
         let put = match previous {
@@ -75,7 +77,7 @@ impl TenantStore {
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub async fn claim_attempt(&self, record: &Delivery, now: Timestamp) -> Result<bool, StoreError> {
         let number = |number: String| AttributeValue::N(number);
-        // If the response is lost, the SDK's retry must not be blocked by its own claim.
+        // If the response is lost, the SDK's retry must not be blocked by the claim that it already made.
         let claimant = u64::from_le_bytes(self.store.random()?).to_string();
         let update = self.store.client.update_item().table_name(&self.store.table);
         let update = update
@@ -92,11 +94,11 @@ impl TenantStore {
         Ok(unless_condition_failed(update.send().await)?.is_some())
     }
 
-    /// Disables a webhook, with an event, if it is unchanged since it was read.
+    /// Disables a webhook, and writes an event, if the webhook is unchanged since it was read.
     ///
     /// # Errors
     ///
-    /// Returns [`WriteError::Stale`] when it has changed since, and [`WriteError::Store`] when it can't be written.
+    /// Returns [`WriteError::Stale`] when the webhook has changed since, and [`WriteError::Store`] when it can't be written.
     pub async fn disable_webhook(&self, webhook: &Stored<Webhook>, reason: DisabledReason) -> Result<(), WriteError> {
         let at = self.store.now();
         let context =
@@ -137,7 +139,8 @@ impl TenantStore {
     }
 
     /// Lists deliveries, newest first. The list covers the newest [`MAX_LISTED_DELIVERIES`] deliveries or, for the status pending
-    /// or failed, the newest with that status. The status delivered filters the newest of all.
+    /// or failed, the newest with that status. For the status delivered, the list covers the newest deliveries without the
+    /// undelivered ones.
     ///
     /// # Errors
     ///
@@ -150,7 +153,7 @@ impl TenantStore {
         request: PageRequest,
     ) -> Result<Page<Delivery>, StoreError> {
         let items = match status {
-            // The index has no delivered ones.
+            // The index contains no deliveries with the status delivered.
             None | Some(DeliveryStatus::Delivered) => self.newest(self.all_deliveries(webhook)).await?,
             Some(status) => self.newest(self.deliveries_by_status(webhook, status)).await?,
         };
@@ -191,8 +194,7 @@ impl TenantStore {
         Ok(items)
     }
 
-    /// Queries all deliveries of a webhook with their records, at no extra cost. Reading a page of records separately would cost
-    /// more.
+    /// Queries all deliveries of a webhook, including their records. Reading a page of records separately would cost more.
     fn all_deliveries(&self, webhook: WebhookId) -> QueryFluentBuilder {
         self.beginning_in(self.keys.webhook_partition(webhook), Keys::delivery_prefix()).consistent_read(false)
     }
@@ -211,7 +213,8 @@ impl TenantStore {
             .expression_attribute_values(":ls", Keys::delivery_status_prefix(status))
     }
 
-    /// Reads the webhooks, the rows of pending deliveries in the list index, and each record.
+    /// Reads the pending deliveries of the tenant: its webhooks, their rows for pending deliveries in the list index, and each
+    /// delivery's record.
     ///
     /// # Errors
     ///
@@ -262,7 +265,7 @@ impl TenantStore {
 }
 
 impl Store {
-    /// Lists the pending deliveries of all tenants, without unreadable ones.
+    /// Lists the pending deliveries of all tenants. Omits unreadable deliveries.
     ///
     /// # Errors
     ///
@@ -285,7 +288,7 @@ fn read(item: Item) -> Result<Delivery, StoreError> {
     from_item(item).map_err(StoreError::broken)
 }
 
-/// Returns when a delivery written at `at` expires: after [`RETENTION`].
+/// Returns the expiry time of a delivery written at `at`: it is kept for [`RETENTION`].
 pub(super) fn expiry(at: Timestamp) -> AttributeValue {
     AttributeValue::N(seconds(at.plus(RETENTION)).to_string())
 }

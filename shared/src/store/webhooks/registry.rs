@@ -11,7 +11,7 @@ use crate::store::{StoreError, TenantStore, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 const FAILING_SINCE: &str = "failing_since";
-/// Attribute of slow webhooks; absent otherwise.
+/// Attribute that only slow webhooks have.
 const IS_SLOW: &str = "is_slow";
 
 impl TenantStore {
@@ -50,8 +50,8 @@ impl TenantStore {
         Ok(Health { failing_since, is_slow: item.contains_key(IS_SLOW) })
     }
 
-    /// Writes how an attempt at `at` changed the health, unless a concurrent attempt has changed the same. Writes nothing if it
-    /// is unchanged.
+    /// Writes how an attempt at `at` changed the health, unless a concurrent attempt has made the same change. Writes nothing if
+    /// the health is unchanged.
     ///
     /// # Errors
     ///
