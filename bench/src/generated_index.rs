@@ -1,5 +1,5 @@
-//! Assets generated when they are read, by a query of the index `list_index` or by their keys: filling the embedded engine with a
-//! million assets takes too long to do it often.
+//! Assets that are generated when they are read, by a query of the index `list_index` or by their keys. Filling the embedded
+//! engine with a million assets would take too long to do it often.
 
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -16,14 +16,14 @@ use shared::store::keys::{BUCKETS, Item, LIST_INDEX, LS, PK, SK, Section};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Rows of about 1 MB.
+/// Number of rows that take about 1 MB, the maximum for a page of a query.
 const PAGE_ROWS: usize = 2_000;
 
 /// Numbered assets.
 pub trait Assets: Send + Sync {
     fn item(&self, number: usize) -> Item;
 
-    /// The asset with this sort key, generated or sample; `None` if there is none.
+    /// Returns the asset with this sort key, whether generated or the sample; `None` if there is none.
     fn find(&self, sort_key: &str) -> Option<Item>;
 }
 
@@ -32,7 +32,7 @@ pub trait Assets: Send + Sync {
 pub struct GeneratedIndex {
     inner: SharedHttpClient,
     generated: Arc<Mutex<Option<Generated>>>,
-    /// CPU time of responses since it was last taken.
+    /// CPU time spent on responses since [`GeneratedIndex::take_cpu_time`] was last called.
     cpu_time: Arc<Mutex<Duration>>,
 }
 
@@ -54,7 +54,7 @@ impl GeneratedIndex {
         Self { inner, generated: Arc::default(), cpu_time: Arc::default() }
     }
 
-    /// Starts answering queries, with `count` assets.
+    /// Starts answering queries with `count` assets.
     pub fn set(&self, assets: impl Assets + 'static, count: usize) -> Result<()> {
         let index = table::declared()?.global_secondary_indexes.iter().find(|index| index.index_name == LIST_INDEX);
         let projected = index
@@ -66,12 +66,12 @@ impl GeneratedIndex {
         Ok(())
     }
 
-    /// CPU time that generating responses took since the previous call.
+    /// Returns the CPU time spent on responses since the previous call.
     pub fn take_cpu_time(&self) -> Duration {
         std::mem::take(&mut *self.cpu_time.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// `None` unless the request only reads generated assets.
+    /// Returns the response to a request that reads only generated assets; `None` for any other request.
     fn response(&self, request: &HttpRequest) -> Option<HttpResponse> {
         let generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
         let generated = generated.as_ref()?;
@@ -85,7 +85,7 @@ impl GeneratedIndex {
 }
 
 impl Generated {
-    /// A page of the index; `None` for another query.
+    /// Returns a page of the index; `None` for any other query.
     fn page(&self, query: &Value) -> Option<Value> {
         let bound = |name: &str| query["ExpressionAttributeValues"][name]["S"].as_str().map(str::to_owned);
         let (from, to) = (bound(":from")?, bound(":to")?);
@@ -117,7 +117,7 @@ impl Generated {
         json_item(&item).map(Value::Object)
     }
 
-    /// Complete items, at one read unit each; `None` if one of them isn't a generated asset.
+    /// Returns complete items, at one read unit each; `None` if one of them isn't a generated asset.
     fn records(&self, tables: &Map<String, Value>) -> Option<Value> {
         let mut responses = Map::new();
         let mut capacity = Vec::new();
@@ -132,12 +132,12 @@ impl Generated {
     }
 }
 
-/// `None` for types that assets don't have.
+/// Converts an item to DynamoDB's JSON; `None` if a value has a type that assets don't have.
 fn json_item(item: &Item) -> Option<Map<String, Value>> {
     item.iter().map(|(name, value)| Some((name.clone(), attribute(value)?))).collect()
 }
 
-/// `None` for types that assets don't have.
+/// Converts a value to DynamoDB's JSON; `None` for types that assets don't have.
 fn attribute(value: &AttributeValue) -> Option<Value> {
     Some(match value {
         AttributeValue::S(text) => json!({"S": text}),

@@ -1,4 +1,4 @@
-//! The speed of imports into a table that allows 1,000 write units per second.
+//! Measures the speed of imports into a table that allows 1,000 write units per second.
 
 use crate::statistics::{millis, percentile};
 use anyhow::{Context, Result, ensure};
@@ -36,7 +36,7 @@ pub struct Options {
     /// Number of rows.
     #[arg(long, default_value_t = 2_000, value_name = "N")]
     rows: usize,
-    /// Only print the figures; don't fail if they miss their goals.
+    /// Only print the figures; don't fail if a goal is missed.
     #[arg(long)]
     report: bool,
 }
@@ -73,7 +73,7 @@ impl Target {
         Ok(serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await?)?)
     }
 
-    /// Retries until every row is settled. Returns the number of refused rows.
+    /// Imports rows, with retries until every row has a final result. Returns the number of refused rows.
     async fn import(&self, first: usize, count: usize) -> Result<usize> {
         let (csv, key) = (rows(first, count)?, format!("rows-{first}"));
         loop {
@@ -110,12 +110,12 @@ pub fn run(options: &Options) -> Result<()> {
     let (used, slow) = against_limit(options.rows)?;
     if !options.report {
         ensure!(used >= LEAST_USE, "the import uses less than {LEAST_USE} of what the table allows");
-        ensure!(slow <= MOST_SLOW, "more than {MOST_SLOW} of the GETs beside the import are slow");
+        ensure!(slow <= MOST_SLOW, "more than {MOST_SLOW} of the GETs during the import are slow");
     }
     Ok(())
 }
 
-/// Returns the share of the write units that an import uses, and the share of slow GETs meanwhile.
+/// Returns the share of the write units that an import uses, and the share of slow GETs during the import.
 fn against_limit(count: usize) -> Result<(f64, f64)> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     std::thread::spawn(move || runtime.block_on(against_limit_in_runtime(count)))
@@ -148,7 +148,7 @@ async fn against_limit_in_runtime(count: usize) -> Result<(f64, f64)> {
     writeln!(
         std::io::stdout(),
         "{count} rows into a table with {UNITS_PER_SECOND} write units per second: {:.0} rows/s, {:.0} units/s, {throttled} calls \
-         throttled; {} GETs beside it, {:.2} % slower than twice their usual p99 of {:.1} ms",
+         throttled; {} GETs during the import, {:.2} % of them slower than twice their usual p99 of {:.1} ms",
         count as f64 / seconds,
         units / seconds,
         times.len(),

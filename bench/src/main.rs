@@ -18,8 +18,8 @@ use terminal::examples;
 
 /// Measure the service on this machine, against the embedded engine.
 ///
-/// Absolute figures depend on the machine: only compare figures of the same run. In a checkout,
-/// `cargo run --release -p bench --` is the same as `bench`.
+/// Absolute figures depend on the machine, so compare only figures of the same run. In a checkout, `cargo run --release -p bench
+/// --` is the same as `bench`.
 #[derive(Parser)]
 #[command(name = "bench", version, after_help = examples("bench lists --sizes 1000,5000 --samples 20\nbench simulate --seed 7"))]
 struct Options {
@@ -32,7 +32,7 @@ enum Command {
     /// Measure the cost and latency of lists, by the number of assets in a tenant.
     #[command(after_help = examples("bench lists --sizes 1000,5000 --samples 20\nbench lists --generated 1000000"))]
     Lists(lists::Options),
-    /// Measure how fast rows are imported into a table that throttles, and how fast GETs are meanwhile.
+    /// Measure how fast rows are imported into a table that throttles, and how fast GETs are during the import.
     #[command(after_help = examples("bench import --rows 200 --report"))]
     Import(import::Options),
     /// Simulate clients on a table that is as weak as AWS permits, and compare every response with a model.
@@ -44,7 +44,7 @@ enum Command {
     /// Measure the cold starts of the functions' release binaries, compared with a minimal function.
     #[command(after_help = examples("bench coldstart"))]
     Coldstart(coldstart::Options),
-    /// Compare two builds of a function, or of the dev server, which take turns.
+    /// Compare two builds of a function or of the dev server, which take turns.
     #[command(after_help = examples("bench compare old/assets target/release/assets\nbench compare old/asset-lifecycle-dev \\\n  target/release/asset-lifecycle-dev --rounds 5"))]
     Compare(compare::Options),
 }

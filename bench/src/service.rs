@@ -1,5 +1,5 @@
-//! The service in this process, with its own engine, table and tenant, and the dev server as a separate process with an empty
-//! tenant.
+//! The service in this process, with a separate engine, table and tenant. Also the dev server as a separate process, with an
+//! empty tenant.
 
 use crate::generated_index::GeneratedIndex;
 use anyhow::{Context, Result, bail};
@@ -41,18 +41,18 @@ pub struct Service {
     pub read_limit: CapacityLimit,
     /// Answers queries of the index instead of the engine.
     pub generated_index: GeneratedIndex,
-    /// How far the service's clock is ahead, in milliseconds.
+    /// Number of milliseconds by which the service's clock is ahead.
     clock_offset: Arc<AtomicI64>,
     client: ApiClient,
     _engine: Engine,
 }
 
 impl Service {
-    /// Starts the service with its data in memory, and snapshots in this store.
+    /// Starts the service with its data in memory and its snapshots in `snapshots`.
     pub async fn start(snapshots: Option<Arc<dyn ObjectStore>>) -> Result<Self> {
         let engine = Engine::start(None, ([127, 0, 0, 1], 0).into())?;
         let meter = Meter::default();
-        // Under load the engine reads only a megabyte per second; DynamoDB's usual timeouts would be too short.
+        // Under load, the engine reads only a megabyte per second, so the usual timeouts for DynamoDB would be too short.
         let timeouts =
             TimeoutConfig::builder().operation_timeout(ENGINE_TIMEOUT).operation_attempt_timeout(ENGINE_TIMEOUT).build();
         let config = engine::config(&engine.url).timeout_config(timeouts).interceptor(meter.clone());
@@ -72,7 +72,7 @@ impl Service {
         Ok(Self { store, dynamo, meter, tenant, read_limit, generated_index, clock_offset, client, _engine: engine })
     }
 
-    /// Another instance, without list indexes.
+    /// Returns another instance of the service, without list indexes.
     pub fn instance(&self) -> Router {
         server::router(App::new(self.store.clone().with_list_index_bytes(usize::MAX)))
     }
@@ -85,7 +85,7 @@ impl Service {
         self.clock_offset.fetch_add(millis, Ordering::Relaxed);
     }
 
-    /// Returns the body of the response, which must be successful.
+    /// Sends a request, which must succeed. Returns the body of the response.
     pub async fn send(&self, method: &str, path: &str, body: &str) -> Result<Value> {
         let (status, response) = self.client.send(method, path, body).await?;
         if !status.is_success() {
@@ -124,12 +124,12 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Polling interval for the ready file.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// A process that is killed when this is dropped.
+/// A process that is killed when this value is dropped.
 struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

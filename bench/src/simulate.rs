@@ -16,7 +16,7 @@ pub struct Options {
     seeds: u64,
 }
 
-/// Prints the report of each simulation. Fails if one found a violation or couldn't continue.
+/// Prints the report of each simulation. Fails if a simulation found a violation or couldn't continue.
 pub fn run(Options { seed: first, seeds }: Options) -> Result<()> {
     let mut failed = Vec::new();
     for seed in first..first.saturating_add(seeds) {
@@ -30,7 +30,7 @@ pub fn run(Options { seed: first, seeds }: Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs on a separate thread with a paused clock.
+/// Runs a simulation on a separate thread, with a paused clock.
 fn simulate(seed: u64) -> Result<Report> {
     let simulation = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;

@@ -6,7 +6,7 @@ pub fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// Nearest-rank percentile: one of the values, or the default if there are none.
+/// Returns the nearest-rank percentile: one of the values, or the default if there are none.
 pub fn percentile<T: Copy + Default>(sorted: &[T], percent: usize) -> T {
     let place = (sorted.len() * percent).div_ceil(100);
     sorted.get(place.saturating_sub(1)).copied().unwrap_or_default()

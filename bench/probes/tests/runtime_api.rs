@@ -1,4 +1,4 @@
-//! Functions exit when the Runtime API ends.
+//! Functions exit when the Runtime API stops.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
 use std::io::Read;

@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 /// Timeout for the emulator's start and for each invocation.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A running emulator with one function. Dropping it ends both.
+/// A running emulator with one function. Dropping it stops both.
 pub struct Emulator {
     address: String,
     _child: Child,
@@ -31,7 +31,8 @@ impl Emulator {
         binary: &Path,
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Self> {
-        let emulator = std::env::var_os("LAMBDA_RIE").context("set LAMBDA_RIE to its path, as .ci/functions/emulator does")?;
+        let emulator =
+            std::env::var_os("LAMBDA_RIE").context("set LAMBDA_RIE to the emulator's path, as .ci/functions/emulator does")?;
         let (address, api) = (free_address()?, free_address()?);
         let child = Command::new(emulator)
             .args(["--runtime-interface-emulator-address", &address, "--runtime-api-address", &api])
@@ -61,7 +62,7 @@ impl Emulator {
 
     /// # Errors
     ///
-    /// Returns an error if there is no response in time, or if it is not a function's response.
+    /// Returns an error if there is no response in time, or if the response is not from the function.
     pub async fn invoke(&self, event: &str) -> Result<Value> {
         // HTTP/1.0, so that the response is not chunked.
         let request = format!(
@@ -82,7 +83,7 @@ impl Emulator {
     }
 }
 
-/// A loopback address whose port is free now.
+/// Returns a loopback address whose port is currently free.
 fn free_address() -> Result<String> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
 }

@@ -1,5 +1,5 @@
-//! The environment of a function: a table with a tenant in it, behind a TLS proxy, because functions reach their table over TLS
-//! and the embedded engine speaks plain HTTP.
+//! The environment of a function: a table that contains a tenant, behind a TLS proxy, because functions reach their table over
+//! TLS and the embedded engine speaks plain HTTP.
 
 use crate::emulator::Emulator;
 use crate::function::{Function, binaries_dir};
@@ -28,7 +28,8 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tower::ServiceExt;
 
-/// AWS's root certificates, which functions trust in addition to the proxy's: parsing them is part of a cold start.
+/// AWS's root certificates. Functions trust them in addition to the proxy's certificate, because parsing them is part of a cold
+/// start.
 const AWS_ROOTS: &str = include_str!("../../../shared/aws/src/roots.pem");
 
 /// An engine with the table, a tenant with an API key and an asset, and a TLS proxy in front of the engine.
@@ -120,10 +121,10 @@ async fn create_asset(store: Store, api_key: &str) -> Result<String> {
     Ok(body["data"]["id"].as_str().with_context(|| format!("can't create the asset: {body}"))?.to_owned())
 }
 
-/// A running proxy with a self-signed certificate. Dropping it ends it.
+/// A running proxy with a self-signed certificate. Stops when dropped.
 pub struct TlsProxy {
     pub url: String,
-    /// Its certificate in PEM, to trust through `AWS_CA_BUNDLE`.
+    /// The proxy's certificate in PEM format, to trust through `AWS_CA_BUNDLE`.
     pub certificate: String,
     pause: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -167,7 +168,7 @@ impl TlsProxy {
 }
 
 async fn forward(acceptor: TlsAcceptor, client: TcpStream, target: SocketAddr, paused: watch::Receiver<bool>) {
-    // Errors end the connection, which the client notices.
+    // Errors close the connection, which the client notices.
     let _ = client.set_nodelay(true);
     let Ok(client) = acceptor.accept(client).await else { return };
     let Ok(server) = TcpStream::connect(target).await else { return };

@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub struct Sample {
-    /// Its function and the name of its file, without extension: `assets/get-200`.
+    /// The function and the name of the sample's file, without extension: `assets/get-200`.
     pub name: String,
-    /// Package of the function that handles it.
+    /// Package of the function that handles the event.
     pub function: String,
-    /// The expected status, which ends the file's name.
+    /// The expected status, from the end of the file's name.
     pub status: u64,
-    /// The event, with an API key and an asset id inserted.
+    /// The event, with an API key and an asset ID inserted.
     pub event: String,
 }
 
-/// Reads the samples, sorted by name, with `-x-` in the name last. Their effects build on each other in this order.
+/// Reads the samples, sorted by name; samples with `-x-` in the name come last. In this order, each sample can build on the
+/// effects of earlier ones.
 ///
 /// # Errors
 ///
@@ -39,7 +40,7 @@ pub fn samples(api_key: &str, asset_id: &str) -> Result<Vec<Sample>> {
     Ok(samples)
 }
 
-/// The sample requests of all functions, without the background events.
+/// Returns the files of the sample requests of all functions, without the background events.
 fn request_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for function in std::fs::read_dir(folder)? {
@@ -53,13 +54,13 @@ fn request_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// A request in API Gateway's format, with a JSON body.
+/// Builds a request in API Gateway's format, with a JSON body.
 #[must_use]
 pub fn request(method: &str, path: &str, api_key: &str, body: Option<&Value>) -> String {
     request_with_query(method, path, "", api_key, "application/json", body.map(Value::to_string))
 }
 
-/// Like [`request`], with a query, and a body of any type.
+/// Like [`request`], with a query and a body of any type.
 #[must_use]
 pub fn request_with_query(
     method: &str,

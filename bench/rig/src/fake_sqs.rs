@@ -1,4 +1,4 @@
-//! A fake Amazon SQS that records its requests. `.ci/aws/queue` tests the client against something closer to the real one.
+//! A fake Amazon SQS that records its requests. `.ci/aws/queue` tests the client against a server that is closer to the real SQS.
 
 use anyhow::Result;
 use axum::Router;
@@ -19,9 +19,9 @@ struct Requests {
 
 type Shared = Arc<Mutex<Requests>>;
 
-/// A running fake SQS. Dropping it ends it.
+/// A running fake SQS. Stops when dropped.
 pub struct FakeSqs {
-    /// Its base URL, for `AWS_ENDPOINT_URL_SQS`.
+    /// The base URL, for `AWS_ENDPOINT_URL_SQS`.
     pub url: String,
     requests: Shared,
     task: JoinHandle<()>,
@@ -43,19 +43,19 @@ impl FakeSqs {
         let url = format!("http://{}", listener.local_addr()?);
         let router = Router::new().route("/", post(respond)).with_state(Arc::clone(&requests));
         let task = tokio::spawn(async move {
-            // Ends when the task is aborted.
+            // Runs until the task is aborted.
             let _ = axum::serve(listener, router).await;
         });
         Ok(Self { url, requests, task })
     }
 
-    /// For `DELIVERY_QUEUE_URL`.
+    /// Returns the value for `DELIVERY_QUEUE_URL`.
     #[must_use]
     pub fn queue_url(&self) -> String {
         format!("{}/123456789012/deliveries", self.url)
     }
 
-    /// For `RETRY_QUEUE_URL`.
+    /// Returns the value for `RETRY_QUEUE_URL`.
     #[must_use]
     pub fn retry_queue_url(&self) -> String {
         format!("{}/123456789012/retries", self.url)
@@ -65,7 +65,7 @@ impl FakeSqs {
         lock(&self.requests).is_down = is_down;
     }
 
-    /// Operations and bodies since the last call.
+    /// Returns the operation and body of each request since the last call.
     #[must_use]
     pub fn take_requests(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut lock(&self.requests).received)

@@ -1,5 +1,5 @@
-//! Runs a function's binary in the environment that Lambda provides: the variables, and the Runtime API ("Using the Lambda
-//! runtime API" in the AWS Lambda developer guide). Also measures memory and CPU time of a process, on Linux only.
+//! Runs a function's binary in the environment that Lambda provides, with its variables and the Runtime API ("Using the Lambda
+//! runtime API" in the AWS Lambda developer guide). Also measures the memory and CPU time of a process, on Linux only.
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 /// Lambda's limit for the init phase, which ends when the function requests its first event.
 const INIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The variables that Lambda sets, and the one that template.yaml sets for all functions.
+/// Returns the variables that Lambda sets, and the variable that template.yaml sets for all functions.
 #[must_use]
 pub const fn lambda_variables() -> [(&'static str, &'static str); 9] {
     [
@@ -41,7 +41,7 @@ pub const fn lambda_variables() -> [(&'static str, &'static str); 9] {
 
 /// A running function. Dropping it kills the process.
 pub struct Function {
-    /// The Runtime API that it receives its events from.
+    /// The Runtime API from which the function receives its events.
     pub runtime_api: RuntimeApi,
     /// Time from the start of the process to its first request for an event.
     pub init: Duration,
@@ -50,7 +50,8 @@ pub struct Function {
     stdout: tempfile::NamedTempFile,
 }
 
-/// `FUNCTIONS_DIR`, or else `target/functions`, where `.ci/functions/build` links what `sam build` makes.
+/// Returns `FUNCTIONS_DIR`, or by default `target/functions`, where `.ci/functions/build` creates links to the output of `sam
+/// build`.
 #[must_use]
 pub fn binaries_dir() -> PathBuf {
     let built = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/functions");
@@ -58,7 +59,7 @@ pub fn binaries_dir() -> PathBuf {
 }
 
 impl Function {
-    /// Starts a binary, with `variables` added to Lambda's own, and waits for the end of its init phase.
+    /// Starts a binary, with `variables` added to Lambda's variables, and waits for the end of its init phase.
     ///
     /// # Errors
     ///
@@ -91,7 +92,7 @@ impl Function {
         Ok(Self { runtime_api, init: ready - start, child, pid, stdout })
     }
 
-    /// The log of the function, with a JSON object for each line.
+    /// Returns the log of the function, as a JSON object per line.
     ///
     /// # Errors
     ///
@@ -131,7 +132,7 @@ impl Function {
         Ok(())
     }
 
-    /// Kills the process, as Lambda does with an idle one, and waits until it has ended.
+    /// Kills the process, as Lambda does with an idle function, and waits until it has exited.
     ///
     /// # Errors
     ///
@@ -145,7 +146,8 @@ impl Function {
     }
 }
 
-/// Memory of a process: `VmRSS` for the current use, `VmHWM` for the peak. `process` is an ID, or `self`.
+/// Returns the memory of a process in KB: with `figure` `VmRSS`, the current use; with `VmHWM`, the peak. `process` is a process
+/// ID or `self`.
 ///
 /// # Errors
 ///
@@ -192,7 +194,7 @@ type Outcome = Result<Bytes, String>;
 
 #[derive(Default)]
 struct Progress {
-    /// Time of the function's first request for an event.
+    /// The time at which the function first requested an event.
     first_request: Option<Instant>,
     pending: HashMap<String, oneshot::Sender<(Instant, Outcome)>>,
     sent_at: HashMap<String, Instant>,
@@ -205,7 +207,7 @@ struct Shared {
     requested: Arc<Notify>,
 }
 
-/// A running Runtime API for one function. Dropping it ends it.
+/// A running Runtime API for one function. Stops when dropped.
 pub struct RuntimeApi {
     /// The value for `AWS_LAMBDA_RUNTIME_API`.
     pub address: String,
@@ -237,7 +239,7 @@ impl RuntimeApi {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
         let task = tokio::spawn(async move {
-            // Runs until it is aborted.
+            // Runs until the task is aborted.
             let _ = axum::serve(listener, router).await;
         });
         Ok(Self { address, shared, events, task })
@@ -254,7 +256,7 @@ impl RuntimeApi {
         }
     }
 
-    /// `timeout` is the function's timeout.
+    /// Sends an event to the function, and waits for the response. `timeout` is the function's timeout.
     ///
     /// # Errors
     ///
@@ -265,7 +267,7 @@ impl RuntimeApi {
         let request_id = format!("00000000-0000-4000-8000-{:012x}", now_nanos() & 0xffff_ffff_ffff);
         let event =
             Event { request_id: request_id.clone(), deadline_millis: now + timeout.as_millis(), body: event.to_owned(), outcome };
-        self.events.send(event).context("the Runtime API has ended")?;
+        self.events.send(event).context("the Runtime API has stopped")?;
         let (at, outcome) = tokio::time::timeout(timeout, received).await.context("no response before the deadline")??;
         let sent_at = self.shared.lock().sent_at.remove(&request_id).context("a response to an event that wasn't sent")?;
         match outcome {

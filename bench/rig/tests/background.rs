@@ -17,7 +17,7 @@ const DELIVER_TIMEOUT: Duration = Duration::from_secs(30);
 const STREAM_SAMPLE: &str = include_str!("../../../events/background/fanout.json");
 const QUEUE_SAMPLE: &str = include_str!("../../../events/background/deliver.json");
 
-/// A table, a queue, and the variables that tell functions the queue and the key that encrypts secrets.
+/// A table, a queue, and the variables that give functions the queue and the key that encrypts secrets.
 struct Setup {
     environment: Environment,
     sqs: FakeSqs,
@@ -54,7 +54,7 @@ impl Setup {
         serde_json::from_str::<Value>(response["body"].as_str().unwrap()).unwrap()["data"].take()
     }
 
-    /// All events of this type, in the stream's format.
+    /// Returns all events of this type, in the stream's format.
     async fn stream(&self, event_type: &str) -> Value {
         let sample: Value = serde_json::from_str(STREAM_SAMPLE).unwrap();
         let wire = |value: &AttributeValue| match value {
@@ -108,7 +108,7 @@ async fn the_sample_events_of_stream_and_queue_are_handled() {
         assert_eq!(invoke(&deliver, &serde_json::from_str(QUEUE_SAMPLE).unwrap(), DELIVER_TIMEOUT).await, handled);
     }
     assert!(fanout.is_running() && deliver.is_running());
-    // No webhook wants the event, and the message's webhook doesn't exist.
+    // No webhook subscribes to the event, and the message's webhook doesn't exist.
     assert_eq!(setup.sqs.take_requests().len(), 0);
 }
 
@@ -131,7 +131,7 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     assert_eq!(entries[0]["MessageGroupId"].as_str().unwrap().len(), 22);
     let body = entries[0]["MessageBody"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(body).unwrap()["webhook_ids"], json!([id]));
-    // The receiver doesn't exist, so the message waits in the retry queue, where it is not in flight.
+    // The receiver doesn't exist, so the message is sent to the retry queue, where it doesn't count as in flight while it waits.
     let deliver = setup.start("deliver").await;
     let handled = invoke(&deliver, &batch(&[body]), DELIVER_TIMEOUT).await;
     assert_eq!(handled, json!({"batchItemFailures": []}));
@@ -141,7 +141,7 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     let body = retry["Entries"][0]["MessageBody"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(body).unwrap()["webhook_id"], id);
     assert!((5..=6).contains(&retry["Entries"][0]["DelaySeconds"].as_u64().unwrap()), "{retry}");
-    // From there, it is sent again with the remaining delay.
+    // When it is received from there, it is sent again with the remaining delay.
     let mut from_retries = batch(&[body]);
     from_retries["Records"][0]["eventSourceARN"] = json!("arn:aws:sqs:us-east-1:123456789012:retries");
     assert_eq!(invoke(&deliver, &from_retries, DELIVER_TIMEOUT).await, json!({"batchItemFailures": []}));
@@ -179,7 +179,7 @@ async fn what_can_not_be_sent_or_read_is_reported_and_nothing_else() {
     damaged["Records"][0]["dynamodb"]["NewImage"]["entry"] = json!({"S": "{"});
     assert_eq!(invoke(&fanout, &damaged, FANOUT_TIMEOUT).await, json!({"batchItemFailures": []}));
     assert!(fanout.log().unwrap().iter().any(|line| line["metric"] == "unreadable_events"));
-    // A message that can't be read ends in the dead-letter queue. The rest of its batch is handled.
+    // A message that can't be read ends up in the dead-letter queue. The rest of its batch is handled.
     let sample: Value = serde_json::from_str(QUEUE_SAMPLE).unwrap();
     let bodies = ["{", sample["Records"][0]["body"].as_str().unwrap()];
     let failed = invoke(&deliver, &batch(&bodies), DELIVER_TIMEOUT).await;

@@ -32,7 +32,7 @@ async fn each_function_returns_the_expected_status_for_the_sample_events() {
         let response = invocation.response;
         assert_eq!(response["statusCode"], sample.status, "{}: {response}", sample.name);
         assert_eq!(header(&response, "x-request-id"), invocation.request_id, "{}", sample.name);
-        // The pages are the same for everyone.
+        // Pages may be cached, because they are the same for everyone.
         let caching = match &*sample.name {
             "sign/page-200" => "public, max-age=300",
             "meta/app-200" => "no-cache",
@@ -100,7 +100,7 @@ async fn the_writer_of_snapshots_runs_at_its_event() {
     let without_bucket = environment.start_function_with("snapshots", &nowhere).await.unwrap();
     let error = without_bucket.runtime_api.invoke(event, WRITER_TIMEOUT).await.err().unwrap().to_string();
     assert!(error.contains("4 snapshots could not be written"), "{error}");
-    // Lists don't need the bucket either.
+    // Lists don't need the bucket, either.
     let assets = environment.start_function_with("assets", &nowhere).await.unwrap();
     let list = request("GET", "/v1/assets", &environment.api_key, None);
     assert_eq!(assets.runtime_api.invoke(&list, TIMEOUT).await.unwrap().response["statusCode"], 200);
@@ -219,7 +219,7 @@ async fn a_misconfigured_function_names_the_variable_to_set() {
     }
 }
 
-/// The numbers of assets and of `asset.created` events in the table.
+/// Returns the numbers of assets and of `asset.created` events in the table.
 async fn assets_and_creations(environment: &Environment) -> (usize, usize) {
     let mut pages = environment.dynamo.scan().table_name(environment.table).into_paginator().send();
     let (mut assets, mut creations) = (0, 0);

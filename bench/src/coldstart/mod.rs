@@ -1,5 +1,5 @@
-//! Measures the cold starts of the functions: each release binary against a local Runtime API, with the table behind TLS,
-//! compared with a minimal function. Prints the figures and compares them with the goals.
+//! Measures the cold starts of the functions' release binaries, against a local Runtime API and with the table behind TLS.
+//! Compares them with a minimal function, prints the figures, and compares these with the goals.
 
 use crate::statistics::{self, millis};
 use anyhow::{Context, Result, bail};
@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The minimal function that the others are compared with.
+/// The minimal function to compare the other functions with.
 const BASELINE: &str = "hello";
-/// Each function with one of its paths: a path that reads the table, if there is one without a signing link.
+/// Each function with one of its paths: a path that reads the table, if there is such a path that needs no signing link.
 pub const FUNCTIONS: [(&str, &str); 7] = [
     ("assets", "/v1/assets/ASSET"),
     ("processes", "/v1/processes"),
@@ -93,11 +93,11 @@ async fn measure(function: Function, event: &str, warm: usize, figures: &mut Fig
         figures.warm.push(millis(function.runtime_api.invoke(event, TIMEOUT).await?.duration));
     }
     figures.memory.push(function.peak_memory_bytes()? as f64 / f64::from(1 << 20));
-    // Waits until it has ended, so that it doesn't slow down the next function's start.
+    // Wait until the process has exited, so that it doesn't slow down the next function's start.
     function.kill().await
 }
 
-/// Sizes in bytes, plain and compressed. gzip and zip compress equally well.
+/// Returns the size of a binary in bytes, uncompressed and compressed. gzip and zip compress equally well.
 fn sizes(binary: &Path) -> Result<(u64, u64)> {
     let size = std::fs::metadata(binary).with_context(|| format!("{} not found", binary.display()))?.len();
     let zipped = Command::new("gzip").arg("-9c").arg(binary).stdout(Stdio::piped()).output()?;
@@ -149,7 +149,7 @@ fn print_report(functions: &[(&str, &str)], figures: &[Figures], starts: usize) 
     Ok(())
 }
 
-/// Missed goals of docs/adr/0011, with the measured values.
+/// Returns the missed goals of docs/adr/0011, with the measured values.
 fn missed_goals(functions: &[(&str, &str)], figures: &[Figures]) -> Vec<String> {
     let baseline = median(&figures[0].init);
     let mut missed = Vec::new();

@@ -1,6 +1,6 @@
-//! Compares two builds of a function, or of the dev server, to see what a change costs. Both run at the same time and take turns,
-//! so that other load on the machine affects both equally, and each round restarts both. From the CPU time, it estimates how long
-//! requests take on Lambda, and what they cost, by the function's memory.
+//! Compares two builds of a function, or of the dev server, to measure what a change costs. Both run at the same time and take
+//! turns, so that other load on the machine affects both equally, and each round restarts both. From the CPU time, the benchmark
+//! estimates the duration and the cost of requests on Lambda, by the function's memory.
 
 use crate::coldstart::FUNCTIONS;
 use crate::service::ServerProcess;
@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 const ASSETS: &str = "assets";
 const ROWS: usize = 50;
 const PAGE: &str = "page of 20";
-/// Lists reread the events of the last 12 s. Without this pause, a page would be measured with the events of earlier imports.
+/// Lists reread the events of the last 12 s. Without this pause, the measurement of a page would include the events of earlier
+/// imports.
 const QUIET: Duration = Duration::from_secs(13);
 
 #[derive(clap::Args)]
@@ -30,7 +31,7 @@ pub struct Options {
     /// The binary to compare with.
     #[arg(value_name = "OLD")]
     old: PathBuf,
-    /// The changed binary. Both have the name of a function, or of the dev server.
+    /// The changed binary. Both binaries must have the same file name: the name of a function or of the dev server.
     #[arg(value_name = "NEW")]
     new: PathBuf,
     /// Number of rounds. Each round restarts both binaries.
@@ -39,7 +40,7 @@ pub struct Options {
     /// Number of requests of each kind per round.
     #[arg(long, default_value_t = 50, value_name = "N")]
     requests: usize,
-    /// Send only the kinds of requests whose names contain this, such as `page`: for a profiler.
+    /// Send only the kinds of requests whose names contain this text, such as `page`. Useful with a profiler.
     #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
     only: String,
 }
@@ -54,7 +55,7 @@ struct Kind {
     body: Option<String>,
     /// Weight of a request: the number of rows for an import, otherwise 1.
     weight: usize,
-    /// Consecutive round trips to the table, which tests count. For a row of an import, its share.
+    /// Consecutive round trips to the table, as counted by tests. For a row of an import, the row's share.
     round_trips: f64,
 }
 
@@ -100,7 +101,7 @@ pub async fn run(options: &Options) -> Result<()> {
     let environment = Environment::start().await?;
     let mut figures = Figures::default();
     for number in 0..options.rounds {
-        // Alternates the order, because the second build finds warmer caches.
+        // Alternate the order, because the second build finds warmer caches.
         let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
         round(options, &kinds, &environment, order, &mut figures).await?;
     }
@@ -116,7 +117,7 @@ pub async fn run(options: &Options) -> Result<()> {
     if name == ASSETS { print(&kinds.iter().filter_map(work).collect::<Vec<_>>()) } else { Ok(()) }
 }
 
-/// Starts both builds, sends them the same requests in turns, and ends them.
+/// Starts both builds, sends each request to both in turn, and stops them.
 async fn round(
     options: &Options,
     kinds: &[Kind],
@@ -182,7 +183,7 @@ struct Work {
 }
 
 impl Work {
-    /// Milliseconds per request, and dollars per million requests, with this memory.
+    /// Returns milliseconds per request, and dollars per million requests, with this memory.
     fn on_lambda(&self, size_mb: f64) -> (f64, f64) {
         let ms = self.cpu_ms * ONE_CPU_MB / size_mb + self.round_trips * ROUND_TRIP_MS;
         (ms, PER_MILLION_REQUESTS / self.weight as f64 + ms * 1000.0 * size_mb / 1024.0 * PER_GB_SECOND)
@@ -203,7 +204,7 @@ fn print(rows: &[Work]) -> Result<()> {
     Ok(())
 }
 
-/// The figures, in the order in which they were first added.
+/// The figures by label, in the order in which the labels were first added.
 #[derive(Default)]
 struct Figures(Vec<(String, [Vec<f64>; 2])>);
 
@@ -236,7 +237,7 @@ impl Figures {
     }
 }
 
-/// The median and the quartiles of new divided by old, round by round.
+/// Returns the median and the quartiles of the ratios of new to old, one ratio per round.
 fn ratios(old: &[f64], new: &[f64]) -> (f64, [f64; 2]) {
     let ratios: Vec<f64> = old.iter().zip(new).map(|(old, new)| new / old).collect();
     (quantile(&ratios, 0.5), [0.25, 0.75].map(|share| quantile(&ratios, share)))
@@ -273,7 +274,7 @@ impl<'a> Target<'a> {
         Ok(Self::Server { process, client, asset_id })
     }
 
-    /// Time from the start until the first request for an event, or until the server is ready.
+    /// Returns the time from the start until the first request for an event, or until the server is ready.
     fn start_time(&self) -> Duration {
         match self {
             Self::Function { function, .. } => function.init,
@@ -281,7 +282,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// CPU time of the process so far. For the server, this includes the engine's.
+    /// Returns the CPU time of the process so far. For the server, this includes the engine's CPU time.
     fn cpu_time(&self) -> Result<Duration> {
         match self {
             Self::Function { function, .. } => function.cpu_time(),
@@ -321,7 +322,7 @@ impl<'a> Target<'a> {
         Ok(duration)
     }
 
-    /// Ends the process, so that it doesn't slow down the next one's start.
+    /// Stops the process, so that it doesn't slow down the next start.
     async fn stop(self) -> Result<()> {
         match self {
             Self::Function { function, .. } => function.kill().await,

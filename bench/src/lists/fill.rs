@@ -16,11 +16,11 @@ use shared::store::keys::{Item, Keys, LS, SK, record_id_of_sort_key};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Number of models: large enough that all assets of a page have different ones.
+/// Number of models: large enough that all assets of a page have different models.
 const MODEL_COUNT: usize = 100;
 /// Maximum number of items in a BatchWriteItem request.
 const BATCH_SIZE: usize = 25;
-/// Number of assets in the table if the others are only in the index.
+/// Number of assets in the table if all other assets are only in the index.
 const NEWEST: usize = 100;
 /// Number of batches to write concurrently.
 const CONCURRENT_BATCHES: usize = 4;
@@ -37,7 +37,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Creates the catalog and the first of `count` assets. The newest one is an hour old.
+    /// Creates the catalog and the first of `count` assets. The newest asset is an hour old.
     async fn new(service: &Service, count: usize) -> Result<Self> {
         let (models, sample) = catalog(service).await?;
         let first = service.store.now().plus(TimeDelta::hours(-1)).plus(TimeDelta::seconds(-i64::try_from(count)?));
@@ -84,18 +84,18 @@ fn model_name(n: usize) -> String {
     format!("Latitude {n:03}")
 }
 
-/// One of 1,000 locations.
+/// Returns one of 1,000 locations.
 fn place(n: usize) -> String {
     format!("{} / {} / {}", SITES[n % SITES.len()], n / 4 % 10, n / 40 % 25)
 }
 
-/// A day in the five years from this one on.
+/// Returns a day in the five years that start with `year`.
 fn day(year: usize, n: usize) -> String {
     format!("{}-{:02}-{:02}", year + n % 5, n / 5 % 12 + 1, n / 60 % 28 + 1)
 }
 
-/// Two fields with few values, a date, a number, and a field that is unique per asset. Every fifth asset lacks one of the first
-/// two.
+/// Returns two fields with few values, a date, a number, and a field that is unique per asset. Every fifth asset lacks one of the
+/// first two.
 fn custom_fields(n: usize) -> Map<String, Value> {
     let fields = [
         ("cost_center", json!((4_700 + n % 60).to_string())),
@@ -107,7 +107,7 @@ fn custom_fields(n: usize) -> Map<String, Value> {
     fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
 }
 
-/// Different for each asset.
+/// Returns a serial number that is different for each asset.
 pub fn serial_number(n: usize) -> String {
     format!("SN{:010X}", n.wrapping_mul(2_654_435_761) % 0xFF_FFFF_FFFF)
 }
@@ -138,7 +138,7 @@ pub async fn fill(service: &Service, count: usize) -> Result<()> {
     write(service, &generator, 1..count).await
 }
 
-/// Creates the newest of `count` assets. Returns the generator of them all.
+/// Creates the newest of `count` assets. Returns the generator of all of them.
 pub async fn fill_newest(service: &Service, count: usize) -> Result<Generator> {
     let generator = Generator::new(service, count).await?;
     write(service, &generator, count - NEWEST..count).await?;
@@ -155,7 +155,7 @@ async fn write(service: &Service, generator: &Generator, numbers: Range<usize>) 
     written.buffer_unordered(CONCURRENT_BATCHES).try_collect().await
 }
 
-/// Creates the catalog and one asset through the API; returns the models' ids and the asset's item, a sample to copy.
+/// Creates the catalog and one asset through the API; returns the models' IDs, and the asset's item as a sample to copy.
 async fn catalog(service: &Service) -> Result<(Vec<ModelId>, Item)> {
     let body = json!({"name": "Laptop", "code": "LAP", "kind": "physical"});
     let asset_type = service.create("/catalog/asset-types", &body).await?;

@@ -1,5 +1,6 @@
-//! Measures the cost, latency and memory of lists and statistics, by the number of assets in a tenant, and of cold lists with
-//! snapshots: on one instance, and on many that start at once. Prints the measurements and compares them with the goals.
+//! Measures the cost, latency and memory of lists and statistics, by the number of assets in a tenant. Also measures cold lists
+//! with snapshots, on one instance and on many instances that start at once. Prints the measurements, and compares them with the
+//! goals.
 
 mod fill;
 
@@ -28,14 +29,15 @@ use tower::ServiceExt;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Numbers of assets to measure, in one tenant each. Default without --generated: 1000 and 100000.
+    /// Numbers of assets to measure, each in a separate tenant. Default without --generated: 1000 and 100000.
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     sizes: Vec<usize>,
-    /// Measure tenants with this many assets. Only the newest are in the table; the others are generated when read: a million
-    /// takes minutes instead of hours, and about 4 GB of memory.
+    /// Measure tenants with this many assets. Only the newest assets are in the table; the others are generated when they are
+    /// read. A million takes minutes instead of hours, and about 4 GB of memory.
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     generated: Vec<usize>,
-    /// Bucket for the snapshots, with S3's API, such as .ci/aws/snapshots starts. Default: a folder.
+    /// URL of a bucket for the snapshots, on a server with S3's API, such as the one that .ci/aws/snapshots starts. Default: a
+    /// folder.
     #[arg(long, env = "SNAPSHOTS_TEST_URL", value_name = "URL")]
     snapshots_url: Option<String>,
     /// Number of requests per warm list.
@@ -52,20 +54,20 @@ const INSTANCES: usize = 13;
 const FULL_QUERY: &str = "full index query";
 /// The first list of a function instance, which loads the list index.
 const COLD: &str = "first list of an instance";
-/// The first list of a function instance that takes the list index from a snapshot.
+/// The first list of a function instance, which takes the list index from a snapshot.
 const COLD_SNAPSHOT: &str = "first list, from a snapshot";
-/// The same, on an instance that has no memory for custom fields.
+/// The first list of a function instance, from a snapshot, without enough memory for custom fields.
 const COLD_WITHOUT_FIELDS: &str = "first list, without custom fields";
 
 /// A list or statistics, with the list index in memory.
 struct Scenario {
     name: &'static str,
     path: String,
-    /// Minimum and maximum number of assets that it should find.
+    /// Minimum and maximum number of assets that the scenario should find.
     totals: (u64, u64),
     /// Maximum CPU time in milliseconds with a million assets.
     goal_ms: Option<f64>,
-    /// Whether it takes longer with more assets.
+    /// Whether the scenario takes longer with more assets.
     grows: bool,
 }
 
@@ -98,7 +100,7 @@ impl Scenario {
     }
 }
 
-/// Number of assets on a list, or in statistics.
+/// Returns the number of assets in a list or in statistics.
 fn total(response: &Value) -> Option<u64> {
     let data = &response["data"];
     let total = response["meta"]["total"].as_u64().or_else(|| data["assets"]["total"].as_u64());
@@ -107,7 +109,8 @@ fn total(response: &Value) -> Option<u64> {
     total.or_else(of_groups)
 }
 
-/// The custom field `os` has few values, `leased_until` has dates and `weight_g` numbers. A `hostname` is unique.
+/// Returns the scenarios for a tenant with `size` assets. The custom field `os` has few values, `leased_until` has dates and
+/// `weight_g` numbers. A `hostname` is unique.
 fn scenarios(size: usize) -> Vec<Scenario> {
     let (all, some, none) = ((size as u64, size as u64), (1, size as u64), (0, 0));
     let last_page = size.div_ceil(20);
@@ -143,7 +146,7 @@ fn scenarios(size: usize) -> Vec<Scenario> {
     ]
 }
 
-/// Fails if a list took more round trips or read units than allowed.
+/// Runs the benchmark. Fails if a required goal was missed.
 pub async fn run(options: Options) -> Result<()> {
     let mut report = Report::default();
     report.print_header()?;
@@ -194,7 +197,7 @@ async fn measure(report: &mut Report, size: usize, options: &Options) -> Result<
     measure_warm(report, &service, size, sample_count, &baseline).await
 }
 
-/// Returns the samples of cold lists, which replace a missing baseline.
+/// Measures cold lists with snapshots. Returns their samples, which replace a missing baseline.
 async fn measure_snapshot(
     report: &mut Report,
     service: &Service,
@@ -205,7 +208,7 @@ async fn measure_snapshot(
     let cold = cold_lists(service, size, count).await?;
     let baseline = baseline.unwrap_or(&cold);
     report.add(Measurement::new(size, COLD_SNAPSHOT, &cold, baseline, Some(&service.store)))?;
-    // Even at 90 % of the memory, custom fields don't fit.
+    // In 90 % of the memory that the list index takes, custom fields don't fit.
     let store = service.store.clone().with_list_index_bytes(service.store.list_index_bytes() / 10 * 9);
     let list = async || {
         let page = PageRequest { number: 1, limit: 20 };
@@ -228,11 +231,11 @@ async fn measure_warm(report: &mut Report, service: &Service, size: usize, count
     Ok(())
 }
 
-/// Measures lists with an index from a snapshot written from generated rows.
+/// Measures lists with an index from a snapshot. The snapshot is written from generated rows.
 async fn measure_generated(report: &mut Report, size: usize, options: &Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let service = Service::start(Some(snapshot_store(options.snapshots_url.as_deref(), folder.path())?)).await?;
-    // The sample that the generator copies is an asset too: its event puts it on the list.
+    // The sample that the generator copies is an asset, too: its event puts it on the list.
     let generator = fill::fill_newest(&service, size - 1).await?;
     service.generated_index.set(generator, size - 1)?;
     service.advance_clock(120_000);
@@ -255,7 +258,7 @@ async fn sample(service: &Service, count: usize, action: impl AsyncFn() -> Resul
     sample_after(service, count, || {}, action).await
 }
 
-/// Excludes the time of `prepare`.
+/// Takes samples of a list. Calls `prepare` before each sample, and excludes its time.
 async fn sample_after(
     service: &Service,
     count: usize,
@@ -299,7 +302,8 @@ async fn query_full_index(service: &Service, size: usize) -> Result<()> {
 
 const MILLION: usize = 1_000_000;
 const MAX_BYTES_PER_ASSET: f64 = 500.0;
-/// Allows for 2,000,000 assets in the third of 1,769 MB that list indexes have (template.yaml).
+/// Maximum memory per asset without custom fields: allows for 2,000,000 assets in the third of 1,769 MB that list indexes get
+/// (template.yaml).
 const MAX_BYTES_WITHOUT_FIELDS: f64 = 309.0;
 
 #[derive(Serialize)]
@@ -320,7 +324,8 @@ struct Measurement {
 }
 
 impl Measurement {
-    /// Summarizes samples. `baseline` has the samples of the full index query. `store` has nothing but the list index in memory.
+    /// Summarizes samples. `baseline` contains the samples of the full index query. `store` must have nothing but the list index
+    /// in memory.
     fn new(assets: usize, scenario: &'static str, samples: &Samples, baseline: &Samples, store: Option<&Store>) -> Self {
         let (p50_ms, baseline_ms) = (quantile_ms(&samples.durations, 0.5), quantile_ms(&baseline.durations, 0.5));
         Self {
@@ -337,7 +342,7 @@ impl Measurement {
         }
     }
 
-    /// `None` for a cold list.
+    /// Returns the scenario; `None` for a cold list.
     fn warm(&self) -> Option<Scenario> {
         scenarios(self.assets).into_iter().find(|scenario| scenario.name == self.scenario)
     }
@@ -351,7 +356,7 @@ fn quantile_ms(sorted: &[Duration], quantile: f64) -> f64 {
 #[derive(Default)]
 struct Report {
     measurements: Vec<Measurement>,
-    /// By number of assets: time until the last of several instances that start at once has answered.
+    /// Time until the last of several instances that start at once has answered, by number of assets.
     many_at_once: Vec<(usize, Duration)>,
 }
 
@@ -378,7 +383,7 @@ impl Report {
         Ok(())
     }
 
-    /// `last` is the time until the last of the instances that started at once has answered.
+    /// Adds a measurement of instances that start at once. `last` is the time until the last of them has answered.
     fn add_many_at_once(&mut self, assets: usize, last: Duration) {
         self.many_at_once.push((assets, last));
     }
@@ -418,7 +423,7 @@ impl Report {
                 false,
             )?;
         }
-        // Times only count with a million assets, a size that is never measured by accident.
+        // Times count only with a million assets, a size that is never measured by accident.
         for (assets, max_units, max_ms, is_judged) in [(100_000, 100.0, 300.0, false), (MILLION, 100.0, 500.0, true)] {
             let mut rows = self.measurements.iter().filter(|row| row.assets == assets);
             if let Some(cold) = rows.find(|row| row.scenario == COLD_SNAPSHOT) {
@@ -429,7 +434,7 @@ impl Report {
                     true,
                 )?;
                 goal(
-                    format!("{assets} assets: it takes {cpu_ms:.0} ms of processor time (goal: {max_ms})"),
+                    format!("{assets} assets: this list takes {cpu_ms:.0} ms of processor time (goal: {max_ms})"),
                     cpu_ms <= max_ms,
                     is_judged,
                 )?;
@@ -446,7 +451,7 @@ impl Report {
                 false,
             )?;
         }
-        // Compares the lists of both sizes in order, because the last page's name depends on the size.
+        // Compare the lists of both sizes by position, because the last page's name depends on the size.
         let is_comparable = |row: &&Measurement| row.warm().is_some_and(|scenario| !scenario.grows);
         let small = self.measurements.iter().filter(|row| row.assets == 1_000).filter(is_comparable);
         let pairs = large().filter(is_comparable).zip(small).map(|(large, small)| large.p50_ms / small.p50_ms);

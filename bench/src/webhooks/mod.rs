@@ -1,6 +1,7 @@
-//! Delivers events to five receivers, three of which are dead, slow or failing for a while: how long do the healthy ones wait,
-//! and are events lost? The service runs in this process, with the functions `fanout` and `deliver` on the embedded engine's
-//! stream and the dev server's queue; `deliver` has a separate thread, so that its CPU time is known.
+//! Delivers events to five receivers, three of which are dead, slow or failing for a while. Measures how long the healthy
+//! receivers wait, and whether events are lost. The service runs in this process, with the functions `fanout` and `deliver` on
+//! the embedded engine's stream and the dev server's queue; `deliver` runs on a separate thread, so that its CPU time can be
+//! measured.
 
 use crate::service::ApiClient;
 use crate::statistics::{millis, percentile};
@@ -41,7 +42,7 @@ const BEHAVIOURS: [Behaviour; 5] = [Behaviour::Healthy, Behaviour::Healthy, Beha
 /// Time without arrivals after which missing events count as lost: longer than any remaining wait once all receivers have
 /// recovered.
 const MAX_STANDSTILL: Duration = Duration::from_secs(600);
-/// Maximum 99th percentile of a healthy receiver.
+/// Maximum 99th percentile of a healthy receiver's latencies.
 const MAX_LATENCY: Duration = Duration::from_secs(3);
 
 #[derive(clap::Args)]
@@ -55,7 +56,7 @@ pub struct Options {
     /// Divide the pauses between delivery attempts by this, to finish sooner.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     hurry: u16,
-    /// Print the measurements without judging latencies, which mean nothing on a busy machine.
+    /// Print the measurements, but don't fail because of high latencies, which mean nothing on a busy machine.
     #[arg(long)]
     report: bool,
 }
@@ -83,7 +84,7 @@ pub async fn run(options: Options) -> Result<()> {
     for receiver in &setup.receivers {
         receiver.recover().await?;
     }
-    // No replay: failed deliveries must arrive with their remaining retries.
+    // Don't replay events: failed deliveries must arrive with their remaining retries.
     let started = Instant::now();
     wait_for_all(&setup.receivers, &records).await;
     print_end(&setup.receivers, &records, started.elapsed(), setup.queue.len())?;
@@ -145,13 +146,13 @@ async fn create_assets(client: &ApiClient, options: &Options) -> Result<Vec<Stri
     Ok(records)
 }
 
-/// Waits until the receivers have all events, or nothing more arrives.
+/// Waits until the healthy receivers have all events, or until nothing more arrives.
 async fn wait_for_healthy(receivers: &[Receiver], records: &[String]) {
     let healthy: Vec<&Receiver> = receivers.iter().filter(|receiver| receiver.behaviour == Behaviour::Healthy).collect();
     wait_for(&healthy, records).await;
 }
 
-/// Waits until the receivers have all events, or nothing more arrives.
+/// Waits until all receivers have all events, or until nothing more arrives.
 async fn wait_for_all(receivers: &[Receiver], records: &[String]) {
     wait_for(&receivers.iter().collect::<Vec<_>>(), records).await;
 }
@@ -183,7 +184,7 @@ struct Used {
 }
 
 impl DeliverThread {
-    /// `deliver` must not be used elsewhere, because its connections belong to this thread.
+    /// Starts the thread. `deliver` must not be used elsewhere, because its connections belong to this thread.
     fn start(deliver: Deliver) -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (invocations, mut received) = mpsc::unbounded_channel::<Invocation>();
@@ -207,7 +208,7 @@ impl DeliverThread {
         Ok(Self { invocations, used })
     }
 
-    /// CPU time per message so far, including retries.
+    /// Returns the CPU time per message so far, including retries.
     fn cpu_time_per_message(&self) -> Duration {
         let Used { messages, cpu_time } = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
         cpu_time / u32::try_from(messages).unwrap_or(u32::MAX).max(1)
@@ -254,12 +255,12 @@ impl Behaviour {
 
 #[derive(Debug, Clone, Copy)]
 struct Accepted {
-    /// Latency from an event's time to its first delivery.
+    /// Latency: the time from an event until its first delivery.
     latency: Duration,
     count: u64,
 }
 
-/// A receiver with a separate address.
+/// A receiver at a separate address.
 struct Receiver {
     behaviour: Behaviour,
     address: SocketAddr,
@@ -271,7 +272,7 @@ struct ReceiverState {
     behaviour: Behaviour,
     has_recovered: AtomicBool,
     refused: AtomicU64,
-    /// Latency by ID of the event's record.
+    /// Accepted deliveries by the ID of the event's record.
     accepted: Mutex<HashMap<String, Accepted>>,
 }
 
@@ -326,7 +327,7 @@ impl Receiver {
         self.state.accepted().len()
     }
 
-    /// Number of accepted deliveries beyond the first of each event.
+    /// Returns the number of accepted deliveries beyond the first of each event.
     fn repetitions(&self) -> u64 {
         self.state.accepted().values().map(|accepted| accepted.count - 1).sum()
     }
@@ -335,13 +336,13 @@ impl Receiver {
         self.state.refused.load(Ordering::Relaxed)
     }
 
-    /// Number of records without an accepted delivery.
+    /// Returns the number of records without an accepted delivery.
     fn missing(&self, records: &[String]) -> usize {
         let accepted = self.state.accepted();
         records.iter().filter(|record| !accepted.contains_key(*record)).count()
     }
 
-    /// In ascending order.
+    /// Returns the latencies in ascending order.
     fn latencies(&self) -> Vec<Duration> {
         let mut latencies: Vec<Duration> = self.state.accepted().values().map(|accepted| accepted.latency).collect();
         latencies.sort_unstable();
@@ -381,7 +382,7 @@ async fn receive(State(state): State<Arc<ReceiverState>>, headers: HeaderMap, bo
 struct Report {
     events: usize,
     created_in: Duration,
-    /// Unfinished messages.
+    /// Number of unfinished messages.
     queued: usize,
     receivers: Vec<Row>,
 }
@@ -409,7 +410,7 @@ impl Report {
         Self { events: records.len(), created_in, queued, receivers }
     }
 
-    /// The highest 99th percentile of the healthy receivers.
+    /// Returns the highest 99th percentile among the healthy receivers.
     fn slowest_healthy(&self) -> Duration {
         let healthy = self.receivers.iter().filter(|row| row.behaviour == Behaviour::Healthy);
         healthy.map(|row| row.latencies[1]).max().unwrap_or_default()

@@ -10,8 +10,8 @@ use std::time::Duration;
 /// Timeout for connecting to any AWS service.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Root certificates of AWS endpoints, unless `AWS_CA_BUNDLE` names another file. Reading the system's 150 or so certificates
-/// would take a third of a cold start.
+/// Root certificates of AWS endpoints. Trusted unless `AWS_CA_BUNDLE` names a different file. Reading the system's 150 or so
+/// certificates would take a third of a cold start.
 const ROOT_CERTIFICATES: &[u8] = include_bytes!("roots.pem");
 
 #[derive(Debug, thiserror::Error)]
@@ -19,13 +19,13 @@ pub enum EnvironmentError {
     /// A variable that Lambda or the template sets is missing.
     #[error("set {0}")]
     Missing(&'static str),
-    /// This variable must be a URL, but is not.
+    /// This variable must be a URL, but isn't.
     #[error("{0} must start with http:// or https://")]
     Endpoint(&'static str),
     /// The file named in `AWS_CA_BUNDLE` can't be read.
     #[error("can't read the certificates in {0}, named in AWS_CA_BUNDLE")]
     Bundle(String, #[source] std::io::Error),
-    /// The file named in `AWS_CA_BUNDLE` has no certificates.
+    /// The file named in `AWS_CA_BUNDLE` contains no certificates.
     #[error("there is no certificate in {0}, named in AWS_CA_BUNDLE")]
     NoCertificate(String),
     #[error("can't set up TLS")]
@@ -36,13 +36,13 @@ pub enum EnvironmentError {
 pub struct Environment {
     pub region: Region,
     pub credentials: Credentials,
-    /// Sends the requests of all clients. It sets their connect timeout.
+    /// Sends the requests of all clients, with a fixed connect timeout.
     pub connector: SharedHttpConnector,
 }
 
 impl Environment {
-    /// Returns the HTTP client for SDK clients. It ignores their connect timeout. The SDK's default HTTP clients set up TLS
-    /// twice: to check the configuration and for the first request.
+    /// Returns the HTTP client for SDK clients. It ignores the connect timeouts of SDK clients. The SDK's default HTTP client
+    /// would set up TLS twice: to check the configuration, and for the first request.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
         let connector = self.connector.clone();
@@ -67,7 +67,7 @@ pub fn required_variable(name: &'static str) -> Result<String, EnvironmentError>
 
 /// Returns a URL from an environment variable; `None` if it is missing or empty.
 ///
-/// Checks the scheme here because the SDK's error about a missing one quotes the request, which must not be logged.
+/// Checks the scheme here, because the SDK's error about a missing scheme quotes the request, which must not be logged.
 ///
 /// # Errors
 ///
@@ -79,7 +79,7 @@ pub fn endpoint(name: &'static str) -> Result<Option<String>, EnvironmentError> 
     }
 }
 
-/// Reads the variables that Lambda sets, and no other source of credentials (docs/adr/0011-cold-start.md).
+/// Reads the variables that Lambda sets. Uses no other source of credentials (docs/adr/0011-cold-start.md).
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! AWS access besides the table, linked by every function.
+//! Access to AWS other than the table, linked into every function.
 //!
 //! KMS and SQS have separate crates, `key_encryption` and `queue`, because only some functions link their SDKs.
 

@@ -1,5 +1,6 @@
-//! Objects stored by key, outside the table: snapshots of list indexes (docs/adr/0013). In an S3 bucket: GET, PUT and DELETE,
-//! signed and sent with components of the SDK's DynamoDB client. The SDK's S3 client would add more code to every function.
+//! Objects stored by key, outside the table: snapshots of list indexes (docs/adr/0013). For an S3 bucket, GET, PUT and DELETE are
+//! signed and sent with components of the SDK's DynamoDB client, because the SDK's S3 client would add more code to every
+//! function.
 
 use crate::environment::Environment;
 use aws_sdk_dynamodb::config::{Credentials, Region};
@@ -49,7 +50,7 @@ pub trait ObjectStore: Send + Sync {
     /// Returns an [`ObjectStoreError`] when the object can't be written.
     fn put<'a>(&'a self, key: &'a str, bytes: Vec<u8>) -> BoxFuture<'a, Result<(), ObjectStoreError>>;
 
-    /// Deletes an object. Succeeds if it doesn't exist.
+    /// Deletes an object. Succeeds if the object doesn't exist.
     ///
     /// # Errors
     ///
@@ -57,14 +58,14 @@ pub trait ObjectStore: Send + Sync {
     fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), ObjectStoreError>>;
 }
 
-/// Timeout of a read, which leaves a list enough time to load its index from the table instead.
+/// Timeout of a read. It leaves a list enough time to load its index from the table instead.
 const GET_TIMEOUT: Duration = Duration::from_secs(4);
 const PUT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the current time, for signatures.
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// An S3 bucket, or something with the same API.
+/// An S3 bucket, or a bucket of a server with the same API.
 pub struct S3 {
     url: String,
     region: Region,
@@ -90,7 +91,7 @@ impl S3 {
     fn request(&self, method: &str, key: &str, range: Option<String>, body: Vec<u8>) -> Result<HttpRequest, ObjectStoreError> {
         let uri = format!("{}/{key}", self.url);
         let mut settings = SigningSettings::default();
-        // S3 expects this, unlike most services. No key contains anything to encode.
+        // S3 expects this, unlike most services. Keys contain no characters that need encoding.
         settings.percent_encoding_mode = PercentEncodingMode::Single;
         settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
         settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;

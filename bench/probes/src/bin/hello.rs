@@ -1,4 +1,4 @@
-//! A minimal function: the baseline for the cold starts of the others.
+//! A minimal function: the baseline for the cold starts of the other functions.
 
 use lambda_http::{Body, Error, Request, Response, run, service_fn};
 

@@ -1,4 +1,4 @@
-//! Set up like the other functions, with one route that panics.
+//! A function that is set up like the others, with one route that panics.
 
 use axum::Router;
 use axum::routing::get;

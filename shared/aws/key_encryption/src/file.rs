@@ -11,7 +11,7 @@ use std::path::Path;
 
 const KEY_BYTES: usize = 32;
 
-/// Encrypts with AES-256-GCM (RFC 5116). A ciphertext starts with a random nonce and ends with the tag; purpose and tenant are
+/// Encrypts with AES-256-GCM (RFC 5116). A ciphertext starts with a random nonce and ends with the tag. Purpose and tenant are
 /// authenticated.
 pub struct FileKeyEncryption(LessSafeKey);
 
@@ -35,7 +35,7 @@ impl FileKeyEncryption {
     ///
     /// # Errors
     ///
-    /// Returns an I/O error when the file can't be read or created, is readable by others, or contains no valid key.
+    /// Returns an I/O error when the file can't be read or created, is readable by other users, or contains no valid key.
     pub fn open(path: &Path) -> Result<Self, io::Error> {
         match File::open(path) {
             Ok(file) => Self::read(file),
@@ -55,7 +55,8 @@ impl FileKeyEncryption {
     }
 
     fn create(path: &Path) -> Result<Self, io::Error> {
-        // The complete key is linked to its final name. If two processes race, both use the first one's key.
+        // Write the key to a draft file, and link the complete file to its final name. If two processes race, both use the key of
+        // the first.
         let extension = random::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let draft = path.with_extension(extension);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
@@ -94,7 +95,7 @@ impl FileKeyEncryption {
     }
 }
 
-/// Returns the associated data of a ciphertext, so that it can only be decrypted for the same purpose and tenant.
+/// Returns the associated data of a ciphertext, so that it can be decrypted only for the same purpose and tenant.
 fn associated_data(purpose: Purpose, tenant: TenantId) -> Vec<u8> {
     format!("{} {tenant}", purpose.as_str()).into_bytes()
 }

@@ -1,4 +1,4 @@
-//! Encryption with AWS KMS. The KMS key never leaves the service.
+//! Encryption with AWS KMS. The KMS key never leaves KMS.
 
 use aws_sdk_kms::Client;
 use aws_sdk_kms::config::retry::RetryConfig;
@@ -53,7 +53,7 @@ impl KmsKeyEncryption {
 ///
 /// # Errors
 ///
-/// Returns [`KeyEncryptionError::Rejected`] when the environment lacks a variable that Lambda sets, or has an invalid one.
+/// Returns [`KeyEncryptionError::Rejected`] when a variable that Lambda sets is missing or invalid.
 pub fn function_client() -> Result<Client, KeyEncryptionError> {
     let rejected = |error: EnvironmentError| KeyEncryptionError::Rejected(error.into());
     let environment = function_environment().map_err(rejected)?;

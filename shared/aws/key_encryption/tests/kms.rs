@@ -15,7 +15,7 @@ use shared::domain::values::time::Timestamp;
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
 use std::sync::{Arc, Mutex};
 
-/// The requests received so far, and the number of upcoming ones to throttle.
+/// The requests received so far, and the number of upcoming requests to throttle.
 #[derive(Default)]
 struct FakeKms {
     requests: Vec<(String, Value)>,
@@ -39,7 +39,7 @@ async fn handle(State(kms): State<Shared>, headers: HeaderMap, body: Bytes) -> (
     if request["KeyId"] != "alias/receipts" {
         return error("NotFoundException");
     }
-    // Members come in any order.
+    // Members can be in any order.
     let context: std::collections::BTreeMap<String, String> =
         serde_json::from_value(request["EncryptionContext"].clone()).unwrap();
     let before = format!("{context:?}\n").into_bytes();

@@ -33,8 +33,8 @@ const PARALLEL_REQUESTS: usize = 8;
 
 /// Maximum number of messages per request (SQS: SendMessageBatch).
 const MAX_MESSAGES: usize = 10;
-/// Maximum size of a request. SQS accepts 1 MiB since 2025, and 256 KiB before. A message has less than 4 KiB, so only a bug
-/// could reach either limit.
+/// Maximum size of a request. SQS has accepted 1 MiB since 2025; the earlier limit was 256 KiB. A message is smaller than 4 KiB,
+/// so only a bug could reach either limit.
 const MAX_BYTES: usize = 256 * 1024;
 
 pub type Connect = dyn Fn() -> Result<Client, EnvironmentError> + Send + Sync;
@@ -70,7 +70,7 @@ impl Sqs {
         Ok(self.with_retries(url))
     }
 
-    /// Returns the queue of first attempts at `DELIVERY_QUEUE_URL`, or `None` if that is not set. The SQS endpoint is
+    /// Returns the queue of first attempts at `DELIVERY_QUEUE_URL`, or `None` if that variable is not set. The SQS endpoint is
     /// `AWS_ENDPOINT_URL_SQS`, if set.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl Sqs {
         requests.try_buffer_unordered(PARALLEL_REQUESTS).try_collect().await
     }
 
-    /// Sends a batch, and resends rejected messages once: part of a batch can fail even if the request succeeds.
+    /// Sends a batch, and resends rejected messages once, because part of a batch can fail even if the request succeeds.
     async fn send_batch(&self, url: &str, batch: Vec<Outgoing>) -> Result<(), QueueError> {
         let refused = self.try_batch(url, &batch).await?;
         let Some(first) = refused.first() else { return Ok(()) };
@@ -243,7 +243,7 @@ mod tests {
     fn a_batch_is_not_larger_than_sqs_takes() {
         assert_eq!(lengths(&[MAX_BYTES / 2; 5]), [2, 2, 1]);
         assert_eq!(lengths(&[MAX_BYTES - 1, 1, 1]), [2, 1]);
-        // SQS rejects the large one, but not the others.
+        // SQS rejects the large message, but not the others.
         assert_eq!(lengths(&[1, MAX_BYTES + 1, 1]), [1, 1, 1]);
     }
 

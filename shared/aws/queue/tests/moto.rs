@@ -121,7 +121,7 @@ async fn messages_arrive_as_they_were_sent_in_the_group_of_their_tenant() {
     assert!(received.iter().all(|received| received.group == received.message.group()));
     assert!(sent.iter().all(|sent| received.iter().any(|received| received.message == sent.message)));
     delete(&client, received).await;
-    // A replay also arrives with all its fields.
+    // A replay arrives with all its fields, too.
     let replay = json!({"kind": "replay", "tenant_id": TenantId::new(Timestamp::from_millis(0), [0; 10]),
         "webhook_id": webhook(3), "after": EventId::new(Timestamp::from_millis(5), [0; 10]), "until": Timestamp::from_millis(7),
         "events": ["asset.*"], "requested_at": Timestamp::from_millis(8)});
@@ -169,7 +169,7 @@ fn status(error: &QueueError) -> String {
     format!("{:?}", error.0)
 }
 
-/// Checks that the server checks signatures. Otherwise, the test of permissions would prove nothing.
+/// Verifies that the server checks signatures. Otherwise, the test of permissions would prove nothing.
 #[tokio::test]
 #[ignore = "needs an SQS API: .ci/aws/queue"]
 async fn a_wrong_key_is_refused() {
