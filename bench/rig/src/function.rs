@@ -102,7 +102,7 @@ impl Function {
         text.lines().map(|line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}"))).collect()
     }
 
-    /// CPU time of all threads so far.
+    /// Returns the CPU time of all threads so far.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ pub fn memory_kilobytes(process: impl Display, figure: &str) -> Result<u64> {
     Ok(value.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// CPU time of all threads so far.
+/// Returns the CPU time of all threads so far.
 ///
 /// # Errors
 ///

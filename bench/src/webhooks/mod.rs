@@ -71,7 +71,7 @@ struct Setup {
     _engine: Engine,
 }
 
-/// Fails if a receiver misses an event, or if a healthy one waits too long.
+/// Runs the benchmark. Fails if a receiver misses an event, or if a healthy receiver waits too long.
 pub async fn run(options: Options) -> Result<()> {
     let setup = set_up(&options).await?;
     let started = Instant::now();

@@ -21,7 +21,8 @@ const CONCURRENT_ROWS: usize = 5;
 
 /// An operation that is committed separately from the others of its request, such as a row of an import.
 pub trait ImportRow: Operation {
-    /// Names of the values and records that other rows might change, too. Rows that share a name are executed last, one by one.
+    /// Returns the names of the values and records that other rows might change, too. Rows that share a name are executed last,
+    /// one by one.
     fn subjects(&self, _: &Self::Inputs) -> BTreeSet<String> {
         BTreeSet::new()
     }

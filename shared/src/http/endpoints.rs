@@ -448,8 +448,8 @@ impl RequestContext {
 
     /// Returns the stored response if it must be sent instead of an error.
     ///
-    /// An error can mean that the request took effect in an earlier attempt or, after a timeout, in this one. So every error of a
-    /// request with an idempotency key looks up the stored response.
+    /// An error can mean that the request took effect in an earlier attempt or, after a timeout, in this attempt. So every error
+    /// of a request with an idempotency key looks up the stored response.
     async fn stored_response(&self) -> Option<Response> {
         let (store, request) = self.0.idempotent_request.get()?;
         let previous = match self.0.previous.get() {

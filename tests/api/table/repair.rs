@@ -565,7 +565,7 @@ async fn nothing_is_repaired_while_others_write() {
     let (damaged, tenant) = (items(&api).await, api.store.tenant(client.tenant));
     let found = tenant.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap();
     let [marker, others] = problems(&found)[..] else { panic!("{found:#?}") };
-    assert!(marker.ends_with("is missing") && others.starts_with("others wrote to it meanwhile"), "{found:#?}");
+    assert!(marker.ends_with("is missing") && others.starts_with("others wrote to it during the check"), "{found:#?}");
     let refused = tenant.check_items(CheckMode::Repair, |_| ()).await.unwrap();
     assert_eq!(problems(&refused), ["others are writing to it"]);
     assert!(items(&api).await == damaged);

@@ -47,7 +47,7 @@ pub trait ExportRow: Serialize {
     /// The file's name, without its extension.
     const FILE_NAME: &'static str;
 
-    /// Values of the additional columns `custom_fields.<name>`.
+    /// Returns the values of the additional columns `custom_fields.<name>`.
     fn custom_fields(&self) -> Option<&Map<String, Value>> {
         None
     }

@@ -174,7 +174,7 @@ struct ParsedRows {
 }
 
 impl ParsedRows {
-    /// Rows beyond [`MAX_ROWS`] are only counted.
+    /// Adds a row. Only counts rows beyond [`MAX_ROWS`].
     fn push(&mut self, row: impl FnOnce() -> Row) {
         self.count += 1;
         if self.count <= MAX_ROWS {

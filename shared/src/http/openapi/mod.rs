@@ -77,7 +77,7 @@ fn problem(status: &str, name: &str, description: &str) -> RefOr<Response> {
     named(name, headers(names).fold(response, |response, (name, header)| response.header_ref(name, header)))
 }
 
-/// Schemas of problem documents, which error responses refer to.
+/// Returns the schemas of problem documents, which error responses refer to.
 #[must_use]
 pub fn schemas() -> Schemas {
     let mut schemas = vec![(Problem::name().into_owned(), Problem::schema())];
@@ -364,7 +364,7 @@ pub(in crate::http) fn add_content(operation: &mut Operation, status: &str, medi
     }
 }
 
-/// References to headers, which the document describes among its components.
+/// Returns references to headers, which the document describes among its components.
 fn headers(names: &[&str]) -> impl Iterator<Item = (String, Ref)> {
     names.iter().map(|name| ((*name).to_owned(), Ref::new(format!("#/components/headers/{name}"))))
 }

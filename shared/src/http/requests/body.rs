@@ -776,7 +776,7 @@ impl ReadOnlyFields {
         self.0.is_empty()
     }
 
-    /// Adds an error for each read-only field of a new resource, unless it already has one.
+    /// Adds an error for each read-only field of a new resource, unless the field already has an error.
     pub fn refuse_in_creation(&self, errors: &mut Vec<FieldError>) {
         let is_new = |field: &&ReadOnlyField| !errors.iter().any(|error| error.is_about(&field.name));
         let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only: the service assigns it");
@@ -806,7 +806,7 @@ impl ReadOnlyFields {
         if self.is_empty() {
             return Ok(Vec::new());
         }
-        // Convert to text and back, so that numbers are compared as clients read them.
+        // Convert to text and back, so that numbers are compared in the form that clients read.
         let text = serde_json::to_string(present).map_err(|error| ApiError::Internal(error.into()))?;
         let present = json::parse(&text).map_err(|error| ApiError::Internal(error.into()))?;
         let differs = |field: &&ReadOnlyField| {

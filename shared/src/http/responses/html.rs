@@ -201,8 +201,8 @@ fn quality(accept: &str, kind: &str, subtype: &str) -> f32 {
     ranges.max_by_key(|(specificity, _)| *specificity).map_or(0.0, |(_, weight)| weight)
 }
 
-/// Entries of a header such as `Accept`, with their weights. Ignores parameters other than `q`, and entries with an invalid
-/// weight.
+/// Returns the entries of a header such as `Accept`, with their weights. Ignores parameters other than `q`, and entries with an
+/// invalid weight.
 fn weighted(header: &str) -> impl Iterator<Item = (&str, f32)> {
     header.split(',').filter_map(|entry| {
         let (value, parameters) = entry.split_once(';').unwrap_or((entry, ""));

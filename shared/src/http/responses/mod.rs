@@ -652,7 +652,7 @@ impl ApiError {
             Self::MethodNotAllowed(hint) => hint.clone(),
             Self::Conflict(conflict) => conflict.detail.clone(),
             Self::PreconditionFailed => {
-                "The resource's version doesn't match If-Match. Read it again and send the current ETag.".into()
+                "The resource's version doesn't match If-Match. Read the resource again and send its current ETag.".into()
             }
             Self::TenantRateLimited(wait) => {
                 format!("The organization's rate limit, shared by all its keys and signing links, is reached. Wait {wait} s.")

@@ -91,7 +91,7 @@ impl TenantStore {
         check.check_derived_items().await?;
         check.check_people().await?;
         if !check.findings.is_empty() && check.is_written_by_others().await? {
-            let problem = "others wrote to it meanwhile, so a finding may be a change in flight";
+            let problem = "others wrote to it during the check, so a finding may be a change in flight";
             check.report("the tenant", problem, "stop the writers and check again");
         }
         Ok(CheckReport { records, events: check.events, findings: check.findings })

@@ -19,7 +19,7 @@ use uuid::Uuid;
 pub const MAX_BODY_BEFORE_OMISSION: usize = 4 * 1024 * 1024;
 /// Maximum number of events read for a response if not all of them match.
 const MAX_READ: usize = 1_000;
-/// Events per query with a selective filter, and per query after a first one that found too few matches.
+/// Number of events per query if the filter is selective or the first query found too few matches.
 const READ_AT_ONCE: usize = 250;
 /// Minimum number of events per query if the filter is just a period. The end of the period is extended for events of slow
 /// requests.

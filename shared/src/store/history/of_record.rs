@@ -54,7 +54,7 @@ pub struct HistoryPage {
 /// The end of a record's history, as stored in the record or its tombstone.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct HistoryHead {
-    /// Number of entries, and hash of the latest one.
+    /// Number of entries, and hash of the latest entry.
     pub(in crate::store) chain: ChainHead,
     /// Event of the latest entry. Its ID contains the time of the last change or of the deletion.
     pub(in crate::store) last_event: EventId,
@@ -376,7 +376,7 @@ impl TenantStore {
 
     /// Reconstructs a record's state as of `at`; `None` if the record did not exist.
     ///
-    /// Non-generic, to avoid one copy per kind.
+    /// Not generic, to avoid one copy of the code per kind.
     pub(in crate::store) async fn past_state(
         &self,
         kind: Kind,

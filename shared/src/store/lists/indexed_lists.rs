@@ -329,7 +329,7 @@ impl Contradiction {
     }
 }
 
-/// Rows whose version differs from the record in the table.
+/// Returns the rows whose version differs from the record in the table.
 fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &Records<T>) -> Vec<Contradiction> {
     let contradiction = |&(id, indexed, _): &(Uuid, u64, E)| {
         let Some(Ok(record)) = records.get(&id) else { return None };

@@ -410,13 +410,13 @@ fn decode<T: Record>(item: Item, id: Option<Uuid>) -> Result<Stored<T>, String> 
     let text = |name: &str| item.get(name)?.as_s().ok().cloned();
     let time = |name: &str| Timestamp::try_from(text(name)?).ok();
     let version = item.get(VERSION).and_then(|version| version.as_n().ok()?.parse().ok()).ok_or("it has no version")?;
-    let created_at = time(CREATED_AT).ok_or("it has no time of creation")?;
-    let updated_at = time(UPDATED_AT).ok_or("it has no time of its last change")?;
+    let created_at = time(CREATED_AT).ok_or("it has no creation time")?;
+    let updated_at = time(UPDATED_AT).ok_or("it has no time of last change")?;
     let last_hash = text(LAST_HASH).ok_or("it has no hash")?;
-    let last_event = text(LAST_EVENT).and_then(|event| EventId::from_short(&event)).ok_or("it does not name its event")?;
+    let last_event = text(LAST_EVENT).and_then(|event| EventId::from_short(&event)).ok_or("it has no last event")?;
     let value: T = from_item(item).map_err(|error| error.to_string())?;
     if id.is_some_and(|id| id != value.id().uuid()) {
-        return Err("its id differs from the id in its key".to_owned());
+        return Err("its ID differs from the ID in its key".to_owned());
     }
     Ok(Stored { value, version, created_at, updated_at, last_hash, last_event })
 }

@@ -247,8 +247,8 @@ impl UnitOfWork<'_> {
         self.create_in_steps(value, Vec::new())
     }
 
-    /// Creates a record, and changes it to each of `later` in turn. The record is written once, in its last version, and its
-    /// history has an event for the creation and for each change.
+    /// Creates a record that has already changed from `value` to each of `later` in turn. The record is written once, in its last
+    /// version. Its history has an event for the creation, and one for each change.
     ///
     /// # Errors
     ///
@@ -256,7 +256,9 @@ impl UnitOfWork<'_> {
     pub fn create_in_steps<T: Record>(&mut self, value: T, later: Vec<T>) -> Result<Stored<T>, StoreError> {
         let at = self.context.at;
         if Section::of(T::KIND, value.is_ended()).is_some() && value.id().timestamp() != at {
-            return Err(StoreError::broken("lists take a record's creation time from its id, and this id has another"));
+            return Err(StoreError::broken(
+                "lists take a record's creation time from its ID, but this ID contains a different time",
+            ));
         }
         let mut event_ids = self.store.event_ids(1 + later.len())?.into_iter();
         let event = RecordChange {

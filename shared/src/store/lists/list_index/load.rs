@@ -1,5 +1,5 @@
 //! Loads a list index from the table. A partly loaded index stays in its slot between requests, so that the next request
-//! continues where the last one stopped.
+//! continues where the previous request stopped.
 //!
 //! A list index with a snapshot is loaded from the snapshot instead. If the snapshot or the object store is faulty, the index is
 //! loaded from the table, so that the list doesn't fail.

@@ -285,7 +285,7 @@ impl TenantStore {
         drop(loaded);
         tracing::debug!(tenant_id = %self.id, kind, rows, bytes = bytes.len(), "a snapshot is written");
         objects.put(&source.key(), bytes).await?;
-        // A concurrent erasure may have deleted snapshots before this one was stored.
+        // A concurrent erasure may have deleted snapshots before this snapshot was stored.
         if self.erasures().await?.iter().any(|erasure| !erasure.is_done || erasure.began_at >= loaded_from) {
             objects.delete(&source.key()).await?;
         }

@@ -22,13 +22,13 @@ enum Step {
     Remove(u16),
 }
 
-/// Returns one of a few IDs, so that some rows replace others, but more than fit in a segment.
+/// Returns one of a limited number of IDs, so that some rows replace others. There are more IDs than fit in a segment.
 fn id(n: u16) -> Uuid {
     let n = u128::from(n % 700);
     Uuid::from_u128((n / 3) << 80 | n)
 }
 
-/// Cells of a location, which is never dropped, and of two custom fields.
+/// Generates cells of a location, which is never dropped, and of two custom fields.
 fn cells() -> impl Strategy<Value = Vec<(String, Cell)>> {
     let text = |pattern: &'static str| pattern.prop_map(|text: String| Cell::Text(text.into()));
     let place = text("[aÄ]( / [bB]){0,2}");
