@@ -1,5 +1,5 @@
 //! Assets that are generated when they are read, by a query of the index `list_index` or by their keys. Filling the embedded
-//! engine with a million assets would take too long to do it often.
+//! engine with a million assets takes too long to be done often.
 
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::types::AttributeValue;

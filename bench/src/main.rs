@@ -38,7 +38,7 @@ enum Command {
     /// Simulate clients on a table that is as weak as AWS permits, and compare every response with a model.
     #[command(after_help = examples("bench simulate --seed 7\nbench simulate --seeds 4"))]
     Simulate(simulate::Options),
-    /// Deliver events to healthy, dead, slow and failing receivers, and measure how long the healthy ones wait.
+    /// Deliver events to healthy, dead, slow and failing receivers, and measure how long the healthy receivers wait.
     #[command(after_help = examples("bench webhooks\nbench webhooks --events 600 --rate 20 --hurry 300 --report"))]
     Webhooks(webhooks::Options),
     /// Measure the cold starts of the functions' release binaries, compared with a minimal function.

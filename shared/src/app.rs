@@ -243,7 +243,7 @@ async fn serve(
     let app = App::new(function_store(system_clock())?).with_key_encryption(key_encryption).with_queue(queue);
     let service = ServiceExt::<Request>::map_response(http::service(routes(), app), Encoded);
     let service = ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), sanitized);
-    // `lambda_runtime::run` would open a span for each event, which no log line shows.
+    // `lambda_runtime::run` would open a span for each event, but no log line shows spans.
     lambda_runtime::Runtime::new(service).run().await
 }
 

@@ -22,7 +22,7 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Starts the emulator for a binary, with `variables` added to Lambda's own. The first event starts the binary.
+    /// Starts the emulator for a binary, with `variables` added to Lambda's variables. The first event starts the binary.
     ///
     /// # Errors
     ///

@@ -28,8 +28,8 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tower::ServiceExt;
 
-/// AWS's root certificates. Functions trust them in addition to the proxy's certificate, because parsing them is part of a cold
-/// start.
+/// AWS's root certificates. Functions trust them in addition to the proxy's certificate, so that a measured cold start includes
+/// parsing them.
 const AWS_ROOTS: &str = include_str!("../../../shared/aws/src/roots.pem");
 
 /// An engine with the table, a tenant with an API key and an asset, and a TLS proxy in front of the engine.
@@ -83,7 +83,7 @@ impl Environment {
         Function::start(binary, self.variables()).await
     }
 
-    /// Starts a release binary of this workspace, with `variables` that extend or override the environment's.
+    /// Starts a release binary of this workspace, with `variables` that extend or override the environment's variables.
     ///
     /// # Errors
     ///

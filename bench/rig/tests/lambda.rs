@@ -245,7 +245,7 @@ async fn sigterm_loses_no_acknowledged_write_and_leaves_none_half_done() {
         acknowledged += 1;
         let (delay, before) = (Duration::from_millis(millis), assets_and_creations(&environment).await);
         assert_eq!(before, (acknowledged, acknowledged));
-        // Lambda sends SIGTERM only between requests; here it also arrives during one.
+        // Lambda sends SIGTERM only between requests. Here, it can also arrive during a request.
         let _ = tokio::time::timeout(delay, assets.runtime_api.invoke(&create, TIMEOUT)).await;
         assets.terminate().await.unwrap();
         // Gives writes in flight time to reach the table.

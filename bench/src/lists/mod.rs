@@ -50,7 +50,7 @@ pub struct Options {
 
 /// Number of instances that start at once.
 const INSTANCES: usize = 13;
-/// Reading every row of the GSI with no list index in memory: the baseline.
+/// The baseline: reading every row of the GSI, with no list index in memory.
 const FULL_QUERY: &str = "full index query";
 /// The first list of a function instance, which loads the list index.
 const COLD: &str = "first list of an instance";
@@ -248,7 +248,7 @@ async fn measure_generated(report: &mut Report, size: usize, options: &Options) 
 struct Samples {
     /// In ascending order.
     durations: Vec<Duration>,
-    /// CPU times without the engine's and the generator's, in ascending order.
+    /// CPU times without those of the engine and the generator, in ascending order.
     cpu_times: Vec<Duration>,
     /// Maximum round trips and read units of any sample.
     max_cost: Cost,

@@ -53,7 +53,7 @@ pub struct Options {
     /// Number of events per second.
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
-    /// Divide the pauses between delivery attempts by this, to finish sooner.
+    /// Divide the pauses between delivery attempts by this number, to finish sooner.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     hurry: u16,
     /// Print the measurements, but don't fail because of high latencies, which mean nothing on a busy machine.

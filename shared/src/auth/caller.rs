@@ -120,8 +120,8 @@ pub struct VerifiedCaller {
     /// `None` for a tenant key.
     pub owner: Option<User>,
     pub(crate) notes: RequestContext,
-    /// Whether an earlier attempt with the same idempotency key has started. Set only for requests whose changes are committed
-    /// separately.
+    /// Whether an earlier attempt with the same idempotency key has started. Can be `true` only for a request whose changes are
+    /// committed separately.
     pub(super) is_resumed: bool,
 }
 

@@ -65,7 +65,7 @@ impl BaseUrl {
     /// Takes the host from the gateway's domain in the request context.
     fn of_gateway(domain: &str, headers: &HeaderMap) -> Option<Self> {
         if matches!(domain, "localhost" | "127.0.0.1") {
-            // `sam local` and `cargo lambda watch` always report these domains, regardless of their own address.
+            // `sam local` and `cargo lambda watch` always report these domains, regardless of their address.
             return Self::of_host(headers, &FORWARDED_HOST);
         }
         is_domain(domain).then(|| Self(format!("https://{domain}")))

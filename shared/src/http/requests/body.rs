@@ -316,7 +316,7 @@ pub trait PatchBody: FromBody {
     fn unchanged(&self) -> &ReadOnlyFields;
 }
 
-/// Parses an object within a body. Its type is declared like a body.
+/// Parses an object within a body. The object's type is declared like a body.
 ///
 /// # Errors
 ///

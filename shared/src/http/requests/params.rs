@@ -40,8 +40,8 @@ use utoipa::openapi::{RefOr, Required};
 
 /// Maximum size of a request body: 1 MiB.
 pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// A larger body is read up to this size and dropped, so that the client gets a 413 instead of a broken connection. API Gateway's
-/// maximum.
+/// A larger body is read up to this size and dropped, so that the client gets a 413 instead of a broken connection. API Gateway
+/// accepts no larger bodies.
 const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
 
 /// The query parameter that every write has.
@@ -53,7 +53,7 @@ pub(crate) enum ReceivedBody {
     TooLarge,
     /// The connection ended before the body did.
     Incomplete,
-    /// The request has no credential, so every attempt to read the body fails.
+    /// The body was not read, because the request has no credential. Every attempt to use it fails.
     Unread,
 }
 

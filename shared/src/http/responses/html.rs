@@ -186,7 +186,7 @@ fn admits_gzip(accepted: &str) -> bool {
     codings.max_by_key(|(is_named, _)| *is_named).is_some_and(|(_, weight)| weight > 0.0)
 }
 
-/// Returns the weight of a media type in `Accept`, from 0 to 1. The most specific matching range counts.
+/// Returns the weight of a media type in `Accept`, from 0 to 1. The most specific of the matching ranges counts.
 fn quality(accept: &str, kind: &str, subtype: &str) -> f32 {
     let ranges = weighted(accept).filter_map(|(range, weight)| {
         let (range_kind, range_subtype) = range.split_once('/')?;

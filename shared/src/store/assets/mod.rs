@@ -204,7 +204,7 @@ impl UnitOfWork<'_> {
 pub(in crate::store) const LAST_NUMBER: &str = "last_number";
 pub(in crate::store) const WIDTH: &str = "width";
 
-/// Maximum number of ranges to read. A template with the month has twelve per year and asset type.
+/// Maximum number of ranges to read. A tag template that contains the month has twelve ranges per year and asset type.
 const MAX_RANGES: usize = 10_000;
 
 impl TenantStore {

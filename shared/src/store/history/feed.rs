@@ -50,7 +50,7 @@ impl Feed {
     }
 }
 
-/// Returns the end of the IDs to read: no matching event has an ID with this time or a later time.
+/// Returns the exclusive end of the IDs to read: no matching event has an ID from this time or later.
 fn end_of(readable: Timestamp, filter: &EventFilter) -> Timestamp {
     filter.until.map_or(readable, |until| readable.min(until.plus(MAX_REQUEST)))
 }

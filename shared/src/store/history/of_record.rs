@@ -1,8 +1,8 @@
 //! The history of one record, newest entry first (docs/adr/0009): pages, verification, and the record's state at an earlier time.
 //!
-//! The index `history` finds the events of a record, but it can lag behind the table. So the record itself, or its tombstone,
-//! stores the number of entries and the latest event. Entries missing from the index are looked up among the tenant's recent
-//! events. The text of every entry comes from the table.
+//! The index `history` finds the events of a record, but can lag behind the table. So the record itself, or its tombstone, stores
+//! the number of entries and the latest event. Entries missing from the index are looked up among the tenant's recent events. The
+//! text of every entry comes from the table.
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::catalog::AssetKind;

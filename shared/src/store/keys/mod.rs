@@ -1,8 +1,8 @@
 //! The keys of all items in the table, which are built only here (docs/adr/0002-table.md).
 //!
 //! The partition key is always `T#<tenant>`, also in the indexes, so no expression can reach another tenant's items. Request
-//! counters and deliveries are in separate partitions, whose keys start with `T#<tenant>`. The exception is the operator's
-//! registry of tenants, which contains only IDs.
+//! counters and deliveries are in separate partitions, whose keys start with `T#<tenant>`. The only other partition is the
+//! operator's registry of tenants, which contains only IDs.
 //!
 //! Events are sorted by time in the table, and by record and version in the index `history`. Sort keys of the index `list_index`
 //! have a letter for the section and the number of a bucket, such as `A07`.

@@ -1,4 +1,4 @@
-//! Exports: all records of a kind that match a filter, ordered by ID, in chunks, each read once.
+//! Exports: all records of a kind that match a filter, ordered by ID. Reads them in chunks, and each record once.
 
 use crate::domain::assets::asset::{Asset, Cell};
 use crate::domain::record::{Record, Stored};

@@ -864,7 +864,7 @@ impl TenantStore {
         Ok(names.into_iter().zip(keys).filter_map(|(name, key)| Some((name, image(items.remove(&key)?)?))).collect())
     }
 
-    /// Returns the body with its images, which are stored only once, with their instances.
+    /// Returns the response's body with its images. They are stored only once, with their instances.
     async fn with_images(&self, response: &StoredResponse) -> Result<String, StoreError> {
         let names: BTreeSet<_> = response.images.iter().map(|(_, name)| name.clone()).collect();
         let images = self.signature_images(names).await?;

@@ -657,7 +657,7 @@ fn size_of_value(value: &AttributeValue) -> usize {
     }
 }
 
-/// A requirement that a write has for the current item.
+/// A condition of a write, which the current item must meet.
 #[derive(Debug, Clone)]
 pub(in crate::store) enum Condition {
     Has(&'static str),

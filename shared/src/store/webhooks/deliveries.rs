@@ -227,7 +227,7 @@ impl TenantStore {
         Ok(pending)
     }
 
-    /// Adds a webhook's pending deliveries. Checks the records, because the index can lag behind the table.
+    /// Adds a webhook's pending deliveries. Checks the records as well, because the index can lag behind the table.
     async fn add_pending(&self, webhook: WebhookId, pending: &mut PendingDeliveries) -> Result<(), StoreError> {
         let rows = self.every(self.deliveries_by_status(webhook, DeliveryStatus::Pending)).await?;
         for rows in rows.chunks(MAX_BATCH_KEYS) {

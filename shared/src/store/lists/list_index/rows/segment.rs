@@ -312,10 +312,10 @@ impl<C: Columns> Segment<C> {
     }
 }
 
-/// How much the string grows at a time, in bytes. Doubling could waste half of the memory budget.
+/// Number of bytes by which the string grows at a time. Doubling could waste half of the memory budget.
 const GROWTH: usize = 512;
 
-/// How much a column grows at a time, in rows. Doubling could waste half of the memory budget.
+/// Number of rows by which a column grows at a time. Doubling could waste half of the memory budget.
 const ROW_GROWTH: usize = 16;
 /// Number of bits in a trigram set. Must be a power of two. With 256 rows of about 40 bytes, a quarter of the bits are set.
 const BITS: usize = 8192;

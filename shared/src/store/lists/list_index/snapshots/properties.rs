@@ -1,4 +1,4 @@
-//! Property tests of snapshots: they are read back exactly as written, or not at all.
+//! Property tests of snapshots: a snapshot is read back exactly as written, or not at all.
 
 use super::{SnapshotError, SnapshotSource, check_snapshot, decode_header, decode_index, encode_snapshot};
 use crate::domain::assets::asset::{Cell, Status};
