@@ -2,7 +2,6 @@
 //! executed by the engine. Its stream is only enabled where it is read, because it stores every change a second time until it is
 //! trimmed (docs/adr/0004 lists where it differs from DynamoDB Streams).
 
-use crate::engine;
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
@@ -138,8 +137,8 @@ async fn check_indexes(client: &Client, name: &str, declared: &TableProperties) 
 /// Returns an error if a call to the engine fails, or if the existing table has other indexes.
 pub async fn create(client: &Client, name: &str) -> Result<()> {
     let declared = declared()?;
-    let attribute = |a: &Attribute| {
-        let kind = ScalarAttributeType::from(a.attribute_type.as_str());
+    let attribute = |a: &types::AttributeDefinition| {
+        let kind = ScalarAttributeType::from(api_name(&a.attribute_type).as_str());
         AttributeDefinition::builder().attribute_name(&a.attribute_name).attribute_type(kind).build()
     };
     let created = client

@@ -3,10 +3,10 @@
 //!
 //! It checks no credentials, so it refuses requests that a web page could send: requests with an `Origin` and, if only this
 //! machine can reach it, requests for another host, because a page could make a name resolve to this machine (DNS rebinding). The
-//! engine never deletes its stream records, so they are read and trimmed through a second connection to its database.
+//! engine never deletes its stream records, so they are trimmed through a second connection to its database.
 
 use crate::table::TableEngine;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region};
 use axum::Router;
 use axum::body::Bytes;
@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dynoxide::Database;
 use rusqlite::{Connection, params};
+use serde_json::Value;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,12 +25,12 @@ use tokio::sync::{mpsc, oneshot};
 /// Same as DynamoDB's limit.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 /// Any region would do.
-pub(crate) const REGION: Region = Region::from_static("us-east-1");
+const REGION: Region = Region::from_static("us-east-1");
 
 /// A running engine. Dropping it stops it.
 pub struct Engine {
     pub url: String,
-    trimmer: Trimmer,
+    streams: Streams,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -45,18 +46,19 @@ impl Engine {
         let db = Database::new(&location).with_context(cant_open)?;
         // Ends with SQLite's synchronous=NORMAL: a power failure can lose the last writes, but not corrupt the file.
         let _ = db.enable_bulk_loading().and_then(|()| db.disable_bulk_loading());
-        let records = StreamRecords::open(&location).with_context(cant_open)?;
-        let (trimmer, requests) = mpsc::unbounded_channel();
+        let records = stream_records(&location).with_context(cant_open)?;
+        let (streams, calls) = mpsc::unbounded_channel();
         let listener = TcpListener::bind(addr).with_context(|| format!("can't listen on {addr}"))?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
-        let service = service(TableEngine::new(db), addr.ip().is_loopback());
+        let engine = TableEngine::new(db);
+        let service = service(engine.clone(), addr.ip().is_loopback());
         let (stop, stopped) = oneshot::channel::<()>();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::spawn(move || {
             runtime.block_on(async move {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-                tokio::spawn(records.serve(requests));
+                tokio::spawn(serve(engine, records, calls));
                 let shutdown = async move {
                     let _ = stopped.await;
                 };
@@ -65,13 +67,12 @@ impl Engine {
                 }
             });
         });
-        Ok(Self { url, trimmer: Trimmer(trimmer), stop: Some(stop), thread: Some(thread) })
+        Ok(Self { url, streams: Streams(streams), stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Returns a handle that deletes stream records once they are read.
     #[must_use]
-    pub fn trimmer(&self) -> Trimmer {
-        self.trimmer.clone()
+    pub fn streams(&self) -> Streams {
+        self.streams.clone()
     }
 }
 
@@ -135,12 +136,8 @@ pub fn config(url: &str) -> Builder {
         .behavior_version(BehaviorVersion::latest())
         .region(REGION)
         .endpoint_url(url)
-        .credentials_provider(credentials())
+        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
         .http_client(aws_smithy_http_client::Builder::new().build_http())
-}
-
-pub(crate) fn credentials() -> Credentials {
-    Credentials::new("local", "local", None, None, "local")
 }
 
 /// The engine adds this to the numbers that it stores, so that public numbers have as many digits as DynamoDB's.
@@ -152,23 +149,45 @@ const INDEX: &str = "CREATE INDEX IF NOT EXISTS stream_records_in_order
 
 const TRIM: &str = "DELETE FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) < ?2";
 
-/// Must only be used between calls of the engine, on its thread.
-pub struct StreamRecords {
-    connection: Connection,
+/// Connects to a database that the engine has opened, and creates the index for its stream records. Must only be used between
+/// calls of the engine, on its thread.
+fn stream_records(location: &str) -> Result<Connection> {
+    let connection = Connection::open(location)?;
+    // Same as for the engine's connection.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.execute_batch(INDEX).context("can't create the index of stream records")?;
+    Ok(connection)
 }
 
-impl StreamRecords {
-    /// Connects to a database that the engine has opened, and creates the index for its stream records.
+fn trim(connection: &Connection, table: &str, sequence_number: &str) -> Result<usize> {
+    let stored = sequence_number.parse::<u128>().ok().and_then(|number| number.checked_sub(OFFSET));
+    let stored = stored.and_then(|number| i64::try_from(number).ok()).context("not a sequence number")?;
+    Ok(connection.prepare_cached(TRIM)?.execute(params![table, stored])?)
+}
+
+/// Executes calls of [`Streams`].
+async fn serve(engine: TableEngine, records: Connection, mut calls: mpsc::UnboundedReceiver<StreamCall>) {
+    while let Some(call) = calls.recv().await {
+        call(&engine, &records);
+    }
+}
+
+type StreamCall = Box<dyn FnOnce(&TableEngine, &Connection) + Send>;
+
+/// The streams of a running engine: reads and trims them on its thread.
+#[derive(Clone)]
+pub struct Streams(mpsc::UnboundedSender<StreamCall>);
+
+impl Streams {
+    /// `operation` is the name that DynamoDB Streams has for it.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database can't be opened.
-    pub fn open(location: &str) -> Result<Self> {
-        let connection = Connection::open(location)?;
-        // Same as for the engine's connection.
-        connection.pragma_update(None, "synchronous", "NORMAL")?;
-        connection.execute_batch(INDEX).context("can't create the index of stream records")?;
-        Ok(Self { connection })
+    /// Returns an error if the engine has stopped, or refuses the call.
+    pub async fn call(&self, operation: &'static str, body: Value) -> Result<Value> {
+        let response = self.on_thread(move |engine, _| engine.execute(operation, body)).await?;
+        ensure!(response.is_success(), "{operation} returned {}: {}", response.status, response.body);
+        Ok(response.body)
     }
 
     /// Deletes a table's records before this sequence number, and returns how many. The record with this number stays, because
@@ -176,42 +195,20 @@ impl StreamRecords {
     ///
     /// # Errors
     ///
-    /// Returns an error if the number is not from the engine, or the database fails.
-    pub fn trim(&self, table: &str, sequence_number: &str) -> Result<usize> {
-        let stored = sequence_number.parse::<u128>().ok().and_then(|number| number.checked_sub(OFFSET));
-        let stored = stored.and_then(|number| i64::try_from(number).ok()).context("not a sequence number")?;
-        Ok(self.connection.prepare_cached(TRIM)?.execute(params![table, stored])?)
-    }
-
-    /// Executes the requests of [`Trimmer`]s.
-    pub(crate) async fn serve(self, mut requests: mpsc::UnboundedReceiver<TrimRequest>) {
-        while let Some(TrimRequest { table, sequence_number, response }) = requests.recv().await {
-            let _ = response.send(self.trim(&table, &sequence_number));
-        }
-    }
-}
-
-pub(crate) struct TrimRequest {
-    table: String,
-    sequence_number: String,
-    response: oneshot::Sender<Result<usize>>,
-}
-
-/// Deletes stream records of a running engine, on its thread.
-#[derive(Clone)]
-pub struct Trimmer(pub(crate) mpsc::UnboundedSender<TrimRequest>);
-
-impl Trimmer {
-    /// Same as [`StreamRecords::trim`].
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the engine has stopped, or if [`StreamRecords::trim`] fails.
+    /// Returns an error if the engine has stopped, the number is not from the engine, or the database fails.
     pub async fn trim(&self, table: &str, sequence_number: &str) -> Result<usize> {
-        let (response, received) = oneshot::channel();
-        let request = TrimRequest { table: table.to_owned(), sequence_number: sequence_number.to_owned(), response };
+        let (table, sequence_number) = (table.to_owned(), sequence_number.to_owned());
+        self.on_thread(move |_, records| trim(records, &table, &sequence_number)).await?
+    }
+
+    async fn on_thread<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&TableEngine, &Connection) -> T + Send + 'static,
+    ) -> Result<T> {
+        let (respond, response) = oneshot::channel();
+        let call: StreamCall = Box::new(move |engine, records| drop(respond.send(call(engine, records))));
         let stopped = "the engine has stopped";
-        self.0.send(request).ok().context(stopped)?;
-        received.await.context(stopped)?
+        self.0.send(call).ok().context(stopped)?;
+        response.await.context(stopped)
     }
 }

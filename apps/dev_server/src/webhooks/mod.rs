@@ -16,7 +16,6 @@ use shared::log::error_chain;
 use shared::queue::Queue;
 use shared::store::Store;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -93,10 +92,4 @@ async fn go_on(store: Store, queue: MemoryQueue) {
     if let Err(error) = sent.await {
         tracing::error!(error = %format!("{error:#}"), "pending deliveries can't be read; they resume after the next start");
     }
-}
-
-/// Waits for the pause, or until `stop`.
-async fn wait(pause: Duration, stop: &mut watch::Receiver<bool>) {
-    // The sender lives as long as the pipeline.
-    let _ = tokio::time::timeout(pause, stop.wait_for(|is_stopped| *is_stopped)).await;
 }
