@@ -8,11 +8,12 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
     ScalarAttributeType, StreamSpecification, StreamViewType, TimeToLiveSpecification,
 };
-use dynoxide::Database;
+use dynoxide::{Database, types};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The contents of template.yaml at build time.
@@ -22,40 +23,11 @@ pub const TEMPLATE: &str = include_str!("../../../template.yaml");
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct TableProperties {
-    pub attribute_definitions: Vec<Attribute>,
-    pub key_schema: Vec<KeyPart>,
-    pub global_secondary_indexes: Vec<Index>,
+    pub attribute_definitions: Vec<types::AttributeDefinition>,
+    pub key_schema: Vec<types::KeySchemaElement>,
+    pub global_secondary_indexes: Vec<types::GlobalSecondaryIndex>,
     pub stream_specification: Stream,
     pub time_to_live_specification: Ttl,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Attribute {
-    pub attribute_name: String,
-    pub attribute_type: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct KeyPart {
-    pub attribute_name: String,
-    pub key_type: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Index {
-    pub index_name: String,
-    pub key_schema: Vec<KeyPart>,
-    pub projection: Projected,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Projected {
-    pub projection_type: String,
-    pub non_key_attributes: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -92,21 +64,26 @@ fn read_declared() -> Result<TableProperties> {
     yaml_serde::from_value(properties).context("can't read the resource Table of template.yaml")
 }
 
-fn key_schema(parts: &[KeyPart]) -> Result<Vec<KeySchemaElement>> {
-    let part = |part: &KeyPart| {
-        let key_type = KeyType::from(part.key_type.as_str());
+fn key_schema(parts: &[types::KeySchemaElement]) -> Result<Vec<KeySchemaElement>> {
+    let part = |part: &types::KeySchemaElement| {
+        let key_type = KeyType::from(api_name(&part.key_type).as_str());
         KeySchemaElement::builder().attribute_name(&part.attribute_name).key_type(key_type).build()
     };
     Ok(parts.iter().map(part).collect::<Result<_, _>>()?)
 }
 
-fn index(index: &Index) -> Result<GlobalSecondaryIndex> {
+fn index(index: &types::GlobalSecondaryIndex) -> Result<GlobalSecondaryIndex> {
     let projection = Projection::builder()
-        .projection_type(ProjectionType::from(index.projection.projection_type.as_str()))
+        .set_projection_type(index.projection.projection_type.as_ref().map(|kind| ProjectionType::from(api_name(kind).as_str())))
         .set_non_key_attributes(index.projection.non_key_attributes.clone())
         .build();
     let keys = key_schema(&index.key_schema)?;
     Ok(GlobalSecondaryIndex::builder().index_name(&index.index_name).set_key_schema(Some(keys)).projection(projection).build()?)
+}
+
+/// The engine's variants have the API's names.
+fn api_name(variant: &impl Debug) -> String {
+    format!("{variant:?}")
 }
 
 /// Fails if another version created the table with other index attributes, which lists would be missing.
@@ -160,17 +137,6 @@ pub async fn create(client: &Client, name: &str) -> Result<()> {
         TimeToLiveSpecification::builder().attribute_name(&declared.time_to_live_specification.attribute_name).enabled(true);
     client.update_time_to_live().table_name(name).time_to_live_specification(ttl.build()?).send().await?;
     Ok(())
-}
-
-#[must_use]
-pub fn stream_client(url: &str) -> aws_sdk_dynamodbstreams::Client {
-    let config = aws_sdk_dynamodbstreams::Config::builder()
-        .behavior_version(aws_sdk_dynamodbstreams::config::BehaviorVersion::latest())
-        .region(engine::REGION)
-        .endpoint_url(url)
-        .credentials_provider(engine::credentials())
-        .http_client(aws_smithy_http_client::Builder::new().build_http());
-    aws_sdk_dynamodbstreams::Client::from_conf(config.build())
 }
 
 /// Enables the stream that template.yaml declares, even on an existing table, and returns its ARN.
