@@ -1,19 +1,15 @@
 //! The text that the dev server prints when it is ready.
 
+use crate::server::ReadyFile;
 use std::path::Path;
 use terminal::style::{self, paint};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Greeting<'a> {
-    pub base_url: &'a str,
-    pub api_key: &'a str,
-    /// Signing link of the demo handover, if still open.
-    pub signing_url: Option<&'a str>,
+    pub ready: ReadyFile<'a>,
     pub is_local: bool,
     /// `None` if the data is in memory.
     pub folder: Option<&'a Path>,
-    pub dynamodb_endpoint: &'a str,
-    pub table: &'a str,
     pub has_jq: bool,
 }
 
@@ -21,7 +17,7 @@ impl Greeting<'_> {
     /// Addresses, the key, the location of the data, and commands to paste.
     #[must_use]
     pub fn text(&self, is_coloured: bool) -> String {
-        let Self { base_url, api_key, dynamodb_endpoint, table, .. } = self;
+        let ReadyFile { base_url, api_key, dynamodb_endpoint, table, signing_url, .. } = self.ready;
         let address = |address: &str| paint(address, style::NEUTRAL, is_coloured);
         let title = |title: &str| paint(title, style::STRONG, is_coloured);
         let aside = |text: &str| paint(text, style::DIM, is_coloured);
@@ -29,7 +25,7 @@ impl Greeting<'_> {
             Some(folder) => format!("{} {}", folder.display(), aside("(delete it to start over)")),
             None => "in memory, until the server stops".to_owned(),
         };
-        let sign = self.signing_url.map(|url| {
+        let sign = signing_url.map(|url| {
             let elsewhere = if self.is_local {
                 "(a handover to sign; on your phone: --addr 0.0.0.0:3000)"
             } else {
@@ -82,16 +78,15 @@ pub fn is_installed(program: &str) -> bool {
 mod tests {
     use super::*;
 
-    const GREETING: Greeting<'static> = Greeting {
+    const READY: ReadyFile<'static> = ReadyFile {
         base_url: "http://127.0.0.1:3000/v1",
         api_key: "apl_0351f4Sj",
-        signing_url: None,
-        is_local: true,
-        folder: None,
-        dynamodb_endpoint: "http://127.0.0.1:8000",
+        tenant_id: "",
         table: "asset-lifecycle",
-        has_jq: true,
+        dynamodb_endpoint: "http://127.0.0.1:8000",
+        signing_url: None,
     };
+    const GREETING: Greeting<'static> = Greeting { ready: READY, is_local: true, folder: None, has_jq: true };
 
     #[test]
     fn the_page_of_the_inventory_comes_first_with_the_key() {
@@ -106,10 +101,10 @@ mod tests {
     #[test]
     fn a_handover_can_be_signed_as_long_as_it_is_open() {
         assert!(!GREETING.text(false).contains("Sign"));
-        let open = Greeting { signing_url: Some("http://127.0.0.1:3000/v1/sign#sgn_0A"), ..GREETING };
+        let ready = ReadyFile { signing_url: Some("http://127.0.0.1:3000/v1/sign#sgn_0A"), ..READY };
         let line = "\n  Key           apl_0351f4Sj\n  Sign          http://127.0.0.1:3000/v1/sign#sgn_0A\n";
         for (is_local, aside) in [(true, "on your phone: --addr 0.0.0.0:3000)"), (false, "also on a phone in this network)")] {
-            let text = Greeting { is_local, ..open }.text(false);
+            let text = Greeting { ready, is_local, ..GREETING }.text(false);
             let (_, rest) = text.split_once(line).unwrap_or_else(|| panic!("{text}"));
             let (first, next) = rest.split_once('\n').unwrap();
             assert!(first.ends_with(aside) && first.len() <= 80 && next.starts_with("  Data "), "{text}");

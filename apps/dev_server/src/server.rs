@@ -20,14 +20,12 @@ use shared::app::App;
 use shared::http::base_url::with_host_header;
 use shared::key_encryption::KeyEncryption;
 use shared::store::Store;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 use terminal::style;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{self, SignalKind};
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tower_http::cors::{Any, CorsLayer};
 use tracing::instrument::WithSubscriber;
@@ -64,15 +62,16 @@ pub const CORS_RESPONSE_HEADERS: [&str; 12] = [
 /// How long browsers can cache the response to a preflight. template.yaml has the same time for API Gateway.
 pub const CORS_MAX_AGE: Duration = Duration::from_secs(3600);
 
-#[derive(Debug, Serialize)]
-struct ReadyFile<'a> {
-    base_url: &'a str,
-    api_key: &'a str,
-    tenant_id: &'a str,
-    table: &'a str,
-    dynamodb_endpoint: &'a str,
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ReadyFile<'a> {
+    pub base_url: &'a str,
+    pub api_key: &'a str,
+    pub tenant_id: &'a str,
+    pub table: &'a str,
+    pub dynamodb_endpoint: &'a str,
+    /// Signing link of the demo handover, if still open.
     #[serde(skip_serializing_if = "Option::is_none")]
-    signing_url: Option<&'a str>,
+    pub signing_url: Option<&'a str>,
 }
 
 /// The whole API, with the CORS headers that API Gateway adds in AWS. Links start with the caller's `Host`, so that another
@@ -142,9 +141,15 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     }
     // Installed before the greeting, which says that Ctrl-C stops the server.
     let signal = signal()?;
-    print_greeting(&ready, folder, options.addr.ip().is_loopback())?;
+    let folder = folder.map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()));
+    let (is_local, has_jq) = (options.addr.ip().is_loopback(), is_installed("jq"));
+    let greeting = Greeting { ready, is_local, folder: folder.as_deref(), has_jq };
+    terminal::print_styled(&greeting.text(style::is_output_coloured()))?;
     let writer = tokio::spawn(write_snapshots(store));
-    let deadline = serve(listener, router, signal, webhooks.stopper()).await;
+    let open = serving::serve(listener, router, Limits::default(), signal).await;
+    webhooks.begin_stop();
+    let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
+    let _ = timeout_at(deadline, open.shutdown()).await;
     writer.abort();
     webhooks.stop(deadline).await;
     if terminal::is_error_terminal() {
@@ -165,37 +170,6 @@ async fn write_snapshots(store: Store) {
             tracing::error!(error = %error, "snapshots can't be written");
         }
     }
-}
-
-fn print_greeting(ready: &ReadyFile<'_>, folder: Option<&Path>, is_local: bool) -> Result<()> {
-    let folder = folder.map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()));
-    let greeting = Greeting {
-        base_url: ready.base_url,
-        api_key: ready.api_key,
-        signing_url: ready.signing_url,
-        is_local,
-        folder: folder.as_deref(),
-        dynamodb_endpoint: ready.dynamodb_endpoint,
-        table: ready.table,
-        has_jq: is_installed("jq"),
-    };
-    terminal::print_styled(&greeting.text(style::is_output_coloured()))?;
-    Ok(())
-}
-
-/// Serves requests until a signal, passes it on to webhooks, and then lets requests in progress finish. Returns the deadline for
-/// everything.
-async fn serve(
-    listener: TcpListener,
-    router: Router,
-    signal: impl Future<Output = ()>,
-    webhooks: watch::Sender<bool>,
-) -> Instant {
-    let open = serving::serve(listener, router, Limits::default(), signal).await;
-    let _ = webhooks.send(true);
-    let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
-    let _ = timeout_at(deadline, open.shutdown()).await;
-    deadline
 }
 
 /// Resolves at the first SIGINT or SIGTERM after this call.

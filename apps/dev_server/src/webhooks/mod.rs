@@ -53,15 +53,14 @@ impl Pipeline {
         Ok(Self { stop, tasks })
     }
 
-    /// Sending `true` stops the pipeline: nothing new is started.
-    #[must_use]
-    pub fn stopper(&self) -> watch::Sender<bool> {
-        self.stop.clone()
+    /// Lets the pipeline start nothing new.
+    pub fn begin_stop(&self) {
+        let _ = self.stop.send(true);
     }
 
     /// Waits for work in flight until the deadline. The rest stays in the stream and in the delivery records.
     pub async fn stop(mut self, deadline: Instant) {
-        let _ = self.stop.send(true);
+        self.begin_stop();
         let _ = tokio::time::timeout_at(deadline, async { while self.tasks.join_next().await.is_some() {} }).await;
     }
 }
