@@ -1,4 +1,4 @@
-//! The dev server's delivery and retry queues: a channel of messages, and a heap of waiting ones. They are lost with the process.
+//! The dev server's delivery and retry queues: a channel of messages, and waiting ones by time. They are lost with the process.
 //! The next process resumes from the delivery records, and from the table's stream, which keeps its events until they are
 //! handled. Only a test, a retry or a replay that was just requested is lost.
 
@@ -6,8 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use shared::domain::webhooks::{DeliveryRequest, Message};
 use shared::queue::{NewMessage, Queue, QueueError, is_arn_of};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,38 +50,16 @@ struct Queued {
 pub struct Worker {
     queue: MemoryQueue,
     received: mpsc::UnboundedReceiver<Queued>,
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    /// By the time when they are due, and then by number.
+    waiting: BTreeMap<(Instant, u64), Queued>,
     places: HashMap<(String, bool), Arc<Semaphore>>,
-}
-
-/// Ordered by time, and then by number.
-struct Waiting(Instant, u64, Queued);
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Waiting {}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
 }
 
 #[must_use]
 pub fn in_memory() -> (MemoryQueue, Worker) {
     let (sent, received) = mpsc::unbounded_channel();
     let queue = MemoryQueue { sent, counts: Arc::default() };
-    (queue.clone(), Worker { queue, received, waiting: BinaryHeap::new(), places: HashMap::new() })
+    (queue.clone(), Worker { queue, received, waiting: BTreeMap::new(), places: HashMap::new() })
 }
 
 impl MemoryQueue {
@@ -141,14 +118,13 @@ impl Worker {
         let (mut handled, mut number) = (JoinSet::<Option<Queued>>::new(), 0);
         while !*stop.borrow() {
             let now = Instant::now();
-            while self.waiting.peek().is_some_and(|Reverse(Waiting(due, ..))| *due <= now)
-                && let Some(Reverse(Waiting(_, _, queued))) = self.waiting.pop()
-            {
+            while let Some(first) = self.waiting.first_entry().filter(|first| first.key().0 <= now) {
+                let queued = first.remove();
                 let places = self.places.entry((queued.message.group(), queued.is_retry));
                 let places = Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))));
                 handled.spawn(handle(self.queue.clone(), Arc::clone(&handler), places, stop.clone(), queued));
             }
-            let next = self.waiting.peek().map(|Reverse(Waiting(due, ..))| *due);
+            let next = self.waiting.first_key_value().map(|((due, _), _)| *due);
             let again = tokio::select! {
                 sent = self.received.recv() => sent,
                 Some(done) = handled.join_next() => done.ok().flatten(),
@@ -157,7 +133,7 @@ impl Worker {
             };
             if let Some(queued) = again {
                 number += 1;
-                self.waiting.push(Reverse(Waiting(queued.due, number, queued)));
+                self.waiting.insert((queued.due, number), queued);
             }
         }
         while handled.join_next().await.is_some() {}
