@@ -1,5 +1,5 @@
 //! Measures the cost of requests: the capacity that the table reports as consumed, and a thread's CPU time, which doesn't depend
-//! on other work on the machine. Also has the token bucket for a partition's capacity.
+//! on other work on the machine.
 
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::operation::{batch_get_item, delete_item, get_item, put_item, query, transact_write_items, update_item};
@@ -7,12 +7,12 @@ use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::{
     BeforeSerializationInterceptorContextMut, BeforeSerializationInterceptorContextRef, FinalizerInterceptorContextRef, Input,
+    Output,
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::time::Instant as TokioInstant;
 
 /// An SDK interceptor that records the consumed capacity, start and end of each call.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +50,12 @@ fn request_capacity<I: Debug + Send + Sync + 'static>(
     if let Some(input) = input.downcast_mut::<I>() {
         *field(input) = Some(ReturnConsumedCapacity::Total);
     }
+}
+
+/// The consumed units, if the output is of this type.
+fn units<O: Debug + Send + Sync + 'static>(output: &Output, capacity: fn(&O) -> &[ConsumedCapacity]) -> Option<f64> {
+    let capacity = capacity(output.downcast_ref::<O>()?);
+    Some(capacity.iter().filter_map(|capacity| capacity.capacity_units).sum())
 }
 
 impl Intercept for Meter {
@@ -90,30 +96,15 @@ impl Intercept for Meter {
         bag: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let Some(Ok(output)) = context.output_or_error() else { return Ok(()) };
-        let mut capacity: Vec<ConsumedCapacity> = Vec::new();
-        let mut is_write = false;
-        if let Some(out) = output.downcast_ref::<get_item::GetItemOutput>() {
-            capacity.extend(out.consumed_capacity.clone());
-        } else if let Some(out) = output.downcast_ref::<batch_get_item::BatchGetItemOutput>() {
-            capacity.extend(out.consumed_capacity().iter().cloned());
-        } else if let Some(out) = output.downcast_ref::<query::QueryOutput>() {
-            capacity.extend(out.consumed_capacity.clone());
-        } else if let Some(out) = output.downcast_ref::<update_item::UpdateItemOutput>() {
-            is_write = true;
-            capacity.extend(out.consumed_capacity.clone());
-        } else if let Some(out) = output.downcast_ref::<put_item::PutItemOutput>() {
-            is_write = true;
-            capacity.extend(out.consumed_capacity.clone());
-        } else if let Some(out) = output.downcast_ref::<delete_item::DeleteItemOutput>() {
-            is_write = true;
-            capacity.extend(out.consumed_capacity.clone());
-        } else if let Some(out) = output.downcast_ref::<transact_write_items::TransactWriteItemsOutput>() {
-            is_write = true;
-            capacity.extend(out.consumed_capacity().iter().cloned());
-        }
-        let units: f64 = capacity.iter().filter_map(|c| c.capacity_units).sum();
+        let read = units::<get_item::GetItemOutput>(output, |output| output.consumed_capacity.as_slice())
+            .or_else(|| units::<batch_get_item::BatchGetItemOutput>(output, |output| output.consumed_capacity()))
+            .or_else(|| units::<query::QueryOutput>(output, |output| output.consumed_capacity.as_slice()));
+        let written = units::<update_item::UpdateItemOutput>(output, |output| output.consumed_capacity.as_slice())
+            .or_else(|| units::<put_item::PutItemOutput>(output, |output| output.consumed_capacity.as_slice()))
+            .or_else(|| units::<delete_item::DeleteItemOutput>(output, |output| output.consumed_capacity.as_slice()))
+            .or_else(|| units::<transact_write_items::TransactWriteItemsOutput>(output, |output| output.consumed_capacity()));
         let start = bag.load::<Start>().map_or_else(Instant::now, |start| start.0);
-        let (read_units, write_units) = if is_write { (0.0, units) } else { (units, 0.0) };
+        let (read_units, write_units) = (read.unwrap_or_default(), written.unwrap_or_default());
         let call = Call { start, end: Instant::now(), read_units, write_units };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         Ok(())
@@ -148,34 +139,4 @@ impl Meter {
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_nanos(time.tv_nsec.unsigned_abs())
-}
-
-/// A token bucket with the units of one second. A call can take more than is left: then the bucket goes into debt.
-#[derive(Debug)]
-pub struct TokenBucket {
-    left: f64,
-    at: TokioInstant,
-}
-
-impl TokenBucket {
-    #[must_use]
-    pub fn full(units_per_second: f64, now: TokioInstant) -> Self {
-        Self { left: units_per_second, at: now }
-    }
-
-    pub fn has_any(&mut self, units_per_second: f64, now: TokioInstant) -> bool {
-        self.refill(units_per_second, now);
-        self.left > 0.0
-    }
-
-    pub fn take(&mut self, units: f64, units_per_second: f64, now: TokioInstant) {
-        self.refill(units_per_second, now);
-        self.left -= units;
-    }
-
-    /// Adds the units since the last time.
-    fn refill(&mut self, units_per_second: f64, now: TokioInstant) {
-        self.left = (self.left + (now - self.at).as_secs_f64() * units_per_second).min(units_per_second);
-        self.at = now;
-    }
 }

@@ -3,7 +3,6 @@
 use super::Weaknesses;
 use super::table::write_actions;
 use crate::in_process::{http_response, table_call};
-use crate::meter::TokenBucket;
 use crate::table::TableResponse;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
@@ -156,20 +155,25 @@ impl Usage {
 /// The name of an index, or `None` for the table; and the partition key.
 pub type Partition = (Option<String>, String);
 
-/// A token bucket per partition. A call is executed if any units are left, and charged afterwards, when its units are known.
+/// A token bucket per partition, with the units of one second. A call is executed if any units are left, and charged afterwards,
+/// when its units are known: then the bucket can go into debt.
 #[derive(Debug, Default)]
-pub struct Capacity(HashMap<(Partition, Usage), TokenBucket>);
+pub struct Capacity(HashMap<(Partition, Usage), (f64, Instant)>);
 
 impl Capacity {
-    fn bucket(&mut self, partition: &Partition, usage: Usage, limit: f64, now: Instant) -> &mut TokenBucket {
-        self.0.entry((partition.clone(), usage)).or_insert_with(|| TokenBucket::full(limit, now))
+    /// The units that are left now.
+    fn left(&mut self, partition: &Partition, usage: Usage, limit: f64, now: Instant) -> &mut f64 {
+        let (left, at) = self.0.entry((partition.clone(), usage)).or_insert((limit, now));
+        *left = (*left + (now - *at).as_secs_f64() * limit).min(limit);
+        *at = now;
+        left
     }
 
     pub fn has_any(&mut self, partition: &Partition, usage: Usage, limit: f64, now: Instant) -> bool {
-        self.bucket(partition, usage, limit, now).has_any(limit, now)
+        *self.left(partition, usage, limit, now) > 0.0
     }
 
     pub fn take(&mut self, partition: &Partition, usage: Usage, units: f64, limit: f64, now: Instant) {
-        self.bucket(partition, usage, limit, now).take(units, limit, now);
+        *self.left(partition, usage, limit, now) -= units;
     }
 }

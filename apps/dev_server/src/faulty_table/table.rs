@@ -203,7 +203,7 @@ impl FaultyTable {
         let (actions, now) = (write_actions(operation, body), Instant::now());
         let is_transaction = operation == "TransactWriteItems";
         let token = body["ClientRequestToken"].as_str().map(str::to_owned);
-        match token.as_ref().and_then(|token| self.state().pending.token(token)) {
+        match token.as_ref().and_then(|token| self.state().pending.tokens.get(token).copied()) {
             Some(until) if until > now => {
                 self.show("transactions in progress");
                 return TableResponse::error(400, "TransactionInProgressException", "The transaction is in progress.");
@@ -212,7 +212,7 @@ impl FaultyTable {
             Some(_) => return self.0.databases.execute(View::Committed, operation, body),
             None => {}
         }
-        let is_held = |action: &WriteAction| self.state().pending.is_held(&action.key, now);
+        let is_held = |action: &WriteAction| self.state().pending.held.get(&action.key).is_some_and(|until| *until > now);
         if actions.iter().any(is_held) {
             self.show("conflicts");
             if is_transaction {
@@ -236,20 +236,14 @@ impl FaultyTable {
             end = end.max(visible_at);
             self.publish(action, visible_at, weaknesses);
         }
-        self.hold(actions, token, end);
+        {
+            // Locks the items of a transaction until it completes.
+            let pending = &mut self.state().pending;
+            pending.held.extend(actions.into_iter().map(|action| (action.key, end)));
+            pending.tokens.extend(token.map(|token| (token, end)));
+        }
         sleep_until(end).await;
         response
-    }
-
-    /// Locks the items of a transaction until it completes.
-    fn hold(&self, actions: Vec<WriteAction>, token: Option<String>, end: Instant) {
-        let mut state = self.state();
-        for action in actions {
-            state.pending.hold(action.key, end);
-        }
-        if let Some(token) = token {
-            state.pending.add_token(token, end);
-        }
     }
 
     /// Shows an item to queries from `visible_at` on, and in each index after a separate lag.
@@ -260,7 +254,7 @@ impl FaultyTable {
         let pending = |view, image| PendingImage { view, table: action.table.clone(), key: action.key.clone(), image };
         let mut state = self.state();
         state.pending.add(visible_at, pending(View::Visible, image.clone()));
-        for (place, name, range_key) in self.0.databases.indexes() {
+        for (place, &IndexDatabase { name, range_key, .. }) in self.0.databases.indexes.iter().enumerate() {
             let row = image.clone().filter(|image| image.get(range_key).is_some());
             let sort_key = row.as_ref().map(|row| row[range_key].clone());
             let entry = (place, action.key.clone());
@@ -389,22 +383,6 @@ impl Pending {
         let entry = self.images.first_entry()?;
         (entry.key().0 <= now).then(|| entry.remove())
     }
-
-    fn hold(&mut self, key: ItemKey, until: Instant) {
-        self.held.insert(key, until);
-    }
-
-    fn is_held(&self, key: &ItemKey, now: Instant) -> bool {
-        self.held.get(key).is_some_and(|until| *until > now)
-    }
-
-    fn token(&self, token: &str) -> Option<Instant> {
-        self.tokens.get(token).copied()
-    }
-
-    fn add_token(&mut self, token: String, until: Instant) {
-        self.tokens.insert(token, until);
-    }
 }
 
 /// A copy of the table as of some time.
@@ -438,11 +416,6 @@ impl Databases {
             indexes.push(IndexDatabase { name: &index.index_name, range_key, database: TableEngine::in_memory()? });
         }
         Ok(Self { committed: TableEngine::in_memory()?, visible: TableEngine::in_memory()?, indexes })
-    }
-
-    /// Position, name and sort key attribute of each index.
-    fn indexes(&self) -> impl Iterator<Item = (usize, &'static str, &'static str)> {
-        self.indexes.iter().enumerate().map(|(place, index)| (place, index.name, index.range_key))
     }
 
     fn index(&self, name: &str) -> Option<View> {
@@ -528,22 +501,18 @@ pub fn write_actions(operation: &str, body: &Value) -> Vec<WriteAction> {
     members.flat_map(Map::iter).map(|(kind, action_body)| action(kind, action_body)).collect()
 }
 
-/// The partitions that a request reads, without duplicates.
+/// The partitions that a request reads.
 fn read_partitions(operation: &str, body: &Value) -> Vec<String> {
-    let mut partitions: Vec<String> = match operation {
+    match operation {
         "GetItem" => vec![ItemKey::of(&body["Key"]).partition],
-        "BatchGetItem" => batch_keys(body).map(|key| ItemKey::of(key).partition).collect(),
+        "BatchGetItem" => {
+            let tables = body["RequestItems"].as_object().into_iter().flat_map(Map::values);
+            let keys = tables.flat_map(|table| table["Keys"].as_array().into_iter().flatten());
+            keys.map(|key| ItemKey::of(key).partition).collect()
+        }
         // Every query names its partition in a condition `#pk = :pk`.
         _ => body["ExpressionAttributeValues"][":pk"]["S"].as_str().map(str::to_owned).into_iter().collect(),
-    };
-    partitions.sort_unstable();
-    partitions.dedup();
-    partitions
-}
-
-fn batch_keys(body: &Value) -> impl Iterator<Item = &Value> {
-    let tables = body["RequestItems"].as_object().into_iter().flat_map(Map::values);
-    tables.flat_map(|table| table["Keys"].as_array().into_iter().flatten())
+    }
 }
 
 /// Removes the keys that `leave` selects from a batch, and returns them as `UnprocessedKeys`. Calls `leave` in the order of the
