@@ -3,7 +3,7 @@
 
 use super::records::{COLORS, STATUSES};
 use super::service::Service;
-use super::tenant::{AssetState, InstanceState, Register, Tenant, UserState};
+use super::tenant::{AssetState, Model, Register, Tenant, UserState};
 use crate::faulty_table::{SeededRandom, WHOLE_LISTS, Weaknesses};
 use crate::invariants::violations;
 use crate::server::TABLE;
@@ -134,8 +134,7 @@ pub async fn list_assets(service: &Service, tenant: &Tenant, random: &SeededRand
         tenant,
         &path,
         |row| (text(&row["name"]), text(&row["status"])),
-        |tenant, from| {
-            let model = tenant.model();
+        |model, from| {
             let row = |state: &AssetState| {
                 let fits =
                     status.is_none_or(|status| status == state.status) && color.is_none_or(|color| state.name.starts_with(color));
@@ -154,8 +153,7 @@ pub async fn list_users(service: &Service, tenant: &Tenant) {
         tenant,
         path,
         |row| (text(&row["display_name"]), String::new()),
-        |tenant, from| {
-            let model = tenant.model();
+        |model, from| {
             let row = |state: &UserState| state.is_active.then(|| (state.name.clone(), String::new()));
             model.users.iter().map(|user| rows_of(&user.register, from, row)).collect()
         },
@@ -171,9 +169,8 @@ pub async fn list_instances(service: &Service, tenant: &Tenant, random: &SeededR
         tenant,
         &path,
         |row| (text(&row["asset_name"]), text(&row["status"])),
-        |tenant, from| {
-            let model = tenant.model();
-            let row = |state: &InstanceState| (state.status == status).then(|| (state.name.clone(), status.to_owned()));
+        |model, from| {
+            let row = |state: &AssetState| (state.status == status).then(|| (state.name.clone(), status.to_owned()));
             model.instances.iter().map(|instance| rows_of(&instance.register, from, row)).collect()
         },
     )
@@ -183,14 +180,14 @@ pub async fn list_instances(service: &Service, tenant: &Tenant, random: &SeededR
 /// A record in a list: the name that identifies it, and its other shown values.
 type Row = (String, String);
 
-/// Sends a list request and checks its rows. `registers` returns each record's possible rows: `None` for a state in which
+/// Sends a list request and checks its rows. `possible` returns each record's possible rows: `None` for a state in which
 /// the list doesn't contain it.
 async fn check_list(
     service: &Service,
     tenant: &Tenant,
     path: &str,
     read_row: impl Fn(&Value) -> Row,
-    possible: impl Fn(&Tenant, Instant) -> Vec<Vec<Option<Row>>>,
+    possible: impl Fn(&Model, Instant) -> Vec<Vec<Option<Row>>>,
 ) {
     let from = Instant::now();
     let Some(response) = service.send(&tenant.request("GET", path, Value::Null)).await else { return };
@@ -202,7 +199,7 @@ async fn check_list(
         return wrong(format!("{} {}", response.status, response.body));
     };
     let rows: Vec<Row> = data.iter().map(read_row).collect();
-    let records = possible(tenant, from);
+    let records = possible(&tenant.model(), from);
     for (place, row) in rows.iter().enumerate() {
         if data[..place].iter().any(|earlier| earlier["id"] == data[place]["id"]) {
             wrong(format!("{row:?} is listed twice"));

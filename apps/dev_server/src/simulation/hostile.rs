@@ -106,12 +106,8 @@ fn discloses(response: &ApiResponse) -> bool {
 pub async fn check(service: &Service, target: &Tenant, client: &Client) -> Result<()> {
     for list in LISTS {
         for page in 1.. {
-            let listed = read(
-                service,
-                target,
-                &format!("{list}?limit=100&page={page}{}", if list == "/processes" { "&status=all" } else { "" }),
-            )
-            .await;
+            let all = if list == "/processes" { "&status=all" } else { "" };
+            let listed = read(service, target, &format!("{list}?limit=100&page={page}{all}")).await;
             let records = listed["data"].as_array().map(Vec::as_slice).unwrap_or_default();
             for id in records.iter().filter_map(|record| record["id"].as_str()) {
                 read(service, target, &format!("{list}/{id}")).await;

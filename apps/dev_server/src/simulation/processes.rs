@@ -2,9 +2,8 @@
 
 use super::records::{release, reserve};
 use super::service::{ApiResponse, Service};
-use super::tenant::{AssetState, InstanceState, Record, RunningProcess, Tenant, id_in};
+use super::tenant::{AssetState, Record, RunningProcess, Tenant, id_in};
 use crate::faulty_table::SeededRandom;
-use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 fn step_data(step: u64) -> Value {
@@ -34,15 +33,8 @@ async fn start_on(service: &Service, tenant: &Tenant, random: &SeededRandom, pla
     let is_movement = ids.len() > 1;
     let body = if is_movement { json!({"asset_ids": ids}) } else { json!({"asset_id": ids[0]}) };
     let instances = begin_instances(tenant, places);
-    let rivals = if random.below(4) == 0 { 2 } else { 1 };
-    let requests: Vec<_> = (0..rivals)
-        .map(|_| {
-            let mut request = tenant.request("POST", format!("/processes/{}/start", tenant.process_id), body.clone());
-            request.idempotency_key = Some(format!("{:x}", random.next()));
-            request
-        })
-        .collect();
-    let responses = join_all(requests.iter().map(|request| service.settle(request))).await;
+    let path = format!("/processes/{}/start", tenant.process_id);
+    let responses = tenant.post_with_rivals(service, &path, &body, (random, 4)).await;
     let (started, refused): (Vec<&ApiResponse>, Vec<&ApiResponse>) = responses.iter().partition(|r| r.status == 201);
     if started.len() != 1 || refused.iter().any(|response| response.status != 409) {
         let answers: Vec<(u16, &Value)> = responses.iter().map(|response| (response.status, &response.body)).collect();
@@ -76,7 +68,7 @@ fn begin_instances(tenant: &Tenant, places: &[usize]) -> Vec<usize> {
         let Some(state) = register.state().cloned() else { continue };
         register.begin(Some(state.clone()));
         let mut instance = Record::default();
-        instance.register.begin(Some(InstanceState { name: state.name, status: "in_progress" }));
+        instance.register.begin(Some(AssetState { name: state.name, status: "in_progress" }));
         model.instances.push(instance);
         instances.push(model.instances.len() - 1);
     }
@@ -124,8 +116,7 @@ async fn submit(
     if is_end {
         begin_end(tenant, running, ended);
     }
-    let mut request = tenant.request("POST", format!("{}/{action}", running.path), body);
-    request.idempotency_key = Some(format!("{:x}", random.next()));
+    let request = tenant.keyed_post(format!("{}/{action}", running.path), body, random);
     let response = service.settle(&request).await;
     if response.status != 200 {
         service.add_violation(format!("{}: {} returns {} {}", tenant.name, request.path, response.status, response.body));
@@ -158,6 +149,6 @@ fn begin_end(tenant: &Tenant, running: &RunningProcess, ended: &'static str) {
     for place in &running.instances {
         let register = &mut model.instances[*place].register;
         let Some(state) = register.state().cloned() else { continue };
-        register.begin(Some(InstanceState { status: ended, ..state }));
+        register.begin(Some(AssetState { status: ended, ..state }));
     }
 }

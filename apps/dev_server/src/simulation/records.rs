@@ -55,8 +55,7 @@ pub async fn create_asset(service: &Service, tenant: &Tenant, random: &SeededRan
         model.assets.push(asset);
         (model.assets.len() - 1, json!({"name": name, "status": status, "notes": MARKER}))
     };
-    let mut request = tenant.request("POST", "/assets", body);
-    request.idempotency_key = Some(format!("{:x}", random.next()));
+    let request = tenant.keyed_post("/assets", body, random);
     let copies = if random.below(4) == 0 { 2 } else { 1 };
     let responses = join_all((0..copies).map(|_| service.settle(&request))).await;
     let ids: Vec<String> = responses.iter().map(id_in).collect();
@@ -114,7 +113,7 @@ pub async fn change_asset_at_once(service: &Service, tenant: &Tenant, random: &S
     let ([Some(first), Some(second)], Some(etag)) = (changes, current.etag) else { return release(tenant, place) };
     let send = |body: &Value| {
         let mut request = tenant.request("PATCH", path.clone(), body.clone());
-        request.if_match = Some(etag.clone());
+        request.headers.push(("if-match", etag.clone()));
         async move { service.send(&request).await }
     };
     // Each change is sent once, because a retry couldn't tell its success from a rival's.
@@ -239,15 +238,7 @@ async fn create_user(service: &Service, tenant: &Tenant, random: &SeededRandom) 
     };
     let email = format!("{}@example.com", name.replace(' ', "."));
     let body = json!({"email": email, "display_name": name});
-    let rivals = if random.below(3) == 0 { 2 } else { 1 };
-    let requests: Vec<_> = (0..rivals)
-        .map(|_| {
-            let mut request = tenant.request("POST", "/users", body.clone());
-            request.idempotency_key = Some(format!("{:x}", random.next()));
-            request
-        })
-        .collect();
-    let responses = join_all(requests.iter().map(|request| service.settle(request))).await;
+    let responses = tenant.post_with_rivals(service, "/users", &body, (random, 3)).await;
     let created: Vec<_> = responses.iter().filter(|response| response.status == 201).collect();
     if created.len() != 1 || responses.iter().any(|response| !matches!(response.status, 201 | 409)) {
         service.add_violation(format!("{}: one user is created as {responses:?}", tenant.name));

@@ -41,8 +41,6 @@ pub struct ApiRequest {
     pub path: String,
     pub body: Value,
     pub api_key: String,
-    pub idempotency_key: Option<String>,
-    pub if_match: Option<String>,
     pub headers: Vec<(&'static str, String)>,
     pub may_be_unauthorized: bool,
 }
@@ -290,12 +288,6 @@ async fn exchange(router: Router, request: &ApiRequest, now: i64) -> ApiResponse
     let mut http = Request::builder().method(request.method).uri(format!("{BASE}{}", request.path));
     if !request.api_key.is_empty() {
         http = http.header("authorization", format!("Bearer {}", request.api_key));
-    }
-    if let Some(key) = &request.idempotency_key {
-        http = http.header("idempotency-key", key);
-    }
-    if let Some(etag) = &request.if_match {
-        http = http.header("if-match", etag);
     }
     if !request.headers.iter().any(|(name, _)| *name == "content-type") {
         http = http.header("content-type", "application/json");

@@ -3,6 +3,7 @@
 use super::service::{ApiRequest, ApiResponse, Service};
 use crate::faulty_table::SeededRandom;
 use anyhow::{Result, ensure};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::domain::values::id::TenantId;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 /// A text in the records of every tenant that has a model.
 pub const MARKER: &str = "marker of a simulated tenant";
 
-/// An asset as lists show it.
+/// An asset, or a process instance with the name of its asset, as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssetState {
     pub name: String,
@@ -23,13 +24,6 @@ pub struct AssetState {
 pub struct UserState {
     pub name: String,
     pub is_active: bool,
-}
-
-/// A process instance as lists show it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InstanceState {
-    pub name: String,
-    pub status: &'static str,
 }
 
 /// A record, and its ID once known.
@@ -61,7 +55,7 @@ pub struct RunningProcess {
 pub struct Model {
     pub assets: Vec<Record<AssetState>>,
     pub users: Vec<Record<UserState>>,
-    pub instances: Vec<Record<InstanceState>>,
+    pub instances: Vec<Record<AssetState>>,
     /// Last number used in a name. Each name is used once.
     pub names: u64,
     pub events: Vec<String>,
@@ -105,6 +99,25 @@ impl Tenant {
 
     pub fn request(&self, method: &'static str, path: impl Into<String>, body: Value) -> ApiRequest {
         ApiRequest { method, path: path.into(), body, api_key: self.api_key.clone(), ..ApiRequest::default() }
+    }
+
+    /// A POST with a random idempotency key.
+    pub fn keyed_post(&self, path: impl Into<String>, body: Value, random: &SeededRandom) -> ApiRequest {
+        let key = ("idempotency-key", format!("{:x}", random.next()));
+        ApiRequest { headers: vec![key], ..self.request("POST", path, body) }
+    }
+
+    /// Sends a request, usually once, and in one case out of `rarity` together with a rival that has another idempotency key.
+    pub async fn post_with_rivals(
+        &self,
+        service: &Service,
+        path: &str,
+        body: &Value,
+        (random, rarity): (&SeededRandom, u64),
+    ) -> Vec<ApiResponse> {
+        let rivals = if random.below(rarity) == 0 { 2 } else { 1 };
+        let requests: Vec<_> = (0..rivals).map(|_| self.keyed_post(path, body.clone(), random)).collect();
+        join_all(requests.iter().map(|request| service.settle(request))).await
     }
 }
 
