@@ -3,8 +3,7 @@
 use crate::statistics::{millis, percentile};
 use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
-use axum::body::{Body, to_bytes};
-use axum::http::Request;
+use dev_server::api::ApiClient;
 use dev_server::engine::{self, Engine};
 use dev_server::faulty_table::{CapacityLimit, Usage};
 use dev_server::server::{self, TABLE};
@@ -19,7 +18,6 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tower::ServiceExt;
 
 /// Write units of a partition per second ("Burst and adaptive capacity" in the DynamoDB developer guide).
 const UNITS_PER_SECOND: f64 = 1_000.0;
@@ -62,15 +60,10 @@ impl Target {
     }
 
     async fn send(&self, method: &str, path: &str, body: &str, idempotency_key: &str) -> Result<Value> {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("/v1{path}"))
-            .header("authorization", format!("Bearer {}", self.key))
-            .header("content-type", "text/csv");
-        let request = if idempotency_key.is_empty() { request } else { request.header("idempotency-key", idempotency_key) };
-        let router = server::router(App::new(self.store.clone()));
-        let response = router.oneshot(request.body(Body::from(body.to_owned()))?).await?;
-        Ok(serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await?)?)
+        let headers = [("content-type", "text/csv"), ("idempotency-key", idempotency_key)];
+        let headers = if idempotency_key.is_empty() { &headers[..1] } else { &headers[..] };
+        let client = ApiClient { router: server::router(App::new(self.store.clone())), api_key: self.key.clone() };
+        Ok(client.send(method, path, headers, body).await?.1)
     }
 
     /// Imports rows, with retries until every row has a final result. Returns the number of refused rows.

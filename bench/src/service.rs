@@ -2,12 +2,11 @@
 //! empty tenant.
 
 use crate::generated_index::GeneratedIndex;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::http::{Request, StatusCode};
+use dev_server::api::{ApiClient, JSON};
 use dev_server::engine::{self, Engine};
 use dev_server::faulty_table::{CapacityLimit, Usage};
 use dev_server::meter::Meter;
@@ -26,7 +25,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
-use tower::ServiceExt;
 
 /// Read units of a partition per second.
 const READ_UNITS_PER_SECOND: f64 = 3_000.0;
@@ -87,11 +85,7 @@ impl Service {
 
     /// Sends a request, which must succeed. Returns the body of the response.
     pub async fn send(&self, method: &str, path: &str, body: &str) -> Result<Value> {
-        let (status, response) = self.client.send(method, path, body).await?;
-        if !status.is_success() {
-            bail!("{method} {path} returned {status}: {response}");
-        }
-        Ok(response)
+        successful(&self.client, method, path, body).await
     }
 
     pub async fn create(&self, path: &str, body: &Value) -> Result<String> {
@@ -100,24 +94,11 @@ impl Service {
     }
 }
 
-#[derive(Clone)]
-pub struct ApiClient {
-    pub router: Router,
-    pub api_key: String,
-}
-
-impl ApiClient {
-    pub async fn send(&self, method: &str, path: &str, body: &str) -> Result<(StatusCode, Value)> {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("/v1{path}"))
-            .header("authorization", format!("Bearer {}", self.api_key))
-            .header("content-type", "application/json");
-        let response = self.router.clone().oneshot(request.body(Body::from(body.to_owned()))?).await?;
-        let status = response.status();
-        let bytes = to_bytes(response.into_body(), usize::MAX).await?;
-        Ok((status, serde_json::from_slice(&bytes)?))
-    }
+/// Sends a request, and returns the body of the response, which must be successful.
+pub async fn successful(client: &ApiClient, method: &str, path: &str, body: &str) -> Result<Value> {
+    let (status, response) = client.send(method, path, &[JSON], body).await?;
+    ensure!(status.is_success(), "{method} {path} returned {status}: {response}");
+    Ok(response)
 }
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,7 +1,12 @@
-//! Combines the functions' routes, and lists their parts of the OpenAPI document.
+//! Combines the functions' routes, and lists their parts of the OpenAPI document. Also has a client of the API in this process.
 
+use anyhow::Result;
 use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use serde_json::Value;
 use shared::app::App;
+use tower::ServiceExt;
 use utoipa::openapi::OpenApi;
 
 /// A function's routes and its part of the OpenAPI document.
@@ -25,4 +30,30 @@ pub fn all_routes() -> Router<App> {
 
 pub fn descriptions() -> impl Iterator<Item = OpenApi> {
     FUNCTIONS.iter().map(|(_, description)| description())
+}
+
+/// The header of requests with a JSON body.
+pub const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// A client of the API in this process.
+#[derive(Clone)]
+pub struct ApiClient {
+    pub router: Router,
+    pub api_key: String,
+}
+
+impl ApiClient {
+    /// Sends a request with the API key and these headers. Returns the status and the body of the response.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request is not valid HTTP, or if the response is not JSON.
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Result<(StatusCode, Value)> {
+        let request = Request::builder().method(method).uri(format!("/v1{path}"));
+        let request = request.header("authorization", format!("Bearer {}", self.api_key));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let response = self.router.clone().oneshot(request.body(Body::from(body.to_owned()))?).await?;
+        let status = response.status();
+        Ok((status, serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await?)?))
+    }
 }

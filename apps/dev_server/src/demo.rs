@@ -1,11 +1,9 @@
 //! Demo data: 200 assets at three sites with users, a catalog and a year of history, and a handover that waits for its signature.
 //! Created through the API, with a clock that starts a year ago.
 
+use crate::api::ApiClient;
 use anyhow::{Context, Result, bail};
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::http::Request;
-use axum::http::header::HOST;
 use chrono::{NaiveDate, TimeDelta};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,7 +11,6 @@ use shared::app::system_clock;
 use shared::store::Clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use tower::ServiceExt;
 
 /// Users: display name, role. The last one leaves the organization.
 const USERS: [(&str, &str); 10] = [
@@ -115,28 +112,20 @@ pub struct Handover {
     user_id: String,
 }
 
-struct ApiClient {
-    router: Router,
-    api_key: String,
+struct DemoClient {
+    api: ApiClient,
     host: String,
 }
 
-impl ApiClient {
+impl DemoClient {
     async fn send(&self, method: &str, path: &str, body: &str) -> Result<Value> {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("/v1/{path}"))
-            .header("authorization", format!("Bearer {}", self.api_key))
-            .header("content-type", if path.ends_with("/import") { "application/x-ndjson" } else { "application/json" })
-            .header(HOST, &self.host)
-            .body(Body::from(body.to_owned()))?;
-        let response = self.router.clone().oneshot(request).await?;
-        let status = response.status();
-        let bytes = to_bytes(response.into_body(), usize::MAX).await?;
+        let content_type = if path.ends_with("/import") { "application/x-ndjson" } else { "application/json" };
+        let headers = [("content-type", content_type), ("host", self.host.as_str())];
+        let (status, response) = self.api.send(method, &format!("/{path}"), &headers, body).await?;
         if !status.is_success() {
-            bail!("can't create demo data: {method} {path} returned {status}: {}", String::from_utf8_lossy(&bytes));
+            bail!("can't create demo data: {method} {path} returned {status}: {response}");
         }
-        Ok(serde_json::from_slice(&bytes)?)
+        Ok(response)
     }
 
     async fn create(&self, path: &str, body: &Value) -> Result<String> {
@@ -150,7 +139,7 @@ impl ApiClient {
         let key = json!({"name": name, "scopes": scopes, "user_id": user}).to_string();
         let made = self.send("POST", "keys", &key).await?;
         let api_key = made["data"]["api_key"].as_str().context("can't create demo data: there is no key")?.to_owned();
-        Ok(Self { router: self.router.clone(), api_key, host: self.host.clone() })
+        Ok(Self { api: ApiClient { router: self.api.router.clone(), api_key }, host: self.host.clone() })
     }
 
     /// Returns the ids of the assets.
@@ -174,7 +163,7 @@ impl ApiClient {
 /// `None` if the handover has ended or its records were changed.
 pub async fn signing_url(router: Router, api_key: &str, host: &str, handover: &Handover) -> Option<String> {
     let Handover { instance_id, user_id } = handover;
-    let api = ApiClient { router, api_key: api_key.to_owned(), host: host.to_owned() };
+    let api = DemoClient { api: ApiClient { router, api_key: api_key.to_owned() }, host: host.to_owned() };
     let body = json!({"signer": {"user_id": user_id}, "until": "complete"}).to_string();
     let link = api.send("POST", &format!("processes/instances/{instance_id}/links"), &body).await.ok()?;
     Some(link["data"]["url"].as_str()?.to_owned())
@@ -186,7 +175,7 @@ pub async fn signing_url(router: Router, api_key: &str, host: &str, handover: &H
 ///
 /// Returns an error if a request fails.
 pub async fn load(router: Router, api_key: &str, clock: &DemoClock) -> Result<Handover> {
-    let api = ApiClient { router, api_key: api_key.to_owned(), host: "localhost".to_owned() };
+    let api = DemoClient { api: ApiClient { router, api_key: api_key.to_owned() }, host: "localhost".to_owned() };
     let today = system_clock()().date();
     let users = create_users(&api).await?;
     let models = create_catalog(&api).await?;
@@ -226,7 +215,7 @@ fn days_ago_of(month: usize) -> i64 {
 }
 
 /// Returns their ids.
-async fn create_users(api: &ApiClient) -> Result<Vec<String>> {
+async fn create_users(api: &DemoClient) -> Result<Vec<String>> {
     let mut users = Vec::new();
     for (name, role) in USERS {
         let email = format!("{}@example.com", name.to_lowercase().replace(' ', ".").replace('ü', "ue"));
@@ -236,7 +225,7 @@ async fn create_users(api: &ApiClient) -> Result<Vec<String>> {
 }
 
 /// Returns the ids of the models.
-async fn create_catalog(api: &ApiClient) -> Result<Vec<String>> {
+async fn create_catalog(api: &DemoClient) -> Result<Vec<String>> {
     let mut types = Vec::new();
     for (name, code, kind) in TYPES {
         let schema =
@@ -336,14 +325,14 @@ fn moves_in(month: usize, users: &[String]) -> [(usize, Value); 2] {
     })
 }
 
-async fn start(api: &ApiClient, slug: &str, asset: &str) -> Result<String> {
+async fn start(api: &DemoClient, slug: &str, asset: &str) -> Result<String> {
     let processes = api.send("GET", &format!("processes?slug={slug}"), "").await?;
     let process = processes["data"][0]["id"].as_str().context("can't create demo data: a process is missing")?;
     api.create(&format!("processes/{process}/start"), &json!({"asset_id": asset})).await
 }
 
 /// Submits the steps before the signature.
-async fn begin_handover(api: &ApiClient, asset: &str, user: &str) -> Result<Handover> {
+async fn begin_handover(api: &DemoClient, asset: &str, user: &str) -> Result<Handover> {
     let instance_id = start(api, "employee-onboarding", asset).await?;
     let items = ["Device", "Power supply", "Usage policy explained"];
     let submitted = json!({"step_data": {"employee": user, "handover": items}, "through": "handover"}).to_string();

@@ -5,13 +5,11 @@ use crate::emulator::Emulator;
 use crate::function::{Function, binaries_dir};
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::Client;
-use axum::body::{Body, to_bytes};
-use axum::http::Request;
+use dev_server::api::{ApiClient, JSON};
 use dev_server::engine::{self, Engine};
 use dev_server::server::{self, TABLE};
 use dev_server::table;
 use rcgen::{CertificateParams, KeyPair};
-use serde_json::Value;
 use shared::app::{App, system_clock};
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::store::Store;
@@ -26,7 +24,6 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tower::ServiceExt;
 
 /// AWS's root certificates. Functions trust them in addition to the proxy's certificate, so that a measured cold start includes
 /// parsing them.
@@ -61,7 +58,9 @@ impl Environment {
         let proxy = TlsProxy::start(engine.url.trim_start_matches("http://").parse()?).await?;
         let ca_bundle = tempfile::NamedTempFile::new()?;
         std::fs::write(ca_bundle.path(), [proxy.certificate.as_str(), AWS_ROOTS].concat())?;
-        let asset_id = create_asset(store, &api_key).await?;
+        let client = ApiClient { router: server::router(App::new(store)), api_key: api_key.clone() };
+        let (_, asset) = client.send("POST", "/assets", &[JSON], r#"{"name": "Laptop"}"#).await?;
+        let asset_id = asset["data"]["id"].as_str().with_context(|| format!("can't create the asset: {asset}"))?.to_owned();
         Ok(Self { proxy, dynamo, table: TABLE, api_key, asset_id, ca_bundle, _engine: engine })
     }
 
@@ -109,19 +108,7 @@ impl Environment {
     }
 }
 
-async fn create_asset(store: Store, api_key: &str) -> Result<String> {
-    let request = Request::builder()
-        .method("POST")
-        .uri("/v1/assets")
-        .header("authorization", format!("Bearer {api_key}"))
-        .header("content-type", "application/json")
-        .body(Body::from(r#"{"name": "Laptop"}"#))?;
-    let response = server::router(App::new(store)).oneshot(request).await?;
-    let body: Value = serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await?)?;
-    Ok(body["data"]["id"].as_str().with_context(|| format!("can't create the asset: {body}"))?.to_owned())
-}
-
-/// A running proxy with a self-signed certificate. Stops when dropped.
+/// A running proxy with a self-signed certificate. Dropping it ends it.
 pub struct TlsProxy {
     pub url: String,
     /// The proxy's certificate in PEM format, to trust through `AWS_CA_BUNDLE`.

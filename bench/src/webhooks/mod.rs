@@ -3,7 +3,7 @@
 //! the embedded engine's stream and the dev server's queue; `deliver` runs on a separate thread, so that its CPU time can be
 //! measured.
 
-use crate::service::ApiClient;
+use crate::service::successful;
 use crate::statistics::{millis, percentile};
 use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
@@ -13,6 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use deliver::{Deliver, Sender};
+use dev_server::api::ApiClient;
 use dev_server::engine::{self, Engine};
 use dev_server::meter::cpu_time;
 use dev_server::queue::{Handler, MemoryQueue, in_memory};
@@ -20,10 +21,10 @@ use dev_server::server::{self, TABLE};
 use dev_server::table;
 use dev_server::webhooks::Pipeline;
 use key_encryption::FileKeyEncryption;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use shared::app::{App, system_clock};
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
+use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{AddressPolicy, Message, RETRY_DELAYS};
 use shared::key_encryption::KeyEncryption;
 use shared::store::{Clock, Store};
@@ -77,23 +78,27 @@ pub async fn run(options: Options) -> Result<()> {
     let started = Instant::now();
     let records = create_assets(&setup.client, &options).await?;
     let created_in = started.elapsed();
-    wait_for_healthy(&setup.receivers, &records).await;
-    let report = Report::new(&setup.receivers, &records, created_in, setup.queue.len());
-    report.print()?;
+    let healthy = |receiver: &&Receiver| receiver.state.behaviour == Behaviour::Healthy;
+    wait_for(&setup.receivers.iter().filter(healthy).collect::<Vec<_>>(), &records).await;
+    let rows: Vec<Row> = setup.receivers.iter().map(Row::of).collect();
+    print_start(&rows, records.len(), created_in, setup.queue.len())?;
 
     for receiver in &setup.receivers {
         receiver.recover().await?;
     }
     // Don't replay events: failed deliveries must arrive with their remaining retries.
     let started = Instant::now();
-    wait_for_all(&setup.receivers, &records).await;
+    wait_for(&setup.receivers.iter().collect::<Vec<_>>(), &records).await;
     print_end(&setup.receivers, &records, started.elapsed(), setup.queue.len())?;
-    print_cpu_time(setup.deliver.cpu_time_per_message())?;
+    // The CPU time of the function `deliver`, without the engine and the receivers.
+    let per_message = millis(setup.deliver.cpu_time_per_message());
+    terminal::print(&format!("processor time per attempt: {per_message:.2} ms\n"))?;
     setup.pipeline.stop(Instant::now() + Duration::from_secs(5)).await;
 
     let lost: usize = setup.receivers.iter().map(|receiver| receiver.missing(&records)).sum();
     ensure!(lost == 0, "{lost} deliveries are lost");
-    let worst = report.slowest_healthy();
+    let healthy = rows.iter().filter(|row| row.behaviour == Behaviour::Healthy);
+    let worst = healthy.map(|row| row.latencies[1]).max().unwrap_or_default();
     ensure!(options.report || worst <= MAX_LATENCY, "the 99th percentile of a healthy receiver is {} ms", worst.as_millis());
     Ok(())
 }
@@ -114,7 +119,7 @@ async fn set_up(options: &Options) -> Result<Setup> {
     for behaviour in BEHAVIOURS {
         let receiver = Receiver::start(behaviour).await?;
         let webhook = json!({"url": receiver.url(), "events": ["asset.created"]});
-        send(&client, "POST", "/webhooks", &webhook).await?;
+        successful(&client, "POST", "/webhooks", &webhook.to_string()).await?;
         receivers.push(receiver);
     }
     let sender = Sender::new(policy)?;
@@ -126,12 +131,6 @@ async fn set_up(options: &Options) -> Result<Setup> {
     Ok(Setup { client, receivers, queue, deliver, pipeline, _engine: engine })
 }
 
-async fn send(client: &ApiClient, method: &str, path: &str, body: &Value) -> Result<Value> {
-    let (status, response) = client.send(method, path, &body.to_string()).await?;
-    ensure!(status.is_success(), "{method} {path} returned {status}: {response}");
-    Ok(response)
-}
-
 /// Creates assets at the rate of the options. Returns their IDs.
 async fn create_assets(client: &ApiClient, options: &Options) -> Result<Vec<String>> {
     let mut records = Vec::new();
@@ -140,23 +139,14 @@ async fn create_assets(client: &ApiClient, options: &Options) -> Result<Vec<Stri
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for n in 0..options.events {
         ticks.tick().await;
-        let created = send(client, "POST", "/assets", &json!({"name": format!("Laptop {n}")})).await?;
+        let asset = json!({"name": format!("Laptop {n}")}).to_string();
+        let created = successful(client, "POST", "/assets", &asset).await?;
         records.push(created["data"]["id"].as_str().context("the new asset has no id")?.to_owned());
     }
     Ok(records)
 }
 
-/// Waits until the healthy receivers have all events, or until nothing more arrives.
-async fn wait_for_healthy(receivers: &[Receiver], records: &[String]) {
-    let healthy: Vec<&Receiver> = receivers.iter().filter(|receiver| receiver.behaviour == Behaviour::Healthy).collect();
-    wait_for(&healthy, records).await;
-}
-
-/// Waits until all receivers have all events, or until nothing more arrives.
-async fn wait_for_all(receivers: &[Receiver], records: &[String]) {
-    wait_for(&receivers.iter().collect::<Vec<_>>(), records).await;
-}
-
+/// Waits until the receivers have all events, or nothing more arrives.
 async fn wait_for(receivers: &[&Receiver], records: &[String]) {
     let missing = || receivers.iter().map(|receiver| receiver.missing(records)).sum::<usize>();
     let (mut left, mut progress) = (missing(), Instant::now());
@@ -262,7 +252,6 @@ struct Accepted {
 
 /// A receiver at a separate address.
 struct Receiver {
-    behaviour: Behaviour,
     address: SocketAddr,
     state: Arc<ReceiverState>,
 }
@@ -276,18 +265,6 @@ struct ReceiverState {
     accepted: Mutex<HashMap<String, Accepted>>,
 }
 
-/// The fields of a delivery that the receiver reads.
-#[derive(Deserialize)]
-struct Delivered {
-    data: Entry,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    entity_id: String,
-    at: shared::domain::values::time::Timestamp,
-}
-
 impl Receiver {
     /// Starts a receiver. A dead one only reserves its port.
     async fn start(behaviour: Behaviour) -> Result<Self> {
@@ -299,7 +276,7 @@ impl Receiver {
             accepted: Mutex::default(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let receiver = Self { behaviour, address: listener.local_addr()?, state: Arc::new(state) };
+        let receiver = Self { address: listener.local_addr()?, state: Arc::new(state) };
         if behaviour != Behaviour::Dead {
             receiver.serve(listener);
         }
@@ -317,36 +294,16 @@ impl Receiver {
 
     async fn recover(&self) -> Result<()> {
         self.state.has_recovered.store(true, Ordering::Relaxed);
-        if self.behaviour == Behaviour::Dead {
+        if self.state.behaviour == Behaviour::Dead {
             self.serve(TcpListener::bind(self.address).await.context("the port of the dead receiver was taken")?);
         }
         Ok(())
     }
 
-    fn events(&self) -> usize {
-        self.state.accepted().len()
-    }
-
-    /// Returns the number of accepted deliveries beyond the first of each event.
-    fn repetitions(&self) -> u64 {
-        self.state.accepted().values().map(|accepted| accepted.count - 1).sum()
-    }
-
-    fn refused(&self) -> u64 {
-        self.state.refused.load(Ordering::Relaxed)
-    }
-
-    /// Returns the number of records without an accepted delivery.
+    /// Number of records without an accepted delivery.
     fn missing(&self, records: &[String]) -> usize {
         let accepted = self.state.accepted();
         records.iter().filter(|record| !accepted.contains_key(*record)).count()
-    }
-
-    /// Returns the latencies in ascending order.
-    fn latencies(&self) -> Vec<Duration> {
-        let mut latencies: Vec<Duration> = self.state.accepted().values().map(|accepted| accepted.latency).collect();
-        latencies.sort_unstable();
-        latencies
     }
 }
 
@@ -359,7 +316,7 @@ impl ReceiverState {
 async fn receive(State(state): State<Arc<ReceiverState>>, headers: HeaderMap, body: Bytes) -> StatusCode {
     if !state.has_recovered.load(Ordering::Relaxed) {
         match state.behaviour {
-            Behaviour::Slow => tokio::time::sleep(SLOW).await,
+            Behaviour::Slow => sleep(SLOW).await,
             Behaviour::Failing if fastrand::bool() => {
                 state.refused.fetch_add(1, Ordering::Relaxed);
                 return StatusCode::INTERNAL_SERVER_ERROR;
@@ -367,26 +324,22 @@ async fn receive(State(state): State<Arc<ReceiverState>>, headers: HeaderMap, bo
             _ => {}
         }
     }
-    let Ok(Delivered { data }) = serde_json::from_slice(&body) else { return StatusCode::BAD_REQUEST };
+    let delivered: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let text = |name: &str| delivered["data"][name].as_str();
+    let Some((record, at)) = text("entity_id").zip(text("at").and_then(|at| at.parse::<Timestamp>().ok())) else {
+        return StatusCode::BAD_REQUEST;
+    };
     if !headers.contains_key("webhook-id") || !headers.contains_key("webhook-signature") {
         return StatusCode::BAD_REQUEST;
     }
-    let latency = (state.clock)().since(data.at).to_std().unwrap_or_default();
+    let latency = (state.clock)().since(at).to_std().unwrap_or_default();
     let mut accepted = state.accepted();
     let first = Accepted { latency, count: 0 };
-    accepted.entry(data.entity_id).or_insert(first).count += 1;
+    accepted.entry(record.to_owned()).or_insert(first).count += 1;
     StatusCode::NO_CONTENT
 }
 
-/// The measurements while three receivers fail.
-struct Report {
-    events: usize,
-    created_in: Duration,
-    /// Number of unfinished messages.
-    queued: usize,
-    receivers: Vec<Row>,
-}
-
+/// The measurements of a receiver while three fail.
 struct Row {
     behaviour: Behaviour,
     accepted: usize,
@@ -395,57 +348,45 @@ struct Row {
     latencies: [Duration; 3],
 }
 
-impl Report {
-    fn new(receivers: &[Receiver], records: &[String], created_in: Duration, queued: usize) -> Self {
-        let row = |receiver: &Receiver| {
-            let latencies = receiver.latencies();
-            Row {
-                behaviour: receiver.behaviour,
-                accepted: receiver.events(),
-                refused: receiver.refused(),
-                latencies: [50, 99, 100].map(|percent| percentile(&latencies, percent)),
-            }
-        };
-        let receivers = receivers.iter().map(row).collect();
-        Self { events: records.len(), created_in, queued, receivers }
-    }
-
-    /// Returns the highest 99th percentile among the healthy receivers.
-    fn slowest_healthy(&self) -> Duration {
-        let healthy = self.receivers.iter().filter(|row| row.behaviour == Behaviour::Healthy);
-        healthy.map(|row| row.latencies[1]).max().unwrap_or_default()
-    }
-
-    fn print(&self) -> Result<()> {
-        let seconds = self.created_in.as_secs_f64();
-        let mut text = format!(
-            "{} events in {seconds:.1} s ({:.0} a second), to 5 receivers, of which 3 fail:\n\n",
-            self.events,
-            self.events as f64 / seconds
-        );
-        text +=
-            &format!("{:<22}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "refused", "p50 ms", "p99 ms", "max ms");
-        for Row { behaviour, accepted, refused, latencies } in &self.receivers {
-            let [p50, p99, max] = latencies.map(|latency| latency.as_millis());
-            text += &format!("{:<22}{accepted:>10}{refused:>10}{p50:>10}{p99:>10}{max:>10}\n", behaviour.name());
+impl Row {
+    fn of(receiver: &Receiver) -> Self {
+        let mut latencies: Vec<Duration> = receiver.state.accepted().values().map(|accepted| accepted.latency).collect();
+        latencies.sort_unstable();
+        Self {
+            behaviour: receiver.state.behaviour,
+            accepted: latencies.len(),
+            refused: receiver.state.refused.load(Ordering::Relaxed),
+            latencies: [50, 99, 100].map(|percent| percentile(&latencies, percent)),
         }
-        text += &format!("\nin the queues: {} messages\n", self.queued);
-        Ok(terminal::print(&text)?)
     }
+}
+
+fn print_start(rows: &[Row], events: usize, created_in: Duration, queued: usize) -> Result<()> {
+    let seconds = created_in.as_secs_f64();
+    let mut text = format!(
+        "{events} events in {seconds:.1} s ({:.0} a second), to 5 receivers, of which 3 fail:\n\n",
+        events as f64 / seconds
+    );
+    text += &format!("{:<22}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "refused", "p50 ms", "p99 ms", "max ms");
+    for Row { behaviour, accepted, refused, latencies } in rows {
+        let [p50, p99, max] = latencies.map(|latency| latency.as_millis());
+        text += &format!("{:<22}{accepted:>10}{refused:>10}{p50:>10}{p99:>10}{max:>10}\n", behaviour.name());
+    }
+    text += &format!("\nin the queues: {queued} messages\n");
+    Ok(terminal::print(&text)?)
 }
 
 fn print_end(receivers: &[Receiver], records: &[String], took: Duration, queued: usize) -> Result<()> {
     let mut text = format!("\nafter all have recovered ({:.1} s):\n\n", took.as_secs_f64());
     text += &format!("{:<22}{:>10}{:>10}{:>10}\n", "receiver", "accepted", "repeated", "lost");
     for receiver in receivers {
-        let (events, repeated, lost) = (receiver.events(), receiver.repetitions(), receiver.missing(records));
-        text += &format!("{:<22}{events:>10}{repeated:>10}{lost:>10}\n", receiver.behaviour.name());
+        let lost = receiver.missing(records);
+        let accepted = receiver.state.accepted();
+        let events = accepted.len();
+        // Accepted deliveries beyond the first of each event.
+        let repeated: u64 = accepted.values().map(|accepted| accepted.count - 1).sum();
+        text += &format!("{:<22}{events:>10}{repeated:>10}{lost:>10}\n", receiver.state.behaviour.name());
     }
     text += &format!("\nin the queues: {queued} messages\n");
     Ok(terminal::print(&text)?)
-}
-
-/// Prints the CPU time of the function `deliver`, without the engine and the receivers.
-fn print_cpu_time(per_message: Duration) -> Result<()> {
-    Ok(terminal::print(&format!("processor time per attempt: {:.2} ms\n", millis(per_message)))?)
 }
