@@ -1,6 +1,7 @@
 //! Assets that are generated when they are read, by a query of the index `list_index` or by their keys. Filling the embedded
 //! engine with a million assets takes too long to be done often.
 
+use crate::lists::Generator;
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::client::http::{
@@ -19,14 +20,6 @@ use std::time::Duration;
 /// Number of rows that take about 1 MB, the maximum for a page of a query.
 const PAGE_ROWS: usize = 2_000;
 
-/// Numbered assets.
-pub trait Assets: Send + Sync {
-    fn item(&self, number: usize) -> Item;
-
-    /// Returns the asset with this sort key, whether generated or the sample; `None` if there is none.
-    fn find(&self, sort_key: &str) -> Option<Item>;
-}
-
 /// An HTTP client that answers queries for generated assets, if there are any, and passes on every other request.
 #[derive(Clone)]
 pub struct GeneratedIndex {
@@ -37,7 +30,7 @@ pub struct GeneratedIndex {
 }
 
 struct Generated {
-    assets: Box<dyn Assets>,
+    assets: Generator,
     count: usize,
     /// Key attributes of the index.
     attributes: Vec<String>,
@@ -54,14 +47,14 @@ impl GeneratedIndex {
         Self { inner, generated: Arc::default(), cpu_time: Arc::default() }
     }
 
-    /// Starts answering queries with `count` assets.
-    pub fn set(&self, assets: impl Assets + 'static, count: usize) -> Result<()> {
+    /// Starts answering queries, with `count` assets.
+    pub fn set(&self, assets: Generator, count: usize) -> Result<()> {
         let index = table::declared()?.global_secondary_indexes.iter().find(|index| index.index_name == LIST_INDEX);
         let projected = index
             .and_then(|index| index.projection.non_key_attributes.as_deref())
             .context("template.yaml has no index of lists")?;
         let attributes = projected.iter().cloned().chain([PK, SK, LS].map(str::to_owned)).collect();
-        let generated = Generated { assets: Box::new(assets), count, attributes };
+        let generated = Generated { assets, count, attributes };
         *self.generated.lock().unwrap_or_else(PoisonError::into_inner) = Some(generated);
         Ok(())
     }
@@ -112,9 +105,9 @@ impl Generated {
     }
 
     fn row(&self, number: usize) -> Option<Value> {
-        let mut item = self.assets.item(number);
+        let mut item = self.assets.asset(number);
         item.retain(|name, _| self.attributes.contains(name));
-        json_item(&item).map(Value::Object)
+        json_item(item)
     }
 
     /// Returns complete items, at one read unit each; `None` if one of them isn't a generated asset.
@@ -123,7 +116,7 @@ impl Generated {
         let mut capacity = Vec::new();
         for (table, read) in tables {
             let keys = read["Keys"].as_array()?;
-            let item = |key: &Value| json_item(&self.assets.find(key["SK"]["S"].as_str()?)?).map(Value::Object);
+            let item = |key: &Value| json_item(self.assets.find(key["SK"]["S"].as_str()?)?);
             let items = keys.iter().map(item).collect::<Option<Vec<_>>>()?;
             capacity.push(json!({"TableName": table, "CapacityUnits": items.len()}));
             responses.insert(table.clone(), items.into());
@@ -132,20 +125,9 @@ impl Generated {
     }
 }
 
-/// Converts an item to DynamoDB's JSON; `None` if a value has a type that assets don't have.
-fn json_item(item: &Item) -> Option<Map<String, Value>> {
-    item.iter().map(|(name, value)| Some((name.clone(), attribute(value)?))).collect()
-}
-
-/// Converts a value to DynamoDB's JSON; `None` for types that assets don't have.
-fn attribute(value: &AttributeValue) -> Option<Value> {
-    Some(match value {
-        AttributeValue::S(text) => json!({"S": text}),
-        AttributeValue::N(number) => json!({"N": number}),
-        AttributeValue::Bool(flag) => json!({"BOOL": flag}),
-        AttributeValue::M(map) => json!({"M": json_item(map)?}),
-        _ => return None,
-    })
+/// In DynamoDB's JSON.
+fn json_item(item: Item) -> Option<Value> {
+    serde_json::to_value(serde_dynamo::Item::from(item)).ok()
 }
 
 impl HttpClient for GeneratedIndex {

@@ -1,6 +1,5 @@
 //! Writes a tenant's assets directly to the table: creating a million of them through the API would take hours.
 
-use crate::generated_index::Assets;
 use crate::service::Service;
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
@@ -53,7 +52,7 @@ impl Generator {
     }
 
     /// Returns the same item for the same number.
-    fn asset(&self, n: usize) -> Item {
+    pub fn asset(&self, n: usize) -> Item {
         let id = self.asset_id(n);
         let at = id.timestamp().to_string();
         let fields = custom_fields(n);
@@ -77,6 +76,17 @@ impl Generator {
         item.extend(Keys::list_index(Kind::Asset, id.uuid(), false).map(|key| (LS.to_owned(), key)));
         item.extend(texts.map(|(name, text)| (name.to_owned(), AttributeValue::S(text))));
         item
+    }
+
+    /// The asset with this sort key, generated or sample; `None` if there is none.
+    pub fn find(&self, sort_key: &str) -> Option<Item> {
+        // The sample was created through the API. Its unique values place it on pages with generated assets.
+        if self.sample.get(SK).and_then(|key| key.as_s().ok()).is_some_and(|key| key == sort_key) {
+            return Some(self.sample.clone());
+        }
+        let id = AssetId::from_uuid(record_id_of_sort_key(Kind::Asset, sort_key)?);
+        let number = usize::try_from((id.timestamp().millis() - self.first.millis()) / 1000).ok()?;
+        (self.asset_id(number) == id).then(|| self.asset(number))
     }
 }
 
@@ -114,22 +124,6 @@ pub fn serial_number(n: usize) -> String {
 
 pub fn hostname(n: usize) -> String {
     format!("LT-{n:07}")
-}
-
-impl Assets for Generator {
-    fn item(&self, number: usize) -> Item {
-        self.asset(number)
-    }
-
-    fn find(&self, sort_key: &str) -> Option<Item> {
-        // The sample was created through the API. Its unique values place it on pages with generated assets.
-        if self.sample.get(SK).and_then(|key| key.as_s().ok()).is_some_and(|key| key == sort_key) {
-            return Some(self.sample.clone());
-        }
-        let id = AssetId::from_uuid(record_id_of_sort_key(Kind::Asset, sort_key)?);
-        let number = usize::try_from((id.timestamp().millis() - self.first.millis()) / 1000).ok()?;
-        (self.asset_id(number) == id).then(|| self.asset(number))
-    }
 }
 
 pub async fn fill(service: &Service, count: usize) -> Result<()> {

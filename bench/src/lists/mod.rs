@@ -4,6 +4,8 @@
 
 mod fill;
 
+pub use fill::Generator;
+
 use crate::service::Service;
 use anyhow::{Context, Result, bail, ensure};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -192,7 +194,7 @@ async fn measure(report: &mut Report, size: usize, options: &Options) -> Result<
     service.advance_clock(120_000);
     measure_snapshot(report, &service, size, cold_count.max(5), Some(&baseline)).await?;
     let last = many_at_once(&service).await?;
-    report.add_many_at_once(size, last);
+    report.many_at_once.push((size, last));
 
     measure_warm(report, &service, size, sample_count, &baseline).await
 }
@@ -381,11 +383,6 @@ impl Report {
         )?;
         self.measurements.push(measurement);
         Ok(())
-    }
-
-    /// Adds a measurement of instances that start at once. `last` is the time until the last of them has answered.
-    fn add_many_at_once(&mut self, assets: usize, last: Duration) {
-        self.many_at_once.push((assets, last));
     }
 
     /// Prints each goal and whether it was met. Goals that depend on the machine's speed are only required with a million assets.
