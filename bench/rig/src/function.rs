@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// Lambda's limit for the init phase, which ends when the function requests its first event.
@@ -186,25 +186,21 @@ struct Event {
     request_id: String,
     deadline_millis: u128,
     body: String,
-    outcome: oneshot::Sender<(Instant, Outcome)>,
+    outcome: oneshot::Sender<(Duration, Outcome)>,
 }
 
 /// The response body, or the error that the function reported.
 type Outcome = Result<Bytes, String>;
 
-#[derive(Default)]
-struct Progress {
-    /// The time at which the function first requested an event.
-    first_request: Option<Instant>,
-    pending: HashMap<String, oneshot::Sender<(Instant, Outcome)>>,
-    sent_at: HashMap<String, Instant>,
-}
+/// By request ID: when the event was sent, and who waits for the response.
+type Pending = HashMap<String, (Instant, oneshot::Sender<(Duration, Outcome)>)>;
 
 #[derive(Clone)]
 struct Shared {
     events: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Event>>>,
-    state: Arc<Mutex<Progress>>,
-    requested: Arc<Notify>,
+    pending: Arc<Mutex<Pending>>,
+    /// Time of the function's first request for an event.
+    first_request: watch::Sender<Option<Instant>>,
 }
 
 /// A running Runtime API for one function. Stops when dropped.
@@ -228,8 +224,8 @@ impl RuntimeApi {
     /// Returns an error if no port is free.
     pub async fn start() -> Result<Self> {
         let (events, queue) = mpsc::unbounded_channel();
-        let shared =
-            Shared { events: Arc::new(tokio::sync::Mutex::new(queue)), state: Arc::default(), requested: Arc::default() };
+        let first_request = watch::channel(None).0;
+        let shared = Shared { events: Arc::new(tokio::sync::Mutex::new(queue)), pending: Arc::default(), first_request };
         let router = Router::new()
             .route("/2018-06-01/runtime/invocation/next", get(next_event))
             .route("/2018-06-01/runtime/invocation/{id}/response", post(receive_response))
@@ -247,13 +243,10 @@ impl RuntimeApi {
 
     /// Waits until the function requests its first event, which ends its init phase.
     pub async fn ready(&self) -> Instant {
-        loop {
-            let requested = self.shared.requested.notified();
-            if let Some(at) = self.shared.lock().first_request {
-                return at;
-            }
-            requested.await;
-        }
+        let mut first = self.shared.first_request.subscribe();
+        let requested = first.wait_for(Option::is_some).await.ok().and_then(|first| *first);
+        // The sender lives as long as this.
+        requested.unwrap_or_else(Instant::now)
     }
 
     /// Sends an event to the function, and waits for the response. `timeout` is the function's timeout.
@@ -267,32 +260,27 @@ impl RuntimeApi {
         let request_id = format!("00000000-0000-4000-8000-{:012x}", now_nanos() & 0xffff_ffff_ffff);
         let event =
             Event { request_id: request_id.clone(), deadline_millis: now + timeout.as_millis(), body: event.to_owned(), outcome };
-        self.events.send(event).context("the Runtime API has stopped")?;
-        let (at, outcome) = tokio::time::timeout(timeout, received).await.context("no response before the deadline")??;
-        let sent_at = self.shared.lock().sent_at.remove(&request_id).context("a response to an event that wasn't sent")?;
+        self.events.send(event).context("the Runtime API has ended")?;
+        let (duration, outcome) = tokio::time::timeout(timeout, received).await.context("no response before the deadline")??;
         match outcome {
-            Ok(body) => Ok(Invocation { request_id, response: serde_json::from_slice(&body)?, duration: at - sent_at }),
+            Ok(body) => Ok(Invocation { request_id, response: serde_json::from_slice(&body)?, duration }),
             Err(error) => bail!("the function reported an error: {error}"),
         }
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 async fn next_event(State(shared): State<Shared>) -> Response<Body> {
-    shared.lock().first_request.get_or_insert_with(Instant::now);
-    shared.requested.notify_waiters();
+    shared.first_request.send_if_modified(|first| first.is_none() && first.replace(Instant::now()).is_none());
     let Some(event) = shared.events.lock().await.recv().await else {
         return status(StatusCode::GONE);
     };
-    let mut state = shared.lock();
-    state.sent_at.insert(event.request_id.clone(), Instant::now());
-    state.pending.insert(event.request_id.clone(), event.outcome);
-    drop(state);
+    shared.pending().insert(event.request_id.clone(), (Instant::now(), event.outcome));
     Response::builder()
         .header("content-type", "application/json")
         .header("lambda-runtime-aws-request-id", &event.request_id)
@@ -313,9 +301,9 @@ async fn receive_error(State(shared): State<Shared>, extract::Path(id): extract:
 
 fn complete(shared: &Shared, id: &str, outcome: Outcome) -> StatusCode {
     let at = Instant::now();
-    let Some(sender) = shared.lock().pending.remove(id) else { return StatusCode::BAD_REQUEST };
+    let Some((sent_at, sender)) = shared.pending().remove(id) else { return StatusCode::BAD_REQUEST };
     // Fails if the deadline has passed and the receiver is gone.
-    let _ = sender.send((at, outcome));
+    let _ = sender.send((at - sent_at, outcome));
     StatusCode::ACCEPTED
 }
 
