@@ -1,10 +1,10 @@
 //! Cross-checks a tenant's items, repairs what can be derived from the records, and removes records that can't be read.
 
-use crate::output::{Field, Output, cell};
+use crate::output::{Field, Output, cell, progress};
 use crate::tenants::mark_dry_run;
 use anyhow::{Result, bail};
 use chrono::TimeDelta;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use queue::Sqs;
 use serde_json::{Value, json};
 use shared::domain::record::Kind;
@@ -19,7 +19,9 @@ const OVERDUE: TimeDelta = TimeDelta::hours(1);
 
 /// Checks a tenant; with [`CheckMode::Repair`], repairs what it can. The exit code is 0 if no finding is left open.
 pub async fn tenant(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Output> {
-    let CheckReport { records, events, mut findings } = run(store, mode).await?;
+    let bar = progress(ProgressBar::new_spinner(), "{spinner} {pos} events, {elapsed}")?;
+    let CheckReport { records, events, mut findings } = store.check_items(mode, |done| bar.set_position(done)).await?;
+    bar.finish_and_clear();
     if records == 0 && events == 0 && findings.is_empty() {
         bail!("tenant {} not found; `admin tenant list` shows all tenants", store.id());
     }
@@ -81,16 +83,6 @@ async fn overdue_deliveries(store: &TenantStore, mode: CheckMode, retry_queue: O
         is_repaired,
     };
     Ok(overdue.into_iter().map(finding).chain(unreadable).collect())
-}
-
-async fn run(store: &TenantStore, mode: CheckMode) -> Result<CheckReport, StoreError> {
-    // Drawn on stderr, and only on a terminal.
-    let style =
-        ProgressStyle::with_template("{spinner} {pos} events, {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner());
-    let bar = ProgressBar::new_spinner().with_style(style);
-    let report = store.check_items(mode, |done| bar.set_position(done)).await?;
-    bar.finish_and_clear();
-    Ok(report)
 }
 
 fn row(Finding { subject, problem, repair, is_repaired }: Finding) -> Value {

@@ -1,9 +1,9 @@
 //! Deletes a tenant with all its items, and its snapshots of list indexes in S3.
 
-use crate::output::Output;
+use crate::output::{Output, progress};
 use crate::{environment, tenants};
 use anyhow::{Context, Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 use shared::app::system_clock;
 use shared::aws::environment::{endpoint, operator_environment};
@@ -48,9 +48,7 @@ pub async fn delete(store: &Store, tenant: &str, deletion: Deletion) -> Result<O
         bail!("the names differ, so nothing was deleted");
     }
     print_note(&format!("deleting tenant {id} ({})", clean(&plan.name)));
-    // Drawn on stderr, and only on a terminal.
-    let bar = ProgressBar::new(plan.items.values().sum())
-        .with_style(ProgressStyle::with_template("{bar:40} {pos} of {len} items, {elapsed}")?);
+    let bar = progress(ProgressBar::new(plan.items.values().sum()), "{bar:40} {pos} of {len} items, {elapsed}")?;
     store.begin_deletion().await?;
     let deleted = store.delete_items(deletion.settle, |done| bar.set_position(done)).await?;
     bar.finish_and_clear();

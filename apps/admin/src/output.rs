@@ -1,6 +1,7 @@
 //! The output of a command, and its exit code.
 
 use anyhow::Result;
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::borrow::Cow;
 use terminal::Column;
@@ -105,6 +106,11 @@ fn title(name: &str) -> Cow<'_, str> {
         Some(name) => format!("{} at (UTC)", name.replace('_', " ")).into(),
         None => name.replace('_', " ").into(),
     }
+}
+
+/// Styles a progress bar, which is drawn on stderr, and only on a terminal.
+pub fn progress(bar: ProgressBar, template: &str) -> Result<ProgressBar> {
+    Ok(bar.with_style(ProgressStyle::with_template(template)?))
 }
 
 /// A value as text for people.

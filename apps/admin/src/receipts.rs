@@ -5,10 +5,10 @@ use crate::output::{Field, Output, cell};
 use anyhow::{Context, Result, anyhow, bail};
 use key_encryption::sdk::Client;
 use key_encryption::sdk::config::Builder;
+use key_encryption::{KEY_FILE, KMS_KEY};
 use serde_json::{Value, json};
 use shared::aws::environment::variable;
-use shared::domain::receipts::key;
-use shared::domain::receipts::key::Jwks;
+use shared::domain::receipts::key::{self, Jwks};
 use shared::store::{ChangeContext, TenantStore};
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,7 @@ pub async fn rotate_key(store: &TenantStore) -> Result<Output> {
     let config = environment::load().await?;
     let kms = Client::from_conf(key_encryption::configure(Builder::from(&config)).build());
     let Some(key_encryption) = key_encryption::from_env(Box::new(move || Ok(kms.clone())))? else {
-        bail!("set {} or {} to the key that encrypts signing keys", key_encryption::KMS_KEY, key_encryption::KEY_FILE);
+        bail!("set {KMS_KEY} or {KEY_FILE} to the key that encrypts signing keys");
     };
     let context = ChangeContext::operator(store.store().now());
     let keys = store.rotate_receipt_key(key_encryption.as_ref(), &context).await?;
@@ -61,8 +61,8 @@ pub async fn rotate_key(store: &TenantStore) -> Result<Output> {
 
 /// Returns the keys that a rotation would retire.
 async fn dry_rotate(store: &TenantStore) -> Result<Output> {
-    if variable(key_encryption::KMS_KEY).or(variable(key_encryption::KEY_FILE)).is_none() {
-        bail!("set {} or {} to the key that encrypts signing keys", key_encryption::KMS_KEY, key_encryption::KEY_FILE);
+    if variable(KMS_KEY).or(variable(KEY_FILE)).is_none() {
+        bail!("set {KMS_KEY} or {KEY_FILE} to the key that encrypts signing keys");
     }
     let keys = store.receipt_keys().await?.map(|keys| keys.value);
     let retired = keys.as_ref().map_or(0, |keys| keys.retired.len() + 1);

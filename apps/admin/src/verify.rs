@@ -1,8 +1,8 @@
 //! Verifies a tenant's audit trail.
 
-use crate::output::Output;
+use crate::output::{Output, progress};
 use anyhow::{Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 use shared::domain::history::chain::BrokenLink;
 use shared::domain::record::Kind;
@@ -11,8 +11,7 @@ use uuid::Uuid;
 
 /// Recomputes every hash chain. Returns the number of records and changes.
 pub async fn tenant(store: &TenantStore) -> Result<Output> {
-    // Drawn on stderr, and only on a terminal.
-    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:40} {pos} of {len} changes, {elapsed}")?);
+    let bar = progress(ProgressBar::new(0), "{bar:40} {pos} of {len} changes, {elapsed}")?;
     let verification = store
         .verify_chains(|done, total| {
             bar.set_length(total);
