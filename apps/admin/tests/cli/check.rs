@@ -1,8 +1,6 @@
 //! `admin check`, with and without `--repair`.
 
 use crate::{Operator, UNKNOWN_ID};
-use aws_sdk_dynamodb::types::AttributeValue;
-use dev_server::server;
 use rig::fake_sqs::FakeSqs;
 use serde_json::{Value, json};
 use shared::domain::record::{Kind, Stored, Unique};
@@ -27,23 +25,10 @@ async fn tenant_with_user(operator: &Operator) -> (String, Item) {
     (tenant, Keys::of(store.id()).record(Kind::User, users[0].value.id.uuid()).item())
 }
 
-async fn item(operator: &Operator, key: &Item) -> Option<Item> {
-    let get = operator.client().get_item().table_name(server::TABLE).set_key(Some(key.clone()));
-    get.send().await.unwrap().item
-}
-
 /// The key of the unique marker for the user's e-mail address.
 fn email_marker(tenant: &str) -> Item {
     let email = Unique { field: "email", value: "ada@example.com".into(), reserved_after_deletion: false };
     Keys::of(tenant.parse().unwrap()).unique(Kind::User, &email).item()
-}
-
-async fn put(operator: &Operator, item: Item) {
-    operator.client().put_item().table_name(server::TABLE).set_item(Some(item)).send().await.unwrap();
-}
-
-async fn delete(operator: &Operator, key: &Item) {
-    operator.client().delete_item().table_name(server::TABLE).set_key(Some(key.clone())).send().await.unwrap();
 }
 
 /// Returns the only finding, which must be open.
@@ -59,9 +44,9 @@ async fn what_follows_from_the_records_is_announced_and_made_again() {
     let clean = json!({"tenant_id": tenant, "records": 10, "events": 10, "findings": [], "open": 0, "repairable": 0});
     assert_eq!(check(&operator, &tenant, &[]), (Some(0), clean.clone()));
     let marker = email_marker(&tenant);
-    let before = item(&operator, &marker).await;
+    let before = operator.item(&marker).await;
     assert!(before.is_some());
-    delete(&operator, &marker).await;
+    operator.delete(&marker).await;
     for options in [&[][..], &["--dry-run"], &["--repair", "--dry-run"]] {
         let (code, report) = check(&operator, &tenant, options);
         let finding = only_finding(&report);
@@ -69,11 +54,11 @@ async fn what_follows_from_the_records_is_announced_and_made_again() {
         assert!(finding["problem"].as_str().unwrap().contains("UNIQ#user.email#ada@example.com is missing"), "{report}");
         assert!(finding["repair"].as_str().unwrap().contains("writes it"), "{report}");
         assert_eq!((&finding["obstacle"], &finding["repaired"]), (&Value::Null, &json!(false)));
-        assert_eq!(item(&operator, &marker).await, None, "a dry run has written");
+        assert_eq!(operator.item(&marker).await, None, "a dry run has written");
     }
     let (code, report) = check(&operator, &tenant, &["--repair"]);
     assert_eq!((code, &report["open"], &report["findings"][0]["repaired"]), (Some(0), &json!(0), &json!(true)), "{report}");
-    assert_eq!(item(&operator, &marker).await, before);
+    assert_eq!(operator.item(&marker).await, before);
     assert_eq!(check(&operator, &tenant, &[]), (Some(0), clean));
 }
 
@@ -81,8 +66,8 @@ async fn what_follows_from_the_records_is_announced_and_made_again() {
 async fn a_lost_record_stays_open_until_it_is_taken_from_a_backup() {
     let operator = Operator::start().await;
     let (tenant, user) = tenant_with_user(&operator).await;
-    let before = item(&operator, &user).await.unwrap();
-    delete(&operator, &user).await;
+    let before = operator.item(&user).await.unwrap();
+    operator.delete(&user).await;
     for options in [&[][..], &["--repair"]] {
         let (code, report) = check(&operator, &tenant, options);
         let finding = only_finding(&report);
@@ -91,9 +76,9 @@ async fn a_lost_record_stays_open_until_it_is_taken_from_a_backup() {
         let key = Key::of(&before).unwrap();
         let advice = format!("take the item {key} from a backup: see the runbook's section \"Damaged records\"");
         assert_eq!(finding["obstacle"], advice, "{report}");
-        assert_eq!(item(&operator, &user).await, None);
+        assert_eq!(operator.item(&user).await, None);
     }
-    put(&operator, before).await;
+    operator.put(before).await;
     assert_eq!(check(&operator, &tenant, &[]).0, Some(0));
     assert_eq!(operator.json(&["verify", "--tenant", &tenant])["valid"], true);
 }
@@ -102,9 +87,7 @@ async fn a_lost_record_stays_open_until_it_is_taken_from_a_backup() {
 async fn what_no_repair_can_undo_stays_open() {
     let operator = Operator::start().await;
     let (tenant, user) = tenant_with_user(&operator).await;
-    let update = operator.client().update_item().table_name(server::TABLE).set_key(Some(user.clone()));
-    let hash = AttributeValue::S("0".repeat(64));
-    update.update_expression("SET last_hash = :hash").expression_attribute_values(":hash", hash).send().await.unwrap();
+    operator.set(&user, "last_hash", &"0".repeat(64)).await;
     let (code, report) = check(&operator, &tenant, &["--repair"]);
     let finding = only_finding(&report);
     assert_eq!((code, &finding["repair"]), (Some(1), &Value::Null));
@@ -120,22 +103,15 @@ async fn a_tenant_without_any_item_is_not_found() {
     assert!(operator.lines(&["tenant", "list"]).is_empty());
 }
 
-/// Sets an attribute of an item to an invalid text.
-async fn damage(operator: &Operator, key: &Item) {
-    let update = operator.client().update_item().table_name(server::TABLE).set_key(Some(key.clone()));
-    let soon = AttributeValue::S("soon".into());
-    update.update_expression("SET created_at = :soon").expression_attribute_values(":soon", soon).send().await.unwrap();
-}
-
 #[tokio::test]
 async fn a_record_that_can_not_be_read_is_taken_from_a_backup_or_removed() {
     let operator = Operator::start().await;
     let (tenant, user) = tenant_with_user(&operator).await;
-    let before = item(&operator, &user).await.unwrap();
+    let before = operator.item(&user).await.unwrap();
     let id = before["id"].as_s().unwrap().clone();
     let remove = ["record", "remove", "--tenant", &tenant, "--kind", "user", "--id", &id];
     assert!(operator.error(&remove).contains("can be read"));
-    damage(&operator, &user).await;
+    operator.set(&user, "created_at", "soon").await;
     for options in [&[][..], &["--repair"]] {
         let (code, report) = check(&operator, &tenant, options);
         let finding = only_finding(&report);
@@ -143,12 +119,12 @@ async fn a_record_that_can_not_be_read_is_taken_from_a_backup_or_removed() {
         assert!(finding["problem"].as_str().unwrap().contains("can't be read"), "{report}");
         assert!(finding["obstacle"].as_str().unwrap().contains("or remove it with `admin record remove`"), "{report}");
     }
-    put(&operator, before).await;
+    operator.put(before).await;
     assert_eq!(check(&operator, &tenant, &[]).0, Some(0));
-    damage(&operator, &user).await;
+    operator.set(&user, "created_at", "soon").await;
     let removed = json!({"tenant_id": tenant, "kind": "user", "id": id, "removed": true});
     assert_eq!(operator.json(&remove), removed);
-    assert_eq!(item(&operator, &user).await, None);
+    assert_eq!(operator.item(&user).await, None);
     assert_eq!(operator.json(&["verify", "--tenant", &tenant])["valid"], true);
     assert_eq!(operator.run(&["record", "remove", "--tenant", &tenant, "--kind", "drone", "--id", &id]).status.code(), Some(2));
 }
@@ -159,19 +135,19 @@ async fn a_damaged_tenant_or_key_does_not_stop_the_operator() {
     let (tenant, _) = tenant_with_user(&operator).await;
     let keys = Keys::of(tenant.parse().unwrap());
     let of_tenant = keys.record(Kind::Tenant, uuid::Uuid::nil()).item();
-    let before = item(&operator, &of_tenant).await.unwrap();
-    damage(&operator, &of_tenant).await;
+    let before = operator.item(&of_tenant).await.unwrap();
+    operator.set(&of_tenant, "created_at", "soon").await;
     let list = operator.json(&["tenant", "list"]);
     assert_eq!((&list["tenant_id"], &list["name"]), (&json!(tenant), &Value::Null));
     let made = operator.json(&["key", "create", "--tenant", &tenant, "--name", "ci", "--scopes", "assets:read"]);
     let key = made["key_id"].as_str().unwrap();
-    damage(&operator, &keys.record(Kind::ApiKey, key.parse().unwrap()).item()).await;
+    operator.set(&keys.record(Kind::ApiKey, key.parse().unwrap()).item(), "created_at", "soon").await;
     let revoke = ["key", "revoke", "--tenant", &tenant, "--key", key];
     assert_eq!(operator.json(&revoke)["revoked"], true);
     assert!(operator.error(&revoke).contains("not found in tenant"));
     let (_, report) = check(&operator, &tenant, &["--repair"]);
     assert!(only_finding(&report)["problem"].as_str().unwrap().contains("can't be read"), "{report}");
-    put(&operator, before).await;
+    operator.put(before).await;
     assert_eq!(check(&operator, &tenant, &["--repair"]).0, Some(0));
     assert_eq!(operator.json(&["tenant", "list"])["name"], "Acme");
 }
@@ -248,7 +224,7 @@ async fn a_queue_that_is_down_hides_no_repair() {
     let mut operator = Operator::start().await;
     let (tenant, _) = tenant_with_user(&operator).await;
     overdue_delivery(&operator, &tenant).await;
-    delete(&operator, &email_marker(&tenant)).await;
+    operator.delete(&email_marker(&tenant)).await;
     let sqs = FakeSqs::start().await.unwrap();
     sqs.set_down(true);
     operator.more_variables.push(("AWS_ENDPOINT_URL_SQS", sqs.url.clone()));

@@ -1,45 +1,28 @@
 //! `admin erasures` and `admin erase`.
 
 use crate::{Operator, UNKNOWN_ID};
-use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::http::Request;
+use dev_server::api::{ApiClient, JSON};
 use dev_server::server;
 use serde_json::{Value, json};
-use shared::app::App;
 use shared::store::keys::Item;
-use std::io::Write;
-use std::process::{Command, Stdio};
-use tower::ServiceExt;
 
 const MARK: &str = "Zyx9Mark";
 
-/// The API with a clock two minutes behind, because users who have just changed can't be erased.
-struct Service {
-    router: Router,
-    key: String,
+async fn send(api: &ApiClient, method: &str, path: &str, body: Value) -> Value {
+    let (status, reply) = api.send(method, path, &[JSON], &body.to_string()).await.unwrap();
+    assert!(status.is_success(), "{reply}");
+    reply["data"].clone()
 }
 
-impl Service {
-    async fn send(&self, method: &str, path: &str, body: Value) -> Value {
-        let request = Request::builder().method(method).uri(format!("/v1{path}")).header("content-type", "application/json");
-        let request = request.header("authorization", format!("Bearer {}", self.key)).body(Body::from(body.to_string()));
-        let response = self.router.clone().oneshot(request.unwrap()).await.unwrap();
-        let is_success = response.status().is_success();
-        let reply: Value = serde_json::from_slice(&to_bytes(response.into_body(), 1 << 20).await.unwrap()).unwrap();
-        assert!(is_success, "{reply}");
-        reply["data"].clone()
-    }
-
-    async fn id(&self, path: &str, body: Value) -> String {
-        self.send("POST", path, body).await["id"].as_str().unwrap().to_owned()
-    }
+fn id(record: &Value) -> String {
+    record["id"].as_str().unwrap().to_owned()
 }
 
 /// Creates Ada, who has an asset.
 struct Fixture {
     operator: Operator,
-    service: Service,
+    /// With a clock two minutes behind, because users who have just changed can't be erased.
+    api: ApiClient,
     tenant: String,
     user: String,
     asset: String,
@@ -50,13 +33,12 @@ impl Fixture {
         let operator = Operator::start().await;
         let made = operator.json(&["tenant", "create", "--name", "Acme"]);
         let text = |name: &str| made[name].as_str().unwrap().to_owned();
-        let router = server::router(App::new(operator.store_with_clock(-120)));
-        let service = Service { router, key: text("api_key") };
+        let api = operator.api(operator.store_with_clock(-120), &text("api_key"));
         let user = json!({"email": format!("{MARK}@example.com"), "display_name": format!("{MARK} Ada")});
-        let user = service.id("/users", user).await;
+        let user = id(&send(&api, "POST", "/users", user).await);
         let asset = json!({"name": "Laptop", "assigned_to": user, "notes": format!("{MARK} notes")});
-        let asset = service.id("/assets", asset).await;
-        Self { tenant: text("tenant_id"), operator, service, user, asset }
+        let asset = id(&send(&api, "POST", "/assets", asset).await);
+        Self { tenant: text("tenant_id"), operator, api, user, asset }
     }
 
     fn erase(&self, options: &[&str]) -> Vec<String> {
@@ -73,8 +55,12 @@ impl Fixture {
     }
 
     async fn leave(&self) {
-        self.service.send("PATCH", &format!("/assets/{}", self.asset), json!({"assigned_to": null})).await;
-        self.service.send("PATCH", &format!("/users/{}", self.user), json!({"is_active": false})).await;
+        send(&self.api, "PATCH", &format!("/assets/{}", self.asset), json!({"assigned_to": null})).await;
+        self.deactivate().await;
+    }
+
+    async fn deactivate(&self) {
+        send(&self.api, "PATCH", &format!("/users/{}", self.user), json!({"is_active": false})).await;
     }
 
     async fn items(&self) -> Vec<Item> {
@@ -89,12 +75,11 @@ impl Fixture {
     async fn restore(&self, items: Vec<Item>) {
         let key =
             |item: &Item| item.clone().into_iter().filter(|(name, _)| ["PK", "SK"].contains(&name.as_str())).collect::<Item>();
-        let client = self.operator.client();
         for item in self.items().await {
-            client.delete_item().table_name(server::TABLE).set_key(Some(key(&item))).send().await.unwrap();
+            self.operator.delete(&key(&item)).await;
         }
         for item in items {
-            client.put_item().table_name(server::TABLE).set_item(Some(item)).send().await.unwrap();
+            self.operator.put(item).await;
         }
     }
 }
@@ -103,7 +88,7 @@ impl Fixture {
 async fn a_person_is_erased_once_nothing_is_in_the_way() {
     let fixture = Fixture::new().await;
     assert!(fixture.error(&fixture.erase(&[])).contains("The user is active"));
-    fixture.service.send("PATCH", &format!("/users/{}", fixture.user), json!({"is_active": false})).await;
+    fixture.deactivate().await;
     let in_use = fixture.error(&fixture.erase(&["--dry-run"]));
     assert!(in_use.contains("Assets: 1.") && in_use.contains(&fixture.asset), "{in_use}");
     fixture.leave().await;
@@ -157,11 +142,8 @@ async fn erasures_are_repeated_in_a_restored_table() {
     assert!(reasons.contains(&"the tenant doesn't have the user") && reasons.contains(&"the table doesn't have the tenant"));
     assert_eq!(fixture.operator.json(&["check", "--tenant", "acme"])["open"], 0);
     // Repeats it from the standard input.
-    let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
-    command.args(["erase", "--repeat", "-"]).envs(fixture.operator.environment()).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(listed[0].to_string().as_bytes()).unwrap();
-    let again: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    let output = fixture.operator.run_typing(&["erase", "--repeat", "-"], &listed[0].to_string());
+    let again: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&again["done"], &again["removed"]["entries"]), (&json!(true), &json!(0)));
     std::fs::write(&file, format!("{}\n{{}}\n", listed[0])).unwrap();
     assert!(fixture.operator.error(&repeat).contains("line 2 of"));

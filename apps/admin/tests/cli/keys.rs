@@ -128,9 +128,7 @@ async fn dry_runs_say_what_would_happen_and_write_nothing() {
     let remove = ["record", "remove", "--tenant", "acme", "--kind", "key", "--id", key, "--dry-run"];
     assert!(operator.error(&remove).contains("can be read"));
     // Damages a record.
-    let soon = aws_sdk_dynamodb::types::AttributeValue::S("soon".into());
-    let update = operator.client().update_item().table_name(server::TABLE).set_key(Some(key_item));
-    update.update_expression("SET created_at = :soon").expression_attribute_values(":soon", soon).send().await.unwrap();
+    operator.set(&key_item, "created_at", "soon").await;
     let damaged = dump(&operator).await;
     assert_eq!(operator.json(&remove)["removed"], false);
     assert_eq!(dump(&operator).await, damaged);

@@ -11,12 +11,17 @@ mod receipts;
 mod tenants;
 mod verify;
 
+use aws_sdk_dynamodb::types::AttributeValue;
+use dev_server::api::ApiClient;
 use dev_server::engine::{self, Engine};
 use dev_server::{server, table};
 use serde_json::Value;
+use shared::app::App;
 use shared::domain::values::time::Timestamp;
 use shared::store::Store;
-use std::process::{Command, Output};
+use shared::store::keys::Item;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use terminal::pty::Session;
 
@@ -54,13 +59,23 @@ impl Operator {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_admin"))
-            .args(arguments)
-            .envs(self.environment())
-            .envs(self.more_variables.iter().map(|(name, value)| (*name, value)))
-            .env_remove("TABLE_NAME")
-            .output()
-            .unwrap()
+        self.command(arguments).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
+        command.args(arguments).env_remove("TABLE_NAME").env("AWS_ENDPOINT_URL_DYNAMODB", &self.engine.url);
+        command.envs([("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "local"), ("AWS_SECRET_ACCESS_KEY", "local")]);
+        command.envs(self.more_variables.iter().map(|(name, value)| (*name, value)));
+        command
+    }
+
+    /// Runs a command with this text as its standard input.
+    fn run_typing(&self, arguments: &[&str], text: &str) -> Output {
+        let mut command = self.command(arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
     }
 
     /// Runs a command that must succeed, and returns the one object that it prints.
@@ -92,8 +107,8 @@ impl Operator {
 
     /// Runs the command line on a terminal of 80 columns; returns its output, and whether its exit code is 0.
     fn show(&self, arguments: &[&str], typed: &str) -> (String, bool) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
-        command.args(arguments).envs(self.environment()).env_remove("TABLE_NAME").env("TERM", "xterm").env_remove("NO_COLOR");
+        let mut command = self.command(arguments);
+        command.env("TERM", "xterm").env_remove("NO_COLOR");
         let mut session = Session::start(command, 80).unwrap();
         session.type_text(typed).unwrap();
         let is_success = session.wait().unwrap().success();
@@ -104,12 +119,28 @@ impl Operator {
         aws_sdk_dynamodb::Client::from_conf(engine::config(&self.engine.url).build())
     }
 
-    fn environment(&self) -> [(&'static str, &str); 4] {
-        [
-            ("AWS_ENDPOINT_URL_DYNAMODB", &self.engine.url),
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_ACCESS_KEY_ID", "local"),
-            ("AWS_SECRET_ACCESS_KEY", "local"),
-        ]
+    async fn item(&self, key: &Item) -> Option<Item> {
+        let get = self.client().get_item().table_name(server::TABLE).set_key(Some(key.clone()));
+        get.send().await.unwrap().item
+    }
+
+    async fn put(&self, item: Item) {
+        self.client().put_item().table_name(server::TABLE).set_item(Some(item)).send().await.unwrap();
+    }
+
+    /// Sets an attribute of an item to a text.
+    async fn set(&self, key: &Item, name: &str, text: &str) {
+        let update = self.client().update_item().table_name(server::TABLE).set_key(Some(key.clone()));
+        let update = update.update_expression("SET #name = :text").expression_attribute_names("#name", name);
+        update.expression_attribute_values(":text", AttributeValue::S(text.to_owned())).send().await.unwrap();
+    }
+
+    async fn delete(&self, key: &Item) {
+        self.client().delete_item().table_name(server::TABLE).set_key(Some(key.clone())).send().await.unwrap();
+    }
+
+    /// The API with this store.
+    fn api(&self, store: Store, key: &str) -> ApiClient {
+        ApiClient { router: server::router(App::new(store)), api_key: key.to_owned() }
     }
 }

@@ -1,26 +1,21 @@
 //! `admin tenant`: creates, limits, upgrades and deletes tenants, and creates their keys.
 
 use crate::{Operator, UNKNOWN_ID};
-use axum::body::Body;
-use axum::http::Request;
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
 use dev_server::server;
 use serde_json::json;
-use shared::app::App;
 use shared::domain::processes::process::Process;
 use shared::domain::record::Stored;
 use shared::store::ChangeContext;
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
-use tower::ServiceExt;
+use tokio::net::TcpListener;
 
 const DELETE: [&str; 5] = ["tenant", "delete", "acme", "--settle", "0"];
 
 async fn status(operator: &Operator, key: &str, path: &str) -> u16 {
-    let request = Request::builder().uri(path).header("authorization", format!("Bearer {key}"));
-    let request = request.body(Body::empty()).unwrap();
-    server::router(App::new(operator.store())).oneshot(request).await.unwrap().status().as_u16()
+    operator.api(operator.store(), key).send("GET", path, &[], "").await.unwrap().0.as_u16()
 }
 
 #[tokio::test]
@@ -28,9 +23,9 @@ async fn the_first_key_of_a_new_tenant_works() {
     let operator = Operator::start().await;
     let made = operator.json(&["tenant", "create", "--name", "Acme", "--admin-email", "ada@example.com"]);
     let key = made["api_key"].as_str().unwrap();
-    assert_eq!(status(&operator, key, "/v1/assets").await, 200);
-    assert_eq!(status(&operator, key, &format!("/v1/users/{}", made["user_id"].as_str().unwrap())).await, 200);
-    assert_eq!(status(&operator, key, &format!("/v1/keys/{}", made["key_id"].as_str().unwrap())).await, 200);
+    assert_eq!(status(&operator, key, "/assets").await, 200);
+    assert_eq!(status(&operator, key, &format!("/users/{}", made["user_id"].as_str().unwrap())).await, 200);
+    assert_eq!(status(&operator, key, &format!("/keys/{}", made["key_id"].as_str().unwrap())).await, 200);
     operator.json(&["tenant", "create", "--name", "Beta"]);
     let again = operator.error(&["tenant", "create", "--name", "ACME ", "--dry-run"]);
     assert!(again.contains(made["tenant_id"].as_str().unwrap()) && again.contains("--allow-same-name"), "{again}");
@@ -48,11 +43,11 @@ async fn a_key_works_until_it_is_revoked() {
         ["key", "create", "--tenant", &tenant, "--name", "ci", "--scopes", "assets:read,users:read", "--rate-limit", "5"];
     let made = operator.json(&[&create[..], &["--expires-at", "2190-01-01T00:00:00Z"]].concat());
     let key = made["api_key"].as_str().unwrap();
-    assert_eq!(status(&operator, key, "/v1/assets").await, 200);
-    assert_eq!(status(&operator, key, "/v1/settings").await, 403);
+    assert_eq!(status(&operator, key, "/assets").await, 200);
+    assert_eq!(status(&operator, key, "/settings").await, 403);
     let revoke = ["key", "revoke", "--tenant", &tenant, "--key", made["key_id"].as_str().unwrap()];
     operator.json(&revoke);
-    assert_eq!(status(&operator, key, "/v1/assets").await, 401);
+    assert_eq!(status(&operator, key, "/assets").await, 401);
     assert!(operator.error(&revoke).contains("not found in tenant"));
 }
 
@@ -71,15 +66,11 @@ async fn a_tenants_requests_can_be_limited_and_the_limit_removed() {
     assert_eq!(listed(), json!(null));
     assert_eq!(operator.json(&limit), set(Some(3), None));
     assert_eq!(listed(), 3);
-    let router = server::router(App::new(operator.store()));
-    let request = || {
-        let request = Request::builder().uri("/v1/settings").header("authorization", format!("Bearer {key}"));
-        router.clone().oneshot(request.body(Body::empty()).unwrap())
-    };
+    let api = operator.api(operator.store(), key);
     let mut statuses = Vec::new();
     // A new minute can start meanwhile.
     for _ in 0..8 {
-        statuses.push(request().await.unwrap().status().as_u16());
+        statuses.push(api.send("GET", "/settings", &[], "").await.unwrap().0.as_u16());
     }
     assert!(statuses[..3] == [200; 3] && statuses.contains(&429), "{statuses:?}");
     assert_eq!(operator.json(&["tenant", "limit", "--tenant", "acme", "--none"]), set(None, Some(3)));
@@ -117,47 +108,33 @@ async fn errors_are_one_line() {
 }
 
 /// Starts a fake bucket. Returns its URL, and the first line of each request.
-fn bucket() -> (String, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+async fn bucket() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/snapshots", listener.local_addr().unwrap());
     let requests = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&requests);
-    std::thread::spawn(move || {
-        for connection in listener.incoming() {
-            let (mut connection, mut request, mut buffer) = (connection.unwrap(), Vec::new(), [0; 4096]);
-            while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-                let length = connection.read(&mut buffer).unwrap();
-                request.extend_from_slice(&buffer[..length]);
-            }
-            let text = String::from_utf8(request).unwrap();
-            assert!(text.to_lowercase().contains("authorization: aws4-hmac-sha256"), "{text}");
-            seen.lock().unwrap().push(text.lines().next().unwrap().to_owned());
-            connection.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").unwrap();
-        }
-    });
+    let respond = async move |request: Request| {
+        let authorization = request.headers()["authorization"].to_str().unwrap();
+        assert!(authorization.starts_with("AWS4-HMAC-SHA256"), "{authorization}");
+        seen.lock().unwrap().push(format!("{} {} {:?}", request.method(), request.uri(), request.version()));
+        StatusCode::NO_CONTENT
+    };
+    tokio::spawn(axum::serve(listener, Router::new().fallback(respond)).into_future());
     (url, requests)
-}
-
-fn run_typing(operator: &Operator, arguments: &[&str], line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_admin"));
-    command.args(arguments).envs(operator.environment()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
 }
 
 async fn items(operator: &Operator) -> i32 {
     operator.client().scan().table_name(server::TABLE).send().await.unwrap().count
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_goes_with_everything_and_its_snapshots() {
     let mut operator = Operator::start().await;
     operator.json(&["tenant", "create", "--name", "Beta"]);
     let before = items(&operator).await;
     let made = operator.json(&["tenant", "create", "--name", "Acme", "--admin-email", "ada@example.com"]);
     operator.json(&["tenant", "limit", "--tenant", "Acme", "--per-minute", "500"]);
-    let (url, requests) = bucket();
+    let (url, requests) = bucket().await;
     operator.more_variables = vec![("SNAPSHOTS_URL", url)];
     let plan = operator.json(&[&DELETE[..], &["--dry-run"]].concat());
     assert_eq!((&plan["items"]["user"], &plan["items"]["key"]), (&json!(1), &json!(1)));
@@ -188,12 +165,12 @@ async fn the_tenants_name_must_be_typed() {
         ("\n", "the names differ"),
         ("", "or use --yes"),
     ] {
-        let output = run_typing(&operator, &DELETE, line);
+        let output = operator.run_typing(&DELETE, line);
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(1) && text.contains(reason), "{line:?}: {text}");
         assert_eq!(items(&operator).await, before);
     }
-    let output = run_typing(&operator, &DELETE, "Acme\n");
+    let output = operator.run_typing(&DELETE, "Acme\n");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(items(&operator).await, 0);
 }

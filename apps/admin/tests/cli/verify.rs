@@ -1,7 +1,6 @@
 //! `admin events`, and `admin verify` with unbroken chains and every kind of damage to one.
 
 use crate::{Operator, UNKNOWN_ID};
-use aws_sdk_dynamodb::types::AttributeValue;
 use dev_server::server;
 use serde_json::json;
 use shared::domain::keys::api_key::DEFAULT_RATE_LIMIT;
@@ -61,18 +60,15 @@ async fn a_changed_byte_and_a_missing_event_are_found() {
     ] {
         let operator = Operator::start().await;
         let (tenant, _, events) = tenant_with_changed_user(&operator).await;
-        let dynamo = operator.client();
-        let key = Some(events[place].clone());
+        let key = &events[place];
         if damage == "missing" {
-            dynamo.delete_item().table_name(server::TABLE).set_key(key).send().await.unwrap();
+            operator.delete(key).await;
         } else {
-            let item = dynamo.get_item().table_name(server::TABLE).set_key(key.clone()).send().await.unwrap().item.unwrap();
+            let item = operator.item(key).await.unwrap();
             let mut entry = item["entry"].as_s().unwrap().clone().into_bytes();
             let middle = entry.iter().position(|byte| *byte == b'o').unwrap();
             entry[middle] ^= 1;
-            let entry = AttributeValue::S(String::from_utf8(entry).unwrap());
-            let update = dynamo.update_item().table_name(server::TABLE).set_key(key).update_expression("SET entry = :entry");
-            update.expression_attribute_values(":entry", entry).send().await.unwrap();
+            operator.set(key, "entry", &String::from_utf8(entry).unwrap()).await;
         }
         let error = operator.error(&["verify", "--tenant", &tenant]);
         assert!(
@@ -89,16 +85,13 @@ async fn a_changed_byte_and_a_missing_event_are_found() {
 async fn a_record_that_does_not_match_its_history_is_found() {
     let operator = Operator::start().await;
     let (tenant, store, _) = tenant_with_changed_user(&operator).await;
-    let dynamo = operator.client();
     let users: Vec<Stored<User>> = store.all().await.unwrap();
     let id = Id::uuid(users[0].value.id);
     let key = Keys::of(store.id()).record(Kind::User, id).item();
-    let update = dynamo.update_item().table_name(server::TABLE).set_key(Some(key.clone()));
-    let hash = AttributeValue::S("0".repeat(64));
-    update.update_expression("SET last_hash = :hash").expression_attribute_values(":hash", hash).send().await.unwrap();
+    operator.set(&key, "last_hash", &"0".repeat(64)).await;
     let verify = ["verify", "--tenant", &tenant];
     assert!(operator.error(&verify).contains("differs from the hash of its latest entry"));
-    dynamo.delete_item().table_name(server::TABLE).set_key(Some(key)).send().await.unwrap();
+    operator.delete(&key).await;
     assert!(operator.error(&verify).contains("the record is missing, and there is no entry for its deletion"));
 }
 
