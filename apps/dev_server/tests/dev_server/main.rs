@@ -1,6 +1,8 @@
-//! The dev server: its start, its data folder, and the limits of connections.
-#![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
+//! The dev server: its start, its data folder, the limits of connections, and webhooks with receivers on this machine.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
+mod deliveries;
 mod engine;
+mod server;
 mod serving;
 mod start;

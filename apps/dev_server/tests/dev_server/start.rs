@@ -1,11 +1,11 @@
 //! The start as users see it: on a terminal, with a log for programs, with invalid options, and with a data folder that nobody
 //! else can read.
 
+use super::server::Client;
 use dev_server::test_data::expensive_schema;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -26,26 +26,6 @@ fn server(options: &[&str]) -> Command {
 fn value<'a>(shown: &'a str, title: &str) -> &'a str {
     let line = shown.lines().find(|line| line.contains(title)).unwrap();
     line.split_whitespace().find(|word| word.contains("://") || word.starts_with("apl_")).unwrap()
-}
-
-fn send(base_url: &str, head: &str) -> String {
-    send_with(base_url, head, "")
-}
-
-fn send_with(base_url: &str, head: &str, headers: &str) -> String {
-    let address = base_url.trim_start_matches("http://").trim_end_matches("/v1");
-    let mut connection = TcpStream::connect(address).unwrap();
-    write!(connection, "{head} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n").unwrap();
-    let mut response = String::new();
-    connection.read_to_string(&mut response).unwrap();
-    response
-}
-
-fn post(ready: &Value, path: &str, content_type: &str, body: &str) -> String {
-    let key = ready["api_key"].as_str().unwrap();
-    let length = body.len();
-    let headers = format!("authorization: Bearer {key}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\n");
-    send_with(ready["base_url"].as_str().unwrap(), &format!("POST {path}"), &format!("{headers}\r\n{body}"))
 }
 
 fn interrupt(session: &Session) {
@@ -70,13 +50,17 @@ fn people_see_addresses_a_key_and_then_their_requests() {
     assert_eq!(value(start, "Documentation "), format!("{base_url}/docs"));
     assert!(key.len() > 90 && shown.contains(data.to_str().unwrap()), "{shown}");
     assert!(start.trim_end().ends_with(END), "something is logged before the first request: {start}");
-    send(base_url, "GET /v1/assets?limit=3&api_key=apl_secret");
+    Client::new(base_url, "").try_send("GET", "/assets?limit=3&api_key=apl_secret", &Value::Null).unwrap();
     let lines = session.wait_for(" ms\n").unwrap();
     let line = lines.lines().last().unwrap();
     assert!(line.contains("  GET     /v1/assets  ") && line.contains("  401 ") && !lines.contains("apl_secret"), "{line}");
     interrupt(&session);
     assert!(session.wait().unwrap().success());
     assert!(session.shown().ends_with("\nThe server has stopped.\n"), "{}", session.shown());
+}
+
+fn client_of(ready: &Value) -> Client {
+    Client::new(ready["base_url"].as_str().unwrap(), ready["api_key"].as_str().unwrap())
 }
 
 fn start_on(folder: &Path, options: &[&str]) -> (Session, Value) {
@@ -103,10 +87,9 @@ fn each_start_prints_a_new_signing_link_as_long_as_the_handover_is_open() {
             let tenant = fs::read(folder.path().join("data/demo.json")).unwrap();
             let tenant: Value = serde_json::from_slice(&tenant).unwrap();
             let instance = tenant["handover"]["instance_id"].as_str().unwrap();
-            let head = format!("POST /v1/processes/instances/{instance}/cancel");
-            let key = ready["api_key"].as_str().unwrap();
-            let response = send_with(base_url, &head, &format!("authorization: Bearer {key}\r\n"));
-            assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+            let path = format!("/processes/instances/{instance}/cancel");
+            let (status, response) = client_of(&ready).try_send("POST", &path, &Value::Null).unwrap();
+            assert_eq!(status, 200, "{response}");
         }
         interrupt(&session);
         session.wait().unwrap();
@@ -123,24 +106,26 @@ fn a_request_that_computes_does_not_hold_up_others() {
     let folder = tempfile::tempdir().unwrap();
     let (_session, ready) = start_on(folder.path(), &["--empty"]);
     let body = json!({"name": "Costly", "code": "CC", "kind": "physical", "custom_fields_schema": expensive_schema()});
-    let made = post(&ready, "/v1/catalog/asset-types", "application/json", &body.to_string());
-    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    let client = client_of(&ready);
+    let (status, made) = client.try_send("POST", "/catalog/asset-types", &body).unwrap();
+    assert_eq!(status, 201, "{made}");
     let row = |n| format!("a,CC,\"{}\"\n", json!([vec![1; 200], vec![n]].concat()));
     let rows: String = (0..9).map(row).collect();
     let import = std::thread::spawn({
-        let ready = ready.clone();
+        let client = client.clone();
         move || {
             let csv = format!("name,asset_type_code,custom_fields.list\n{rows}");
-            (Instant::now(), post(&ready, "/v1/assets/import?dry_run=true", "text/csv", &csv), Instant::now())
+            (Instant::now(), client.exchange("POST", "/assets/import?dry_run=true", "text/csv", &csv), Instant::now())
         }
     });
     let mut others = Vec::new();
     while !import.is_finished() {
-        assert!(send(ready["base_url"].as_str().unwrap(), "GET /v1/health").starts_with("HTTP/1.1 200"));
+        assert_eq!(client.try_send("GET", "/health", &Value::Null).unwrap().0, 200);
         others.push(Instant::now());
     }
     let (start, imported, end) = import.join().unwrap();
-    assert!(imported.starts_with("HTTP/1.1 200"), "{imported}");
+    let (status, imported) = imported.unwrap();
+    assert_eq!(status, 200, "{imported}");
     // Early requests can be faster than the import, and blocked ones are only answered at its end.
     let middle = start + (end - start) / 4;
     let meanwhile = others.iter().filter(|answered| (middle..end).contains(*answered)).count();
@@ -151,20 +136,21 @@ fn a_request_that_computes_does_not_hold_up_others() {
 fn statuses_have_colours_on_a_terminal_and_json_can_be_had_there() {
     let session = Session::start(server(&["--memory", "--empty"]), 100).unwrap();
     let shown = session.wait_for(END).unwrap();
-    let base_url = format!("http://{}/v1", between(&shown, "API          \u{1b}[0m \u{1b}[36mhttp://", "/v1\u{1b}[0m"));
-    send(&base_url, "GET /v1/health");
+    get_health(&shown);
     session.wait_for("\u{1b}[32m200\u{1b}[0m").unwrap();
     let session = Session::start(server(&["--memory", "--empty", "--log", "json"]), 100).unwrap();
     let shown = session.wait_for(END).unwrap();
-    let base_url = format!("http://{}/v1", between(&shown, "API          \u{1b}[0m \u{1b}[36mhttp://", "/v1\u{1b}[0m"));
-    send(&base_url, "GET /v1/health");
+    get_health(&shown);
     let shown = session.wait_for("}\n").unwrap();
     let line: Value = serde_json::from_str(shown.lines().last().unwrap()).unwrap();
     assert_eq!(line["route"], "/v1/health");
 }
 
-fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
-    text.split_once(start).unwrap().1.split_once(end).unwrap().0
+/// Sends a request to the coloured address of the API.
+fn get_health(shown: &str) {
+    let (_, rest) = shown.split_once("API          \u{1b}[0m \u{1b}[36mhttp://").unwrap();
+    let (address, _) = rest.split_once("/v1\u{1b}[0m").unwrap();
+    Client::new(address, "").try_send("GET", "/health", &Value::Null).unwrap();
 }
 
 /// Runs the server in this folder, with options that keep it from starting.

@@ -1,6 +1,5 @@
 //! The dev server's process, requests to it, and receivers of its webhooks.
 
-use super::until;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -17,6 +16,20 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+
+/// Enough time for everything on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+
+pub fn until<T>(what: &str, mut value: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = value() {
+            return value;
+        }
+        assert!(start.elapsed() < LONG, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
 
 #[derive(Clone)]
 pub struct Client {
@@ -53,9 +66,7 @@ impl Server {
             assert_eq!(child.try_wait().unwrap(), None, "{}", log_of(folder));
             serde_json::from_slice(&std::fs::read(&ready).ok()?).ok()
         });
-        let base_url = ready["base_url"].as_str().unwrap();
-        let address = base_url.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
-        Self { child, client: Client { address, key: ready["api_key"].as_str().unwrap().to_owned() } }
+        Self { child, client: Client::new(ready["base_url"].as_str().unwrap(), ready["api_key"].as_str().unwrap()) }
     }
 
     /// Kills the server, like `kill -9`.
@@ -81,14 +92,24 @@ impl Drop for Server {
 }
 
 impl Client {
+    pub fn new(base_url: &str, key: &str) -> Self {
+        let address = base_url.trim_start_matches("http://").trim_end_matches("/v1");
+        Self { address: address.to_owned(), key: key.to_owned() }
+    }
+
     /// Returns the response's status and body. Fails if the server ends meanwhile.
     pub fn try_send(&self, method: &str, path: &str, body: &Value) -> io::Result<(u16, Value)> {
-        let mut connection = TcpStream::connect(&self.address)?;
         let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.exchange(method, path, "application/json", &body)
+    }
+
+    /// Like [`Client::try_send`], with a body of any type.
+    pub fn exchange(&self, method: &str, path: &str, content_type: &str, body: &str) -> io::Result<(u16, Value)> {
+        let mut connection = TcpStream::connect(&self.address)?;
         write!(
             connection,
             "{method} /v1{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {}\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+             content-type: {content_type}\r\ncontent-length: {}\r\n\r\n{body}",
             self.key,
             body.len(),
         )?;

@@ -1,7 +1,6 @@
 //! Deliveries to receivers on this machine, even if the process stops, hangs or is killed meanwhile.
 
-use super::server::{Client, Receiver, Server, log_of};
-use super::until;
+use super::server::{Client, Receiver, Server, log_of, until};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
