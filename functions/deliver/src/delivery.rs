@@ -218,7 +218,8 @@ impl Secrets {
     /// Returns a [`KeyEncryptionError`] if the secret can't be decrypted.
     pub(crate) async fn decrypt(&self, tenant: TenantId, secret: &EncryptedSecret) -> Result<WebhookSecret, KeyEncryptionError> {
         let name = (tenant, secret.clone());
-        if let Some(known) = self.known(&name) {
+        let known = self.decrypted.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
+        if let Some(known) = known {
             return Ok(known);
         }
         let bytes = self.key_encryption.decrypt_key(Purpose::WebhookSecret, tenant, &secret.0).await?;
@@ -229,10 +230,6 @@ impl Secrets {
         }
         kept.insert(name, decrypted.clone());
         Ok(decrypted)
-    }
-
-    fn known(&self, name: &(TenantId, EncryptedSecret)) -> Option<WebhookSecret> {
-        self.decrypted.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 }
 

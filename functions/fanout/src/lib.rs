@@ -75,7 +75,9 @@ impl Fanout {
         let first_aside = first(&mut aside.iter().flat_map(|request| &request.events).map(|event| event.id));
         let (count, count_aside) = (requests.len(), aside.len());
         let messages = requests.into_iter().map(|request| Message::Event(request).into()).collect();
-        let aside = aside.into_iter().map(|request| self.later(Message::Fanout(request))).collect();
+        // Delays with jitter, so that a throttled partition doesn't get everything at once.
+        let later = |message| NewMessage { message, delay: self.store.jittered(SOON) };
+        let aside = aside.into_iter().map(|request| later(Message::Fanout(request))).collect();
         let failed = join(
             sent(first_sent, self.queue.send(messages)),
             // If a tenant's webhooks can't be read, `deliver` fans its events out, without a delay for other tenants.
@@ -86,11 +88,6 @@ impl Fanout {
             tracing::info!(messages = count, tenants_left_to_deliver = count_aside, "events were queued");
         }
         failed.into_iter().chain(failed_aside).min()
-    }
-
-    /// Delays a message, with jitter, so that a throttled partition doesn't get everything at once.
-    fn later(&self, message: Message) -> NewMessage {
-        NewMessage { message, delay: self.store.jittered(SOON) }
     }
 }
 

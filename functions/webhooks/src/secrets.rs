@@ -12,8 +12,8 @@ use shared::domain::webhooks::{EncryptedSecret, Webhook, WebhookSecret};
 use shared::http::openapi::{ChangeErrors, RequestConflict};
 use shared::http::requests::body::OptionalJsonBody;
 use shared::http::requests::params::Path;
-use shared::http::responses::{ApiError, ConflictCode, Data, or_not_found};
-use shared::key_encryption::{KeyEncryption, Purpose};
+use shared::http::responses::{Data, or_not_found};
+use shared::key_encryption::Purpose;
 use shared::queue::Queue;
 
 /// A new secret, in plain text and encrypted.
@@ -24,7 +24,8 @@ pub(crate) struct NewSecret {
 
 impl NewSecret {
     pub(crate) async fn make(caller: &VerifiedCaller) -> Result<Self, ApiError> {
-        let key_encryption = key_encryption(&caller.app)?;
+        let key_encryption = caller.app.key_encryption();
+        let key_encryption = key_encryption.ok_or_else(|| unavailable("an encryption key for their secrets"))?;
         let secret = WebhookSecret::new(caller.store.store().random()?);
         let tenant = caller.store.id();
         let encrypted = key_encryption.encrypt_key(Purpose::WebhookSecret, tenant, secret.bytes()).await?;
@@ -62,10 +63,6 @@ pub async fn rotate_webhook(
 fn unavailable(lacking: &str) -> ApiError {
     let detail = format!("Webhooks are not available: the operator has not configured {lacking}.");
     ApiError::conflict(ConflictCode::Conflict, detail, Value::Null)
-}
-
-fn key_encryption(app: &App) -> Result<&dyn KeyEncryption, ApiError> {
-    app.key_encryption().ok_or_else(|| unavailable("an encryption key for their secrets"))
 }
 
 pub(crate) fn queue(app: &App) -> Result<&dyn Queue, ApiError> {

@@ -95,16 +95,6 @@ impl Sender {
         Ok(Self { http, policy, limits })
     }
 
-    /// Sends a delivery once. Takes at most 15 seconds.
-    pub async fn send(&self, delivery: SignedDelivery<'_>, at: Timestamp) -> Attempt {
-        // Checked here, because the resolver isn't called for a host that is an IP address.
-        if delivery.url.check(self.policy).is_err() {
-            return Attempt { at, status: None, error: Some(AttemptFailure::AddressNotAllowed), duration_ms: 0 };
-        }
-        let url = delivery.url.as_str().to_owned();
-        self.send_to(&url, delivery, at).await
-    }
-
     /// Sends a delivery to an address that needn't be valid for webhooks. Doesn't read the body of the response.
     async fn send_to(&self, url: &str, delivery: SignedDelivery<'_>, at: Timestamp) -> Attempt {
         let begin = Instant::now();
@@ -127,8 +117,15 @@ impl Sender {
 }
 
 impl Transport for Sender {
+    /// Takes at most 15 seconds.
     fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
-        Box::pin(Self::send(self, delivery, at))
+        Box::pin(async move {
+            // Checked here, because the resolver isn't called for a host that is an IP address.
+            if delivery.url.check(self.policy).is_err() {
+                return Attempt { at, status: None, error: Some(AttemptFailure::AddressNotAllowed), duration_ms: 0 };
+            }
+            self.send_to(delivery.url.as_str(), delivery, at).await
+        })
     }
 }
 

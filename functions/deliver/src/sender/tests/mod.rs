@@ -8,15 +8,15 @@ mod responses;
 mod times;
 mod tls;
 
-use super::{CheckedResolver, Limits, Sender, SignedDelivery};
-use receiver::certificates;
+use super::{CheckedResolver, Limits, Sender, SignedDelivery, Transport};
+use receiver::{Receiver, certificates};
 use rustls::RootCertStore;
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{AddressPolicy, Attempt, AttemptFailure, WebhookUrl, is_public};
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Address that counts as public in tests, so that a local receiver can use it.
@@ -75,13 +75,11 @@ impl Names {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.asked.lock().unwrap().clone()
     }
-}
 
-impl Names {
     fn answer(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock().unwrap();
         let times = asked.iter().filter(|asked| *asked == name).count();
         asked.push(name.to_owned());
         let answer = self.answers.get(name).and_then(|answers| answers.get(times).or(answers.last()));
@@ -109,6 +107,16 @@ async fn send(sender: &Sender, url: &str) -> Attempt {
 async fn send_body(sender: &Sender, url: &str, body: &str) -> Attempt {
     let address = "https://example.com/".parse().unwrap();
     sender.send_to(url, delivery(&address, body), Timestamp::from_millis(1_700_000_000_123)).await
+}
+
+/// The outcome of an attempt, if the receiver has no TLS and responds with this text.
+async fn after_response(text: String) -> Attempt {
+    let receiver = Receiver::plain(move |accepted| {
+        let text = text.clone();
+        async move { accepted.respond_once(&text).await }
+    })
+    .await;
+    send(&plain_sender(Limits::default()), &receiver.plain_url()).await
 }
 
 /// Checks the address first, as the service does.

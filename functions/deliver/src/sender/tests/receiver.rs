@@ -4,7 +4,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_tim
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -114,7 +114,7 @@ impl Receiver {
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let address = stream.local_addr().map(|address: SocketAddr| address.ip().to_canonical());
-                log.lock().unwrap_or_else(PoisonError::into_inner).connections.extend(address);
+                log.lock().unwrap().connections.extend(address);
                 let (acceptor, log, handle) = (acceptor.clone(), Arc::clone(&log), Arc::clone(&handle));
                 tokio::spawn(async move {
                     let stream: Box<dyn Stream> = match acceptor {
@@ -147,11 +147,11 @@ impl Receiver {
     }
 
     pub fn connections(&self) -> Vec<IpAddr> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).connections.clone()
+        self.seen.lock().unwrap().connections.clone()
     }
 
     pub fn requests(&self) -> Vec<String> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).requests.clone()
+        self.seen.lock().unwrap().requests.clone()
     }
 }
 
@@ -183,7 +183,7 @@ impl Accepted {
             request.push(byte);
         }
         let request = String::from_utf8(request).unwrap();
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).requests.push(request);
+        self.seen.lock().unwrap().requests.push(request);
         true
     }
 

@@ -2,8 +2,8 @@
 
 use super::receiver::{OK, Receiver};
 use super::{
-    AddressPolicy, Arc, AttemptFailure, Limits, Names, Rules, assert_error, assert_status, plain_sender, send, send_body, sender,
-    short, test_rules,
+    AddressPolicy, Arc, AttemptFailure, Limits, Names, Rules, after_response, assert_error, assert_status, plain_sender, send,
+    send_body, sender, short, test_rules,
 };
 use crate::sender::{Refused, classify};
 use std::error::Error;
@@ -16,14 +16,8 @@ use tokio::time::sleep;
 #[tokio::test]
 async fn the_status_decides() {
     for status in [200, 201, 202, 204, 304, 400, 401, 404, 410, 413, 429, 500, 503, 599] {
-        let receiver = Receiver::plain(move |accepted| async move {
-            let body = if matches!(status, 204 | 304) { "" } else { "content-length: 6\r\n" };
-            let text = if body.is_empty() { "" } else { "thanks" };
-            accepted.respond_once(&format!("HTTP/1.1 {status} Any\r\n{body}\r\n{text}")).await;
-        })
-        .await;
-        let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
-        assert_status(&attempt, status);
+        let body = if matches!(status, 204 | 304) { "\r\n" } else { "content-length: 6\r\n\r\nthanks" };
+        assert_status(&after_response(format!("HTTP/1.1 {status} Any\r\n{body}")).await, status);
     }
 }
 
@@ -43,12 +37,7 @@ async fn the_first_final_status_counts_and_heads_are_bounded() {
         // The head is complete, but far too long.
         (head(9, 50_000), None),
     ] {
-        let receiver = Receiver::plain(move |accepted| {
-            let response = response.clone();
-            async move { accepted.respond_once(&response).await }
-        })
-        .await;
-        let attempt = send(&plain_sender(Limits::default()), &receiver.plain_url()).await;
+        let attempt = after_response(response).await;
         match status {
             Some(status) => assert_status(&attempt, status),
             None => assert_error(&attempt, AttemptFailure::ConnectionFailed),
