@@ -5,6 +5,8 @@ use aws_smithy_http_client::Connector;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
 use aws_smithy_runtime_api::client::http::{HttpConnectorSettings, SharedHttpConnector, http_client_fn};
+use aws_smithy_types::retry::RetryConfig;
+use aws_smithy_types::timeout::TimeoutConfig;
 use std::time::Duration;
 
 /// Timeout for connecting to any AWS service.
@@ -116,6 +118,14 @@ fn connector(trusted: TlsContext) -> SharedHttpConnector {
     let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT).build();
     let builder = Connector::builder().connector_settings(settings).tls_provider(tls_provider()).tls_context(trusted);
     SharedHttpConnector::new(builder.build())
+}
+
+/// Returns the retries and timeouts of all clients but the table's: the same limits as for the table (docs/adr/0003-client.md).
+#[must_use]
+pub fn limits() -> (RetryConfig, TimeoutConfig) {
+    let retries = RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50));
+    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(2));
+    (retries, timeouts.operation_timeout(Duration::from_secs(5)).build())
 }
 
 /// Returns an HTTP client for the operator's tools. Trusts the system's certificates.

@@ -1,24 +1,15 @@
 //! Encryption with AWS KMS. The KMS key never leaves KMS.
 
 use aws_sdk_kms::Client;
-use aws_sdk_kms::config::retry::RetryConfig;
-use aws_sdk_kms::config::timeout::TimeoutConfig;
 use aws_sdk_kms::config::{BehaviorVersion, Builder, Config};
 use aws_sdk_kms::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_kms::primitives::Blob;
 use futures_util::future::FutureExt;
-use shared::aws::environment::{EnvironmentError, endpoint, function_environment};
+use shared::aws::environment::{EnvironmentError, endpoint, function_environment, limits};
 use shared::domain::values::id::TenantId;
 use shared::key_encryption::{KeyBytes, KeyEncryption, KeyEncryptionError, Purpose};
 use std::collections::HashMap;
 use std::sync::OnceLock;
-use std::time::Duration;
-
-// The same limits as for the table (docs/adr/0003-client.md).
-const MAX_ATTEMPTS: u32 = 3;
-const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
-const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Error codes to retry, besides HTTP 5xx.
 const RETRYABLE_CODES: [&str; 4] =
@@ -69,9 +60,8 @@ pub fn function_client() -> Result<Client, KeyEncryptionError> {
 /// Sets the timeouts and retries of every KMS client.
 #[must_use]
 pub fn configure(config: Builder) -> Builder {
-    let retries = RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(INITIAL_BACKOFF);
-    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(OPERATION_TIMEOUT);
-    config.retry_config(retries).timeout_config(timeouts.build())
+    let (retries, timeouts) = limits();
+    config.retry_config(retries).timeout_config(timeouts)
 }
 
 fn encryption_context(purpose: Purpose, tenant: TenantId) -> HashMap<String, String> {

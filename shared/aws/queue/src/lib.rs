@@ -3,14 +3,11 @@
 pub use aws_sdk_sqs as sdk;
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::config::retry::RetryConfig;
-use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Builder, Config};
-use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::types::{BatchResultErrorEntry, SendMessageBatchRequestEntry};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use shared::aws::environment::{EnvironmentError, endpoint, function_environment};
+use shared::aws::environment::{EnvironmentError, endpoint, function_environment, limits};
 use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError, is_arn_of};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -21,12 +18,6 @@ pub const QUEUE_URL: &str = "DELIVERY_QUEUE_URL";
 pub const RETRY_QUEUE_URL: &str = "RETRY_QUEUE_URL";
 /// The environment variable with the SQS endpoint, if not the region's default.
 const ENDPOINT: &str = "AWS_ENDPOINT_URL_SQS";
-
-// The same limits as for the table (docs/adr/0003-client.md).
-const MAX_ATTEMPTS: u32 = 3;
-const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
-const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of concurrent send requests.
 const PARALLEL_REQUESTS: usize = 8;
@@ -90,10 +81,6 @@ impl Sqs {
         Ok(self.client.get_or_init(|| client))
     }
 
-    fn retry_url(&self) -> Result<&str, QueueError> {
-        self.retry_url.as_deref().ok_or_else(|| queue_error("no retry queue is configured"))
-    }
-
     async fn send_to(&self, url: &str, messages: Vec<NewMessage>) -> Result<(), QueueError> {
         let messages = messages.iter().map(outgoing).collect::<Result<Vec<_>, _>>()?;
         let requests = stream::iter(batches(messages)).map(|batch| Ok(self.send_batch(url, batch)));
@@ -115,8 +102,17 @@ impl Sqs {
 
     /// Sends a batch once, and returns the rejected messages.
     async fn try_batch(&self, url: &str, batch: &[Outgoing]) -> Result<Vec<BatchResultErrorEntry>, QueueError> {
-        let request = self.client()?.send_message_batch().queue_url(url);
-        let request = request.set_entries(Some(entries(batch).map_err(queue_error)?));
+        // Each entry's ID is its index.
+        let entry = |(place, message): (usize, &Outgoing)| {
+            SendMessageBatchRequestEntry::builder()
+                .id(place.to_string())
+                .message_group_id(&message.group)
+                .message_body(&message.body)
+                .delay_seconds(message.delay_seconds)
+                .build()
+        };
+        let entries = batch.iter().enumerate().map(entry).collect::<Result<_, _>>().map_err(queue_error)?;
+        let request = self.client()?.send_message_batch().queue_url(url).set_entries(Some(entries));
         Ok(request.send().await.map_err(queue_error)?.failed)
     }
 }
@@ -135,9 +131,8 @@ fn function_client(address: Option<String>) -> Result<Client, EnvironmentError> 
 /// Sets the timeouts and retries of every SQS client.
 #[must_use]
 pub fn configure(config: Builder) -> Builder {
-    let retries = RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS).with_initial_backoff(INITIAL_BACKOFF);
-    let timeouts = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(OPERATION_TIMEOUT);
-    config.retry_config(retries).timeout_config(timeouts.build())
+    let (retries, timeouts) = limits();
+    config.retry_config(retries).timeout_config(timeouts)
 }
 
 fn queue_error(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> QueueError {
@@ -183,30 +178,17 @@ fn batches(messages: Vec<Outgoing>) -> Vec<Vec<Outgoing>> {
     batches
 }
 
-/// Returns the entries of a batch. Each entry's ID is its index.
-///
-/// # Errors
-///
-/// Returns a [`BuildError`] when an entry lacks a required field, which never happens.
-fn entries(batch: &[Outgoing]) -> Result<Vec<SendMessageBatchRequestEntry>, BuildError> {
-    let entry = |(place, message): (usize, &Outgoing)| {
-        SendMessageBatchRequestEntry::builder()
-            .id(place.to_string())
-            .message_group_id(&message.group)
-            .message_body(&message.body)
-            .delay_seconds(message.delay_seconds)
-            .build()
-    };
-    batch.iter().enumerate().map(entry).collect()
-}
-
 impl Queue for Sqs {
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
         self.send_to(&self.url, messages).boxed()
     }
 
     fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>> {
-        async move { self.send_to(self.retry_url()?, messages).await }.boxed()
+        async move {
+            let url = self.retry_url.as_deref().ok_or_else(|| queue_error("no retry queue is configured"))?;
+            self.send_to(url, messages).await
+        }
+        .boxed()
     }
 
     fn is_of_retries(&self, arn: &str) -> bool {

@@ -62,13 +62,8 @@ struct Received {
     handle: String,
 }
 
-/// Receives first attempts until none is visible. All must be for `webhook`.
-async fn receive(client: &Client, webhook: WebhookId, hidden: Duration) -> Vec<Received> {
-    receive_from(client, QUEUE_URL, webhook, hidden).await
-}
-
 /// Receives messages until none is visible. All must be for `webhook`.
-async fn receive_from(client: &Client, queue: &str, webhook: WebhookId, hidden: Duration) -> Vec<Received> {
+async fn receive(client: &Client, queue: &str, webhook: WebhookId, hidden: Duration) -> Vec<Received> {
     let mut own = Vec::new();
     loop {
         let request = client.receive_message().queue_url(variable(queue)).max_number_of_messages(10);
@@ -96,11 +91,7 @@ fn webhook_of(message: &Message) -> Option<WebhookId> {
     }
 }
 
-async fn delete(client: &Client, received: Vec<Received>) {
-    delete_from(client, QUEUE_URL, received).await;
-}
-
-async fn delete_from(client: &Client, queue: &str, received: Vec<Received>) {
+async fn delete(client: &Client, queue: &str, received: Vec<Received>) {
     for received in received {
         client.delete_message().queue_url(variable(queue)).receipt_handle(received.handle).send().await.unwrap();
     }
@@ -116,20 +107,20 @@ async fn messages_arrive_as_they_were_sent_in_the_group_of_their_tenant() {
     let (queue, client) = (from_env(), receiver());
     let sent: Vec<NewMessage> = (0..37).map(|n| message(webhook(1), n)).collect();
     queue.send(sent.clone()).await.unwrap();
-    let received = receive(&client, webhook(1), Duration::from_secs(60)).await;
+    let received = receive(&client, QUEUE_URL, webhook(1), Duration::from_secs(60)).await;
     assert_eq!(received.len(), 37);
     assert!(received.iter().all(|received| received.group == received.message.group()));
     assert!(sent.iter().all(|sent| received.iter().any(|received| received.message == sent.message)));
-    delete(&client, received).await;
-    // A replay arrives with all its fields, too.
+    delete(&client, QUEUE_URL, received).await;
+    // A replay also arrives with all its fields.
     let replay = json!({"kind": "replay", "tenant_id": TenantId::new(Timestamp::from_millis(0), [0; 10]),
         "webhook_id": webhook(3), "after": EventId::new(Timestamp::from_millis(5), [0; 10]), "until": Timestamp::from_millis(7),
         "events": ["asset.*"], "requested_at": Timestamp::from_millis(8)});
     let replay: Message = serde_json::from_value(replay).unwrap();
     queue.send(vec![replay.clone().into()]).await.unwrap();
-    let received = receive(&client, webhook(3), Duration::from_secs(60)).await;
+    let received = receive(&client, QUEUE_URL, webhook(3), Duration::from_secs(60)).await;
     assert_eq!(received.iter().map(|received| &received.message).collect::<Vec<_>>(), [&replay]);
-    delete(&client, received).await;
+    delete(&client, QUEUE_URL, received).await;
 }
 
 #[tokio::test]
@@ -142,12 +133,12 @@ async fn a_delayed_message_is_held_back() {
     queue.send(vec![message(webhook(4), 0), NewMessage { delay, ..message(webhook(4), 1) }]).await.unwrap();
     let mut arrived = HashSet::new();
     while arrived.len() < 2 && start.elapsed() < Duration::from_secs(30) {
-        let received = receive(&client, webhook(4), Duration::from_secs(60)).await;
+        let received = receive(&client, QUEUE_URL, webhook(4), Duration::from_secs(60)).await;
         for received in &received {
             assert!(received.message != message(webhook(4), 1).message || start.elapsed() >= Duration::from_secs(1));
             arrived.insert(format!("{:?}", received.message));
         }
-        delete(&client, received).await;
+        delete(&client, QUEUE_URL, received).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(arrived.len(), 2);
@@ -159,10 +150,10 @@ async fn a_retry_is_in_a_queue_of_its_own() {
     let _turn = TURN.lock().await;
     let (queue, client) = (from_env(), receiver());
     queue.send_retry(vec![message(webhook(5), 0)]).await.unwrap();
-    assert!(receive(&client, webhook(5), HIDDEN).await.is_empty(), "a retry is in the queue of first attempts");
-    let received = receive_from(&client, RETRY_QUEUE_URL, webhook(5), HIDDEN).await;
+    assert!(receive(&client, QUEUE_URL, webhook(5), HIDDEN).await.is_empty(), "a retry is in the queue of first attempts");
+    let received = receive(&client, RETRY_QUEUE_URL, webhook(5), HIDDEN).await;
     assert_eq!(received.len(), 1);
-    delete_from(&client, RETRY_QUEUE_URL, received).await;
+    delete(&client, RETRY_QUEUE_URL, received).await;
 }
 
 fn status(error: &QueueError) -> String {
@@ -177,7 +168,7 @@ async fn a_wrong_key_is_refused() {
     let stranger = queue_of(client(&variable("AWS_ACCESS_KEY_ID"), "not the secret"));
     let error = stranger.send(vec![message(webhook(6), 0)]).await.unwrap_err();
     assert!(status(&error).contains("SignatureDoesNotMatch"), "{error:?}");
-    assert!(receive(&receiver(), webhook(6), HIDDEN).await.is_empty());
+    assert!(receive(&receiver(), QUEUE_URL, webhook(6), HIDDEN).await.is_empty());
 }
 
 #[tokio::test]
@@ -190,12 +181,12 @@ async fn the_role_of_fanout_sends_and_nothing_else() {
     let refused = own.receive_message().queue_url(variable(QUEUE_URL)).send().await.unwrap_err();
     assert!(format!("{refused:?}").contains("AccessDenied"), "{refused:?}");
     let client = receiver();
-    let received = receive(&client, webhook(7), Duration::from_secs(60)).await;
+    let received = receive(&client, QUEUE_URL, webhook(7), Duration::from_secs(60)).await;
     assert_eq!(received.len(), 11);
-    delete(&client, received).await;
+    delete(&client, QUEUE_URL, received).await;
     // Fanout sends events here if it can't read the tenant's webhooks.
     queue.send_retry(vec![message(webhook(7), 0)]).await.unwrap();
-    let received = receive_from(&client, RETRY_QUEUE_URL, webhook(7), HIDDEN).await;
+    let received = receive(&client, RETRY_QUEUE_URL, webhook(7), HIDDEN).await;
     assert_eq!(received.len(), 1);
-    delete_from(&client, RETRY_QUEUE_URL, received).await;
+    delete(&client, RETRY_QUEUE_URL, received).await;
 }
