@@ -92,7 +92,7 @@ fn row(Finding { subject, problem, repair, is_repaired }: Finding) -> Value {
 
 /// Removes a record that can't be read.
 pub async fn remove(store: &TenantStore, kind: Kind, id: Uuid) -> Result<Output> {
-    let (noun, tenant) = (kind.noun(), store.id());
+    let (noun, tenant) = (kind.as_str(), store.id());
     match store.remove_unreadable(kind, id).await? {
         Removal::Removed => {
             let value = json!({"tenant_id": tenant, "kind": noun, "id": id, "removed": !store.is_dry_run()});

@@ -353,8 +353,8 @@ pub fn user_id(text: &str) -> Result<UserId, String> {
 ///
 /// Returns a message with the nearest kind, and with all kinds.
 pub fn kind(text: &str) -> Result<Kind, String> {
-    let nouns = || Kind::ALL.iter().map(|kind| kind.noun());
-    Kind::ALL.iter().copied().find(|kind| kind.noun() == text).ok_or_else(|| {
+    let nouns = || Kind::ALL.iter().map(|kind| kind.as_str());
+    Kind::ALL.iter().copied().find(|kind| kind.as_str() == text).ok_or_else(|| {
         let nearest = nearest_first(text, nouns()).first().copied().unwrap_or_default();
         format!("did you mean {nearest}? It must be one of {}", nouns().collect::<Vec<_>>().join(", "))
     })

@@ -28,7 +28,7 @@ pub async fn tenant(store: &TenantStore) -> Result<Output> {
 }
 
 fn describe(kind: Option<Kind>, id: Uuid, link: &BrokenLink) -> String {
-    let noun = kind.map_or("record of unknown type", Kind::noun);
+    let noun = kind.map_or("record of unknown type", Kind::as_str);
     let event = link.event_id.map_or("no event".to_owned(), |event| format!("event {event}"));
     format!("{noun} {id}, version {}, {event}: {}", link.version, link.reason)
 }

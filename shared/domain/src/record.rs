@@ -10,6 +10,7 @@ use crate::processes::process::Steps;
 use crate::values::field_error::ValueError;
 use crate::values::hex;
 use crate::values::id::{EventId, Id};
+use crate::values::string_enum::string_enum;
 use crate::values::time::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -17,62 +18,25 @@ use serde_json::{Map, Value, json};
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// The kind of a record. The table has one item per record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// A tenant with its settings.
-    Tenant,
-    ApiKey,
-    Asset,
-    User,
-    AssetType,
-    Manufacturer,
-    Model,
-    Process,
-    Instance,
-    /// A movement: one process on several assets.
-    Movement,
-    /// All receipt keys of a tenant.
-    ReceiptKeys,
-    Link,
-    Webhook,
-}
-
-impl Kind {
-    pub const ALL: &[Self] = &[
-        Self::Tenant,
-        Self::ApiKey,
-        Self::Asset,
-        Self::User,
-        Self::AssetType,
-        Self::Manufacturer,
-        Self::Model,
-        Self::Process,
-        Self::Instance,
-        Self::Movement,
-        Self::ReceiptKeys,
-        Self::Link,
-        Self::Webhook,
-    ];
-
-    /// Returns the name in event types, such as `asset` in `asset.created`.
-    #[must_use]
-    pub const fn noun(self) -> &'static str {
-        match self {
-            Self::Tenant => "tenant",
-            Self::ApiKey => "key",
-            Self::Asset => "asset",
-            Self::User => "user",
-            Self::AssetType => "asset_type",
-            Self::Manufacturer => "manufacturer",
-            Self::Model => "model",
-            Self::Process => "process",
-            Self::Instance => "instance",
-            Self::Movement => "movement",
-            Self::ReceiptKeys => "receipt_keys",
-            Self::Link => "link",
-            Self::Webhook => "webhook",
-        }
+string_enum! {
+    /// The kind of a record, with the name in event types, such as `asset` in `asset.created`. The table has one item per record.
+    Kind {
+        /// A tenant with its settings.
+        Tenant = "tenant",
+        ApiKey = "key",
+        Asset = "asset",
+        User = "user",
+        AssetType = "asset_type",
+        Manufacturer = "manufacturer",
+        Model = "model",
+        Process = "process",
+        Instance = "instance",
+        /// A movement: one process on several assets.
+        Movement = "movement",
+        /// All receipt keys of a tenant.
+        ReceiptKeys = "receipt_keys",
+        Link = "link",
+        Webhook = "webhook",
     }
 }
 

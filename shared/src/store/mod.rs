@@ -408,7 +408,7 @@ pub enum StoreError {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the {} {} can't be read", .kind.noun(), .id.map(|id| id.to_string()).unwrap_or_default())]
+#[error("the {} {} can't be read", .kind.as_str(), .id.map(|id| id.to_string()).unwrap_or_default())]
 pub struct UnreadableRecord {
     pub kind: Kind,
     /// The ID in the record's key.

@@ -158,7 +158,7 @@ async fn a_damaged_record_is_a_finding_until_it_is_taken_from_a_backup() {
         for mode in [CheckMode::ReadOnly, CheckMode::Repair] {
             let report = store.check_items(mode, |_| ()).await.unwrap();
             let first = &report.findings[0];
-            assert_eq!(first.subject, format!("{} {id}", kind.noun()), "{report:#?}");
+            assert_eq!(first.subject, format!("{} {id}", kind.as_str()), "{report:#?}");
             assert!(
                 first.problem.starts_with("it can't be read: ") && !report.findings.iter().any(|it| it.is_repaired),
                 "{report:#?}"
@@ -219,7 +219,7 @@ async fn the_history_of_a_removed_record_ends_with_the_operators_entry() {
         let event = <EventId as shared::domain::values::id::Id>::from_short(head["last_event"].as_s().unwrap()).unwrap();
         let event = item(&api, &Keys::of(client.tenant).event(event).item()).await.unwrap();
         let entry: Value = serde_json::from_str(event["entry"].as_s().unwrap()).unwrap();
-        let deleted = format!("{}.deleted", kind.noun());
+        let deleted = format!("{}.deleted", kind.as_str());
         assert_eq!((&entry["type"], &entry["actor"]["key_name"]), (&json!(deleted), &json!("operator")));
         assert!(entry["changes"].as_object().unwrap().values().all(|change| change["new"].is_null()), "{entry}");
     }

@@ -90,6 +90,6 @@ pub fn render(labels: &[Label], sheet: &Sheet, layout: &str, skip: usize, langua
         }
     }
     let (width, height) = (length(sheet.width), length(printed_height(sheet)));
-    let (language, t) = (language.code(), Texts::of(language));
+    let (language, t) = (language.as_str(), Texts::of(language));
     LabelsPage { language, t, style: &style(sheet), layout, width, height, sheets }.render()
 }

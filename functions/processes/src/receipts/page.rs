@@ -249,7 +249,7 @@ impl<'a> ReceiptPage<'a> {
         signature: &'a Signature,
     ) -> Self {
         Self {
-            language: words.language.code(),
+            language: words.language.as_str(),
             t: words.t,
             title: &process.name,
             style: STYLE,

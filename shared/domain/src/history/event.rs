@@ -8,6 +8,7 @@
 
 use crate::record::Kind;
 use crate::values::id::{ApiKeyId, EventId, Id, LinkId, UserId};
+use crate::values::string_enum::string_enum;
 use crate::values::time::Timestamp;
 use crate::values::{hex, json};
 use base64_simd::URL_SAFE_NO_PAD;
@@ -19,33 +20,25 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    Created,
-    Updated,
-    Deleted,
-    /// An asset was scanned. The feed only returns this type if a request names it.
-    Seen,
+string_enum! {
+    /// What happened to a record.
+    Verb {
+        Created = "created",
+        Updated = "updated",
+        Deleted = "deleted",
+        /// An asset was scanned. The feed only returns this type if a request names it.
+        Seen = "seen",
+    }
 }
 
 impl Verb {
     /// The verbs of every kind of record.
     pub(crate) const COMMON: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
-    const ALL: [Self; 4] = [Self::Created, Self::Updated, Self::Deleted, Self::Seen];
 
     /// Returns the type as text, such as `asset.created`.
     #[must_use]
     pub fn event_type(self, kind: Kind) -> String {
-        format!("{}.{}", kind.noun(), self.as_str())
-    }
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Updated => "updated",
-            Self::Deleted => "deleted",
-            Self::Seen => "seen",
-        }
+        format!("{kind}.{self}")
     }
 }
 
@@ -63,9 +56,7 @@ impl EventType {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (noun, verb) = text.split_once('.')?;
-        let kind = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun);
-        let verb = Verb::ALL.into_iter().find(|known| known.as_str() == verb);
-        Some(Self { kind, verb })
+        Some(Self { kind: noun.parse().ok(), verb: verb.parse().ok() })
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn must_be_named(event_type: EventType) -> bool {
 }
 
 fn name((kind, verb): (Kind, Option<Verb>)) -> String {
-    verb.map_or_else(|| format!("{}.{ANY}", kind.noun()), |verb| verb.event_type(kind))
+    verb.map_or_else(|| format!("{kind}.{ANY}"), |verb| verb.event_type(kind))
 }
 
 fn known() -> impl Iterator<Item = (Kind, Option<Verb>)> {

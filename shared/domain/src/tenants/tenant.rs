@@ -7,6 +7,7 @@ use crate::record::{Kind, Record, fields, record_change};
 use crate::tenants::time_zone::{LocalTime, TimeZone};
 use crate::values::field_error::ValueError;
 use crate::values::id::TenantId;
+use crate::values::string_enum::string_enum;
 use crate::values::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -133,34 +134,22 @@ pub fn fullest(ranges: Vec<NumberRange>, most: usize) -> Vec<NumberRange> {
 #[schema(value_type = String, min_length = 2, max_length = 64, examples("en", "de-CH"))]
 pub struct Locale(String);
 
-/// A language of human-readable pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
-    English,
-    German,
-    French,
-    Spanish,
+string_enum! {
+    /// A language of human-readable pages, with the code in language tags and in the names of text files.
+    Language {
+        English = "en",
+        German = "de",
+        French = "fr",
+        Spanish = "es",
+    }
 }
 
 impl Language {
-    pub const ALL: [Self; 4] = [Self::English, Self::German, Self::French, Self::Spanish];
-
-    /// Returns the code in language tags and in the names of text files.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::English => "en",
-            Self::German => "de",
-            Self::French => "fr",
-            Self::Spanish => "es",
-        }
-    }
-
     /// Returns the language of a tag, regardless of its region. `None` if there are no texts in this language.
     #[must_use]
     pub fn of(tag: &str) -> Option<Self> {
         let language = tag.split('-').next().unwrap_or_default();
-        Self::ALL.into_iter().find(|known| known.code().eq_ignore_ascii_case(language))
+        Self::ALL.iter().copied().find(|known| known.as_str().eq_ignore_ascii_case(language))
     }
 }
 
@@ -277,7 +266,7 @@ mod tests {
     #[test]
     fn a_locale_has_texts_in_its_language_or_in_english() {
         for (tag, code) in [("de-CH", "de"), ("fr", "fr"), ("es-419", "es"), ("en-GB", "en"), ("sv", "en"), ("den", "en")] {
-            assert_eq!(tag.parse::<Locale>().expect(tag).language().code(), code);
+            assert_eq!(tag.parse::<Locale>().expect(tag).language().as_str(), code);
         }
     }
 }

@@ -286,7 +286,7 @@ mod tests {
             ("ja, *", None),
             ("", None),
         ] {
-            assert_eq!(preferred_language(accepted).map(Language::code), expected, "{accepted}");
+            assert_eq!(preferred_language(accepted).map(Language::as_str), expected, "{accepted}");
         }
     }
 }

@@ -673,7 +673,7 @@ impl ApiError {
             Self::Internal(_) => "Something went wrong on our side. Quote the request ID when you report it.".into(),
             Self::Unreadable(UnreadableRecord { kind, id, .. }) => {
                 let id = id.map(|id| format!(" {id}")).unwrap_or_default();
-                format!("The stored {}{id} is damaged and can't be read. The operator can restore or remove it.", kind.noun())
+                format!("The stored {}{id} is damaged and can't be read. The operator can restore or remove it.", kind.as_str())
             }
             Self::Unavailable(dependency, _) => {
                 let reason = match dependency {

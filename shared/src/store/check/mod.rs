@@ -145,7 +145,7 @@ impl<'a> TenantCheck<'a> {
 }
 
 fn named((kind, id): RecordKey) -> String {
-    format!("{} {id}", kind.noun())
+    format!("{} {id}", kind.as_str())
 }
 
 /// Returns advice to restore something from a backup.

@@ -170,7 +170,7 @@ impl TenantCheck<'_> {
     /// Whether a value is reserved although no record has it: asset tags and movement numbers are never reused.
     fn is_still_reserved(&self, key: &Key, owner: &str) -> bool {
         let reserved = [(Kind::Asset, "asset_tag"), (Kind::Movement, "number")];
-        let is_tag = reserved.iter().any(|(kind, field)| key.sort().starts_with(&format!("{MARKERS}{}.{field}#", kind.noun())));
+        let is_tag = reserved.iter().any(|(kind, field)| key.sort().starts_with(&format!("{MARKERS}{}.{field}#", kind.as_str())));
         is_tag && id_in(owner).is_some_and(|record| self.history_lengths.contains_key(&record))
     }
 

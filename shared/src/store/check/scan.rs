@@ -164,7 +164,7 @@ impl TenantCheck<'_> {
                 let own_id = || item.get("id").and_then(|id| id.as_s().ok()?.parse::<Uuid>().ok());
                 let (id, blob) = (id.or_else(own_id), blob_of(&item).filter(|name| !self.blobs.contains_key(name)));
                 self.unsettled.insert(id.unwrap_or_default());
-                let subject = id.map_or_else(|| format!("{} at {}", T::KIND.noun(), key.sort()), |id| named((T::KIND, id)));
+                let subject = id.map_or_else(|| format!("{} at {}", T::KIND.as_str(), key.sort()), |id| named((T::KIND, id)));
                 let mut advice = match blob {
                     Some(name) => from_backup(&format!("the item {} or the item {key}", self.store.blob_key(&name))),
                     None => item_from_backup(&key),

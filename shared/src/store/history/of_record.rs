@@ -405,7 +405,7 @@ impl TenantStore {
         let last = state.last_version_until(end);
         let entries: Vec<HistoryEntry> = self.history_entries(&mut state, 1..=last).await?.into_values().collect();
         if entries.len() as u64 != last {
-            return Err(StoreError::broken(format!("the history of {} {id} lacks an entry", kind.noun())));
+            return Err(StoreError::broken(format!("the history of {} {id} lacks an entry", kind.as_str())));
         }
         Ok(entries)
     }

@@ -167,13 +167,13 @@ impl Keys {
     /// `REFERENCES#<kind>#<id>`: the number of references to a record, and the attributes that references can require.
     #[must_use]
     pub fn references(&self, kind: Kind, id: Uuid) -> Key {
-        self.key(format!("{REFERENCES}{}#{}", kind.noun(), short(id)))
+        self.key(format!("{REFERENCES}{}#{}", kind.as_str(), short(id)))
     }
 
     /// `DELETED#<kind>#<id>`: the tombstone of a deleted record.
     #[must_use]
     pub fn tombstone(&self, kind: Kind, id: Uuid) -> Key {
-        self.key(format!("{TOMBSTONES}{}#{}", kind.noun(), short(id)))
+        self.key(format!("{TOMBSTONES}{}#{}", kind.as_str(), short(id)))
     }
 
     /// `UNIQ#<kind>.<field>#<value>`: the marker that reserves a unique value.
@@ -184,7 +184,7 @@ impl Keys {
         } else {
             unique.value.clone()
         };
-        self.key(format!("{MARKERS}{}.{}#{value}", kind.noun(), unique.field))
+        self.key(format!("{MARKERS}{}.{}#{value}", kind.as_str(), unique.field))
     }
 
     /// `SEQUENCE#<tag with {N} for its number>`: a counter of asset tags.
@@ -239,7 +239,7 @@ impl Keys {
     /// Returns the prefix of unique markers whose value starts with the value of `unique`.
     #[must_use]
     pub fn markers(kind: Kind, unique: &Unique) -> AttributeValue {
-        AttributeValue::S(format!("{MARKERS}{}.{}#{}", kind.noun(), unique.field, unique.value))
+        AttributeValue::S(format!("{MARKERS}{}.{}#{}", kind.as_str(), unique.field, unique.value))
     }
 }
 
@@ -266,7 +266,7 @@ pub fn record_id_of_sort_key(kind: Kind, sort_key: &str) -> Option<Uuid> {
 /// Returns the prefix of the sort keys of deleted records' tombstones.
 #[must_use]
 pub fn tombstone_prefix(kind: Kind) -> AttributeValue {
-    AttributeValue::S(format!("{TOMBSTONES}{}#", kind.noun()))
+    AttributeValue::S(format!("{TOMBSTONES}{}#", kind.as_str()))
 }
 
 /// Parses the kind and the ID of a deleted record from its tombstone's key. The kind is `None` if it is unknown to this version
@@ -274,7 +274,7 @@ pub fn tombstone_prefix(kind: Kind) -> AttributeValue {
 #[must_use]
 pub fn deleted_record(tombstone: &Key) -> Option<(Option<Kind>, Uuid)> {
     let (noun, id) = tombstone.sk.strip_prefix(TOMBSTONES)?.split_once('#')?;
-    let kind = Kind::ALL.iter().copied().find(|kind| kind.noun() == noun);
+    let kind = noun.parse().ok();
     Some((kind, EventId::from_short(id)?.uuid()))
 }
 

@@ -396,7 +396,7 @@ pub(in crate::store) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreEr
         let (tenant_id, record_id) = (key.as_ref().and_then(tenant).map(|id| id.to_string()), id.map(|id| id.to_string()));
         let (tenant_id, record_id) = (tenant_id.as_deref(), record_id.as_deref());
         // Don't log the cause, which can quote the data. The template's metric filters count these lines.
-        tracing::error!(metric = UNREADABLE, kind = T::KIND.noun(), tenant_id, record_id, "a record can't be read");
+        tracing::error!(metric = UNREADABLE, kind = T::KIND.as_str(), tenant_id, record_id, "a record can't be read");
         StoreError::Unreadable(UnreadableRecord { kind: T::KIND, id, cause })
     })
 }

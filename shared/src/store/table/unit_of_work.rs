@@ -632,7 +632,7 @@ pub(in crate::store) fn from_record<T: Record>(keys: &Keys, stored: &Stored<T>) 
     let (mut item, blob) = attributes(&stored.value)?;
     let id = stored.value.id().uuid();
     item.extend(keys.record(T::KIND, id).item());
-    item.insert(TYPE.to_owned(), AttributeValue::S(T::KIND.noun().to_owned()));
+    item.insert(TYPE.to_owned(), AttributeValue::S(T::KIND.as_str().to_owned()));
     item.insert(VERSION.to_owned(), AttributeValue::N(stored.version.to_string()));
     item.insert(CREATED_AT.to_owned(), AttributeValue::S(stored.created_at.to_string()));
     item.insert(UPDATED_AT.to_owned(), AttributeValue::S(stored.updated_at.to_string()));

@@ -639,10 +639,10 @@ impl ListIndex for AssetIndex {
 
     fn encode(&self, encoder: &mut Encoder) {
         let mut entries: Vec<_> = self.catalog.iter().collect();
-        entries.sort_unstable_by_key(|((kind, id), _)| (kind.noun(), *id));
+        entries.sort_unstable_by_key(|((kind, id), _)| (kind.as_str(), *id));
         encoder.number(entries.len() as u64);
         for ((kind, id), CatalogEntry { version, name, kind: asset_kind, code, manufacturer }) in entries {
-            encoder.text(kind.noun());
+            encoder.text(kind.as_str());
             encoder.id(*id);
             encoder.number(*version);
             encoder.text(name.as_deref().unwrap_or_default());
@@ -666,7 +666,7 @@ impl ListIndex for AssetIndex {
         let mut catalog = HashMap::new();
         for _ in 0..decoder.number()? {
             let noun = decoder.text()?;
-            let kind = *Self::JOINED_KINDS.iter().find(|kind| kind.noun() == noun)?;
+            let kind = *Self::JOINED_KINDS.iter().find(|kind| kind.as_str() == noun)?;
             let id = decoder.id()?;
             let version = decoder.number()?;
             let name = Some(decoder.text()?).filter(|name| !name.is_empty()).map(|name| Name::from_stored(name.to_owned()));

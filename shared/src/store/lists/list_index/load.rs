@@ -334,7 +334,7 @@ impl TenantStore {
     /// Logs that a snapshot is ignored. The dashboard counts these lines.
     pub(super) fn log_ignored<I: ListIndex>(&self, reason: impl std::error::Error + 'static) {
         let cause = crate::log::error_chain(&reason);
-        let kind = I::Entity::KIND.noun();
+        let kind = I::Entity::KIND.as_str();
         tracing::warn!(metric = "unused_snapshots", tenant_id = %self.id, kind, cause, "a snapshot is not used");
     }
 }

@@ -295,7 +295,7 @@ impl TenantStore {
             *slot = CacheSlot::Refused(Refusal::TooMany, until);
         }
         let CacheSlot::Refused(refusal, until) = *slot else { return Err(StoreError::broken("a list index without a state")) };
-        let kind = I::Entity::KIND.noun();
+        let kind = I::Entity::KIND.as_str();
         let seconds = u64::try_from(until.since(now).num_seconds()).unwrap_or_default().max(1);
         if refusal == Refusal::TooLarge {
             tracing::error!(metric = "oversized_lists", tenant_id = %self.id, kind, "a list index exceeds the memory budget");
@@ -315,7 +315,7 @@ impl TenantStore {
     fn refuse<I: ListIndex>(&self, slot: &mut CacheSlot<I>, shared: &SharedSlot<I>, refusal: Refusal) {
         let time = if refusal == Refusal::TooLarge { RETRY_AFTER_TOO_LARGE } else { retry_after_inconsistent() };
         let until = self.store.now().plus(time);
-        tracing::warn!(tenant_id = %self.id, kind = I::Entity::KIND.noun(), %until, ?refusal, "no list index until then");
+        tracing::warn!(tenant_id = %self.id, kind = I::Entity::KIND.as_str(), %until, ?refusal, "no list index until then");
         *slot = CacheSlot::Refused(refusal, until);
         self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
     }
@@ -483,7 +483,7 @@ impl TenantStore {
 
 /// Logs that optional columns were dropped, so that the operator can give the function more memory.
 fn log_left_out<I: ListIndex>(store: &Store) {
-    let (kind, budget) = (I::Entity::KIND.noun(), store.list_indexes.budget());
+    let (kind, budget) = (I::Entity::KIND.as_str(), store.list_indexes.budget());
     tracing::warn!(kind, budget, "custom fields exceed the memory budget of a list index");
 }
 

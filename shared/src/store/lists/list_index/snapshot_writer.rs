@@ -192,7 +192,7 @@ impl TenantStore {
                 Ok(()) => report.written += 1,
                 Err(error) => {
                     let cause = error_chain(&error);
-                    tracing::error!(tenant_id = %self.id, kind = kind.noun(), cause, "a snapshot can't be written");
+                    tracing::error!(tenant_id = %self.id, kind = kind.as_str(), cause, "a snapshot can't be written");
                     report.failed += 1;
                 }
             }
@@ -281,7 +281,7 @@ impl TenantStore {
         let latest_event = self.latest_event().await?;
         let source = self.snapshot_source::<I>();
         let bytes = encode_snapshot(source, &loaded, loaded_at, latest_event);
-        let (rows, kind) = (loaded.index.len(), I::Entity::KIND.noun());
+        let (rows, kind) = (loaded.index.len(), I::Entity::KIND.as_str());
         drop(loaded);
         tracing::debug!(tenant_id = %self.id, kind, rows, bytes = bytes.len(), "a snapshot is written");
         objects.put(&source.key(), bytes).await?;
@@ -321,7 +321,7 @@ impl TenantStore {
             }
         }
         if !behind.is_empty() {
-            let (kind, records) = (<I::Entity as Record>::KIND.noun(), behind.len());
+            let (kind, records) = (<I::Entity as Record>::KIND.as_str(), behind.len());
             tracing::warn!(tenant_id = %self.id, kind, records, "the secondary index lags far behind");
         }
         for records in behind.chunks(RECORDS_PER_READ) {

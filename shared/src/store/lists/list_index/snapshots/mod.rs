@@ -39,7 +39,7 @@ pub struct SnapshotSource<'a> {
 
 impl SnapshotSource<'_> {
     pub fn key(&self) -> String {
-        format!("list-index/{}/{}/{}", self.table, self.tenant, self.kind.noun())
+        format!("list-index/{}/{}/{}", self.table, self.tenant, self.kind.as_str())
     }
 }
 
@@ -113,7 +113,7 @@ fn format() -> Vec<u8> {
 fn identification(source: SnapshotSource<'_>) -> Vec<u8> {
     let mut bytes = [MAGIC.as_slice(), &format()].concat();
     put_text(&mut bytes, source.table);
-    put_text(&mut bytes, source.kind.noun());
+    put_text(&mut bytes, source.kind.as_str());
     bytes.extend_from_slice(source.tenant.uuid().as_bytes());
     bytes
 }
