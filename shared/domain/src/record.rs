@@ -329,7 +329,7 @@ impl IdempotentRequest {
 }
 
 /// A response stored together with the changes of its request, to replay for a retry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredResponse {
     pub status: u16,
     pub location: Option<String>,
@@ -364,16 +364,7 @@ impl StoredResponse {
     /// Creates a response without headers.
     #[must_use]
     pub fn new(status: u16, body: String) -> Self {
-        Self {
-            status,
-            location: None,
-            version: None,
-            body,
-            images: Vec::new(),
-            steps: Vec::new(),
-            is_in_parts: false,
-            is_nameless: false,
-        }
+        Self { status, body, ..Self::default() }
     }
 
     /// Marks the start of a request whose changes are committed one by one.

@@ -3,7 +3,7 @@
 //! these values.
 
 use crate::assets::asset::Status;
-use crate::record::{Kind, Record, Reference, Requirement, Unique, fields};
+use crate::record::{Kind, Record, Reference, Requirement, Unique, fields, record_change};
 use crate::tenants::tenant::Language;
 use crate::values::field_error::{ErrorCode, ValueError, pointer_token, text_form, unknown_name};
 use crate::values::hex;
@@ -94,18 +94,16 @@ pub struct Process {
     pub steps: Steps,
 }
 
-/// A change to a process definition. `None` leaves a field unchanged.
-#[derive(Debug, Clone, Default)]
-pub struct ProcessChange {
-    pub name: Option<Name>,
-    pub description: Option<Notes>,
-    /// Status that an asset must have at the start.
-    pub trigger_status: Option<Status>,
-    /// Status of the asset on completion.
-    pub target_status: Option<Status>,
-    /// The new steps. Instances that have started keep the old ones.
-    pub steps: Option<Steps>,
-    pub status: Option<ProcessStatus>,
+record_change! {
+    /// A change to a process definition.
+    ProcessChange of Process::with {
+        set name: Name,
+        set description: Notes,
+        set trigger_status: Status,
+        set target_status: Status,
+        set steps: Steps,
+        set status: ProcessStatus,
+    }
 }
 
 /// The error for a change of a system process: only its status can change.
@@ -131,18 +129,7 @@ impl Process {
     ///
     /// Returns [`SystemProcessFixed`] if anything but the status of a system process would change.
     pub fn changed(&self, change: &ProcessChange) -> Result<Self, SystemProcessFixed> {
-        let ProcessChange { name, description, trigger_status, target_status, steps, status } = change.clone();
-        let next = Self {
-            id: self.id,
-            slug: self.slug.clone(),
-            is_system: self.is_system,
-            name: name.unwrap_or_else(|| self.name.clone()),
-            description: description.unwrap_or_else(|| self.description.clone()),
-            trigger_status: trigger_status.unwrap_or(self.trigger_status),
-            target_status: target_status.unwrap_or(self.target_status),
-            steps: steps.unwrap_or_else(|| self.steps.clone()),
-            status: status.unwrap_or(self.status),
-        };
+        let next = self.with(change);
         let only_status_changes = Self { status: self.status, ..next.clone() } == *self;
         if self.is_system && !only_status_changes { Err(SystemProcessFixed) } else { Ok(next) }
     }
@@ -534,23 +521,14 @@ pub enum StepKind {
 string_enum! {
     /// The type of a step.
     StepType {
-        /// [`StepKind::UserPicker`].
         UserPicker = "user_picker",
-        /// [`StepKind::Checklist`].
         Checklist = "checklist",
-        /// [`StepKind::Signature`].
         Signature = "signature",
-        /// [`StepKind::Complete`].
         Complete = "complete",
-        /// [`StepKind::Text`].
         Text = "text",
-        /// [`StepKind::Textarea`].
         Textarea = "textarea",
-        /// [`StepKind::Select`].
         Select = "select",
-        /// [`StepKind::Date`].
         Date = "date",
-        /// [`StepKind::Confirmation`].
         Confirmation = "confirmation",
     }
 }
@@ -580,22 +558,13 @@ impl Step {
         Self { kind: StepKind::Signature { statement: Statement::from_stored(statement.to_owned()) }, ..self }
     }
 
-    /// Checks a submitted value. `active_users` must contain the picked user, if active. `images` decodes its image.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`ValueError`] that describes valid values.
-    pub(crate) fn check(
-        &self,
-        value: &Value,
-        active_users: &BTreeSet<UserId>,
-        images: &DecodedImages,
-    ) -> Result<CheckedValue, ValueError> {
+    /// Checks a submitted value. The error describes valid values.
+    pub(crate) fn check(&self, value: &Value, checks: &Checks<'_>) -> Result<CheckedValue, ValueError> {
         let text = || value.as_str().ok_or_else(|| ValueError::form("must be a string"));
         let checked = match &self.kind {
-            StepKind::UserPicker => check_user(text()?, active_users)?,
+            StepKind::UserPicker => check_user(text()?, checks.active_users)?,
             StepKind::Checklist { items } => self.check_entries(value, items)?,
-            StepKind::Signature { .. } => return images.image(text()?).map(CheckedValue::Signature),
+            StepKind::Signature { .. } => return checks.images.image(text()?).map(CheckedValue::Signature),
             StepKind::Complete | StepKind::Confirmation => check_true(value)?,
             StepKind::Text => self.check_text(text()?.parse::<Line>()?.into())?,
             StepKind::Textarea => self.check_text(text()?.parse::<Notes>()?.into())?,
@@ -759,6 +728,13 @@ impl TryFrom<String> for StepValues {
     fn try_from(text: String) -> Result<Self, ValueError> {
         parse_object(&text).map(Self).map_err(|_| ValueError::form("must be an object"))
     }
+}
+
+/// Further data that values are checked against, besides the steps.
+pub(crate) struct Checks<'a> {
+    /// Must contain the picked user, if active.
+    pub(crate) active_users: &'a BTreeSet<UserId>,
+    pub(crate) images: &'a DecodedImages,
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Amounts of money: decimal numbers that keep every digit.
 
-use crate::values::field_error::{ErrorCode, ValueError};
+use crate::values::field_error::{ErrorCode, ValueError, text_form};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
@@ -153,18 +153,7 @@ impl std::str::FromStr for Price {
     }
 }
 
-impl From<Price> for String {
-    fn from(price: Price) -> Self {
-        price.to_string()
-    }
-}
-
-impl TryFrom<String> for Price {
-    type Error = ValueError;
-    fn try_from(digits: String) -> Result<Self, ValueError> {
-        Self::from_json_number(&digits)
-    }
-}
+text_form!(Price, |price| price.to_string());
 
 #[cfg(test)]
 mod tests {

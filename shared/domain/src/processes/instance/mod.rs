@@ -8,7 +8,7 @@ mod tests;
 
 use crate::assets::asset::{Asset, Status};
 use crate::history::event::Actor;
-use crate::processes::process::{CheckedValue, Process, ProcessStatus, Step, StepKind, StepValues, Steps};
+use crate::processes::process::{CheckedValue, Checks, Process, ProcessStatus, Step, StepKind, StepValues, Steps};
 use crate::record::{Kind, Record, Reference, fields};
 use crate::tenants::tenant::Language;
 use crate::user::User;
@@ -128,9 +128,14 @@ pub struct ImageName {
 }
 
 impl Instance {
-    /// Creates an instance at its first step.
-    fn new(id: InstanceId, process: &Process, asset: &Asset, starter: &Starter) -> Self {
-        Self {
+    /// Starts a process on an asset. Returns the instance at its first step, and the changed asset.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of [`check_startable`].
+    pub fn start(id: InstanceId, process: &Process, asset: &Asset, starter: &Starter) -> Result<(Self, Asset), ProcessError> {
+        check_startable(process, asset)?;
+        let instance = Self {
             id,
             process_id: process.id,
             asset_id: asset.id,
@@ -146,17 +151,8 @@ impl Instance {
             started_by: starter.key_id,
             started_by_name: starter.name.clone(),
             held_by: asset.assigned_to,
-        }
-    }
-
-    /// Starts a process on an asset. Returns the instance and the changed asset.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of [`check_startable`].
-    pub fn start(id: InstanceId, process: &Process, asset: &Asset, starter: &Starter) -> Result<(Self, Asset), ProcessError> {
-        check_startable(process, asset)?;
-        Ok((Self::new(id, process, asset, starter), Asset { running_instance_id: Some(id), ..asset.clone() }))
+        };
+        Ok((instance, Asset { running_instance_id: Some(id), ..asset.clone() }))
     }
 
     #[must_use]
@@ -403,18 +399,6 @@ impl AdvanceOutcome {
     }
 }
 
-/// Further data that values are checked against, besides the steps.
-struct Checks<'a> {
-    active_users: &'a BTreeSet<UserId>,
-    images: &'a DecodedImages,
-}
-
-impl Checks<'_> {
-    fn check(&self, step: &Step, value: &Value) -> Result<CheckedValue, ValueError> {
-        step.check(value, self.active_users, self.images)
-    }
-}
-
 /// The values of a request, merged into the values submitted before.
 struct MergedValues {
     step_values: Map<String, Value>,
@@ -553,7 +537,7 @@ impl Instance {
                     }
                 }
                 Some(_) if value.is_null() => drop(merged.step_values.remove(key)),
-                Some((_, step)) => match checks.check(step, value) {
+                Some((_, step)) => match step.check(value, checks) {
                     Ok(checked) => merged.set(key, checked, checks.images),
                     // An unchanged value stays valid: a picked user can be inactive by now.
                     Err(_) if self.has_value(step, value, checks) => {}
@@ -578,7 +562,7 @@ impl Instance {
             }
             (Some(stored), _) => {
                 let is_equal = |checked| matches!(checked, CheckedValue::Value(checked) if checked == *stored);
-                stored == value || checks.check(step, value).is_ok_and(is_equal)
+                stored == value || step.check(value, checks).is_ok_and(is_equal)
             }
         }
     }
