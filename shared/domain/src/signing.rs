@@ -203,11 +203,8 @@ impl Record for Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::id::{Id, InstanceId, MovementId};
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_millis(seconds * 1000)
-    }
+    use crate::samples::at;
+    use crate::values::id::{Id, InstanceId};
 
     /// Returns a link for the steps 1 to 2 that ends at 100 seconds.
     fn link() -> Link {
@@ -241,14 +238,5 @@ mod tests {
         let link = Link { signer: Signer { email, ..link().signer }, ..link() };
         let shown = Value::Object(link.history_fields()).to_string();
         assert!(shown.contains("Ada") && !shown.contains("hash") && !shown.contains("ada@"), "{shown}");
-    }
-
-    #[test]
-    fn the_stored_form_reads_back() {
-        let movement = SubjectId::Movement(MovementId::new(at(1), [1; 10]));
-        for link in [link(), Link { subject: movement, ..link() }.opened(at(3))] {
-            let text = serde_json::to_string(&link).expect("json");
-            assert_eq!(serde_json::from_str::<Link>(&text).expect("a link"), link);
-        }
     }
 }

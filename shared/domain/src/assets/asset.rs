@@ -854,26 +854,6 @@ mod tests {
             prop_assert_eq!((&new.name, new.id, &new.asset_tag, &new.custom_fields), (&old.name, old.id, &old.asset_tag, &old.custom_fields));
             prop_assert_eq!(patched(&new, &change), new.clone(), "applying a patch twice changes nothing more");
         }
-
-        #[test]
-        fn patches_of_different_fields_can_be_applied_in_any_order(before in changes(), one in changes(), other in changes()) {
-            let one = AssetChange { manufacturer: one.manufacturer, notes: one.notes, status: one.status, ..AssetChange::default() };
-            let other = AssetChange { model: other.model, details: other.details, ..AssetChange::default() };
-            let old = asset(&before);
-            prop_assert_eq!(patched(&patched(&old, &one), &other), patched(&patched(&old, &other), &one));
-        }
-    }
-
-    #[test]
-    fn errors_of_the_request_are_reported_with_those_found_here() {
-        let change = AssetChange {
-            assigned_to: Patch::Value(UserId::new(Timestamp::from_millis(0), [0; 10])),
-            errors: vec![FieldError::field("notes", "must be a string")],
-            ..AssetChange::default()
-        };
-        let old = asset(&AssetChange::default());
-        let result = old.changed(&change, &AssetReferences::default(), &Validations::default(), None);
-        assert!(matches!(result, Err(AssetChangeError::Invalid(errors)) if errors.len() == 2));
     }
 
     fn of(value: Value) -> ListedCustomFields {

@@ -131,12 +131,8 @@ text_form!(Location, |location| location.0);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples;
+    use crate::samples::{self, time as at};
     use SeenOutcome::{Elsewhere, Moved, Seen};
-
-    fn at(millis: i64) -> Timestamp {
-        Timestamp::from_millis(millis)
-    }
 
     fn asset_in(location: Option<&str>) -> Asset {
         let mut asset = samples::asset(1);

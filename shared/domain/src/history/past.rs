@@ -205,10 +205,8 @@ fn without_nulls(fields: &HistoryFields) -> HistoryFields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::event::Actor;
-    use crate::record::changes;
     use crate::samples;
-    use crate::values::id::{AssetTypeId, EventId, Id};
+    use crate::values::id::{AssetTypeId, Id};
     use serde_json::json;
     use uuid::Uuid;
 
@@ -243,22 +241,5 @@ mod tests {
         assert_eq!(super::asset(asset.id, &fields, None, 0).as_ref(), Ok(&asset));
         fields.insert("purchase_date".into(), json!("yesterday"));
         assert_eq!(super::asset(asset.id, &fields, None, 0), Err(PastError::Unreadable("details".into())));
-    }
-
-    #[test]
-    fn later_events_win() {
-        let event = |version: u64, old: Value, new: Value| Event {
-            id: EventId::new(samples::time(1), [0; 10]),
-            at: samples::time(1),
-            event_type: "asset.updated".into(),
-            entity_id: Uuid::nil(),
-            version,
-            actor: Actor::operator(),
-            changes: changes(&Map::from_iter([("a".to_owned(), old)]), &Map::from_iter([("a".to_owned(), new)])),
-            previous_hash: None,
-        };
-        let events = [event(1, Value::Null, json!(1)), event(2, json!(1), json!(2)), event(3, json!(2), Value::Null)];
-        assert_eq!(replay(&events[..2]), Map::from_iter([("a".to_owned(), json!(2))]));
-        assert_eq!(replay(&events), Map::from_iter([("a".to_owned(), Value::Null)]));
     }
 }

@@ -355,9 +355,7 @@ mod tests {
             let fields = json!({
                 "id": samples::user(1), "email": "a@b.c", "display_name": "A", "role": "viewer", "is_active": is_active
             });
-            let (at, last_event) = (samples::time(1_000), EventId::new(samples::time(0), [0; 10]));
-            let value: User = serde_json::from_value(fields).expect("a user");
-            Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new(), last_event }
+            samples::stored(serde_json::from_value::<User>(fields).expect("a user"))
         };
         let obstacle = |is_active, now| Obstacle::of(&user(is_active), samples::time(now), TimeDelta::seconds(2));
         assert_eq!(obstacle(true, 9_000), Some(Obstacle::Active));

@@ -174,25 +174,12 @@ pub fn is_person(value: &Value, person: UserId) -> bool {
 mod tests {
     use super::*;
     use crate::history::event::{Commitment, SALT_BYTES, pseudonym};
-    use crate::values::id::{EventId, LinkId};
-    use crate::values::time::Timestamp;
+    use crate::samples::{self, user};
+    use crate::values::id::LinkId;
     use serde_json::json;
 
-    fn user(number: u128) -> UserId {
-        UserId::from_uuid(Uuid::from_u128(number))
-    }
-
     fn event(version: u64, event_type: &str, actor: Actor, changes: Value) -> Event {
-        Event {
-            id: EventId::new(Timestamp::from_millis(5), [0; 10]),
-            at: Timestamp::from_millis(5),
-            event_type: event_type.to_owned(),
-            entity_id: Uuid::from_u128(99),
-            version,
-            actor,
-            changes: changes.as_object().cloned().expect("an object"),
-            previous_hash: None,
-        }
+        Event { actor, ..samples::event(version, event_type, &changes) }
     }
 
     fn traces(person: UserId, kind: Kind, events: &[Event]) -> Traces {

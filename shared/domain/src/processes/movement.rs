@@ -219,9 +219,9 @@ mod tests {
     use crate::processes::instance::Starter;
     use crate::processes::process::{StepValues, Steps};
     use crate::record::Reference;
-    use crate::samples;
-    use crate::values::id::{EventId, UserId};
-    use crate::values::signature_image::{DecodedImages, data_url};
+    use crate::samples::{self, signature, stored};
+    use crate::values::id::UserId;
+    use crate::values::signature_image::DecodedImages;
     use InstanceStatus::{Cancelled, Completed, InProgress};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -229,34 +229,11 @@ mod tests {
     /// DynamoDB's maximum number of items in a transaction.
     const MAX_TRANSACTION_ITEMS: usize = 100;
 
-    fn stored<T>(value: T) -> Stored<T> {
-        let at = samples::time(0);
-        let last_event = EventId::new(at, [0; 10]);
-        Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new(), last_event }
-    }
-
     fn signed(number: u128, hash: &str) -> Stored<Instance> {
         let process = samples::process(&json!([{"type": "signature", "key": "sign", "label": "Sign"}]));
         let movement_id = Some(MovementId::from_uuid(Uuid::from_u128(99)));
         let step_values = StepValues(Map::from_iter([("sign".to_owned(), json!({"sha256": hash, "bytes": 10}))]));
         stored(Instance { movement_id, step_values, ..samples::instance(number, &process) })
-    }
-
-    #[test]
-    fn a_movement_has_2_to_20_different_assets() {
-        let ids = |numbers: std::ops::Range<u128>| -> Vec<AssetId> {
-            numbers.map(|number| AssetId::from_uuid(Uuid::from_u128(number))).collect()
-        };
-        let parse = |ids: &[AssetId]| AssetIds::from_json(&json!(ids).to_string());
-        for good in [ids(0..2), ids(0..20)] {
-            assert_eq!(parse(&good).map(|ids| ids.as_slice().to_vec()), Ok(good));
-        }
-        for bad in [ids(0..0), ids(0..1), ids(0..21), [ids(0..2), ids(0..1)].concat()] {
-            assert!(parse(&bad).is_err(), "{bad:?}");
-        }
-        for bad in ["null", "\"x\"", "[1, 2]", "[\"a\", \"b\"]"] {
-            assert!(AssetIds::from_json(bad).is_err(), "{bad}");
-        }
     }
 
     #[test]
@@ -302,14 +279,6 @@ mod tests {
     fn sizes(count: usize, max_items: usize) -> Vec<usize> {
         let process = samples::process(&json!([{"type": "complete", "key": "c", "label": "C"}]));
         Movement::groups(&process, assets(&vec![Some(1); count]), max_items).iter().map(Vec::len).collect()
-    }
-
-    #[test]
-    fn groups_have_at_most_twenty_assets_and_the_last_may_be_a_single_one() {
-        assert_eq!(sizes(0, 100), Vec::<usize>::new());
-        assert_eq!(sizes(1, 100), [1]);
-        assert_eq!(sizes(3, 100), [3]);
-        assert_eq!(sizes(41, 100), [20, 20, 1]);
     }
 
     #[test]
@@ -373,15 +342,6 @@ mod tests {
         let recipients = new.iter().filter(|it| it.0.status() == InstanceStatus::Completed).filter_map(|it| it.0.recipient());
         touched.extend(recipients.map(|user| (Kind::User, user.uuid())));
         1 + 2 * records + touched.len() + images
-    }
-
-    /// Returns a different PNG for each width.
-    fn signature(width: u32) -> String {
-        let mut bytes = Vec::new();
-        let encoder = png::Encoder::new(&mut bytes, width, 2);
-        let pixels = [vec![0; width as usize], vec![255; width as usize]].concat();
-        encoder.write_header().expect("a header").write_image_data(&pixels).expect("data");
-        data_url(&bytes)
     }
 
     /// Returns values for the steps from `first` on that have their bit set, each with a new user or image.

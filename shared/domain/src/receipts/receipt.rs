@@ -494,28 +494,13 @@ impl MovementReceipt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::event::{Commitment, Commitments, SALT_BYTES, pointers_of_changes};
-    use crate::samples::chained;
-    use crate::values::id::Id;
+    use crate::samples::{chained, event};
     use serde_json::json;
-    use uuid::Uuid;
 
     /// Builds a history of changes that are one second apart.
     fn history(changes: &[Value]) -> Vec<HistoryEntry> {
-        let events = (1..).zip(changes).map(|(version, changes)| {
-            let id = EventId::new(Timestamp::from_millis(version * 1000), [0; 10]);
-            Event {
-                id,
-                at: Timestamp::from_millis(version * 1000),
-                event_type: if version == 1 { "user.created" } else { "user.updated" }.to_owned(),
-                entity_id: Uuid::nil(),
-                version: version.unsigned_abs(),
-                actor: Actor::operator(),
-                changes: changes.as_object().cloned().expect("an object"),
-                previous_hash: None,
-            }
-        });
-        chained(events)
+        let event_type = |version| if version == 1 { "user.created" } else { "user.updated" };
+        chained((1..).zip(changes).map(|(version, changes)| event(version, event_type(version), changes)))
     }
 
     #[test]
@@ -533,40 +518,6 @@ mod tests {
         }
         assert_eq!(display_name_at(&[], Timestamp::from_millis(0)).map_err(|_| ()), Err(()), "an empty history");
         assert!(matches!(display_name_at(&all[1..], Timestamp::from_millis(0)), Err(ReceiptError::BrokenLink(_))));
-    }
-
-    /// Returns the entries after an erasure.
-    fn erased(history: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
-        let erased = history.into_iter().map(|entry| {
-            let mut value: Value = serde_json::from_str(&entry.text).expect("JSON");
-            let pointers = pointers_of_changes(value["changes"].as_object().expect("changes"), &["step_data/*"]);
-            let salts = (0..).zip(pointers).map(|(byte, pointer)| (pointer, Commitment::Salt([byte; SALT_BYTES])));
-            let mut commitments = salts.collect::<Commitments>().with_unchanged(&value);
-            commitments.erase(&mut value, |_| Some("Erased".to_owned()));
-            HistoryEntry { text: value.to_string(), commitments, ..entry }
-        });
-        erased.collect()
-    }
-
-    #[test]
-    fn the_last_of_several_texts_that_became_one_pseudonym_is_the_submission() {
-        let set = |old: Value, new: Value| json!({"step_data": {"old": old, "new": new}});
-        let other = json!({"a": "second", "b": "x"});
-        let before = history(&[
-            set(Value::Null, json!({"a": "first"})),
-            set(json!({"a": "first"}), json!({"a": "second"})),
-            set(json!({"a": "second"}), other.clone()),
-            set(other, json!({"a": "second", "b": "y"})),
-        ]);
-        let version = |history: &[HistoryEntry], key: &str, value: &str| {
-            let read = |entry: &HistoryEntry| serde_json::from_str::<Event>(&entry.text).expect("an event");
-            let events: Vec<Event> = history.iter().map(read).collect();
-            submission(&events, history, key, &json!(value)).map(|event| event.version)
-        };
-        assert_eq!((version(&before, "a", "second"), version(&before, "b", "y")), (Some(2), Some(4)));
-        assert_eq!((version(&before, "a", "first"), version(&before, "c", "y")), (Some(1), None));
-        let after = erased(before);
-        assert_eq!((version(&after, "a", "Erased"), version(&after, "b", "Erased")), (Some(2), Some(4)));
     }
 
     #[test]

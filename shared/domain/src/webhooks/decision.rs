@@ -166,12 +166,8 @@ mod tests {
     use super::super::{AttemptFailure, RETRY_DELAYS, TestEvent};
     use super::*;
     use crate::history::event::Actor;
+    use crate::samples::{self, at};
     use crate::values::id::{EventId, Id, WebhookId};
-    use serde_json::json;
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_millis(seconds * 1000)
-    }
 
     fn request(seconds: i64) -> DeliveryRequest {
         DeliveryRequest {
@@ -191,11 +187,7 @@ mod tests {
     }
 
     fn webhook(is_active: bool) -> Webhook {
-        let webhook = json!({
-            "id": WebhookId::new(at(0), [1; 10]), "url": "https://example.com/hook", "events": ["*"], "is_active": is_active,
-            "description": "", "active_since": at(0), "slot": 0, "secret": "AAAA"
-        });
-        serde_json::from_value(webhook).expect("a webhook")
+        Webhook { is_active, ..samples::webhook() }
     }
 
     fn attempt(seconds: i64, status: u16) -> Attempt {
@@ -332,16 +324,12 @@ mod tests {
             (&failure, of_other(200), Race::Settled),
             (&success, after(None, &mine, success.clone()), Race::Recorded),
             (&failure, after(None, &mine, failure.clone()), Race::Recorded),
-            (&failure, after(None, &request(4), attempt_of(500)), Race::Open),
-            (&success, after(None, &request(6), attempt_of(500)), Race::Settled),
+            (&failure, after(None, &request(4), attempt(12, 500)), Race::Open),
+            (&success, after(None, &request(6), attempt(12, 500)), Race::Settled),
         ] {
             assert_eq!(after_race(&mine, attempt, &present), expected, "{attempt:?} {present:?}");
         }
         let second = DeliveryRequest { number: 2, ..mine };
         assert_eq!(after_race(&second, &failure, &of_other(500)), Race::Open, "the second attempt isn't recorded yet");
-    }
-
-    fn attempt_of(status: u16) -> Attempt {
-        attempt(12, status)
     }
 }

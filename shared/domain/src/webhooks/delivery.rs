@@ -216,11 +216,8 @@ impl Replays {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples::at;
     use crate::values::id::Id;
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_millis(seconds * 1000)
-    }
 
     fn webhook(n: u8) -> WebhookId {
         WebhookId::new(at(0), [n; 10])

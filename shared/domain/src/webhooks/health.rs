@@ -52,19 +52,14 @@ impl Webhook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::id::{Id, WebhookId};
-    use serde_json::json;
+    use crate::samples;
 
     fn day(days: i64) -> Timestamp {
         Timestamp::from_millis(0).plus(TimeDelta::days(days))
     }
 
     fn webhook(active_since: i64) -> Webhook {
-        let webhook = json!({
-            "id": WebhookId::new(day(0), [1; 10]), "url": "https://example.com/hook", "events": ["*"], "is_active": true,
-            "description": "", "active_since": day(active_since), "slot": 0, "secret": "AAAA"
-        });
-        serde_json::from_value(webhook).expect("a webhook")
+        Webhook { active_since: day(active_since), ..samples::webhook() }
     }
 
     fn attempt(at: Timestamp, status: u16, duration_ms: u64) -> Attempt {

@@ -88,10 +88,7 @@ impl ReplayRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_millis(seconds * 1000)
-    }
+    use crate::samples::at;
 
     fn event(seconds: i64) -> EventId {
         EventId::new(at(seconds), [9; 10])
