@@ -783,12 +783,10 @@ fn named(choices: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples::user;
     use crate::values::id::Id;
-    use crate::values::signature_image::data_url;
     use crate::values::time::Timestamp;
     use proptest::prelude::*;
-    use utoipa::{PartialSchema, ToSchema};
-    use uuid::Uuid;
 
     #[test]
     fn a_slug_contains_the_letters_and_digits_of_the_name() {
@@ -817,20 +815,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn only_the_status_of_a_system_process_can_change() {
-        let id = ProcessId::new(Timestamp::from_millis(0), [0; 10]);
-        let process = SYSTEM_PROCESSES[0].process(id).expect("a process");
-        let off = ProcessChange { status: Some(ProcessStatus::Inactive), ..ProcessChange::default() };
-        assert_eq!(process.changed(&off).map(|p| p.status), Ok(ProcessStatus::Inactive));
-        let renamed = ProcessChange { name: "x".parse().ok(), ..off.clone() };
-        assert_eq!(process.changed(&renamed), Err(SystemProcessFixed));
-        let same = ProcessChange { name: Some(process.name.clone()), ..off };
-        assert!(process.changed(&same).is_ok(), "sending the same name again is not a change");
-        let own = Process { is_system: false, ..process };
-        assert_eq!(own.changed(&renamed).map(|p| p.name.to_string()), Ok("x".into()));
-    }
-
     fn errors(steps: &Value) -> Vec<String> {
         let errors = Steps::from_json(&steps.to_string()).err().unwrap_or_default();
         let mut pointers: Vec<String> = errors.into_iter().map(|(pointer, _)| pointer).collect();
@@ -842,13 +826,14 @@ mod tests {
     fn steps_of_all_types_are_read_and_stored_unchanged() {
         let json = json!([
             {"type": "user_picker", "key": "user", "label": "User", "required": true},
-            {"type": "checklist", "key": "list", "label": "List", "items": ["a", "b"]},
-            {"type": "select", "key": "one", "label": "One", "options": ["x"]},
+            {"type": "checklist", "key": "list", "label": "List", "required": false, "items": ["a", "b"]},
+            {"type": "select", "key": "one", "label": "One", "required": true, "options": ["x"]},
             {"type": "signature", "key": "sign", "label": "Sign", "statement": "I got it.\nAll of it."},
             {"type": "signature", "key": "sign_2", "label": "Sign"}, {"type": "text", "key": "t", "label": "T"},
             {"type": "textarea", "key": "ta", "label": "T"}, {"type": "date", "key": "d", "label": "D"},
             {"type": "confirmation", "key": "c", "label": "C"}, {"type": "complete", "key": "end_1", "label": "Done"}
         ]);
+        assert!(StepType::ALL.iter().all(|known| json.to_string().contains(known.as_str())));
         let steps = Steps::from_json(&json.to_string()).expect("steps");
         let mut stored = json.clone();
         stored[4]["statement"] = json!("I confirm what is stated above.");
@@ -919,26 +904,6 @@ mod tests {
     }
 
     #[test]
-    fn the_json_of_each_type_of_step_is_one_object_with_its_members_in_order() {
-        let texts = [
-            r#"{"type":"user_picker","key":"k","label":"L","required":true}"#,
-            r#"{"type":"checklist","key":"k","label":"L","required":false,"items":["a","b"]}"#,
-            r#"{"type":"signature","key":"k","label":"L","statement":"I got it.\nAll of it."}"#,
-            r#"{"type":"complete","key":"k","label":"L"}"#,
-            r#"{"type":"text","key":"k","label":"L"}"#,
-            r#"{"type":"textarea","key":"k","label":"L"}"#,
-            r#"{"type":"select","key":"k","label":"L","required":true,"options":["x","y"]}"#,
-            r#"{"type":"date","key":"k","label":"L"}"#,
-            r#"{"type":"confirmation","key":"k","label":"L"}"#,
-        ];
-        assert_eq!(texts.len(), StepType::ALL.len());
-        for text in texts {
-            let step: Step = serde_json::from_str(text).expect(text);
-            assert_eq!(serde_json::to_string(&step).expect("json"), text);
-        }
-    }
-
-    #[test]
     fn only_the_default_statement_is_translated() {
         let step = |text: &str| serde_json::from_str::<Step>(text).expect(text);
         let default = step(r#"{"type":"signature","key":"k","label":"L"}"#);
@@ -947,17 +912,6 @@ mod tests {
         assert_eq!(default.translated_statement(Language::English), None);
         assert_eq!(default.with_statement("x").translated_statement(Language::German), None);
         assert_eq!(step(r#"{"type":"text","key":"k","label":"L"}"#).translated_statement(Language::German), None);
-    }
-
-    #[test]
-    fn only_a_signature_gets_a_statement_if_it_has_none() {
-        let stated = |text: &str| {
-            let step: Step = serde_json::from_str(text).expect(text);
-            serde_json::to_value(step).expect("json")["statement"].clone()
-        };
-        assert_eq!(stated(r#"{"type":"signature","key":"k","label":"L"}"#), DEFAULT_STATEMENT);
-        assert_eq!(stated(r#"{"type":"signature","key":"k","label":"L","statement":"I got it."}"#), "I got it.");
-        assert_eq!(stated(r#"{"type":"text","key":"k","label":"L"}"#), Value::Null);
     }
 
     #[test]
@@ -974,127 +928,67 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_schema_names_the_members_of_the_json_form() {
-        let schema = serde_json::to_value(Step::schema()).expect("json");
-        let members: Vec<&String> = schema["properties"].as_object().expect("properties").keys().collect();
-        assert_eq!(members.len(), 7);
-        for member in ["type", "key", "label", "required", "items", "options", "statement"] {
-            assert!(members.contains(&&member.to_owned()), "{member}");
-        }
-        assert_eq!(schema["required"], json!(["type", "key", "label"]));
-        assert_eq!(Step::name(), "ProcessStep");
-        let mut referenced = Vec::new();
-        Step::schemas(&mut referenced);
-        let names: Vec<Value> = referenced.into_iter().map(|(name, _)| json!(name)).collect();
-        assert!(names.contains(&json!("StepType")) && names.contains(&json!("Name")), "{names:?}");
-    }
-
-    fn user(number: u128) -> UserId {
-        UserId::from_uuid(Uuid::from_u128(number))
-    }
-
     /// Checks a value. User 1 is active.
     fn check(required: Option<bool>, kind: &StepKind, value: &Value) -> Result<CheckedValue, String> {
         let step = Step { key: "k".into(), label: "L".parse().expect("a label"), required, kind: kind.clone() };
-        step.check(value, &BTreeSet::from([user(1)]), &DecodedImages::default()).map_err(|error| error.to_string())
+        let checks = Checks { active_users: &BTreeSet::from([user(1)]), images: &DecodedImages::default() };
+        step.check(value, &checks).map_err(|error| error.to_string())
     }
 
-    fn assert_accepted(kind: &StepKind, value: &Value, stored: &Value) {
-        assert_eq!(check(None, kind, value), Ok(CheckedValue::Value(stored.clone())), "{value}");
-    }
-
-    fn assert_refused(kind: &StepKind, values: &[Value]) {
-        for value in values {
-            assert!(check(None, kind, value).is_err(), "{value}");
-        }
+    fn accepted(value: Value) -> Result<CheckedValue, String> {
+        Ok(CheckedValue::Value(value))
     }
 
     #[test]
-    fn a_user_picker_accepts_the_id_of_an_active_user() {
-        assert_accepted(&StepKind::UserPicker, &json!(user(1)), &json!(user(1)));
-        assert_refused(&StepKind::UserPicker, &[json!(user(2)), json!("ada"), json!(1), json!(null)]);
-    }
-
-    #[test]
-    fn a_checklist_accepts_its_entries_each_at_most_once() {
-        let kind = StepKind::Checklist { items: vec!["a".into(), "b".into()] };
-        for value in [json!([]), json!(["b"]), json!(["b", "a"])] {
-            assert_accepted(&kind, &value, &value);
+    fn the_kind_of_a_step_decides_which_values_it_accepts() {
+        let checklist = StepKind::Checklist { items: vec!["a".into(), "b".into()] };
+        let select = StepKind::Select { options: vec!["x".into(), "y".into()] };
+        // Choices are accepted as the definition was sent.
+        let composed_items = StepKind::Checklist { items: vec!["ü".into(), "x".into()] };
+        let composed_option = StepKind::Select { options: vec!["ü".into()] };
+        // Accepted values, some with a stored form, and refused ones.
+        for (kind, same, changed, refused) in [
+            (StepKind::UserPicker, json!([user(1)]), json!([]), json!([user(2), "ada", 1, null])),
+            (checklist, json!([[], ["b"], ["b", "a"]]), json!([]), json!([["a", "a"], ["c"], [1], "a", {"a": true}])),
+            (StepKind::Complete, json!([true]), json!([]), json!([false, "true", 1])),
+            (StepKind::Confirmation, json!([true]), json!([]), json!([false, "true", 1])),
+            (StepKind::Text, json!(["ä".repeat(255)]), json!([["  ä  ", "ä"]]), json!(["ä".repeat(256), "a\nb", 1, ["a"]])),
+            (StepKind::Textarea, json!([" a\nb "]), json!([]), json!(["x".repeat(10_001), "a\u{7}", 1])),
+            (select, json!(["y"]), json!([]), json!(["z", ["x"], 0])),
+            (
+                composed_items,
+                json!([]),
+                json!([[["u\u{308}"], ["ü"]], [[" x ", "ü"], ["x", "ü"]]]),
+                json!([["ü", "u\u{308}"], ["u"]]),
+            ),
+            (composed_option, json!([]), json!([["u\u{308} ", "ü"]]), json!(["u", ["ü"]])),
+            (StepKind::Date, json!(["2028-02-29"]), json!([]), json!(["2027-02-29", "2028-02-29T00:00:00Z", 20280229])),
+        ] {
+            let list = |values: Value| values.as_array().cloned().unwrap_or_default();
+            let same = list(same).into_iter().map(|value| (value.clone(), value));
+            for (sent, stored) in same.chain(list(changed).into_iter().map(|pair| (pair[0].clone(), pair[1].clone()))) {
+                assert_eq!(check(None, &kind, &sent), accepted(stored), "{kind:?} {sent}");
+            }
+            for value in list(refused) {
+                assert!(check(None, &kind, &value).is_err(), "{kind:?} {value}");
+            }
         }
-        assert_refused(&kind, &[json!(["a", "a"]), json!(["c"]), json!([1]), json!("a"), json!({"a": true})]);
     }
 
     #[test]
     fn a_required_checklist_needs_all_its_entries() {
         let kind = StepKind::Checklist { items: vec!["a".into(), "b".into()] };
-        assert_eq!(check(Some(true), &kind, &json!(["b", "a"])), Ok(CheckedValue::Value(json!(["b", "a"]))));
+        assert_eq!(check(Some(true), &kind, &json!(["b", "a"])), accepted(json!(["b", "a"])));
         let error = Err("must contain all entries of the checklist: a, b".to_owned());
         assert_eq!(check(Some(true), &kind, &json!(["a"])), error);
     }
 
     #[test]
-    fn a_signature_accepts_a_png_data_url() {
-        let mut bytes = Vec::new();
-        let encoder = png::Encoder::new(&mut bytes, 2, 1);
-        encoder.write_header().expect("a header").write_image_data(&[0, 255]).expect("data");
-        let kind = StepKind::Signature { statement: "I got it.".parse().expect("a statement") };
-        let signature = check(None, &kind, &json!(data_url(&bytes)));
-        assert!(matches!(signature, Ok(CheckedValue::Signature(image)) if image.bytes() == bytes));
-        assert_refused(&kind, &[json!("x"), json!(data_url(b"x")), json!(true), json!({"sha256": "x"})]);
-    }
-
-    #[test]
-    fn complete_and_confirmation_accept_true_only() {
-        for kind in [StepKind::Complete, StepKind::Confirmation] {
-            assert_accepted(&kind, &json!(true), &json!(true));
-            assert_refused(&kind, &[json!(false), json!("true"), json!(1)]);
-        }
-    }
-
-    #[test]
-    fn text_accepts_one_line_of_at_most_255_characters() {
-        assert_accepted(&StepKind::Text, &json!("  ä  "), &json!("ä"));
-        assert_accepted(&StepKind::Text, &json!("ä".repeat(255)), &json!("ä".repeat(255)));
-        assert_refused(&StepKind::Text, &[json!("ä".repeat(256)), json!("a\nb"), json!(1), json!(["a"])]);
-    }
-
-    #[test]
-    fn textarea_accepts_several_lines_of_at_most_10000_characters() {
-        assert_accepted(&StepKind::Textarea, &json!(" a\nb "), &json!(" a\nb "));
-        assert_refused(&StepKind::Textarea, &[json!("x".repeat(10_001)), json!("a\u{7}"), json!(1)]);
-    }
-
-    #[test]
     fn required_text_must_not_be_blank() {
         for kind in [StepKind::Text, StepKind::Textarea] {
-            assert_accepted(&kind, &json!(""), &json!(""));
+            assert_eq!(check(None, &kind, &json!("")), accepted(json!("")));
             assert_eq!(check(Some(true), &kind, &json!(" ")), Err("must not be empty".to_owned()));
         }
-    }
-
-    #[test]
-    fn a_select_accepts_one_of_its_options() {
-        let kind = StepKind::Select { options: vec!["x".into(), "y".into()] };
-        assert_accepted(&kind, &json!("y"), &json!("y"));
-        assert_refused(&kind, &[json!("z"), json!(["x"]), json!(0)]);
-    }
-
-    #[test]
-    fn choices_are_accepted_as_the_definition_was_sent() {
-        let items = StepKind::Checklist { items: vec!["ü".into(), "x".into()] };
-        assert_accepted(&items, &json!(["u\u{308}"]), &json!(["ü"]));
-        assert_accepted(&items, &json!([" x ", "ü"]), &json!(["x", "ü"]));
-        assert_refused(&items, &[json!(["ü", "u\u{308}"]), json!(["u"])]);
-        let options = StepKind::Select { options: vec!["ü".into()] };
-        assert_accepted(&options, &json!("u\u{308} "), &json!("ü"));
-        assert_refused(&options, &[json!("u"), json!(["ü"])]);
-    }
-
-    #[test]
-    fn a_date_accepts_a_calendar_date() {
-        assert_accepted(&StepKind::Date, &json!("2028-02-29"), &json!("2028-02-29"));
-        assert_refused(&StepKind::Date, &[json!("2027-02-29"), json!("2028-02-29T00:00:00Z"), json!(20280229)]);
     }
 
     #[test]
