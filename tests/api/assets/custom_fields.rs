@@ -104,7 +104,12 @@ async fn a_null_character_in_custom_fields_is_refused_where_it_is() {
     let client = over_http().await;
     let asset = client.asset(json!({"name": "x", "serial_number": "S1"})).await;
     let twice = json!({"a": {"u\u{308}": 1, "\u{fc}": 2}});
-    for (fields, place) in [(json!({"a": [1, {"b/c": "x\0"}]}), "/a/1/b~1c"), (json!({"a": "\0"}), "/a"), (twice, "/a/\u{fc}")] {
+    for (fields, place) in [
+        (json!({"a": [1, {"b/c": "x\0"}]}), "/a/1/b~1c"),
+        (json!({"a": "\0"}), "/a"),
+        (json!({"a": {"\0": 1}}), "/a/\0"),
+        (twice, "/a/\u{fc}"),
+    ] {
         for field in ["custom_fields", "custom_fields_patch"] {
             refused_everywhere(&client, &asset, &json!({"name": "x", field: fields}), &format!("/{field}{place}")).await;
         }
@@ -256,6 +261,7 @@ async fn schemas_are_refused_in_our_own_words() {
         (json!({"required": ["u\u{308}"]}), ["composed", "/required/0"]),
         (json!({"required": ["\u{200b}a"]}), ["U+200B", "/required/0"]),
         (json!({"properties": {" a ": {}}}), ["whitespace", "/properties/ a "]),
+        (json!({"properties": {"\u{200b}a/b": {}}}), ["no asset can have", "(at /properties/\u{200b}a~1b)"]),
         (json!({"properties": {"": {}}}), ["must not be empty", "/properties/)"]),
         (json!({"type": "text"}), ["", ""]),
         (json!({"maximum": 9_007_199_254_740_993_u64}), ["2^53", ""]),

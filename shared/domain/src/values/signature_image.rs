@@ -217,6 +217,8 @@ fn bytes_after_end(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use png::BitDepth::{Eight, One, Sixteen};
+    use png::ColorType::{Grayscale, GrayscaleAlpha, Indexed, Rgb, Rgba};
     use proptest::prelude::*;
 
     #[test]
@@ -229,38 +231,53 @@ mod tests {
         assert_eq!(error.to_string(), "must take at most 64 MiB decoded, together with the other images of the request");
     }
 
-    fn image(width: u32, height: u32) -> Vec<u8> {
+    type Format = (png::ColorType, png::BitDepth);
+
+    fn png_file(
+        size: (u32, u32),
+        (color, depth): Format,
+        palette: &'static [u8],
+        transparent: &'static [u8],
+        pixels: &[u8],
+    ) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let mut encoder = png::Encoder::new(&mut bytes, width, height);
-        encoder.set_color(png::ColorType::Grayscale);
-        encoder.set_depth(png::BitDepth::One);
-        let row = width.div_ceil(8) as usize;
-        let mut writer = encoder.write_header().expect("a header");
-        let mut pixels = vec![0; row * height as usize];
-        pixels[0] = 0x80;
-        writer.write_image_data(&pixels).expect("data");
-        writer.finish().expect("an end");
+        let mut encoder = png::Encoder::new(&mut bytes, size.0, size.1);
+        encoder.set_color(color);
+        encoder.set_depth(depth);
+        if !palette.is_empty() {
+            encoder.set_palette(palette);
+        }
+        if !transparent.is_empty() {
+            encoder.set_trns(transparent);
+        }
+        encoder.write_header().expect("a header").write_image_data(pixels).expect("data");
         bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<SignatureImage, String> {
+        SignatureImage::from_data_url(&data_url(bytes)).map_err(|error| error.to_string())
+    }
+
+    /// Returns a black image with a white pixel.
+    fn image(width: u32, height: u32) -> Vec<u8> {
+        let mut pixels = vec![0; (width.div_ceil(8) * height) as usize];
+        pixels[0] = 0x80;
+        png_file((width, height), (Grayscale, One), &[], &[], &pixels)
     }
 
     #[test]
     fn an_accepted_image_keeps_its_bytes() {
         let bytes = image(3, 2);
-        let signature = SignatureImage::from_data_url(&data_url(&bytes)).expect("an image");
+        let signature = read(&bytes).expect("an image");
         assert_eq!(signature.bytes(), bytes);
         assert_eq!(data_url(&bytes).len(), data_url_len(bytes.len()));
         assert_eq!(signature.hash(), hex::sha256(&bytes));
         for (width, height) in [(4096, 976), (2000, 2000)] {
-            assert!(SignatureImage::from_data_url(&data_url(&image(width, height))).is_ok());
+            assert!(read(&image(width, height)).is_ok());
         }
-        let mut wide = Vec::new();
-        let mut encoder = png::Encoder::new(&mut wide, 4096, 64);
-        encoder.set_color(png::ColorType::Rgba);
-        encoder.set_depth(png::BitDepth::Sixteen);
         let mut pixels = vec![0; 4096 * 64 * 8];
         pixels[6] = 0xff;
-        encoder.write_header().expect("a header").write_image_data(&pixels).expect("data");
-        assert!(SignatureImage::from_data_url(&data_url(&wide)).is_ok(), "the largest possible rows");
+        assert!(read(&png_file((4096, 64), (Rgba, Sixteen), &[], &[], &pixels)).is_ok(), "the largest possible rows");
     }
 
     #[test]
@@ -289,28 +306,14 @@ mod tests {
     #[test]
     fn nothing_may_follow_the_end_of_an_image() {
         let followed = [image(8, 8), b"<script>".to_vec()].concat();
-        let error = SignatureImage::from_data_url(&data_url(&followed)).expect_err("an error").to_string();
-        assert_eq!(error, "must end with the IEND chunk; 8 bytes follow it");
+        assert_eq!(read(&followed), Err("must end with the IEND chunk; 8 bytes follow it".to_owned()));
     }
 
     #[test]
     fn an_image_of_one_colour_is_blank() {
-        let encoded = |width: u32, color, depth, palette: &'static [u8], transparent: &'static [u8], pixels: &[u8]| {
-            let mut bytes = Vec::new();
-            let mut encoder = png::Encoder::new(&mut bytes, width, 2);
-            encoder.set_color(color);
-            encoder.set_depth(depth);
-            if !palette.is_empty() {
-                encoder.set_palette(palette);
-            }
-            if !transparent.is_empty() {
-                encoder.set_trns(transparent);
-            }
-            encoder.write_header().expect("a header").write_image_data(pixels).expect("data");
-            SignatureImage::from_data_url(&data_url(&bytes)).map_err(|error| error.to_string())
+        let encoded = |width, color, depth, palette, transparent, pixels: &[u8]| {
+            read(&png_file((width, 2), (color, depth), palette, transparent, pixels))
         };
-        use png::BitDepth::{Eight, One, Sixteen};
-        use png::ColorType::{Grayscale, GrayscaleAlpha, Indexed, Rgb, Rgba};
         for blank in [
             encoded(1, Grayscale, Eight, &[], &[], &[255, 255]),
             encoded(1, Grayscale, Eight, &[], &[], &[0, 0]),
@@ -347,20 +350,12 @@ mod tests {
 
     #[test]
     fn an_indexed_image_without_a_palette_is_refused() {
-        let indexed = |palette: &'static [u8]| {
-            let mut bytes = Vec::new();
-            let mut encoder = png::Encoder::new(&mut bytes, 2, 1);
-            encoder.set_color(png::ColorType::Indexed);
-            encoder.set_palette(palette);
-            encoder.write_header().expect("a header").write_image_data(&[0, 1]).expect("data");
-            bytes
-        };
-        let good = indexed(&[1, 2, 3, 4, 5, 6]);
-        assert!(SignatureImage::from_data_url(&data_url(&good)).is_ok());
+        let good = png_file((2, 1), (Indexed, Eight), &[1, 2, 3, 4, 5, 6], &[], &[0, 1]);
+        assert!(read(&good).is_ok());
         // The PLTE chunk: length, name, two colours, checksum.
         let start = good.windows(4).position(|name| name == b"PLTE").expect("a palette") - 4;
         let without = [&good[..start], &good[start + 18..]].concat();
-        assert!(SignatureImage::from_data_url(&data_url(&without)).is_err());
+        assert!(read(&without).is_err());
     }
 
     proptest! {
@@ -369,7 +364,7 @@ mod tests {
             let mut bytes = image(8, 8);
             let index = index % bytes.len();
             bytes[index] = byte;
-            let _ = SignatureImage::from_data_url(&data_url(&bytes));
+            let _ = read(&bytes);
         }
     }
 }
