@@ -245,11 +245,7 @@ impl FromStr for AssetTag {
 
 impl AssetTag {
     /// Checks that a new asset can have this tag.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`ValueError`] when no new asset can have this tag.
-    pub fn check_new(&self) -> Result<(), ValueError> {
+    pub(crate) fn check_new(&self) -> Result<(), ValueError> {
         let fits = (1..=MAX_CHARS).contains(&self.0.len()) && self.0.bytes().all(|byte| byte.is_ascii_graphic());
         match self.0.as_str() {
             "." | ".." => {

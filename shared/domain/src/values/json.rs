@@ -70,11 +70,7 @@ pub fn parse_object(text: &str) -> serde_json::Result<Map<String, Value>> {
 }
 
 /// Parses an object, for `#[serde(deserialize_with = …)]`.
-///
-/// # Errors
-///
-/// Returns an error for anything but an object.
-pub fn deserialize_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+pub(crate) fn deserialize_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
     match Reader::STORED.deserialize(deserializer)? {
         Value::Object(members) => Ok(members),
         _ => Err(D::Error::custom("must be an object")),

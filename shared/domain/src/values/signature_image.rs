@@ -95,11 +95,7 @@ impl DecodedImages {
         self.typed.iter().any(|typed| typed == key)
     }
 
-    /// Decodes an image, or returns it if it was decoded before.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of [`SignatureImage::from_data_url`], or one about the total size of the request's images.
+    /// Decodes an image, or returns it if it was decoded before. The error can also be about the total size of the request's images.
     pub(crate) fn image(&self, data_url: &str) -> Result<SignatureImage, ValueError> {
         let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = decoded.images.get(data_url) {

@@ -263,12 +263,6 @@ mod tests {
     }
 
     #[test]
-    fn a_composed_text_has_one_spelling() {
-        assert_eq!(composed("Ju\u{308}rgen"), "Jürgen");
-        assert_eq!(composed("Jürgen"), "Jürgen");
-    }
-
-    #[test]
     fn texts_of_all_scripts_have_no_hidden_characters() {
         for line in [
             "Ada Lovelace",

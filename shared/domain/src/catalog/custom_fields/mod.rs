@@ -222,12 +222,8 @@ pub fn composed_value(value: Value) -> Result<Value, (String, ValueError)> {
     }
 }
 
-/// Normalizes names with [`field_name`] and values with [`composed_value`].
-///
-/// # Errors
-///
-/// Returns each invalid or repeated name and the first error of each value, with JSON Pointers, and an error if the composed
-/// fields are too large.
+/// Normalizes names with [`field_name`] and values with [`composed_value`]. The errors are about each invalid or repeated name and
+/// the first error of each value, with JSON Pointers, or about composed fields that are too large.
 fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(String, ValueError)>> {
     let (mut named, mut errors) = (Map::new(), Vec::new());
     for (sent, value) in fields {
@@ -254,12 +250,8 @@ fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(Str
 }
 
 /// Checks the field names in a schema's `properties` and `required`. Assets store names as normalized by [`field_name`], so no
-/// asset would ever match another form.
-///
-/// # Errors
-///
-/// Returns a [`ValueError`] with the first name that no field can have.
-pub(super) fn check_schema(schema: &Value) -> Result<(), ValueError> {
+/// asset would ever match another form. The error is about the first name that no field can have.
+fn check_schema(schema: &Value) -> Result<(), ValueError> {
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
     let properties = properties.map(|name| (format!("/properties/{}", pointer_token(name)), name.as_str()));
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().enumerate();
@@ -549,10 +541,6 @@ struct Compiled {
 impl Compiled {
     /// Checks and compiles a schema. Stored schemas are checked like new ones: they might have been accepted by other rules, and
     /// only [`policy::check`] prevents their references from overflowing the stack.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`ValueError`] when the schema is invalid or too expensive.
     fn new(schema: &Value) -> Result<Self, ValueError> {
         let PatternCost { patterns, bytes } = policy::check(schema)?;
         let cache_bytes = (MAX_MATCHING_BYTES / patterns.max(1)).min(MAX_CACHE_BYTES_OF_PATTERN);

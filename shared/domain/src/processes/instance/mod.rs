@@ -568,10 +568,6 @@ impl Instance {
     }
 
     /// Checks that each of the `typed` keys names a signature step whose image is in `step_data`.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ProcessError::Invalid`] with an error for each other key.
     fn check_typed_signatures(&self, typed: &[String], step_data: &Map<String, Value>) -> Result<(), ProcessError> {
         let signatures = self.steps.as_slice().iter().filter(|step| step.is_signature());
         let keys: Vec<&str> = signatures.map(|step| step.key.as_str()).collect();
