@@ -70,12 +70,10 @@ pub struct Requirement {
 }
 
 impl Requirement {
-    #[must_use]
     pub fn text(attribute: &'static str, text: impl ToString) -> Self {
         Self { attribute, value: RequiredValue::Text(text.to_string()) }
     }
 
-    #[must_use]
     pub fn flag(attribute: &'static str, flag: bool) -> Self {
         Self { attribute, value: RequiredValue::Bool(flag) }
     }
@@ -89,7 +87,6 @@ pub enum RequiredValue {
 
 impl Reference {
     /// Creates a reference that only requires the record to exist.
-    #[must_use]
     pub fn new(field: &'static str, kind: Kind, id: Uuid) -> Self {
         Self { field, kind, id, requirements: Vec::new() }
     }
@@ -116,7 +113,6 @@ pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync
     fn history_fields(&self) -> Map<String, Value>;
 
     /// Whether the API shows this field of the history. Changes to only hidden fields don't update `updated_at`.
-    #[must_use]
     fn is_shown(_field: &str) -> bool {
         true
     }
@@ -170,13 +166,11 @@ pub struct Stored<T> {
 
 impl<T: Record> Stored<T> {
     /// Returns the version in entity tags, which `If-Match` compares.
-    #[must_use]
     pub fn tag_version(&self) -> u64 {
         self.version.saturating_sub(self.value.uncounted_versions())
     }
 
     /// Returns the old and new values of changed fields.
-    #[must_use]
     pub fn changes_to(&self, next: &T) -> Map<String, Value> {
         changes(&self.value.history_fields(), &next.history_fields())
     }
@@ -184,7 +178,6 @@ impl<T: Record> Stored<T> {
 
 /// Returns the fields that differ between two states of a record, each with its `old` and `new` value. A missing field
 /// counts as null.
-#[must_use]
 pub fn changes(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
     let mut fields: Vec<&String> = old.keys().chain(new.keys()).collect();
     fields.sort_unstable();
@@ -210,7 +203,6 @@ pub enum Patch<T> {
 }
 
 impl<T> Patch<T> {
-    #[must_use]
     pub fn or(self, present: Option<T>) -> Option<T> {
         match self {
             Self::Absent => present,
@@ -296,7 +288,6 @@ impl FromStr for IdempotencyKey {
 
 impl IdempotencyKey {
     /// Returns a text of fixed length for keys in the table.
-    #[must_use]
     pub fn hash(&self) -> String {
         hex::sha256(&self.0)
     }
@@ -322,7 +313,6 @@ impl IdempotentRequest {
         Self { key: IdempotencyKey(format!("{}\0{index}", self.key.0)), ..self.clone() }
     }
 
-    #[must_use]
     pub fn new<C: Credential>(by: &BearerToken<C>, key: IdempotencyKey, path: &str, body: &[u8]) -> Self {
         Self { by: by.id.uuid(), key, fingerprint: by.secret.authenticate(&[path.as_bytes(), &[0], body]) }
     }
@@ -362,20 +352,17 @@ fn steps_by_hash(hash: &str) -> String {
 
 impl StoredResponse {
     /// Creates a response without headers.
-    #[must_use]
     pub fn new(status: u16, body: String) -> Self {
         Self { status, body, ..Self::default() }
     }
 
     /// Marks the start of a request whose changes are committed one by one.
-    #[must_use]
     pub fn of_request_in_parts() -> Self {
         Self { is_in_parts: true, ..Self::new(200, String::new()) }
     }
 
     /// Replaces a response that named a person who was erased since. The body is used if this is a part of a request; a whole
     /// request gets an error instead.
-    #[must_use]
     pub fn erased() -> Self {
         Self::new(409, json!({"code": "CONFLICT", "detail": ERASED}).to_string())
     }
@@ -391,7 +378,6 @@ impl StoredResponse {
     }
 
     /// Returns the body with the steps restored. `text` is the JSON of the steps.
-    #[must_use]
     pub fn with_steps(&self, hash: &str, text: &str) -> String {
         self.body.replace(&steps_by_hash(hash), &format!(r#""steps":{text}"#))
     }
@@ -419,7 +405,6 @@ impl ExpectedVersions {
         Ok(Self::Versions(entity_tags(text)?.into_iter().filter_map(version_of).collect()))
     }
 
-    #[must_use]
     pub fn contains(&self, version: u64) -> bool {
         match self {
             Self::Any => true,
@@ -440,7 +425,6 @@ const TAG_HASH_DIGITS: usize = 16;
 
 /// Returns the strong entity tag of a response body that shows this version of a record. It contains the body's hash, so it
 /// changes whenever the body does.
-#[must_use]
 pub fn entity_tag(version: u64, body: &[u8]) -> String {
     format!("\"{version}-{}\"", &hex::sha256(body)[..TAG_HASH_DIGITS])
 }

@@ -64,7 +64,6 @@ pub struct LinkSteps {
 }
 
 impl LinkSteps {
-    #[must_use]
     pub fn contains(&self, index: usize) -> bool {
         (self.first..=self.last).contains(&index)
     }
@@ -95,7 +94,6 @@ pub struct Link {
 
 impl Link {
     /// Returns the status, ignoring the process: a link can be open even if its process has ended. See [`Link::status`].
-    #[must_use]
     pub fn own_status(&self, now: Timestamp) -> LinkStatus {
         if self.revoked_at.is_some() {
             LinkStatus::Revoked
@@ -109,7 +107,6 @@ impl Link {
     }
 
     /// Returns the status. `process` and `step` are the status and current step of the link's process instance or movement.
-    #[must_use]
     pub fn status(&self, now: Timestamp, (process, step): (InstanceStatus, usize)) -> LinkStatus {
         match self.own_status(now) {
             LinkStatus::Open if process != InstanceStatus::InProgress || step > self.steps.last => LinkStatus::Ended,
@@ -119,13 +116,11 @@ impl Link {
 
     /// Returns when the link ends: its expiry or, for a used link, 24 hours after its last step, because until then it opens the
     /// receipt.
-    #[must_use]
     pub fn ends_at(&self) -> Timestamp {
         self.used_at.map_or(self.expires_at, |at| at.plus(RECEIPT_TIME))
     }
 
     /// Returns why the link no longer works, ignoring the process; `None` if it works.
-    #[must_use]
     pub fn end_reason(&self, now: Timestamp) -> Option<LinkStatus> {
         match self.own_status(now) {
             LinkStatus::Open => None,
@@ -154,12 +149,10 @@ impl Link {
 
     /// Returns the prefix shared by the unique values of all links to this process instance or movement, to find them in the
     /// table. The link's slot follows it.
-    #[must_use]
     pub fn of_subject(subject: Uuid) -> Unique {
         Self::unique_of(subject, "")
     }
 
-    #[must_use]
     pub fn unique_slot(subject: Uuid, slot: u8) -> Unique {
         Self::unique_of(subject, slot)
     }

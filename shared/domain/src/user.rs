@@ -21,13 +21,11 @@ const MAX_BYTES: usize = 254;
 
 impl Email {
     /// Returns the address composed and case-folded, for comparisons.
-    #[must_use]
     pub fn folded(&self) -> String {
         // Folding can decompose characters.
         composed(&fold(&composed(&self.0))).into_owned()
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -106,12 +104,10 @@ impl User {
     }
 
     /// References a user who must be active to be newly assigned or picked.
-    #[must_use]
     pub fn reference(field: &'static str, id: UserId) -> Reference {
         Reference::new(field, Kind::User, id.uuid()).requiring(Requirement::flag("is_active", true))
     }
 
-    #[must_use]
     pub fn unique_email(folded: String) -> Unique {
         Unique { field: "email", value: folded, reserved_after_deletion: false }
     }

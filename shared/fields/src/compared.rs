@@ -6,7 +6,6 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 ///
 /// Uppercasing unifies characters with the same upper case (ß and SS, σ and ς). Lowercasing comes first because the capital ẞ is
 /// its own upper case.
-#[must_use]
 pub fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.chars().flat_map(char::to_lowercase) {
@@ -30,7 +29,6 @@ pub(crate) fn compatible(text: &str) -> String {
 }
 
 /// Returns the same key for names that differ only in case, width, or the kind and number of spaces.
-#[must_use]
 pub fn name_key(name: &str) -> String {
     compatible(name).split_whitespace().collect::<Vec<_>>().join(" ")
 }

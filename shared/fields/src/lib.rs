@@ -7,7 +7,6 @@ pub mod serial_number;
 const MAX_NAMED_ROWS: usize = 5;
 
 /// Returns the error of a row whose match value also occurs in other rows. `rows` are all rows with the value, `own` is this one.
-#[must_use]
 pub fn same_value(rows: &[u64], own: u64) -> String {
     let others = rows.iter().filter(|row| **row != own).map(u64::to_string);
     let (shown, more) = (others.take(MAX_NAMED_ROWS).collect::<Vec<_>>().join(", "), rows.len().saturating_sub(1));
@@ -48,7 +47,6 @@ pub struct Column {
 }
 
 impl Column {
-    #[must_use]
     pub const fn new(name: &'static str, cell: CellType, headings: &'static str) -> Self {
         Self { name, cell, is_exported: true, headings }
     }

@@ -18,19 +18,16 @@ pub const SHORTENED: &str =
     "was rounded to scientific notation by a spreadsheet; export it again with this column formatted as text";
 
 /// Returns why a serial number can't identify an asset; `None` if it can.
-#[must_use]
 pub fn fault(serial: &str) -> Option<&'static str> {
     if is_placeholder(serial) { Some(PLACEHOLDER) } else { is_shortened(serial).then_some(SHORTENED) }
 }
 
 /// Normalizes a serial number for comparisons: ignores case, width (Unicode's NFKC) and whitespace.
-#[must_use]
 pub fn key(serial: &str) -> String {
     compatible(serial).split_whitespace().collect()
 }
 
 /// Whether the text stands for an unknown serial number, such as `n/a`, `-`, `0`, `#REF!` or `To Be Filled By O.E.M.`
-#[must_use]
 pub fn is_placeholder(serial: &str) -> bool {
     let text = key(serial);
     let bare: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
@@ -68,7 +65,6 @@ fn is_spreadsheet_error(text: &str) -> bool {
 
 /// Whether a spreadsheet rounded the number, such as `1.23E+12` or `1,23E+12`: one digit, a point or comma, digits, `E+`, and at
 /// least two digits.
-#[must_use]
 pub fn is_shortened(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let Some((mantissa, exponent)) = text.trim().split_once("E+") else { return false };

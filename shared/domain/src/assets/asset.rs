@@ -42,7 +42,6 @@ string_enum! {
 
 impl Status {
     /// Whether a process that ends with this status clears the asset's assignment.
-    #[must_use]
     pub fn clears_assignment(self) -> bool {
         matches!(self, Self::InStock | Self::Returned | Self::Scrapped)
     }
@@ -60,7 +59,6 @@ pub struct CatalogNames {
 }
 
 impl CatalogNames {
-    #[must_use]
     pub fn of(
         asset_type: Option<&Stored<AssetType>>,
         model: Option<&Stored<Model>>,
@@ -124,7 +122,6 @@ fn is_zero(number: &u64) -> bool {
 
 impl Asset {
     /// Tags are case-insensitive.
-    #[must_use]
     pub fn unique_tag(tag: &str) -> Unique {
         Unique { field: "asset_tag", value: tag.to_ascii_uppercase(), reserved_after_deletion: true }
     }
@@ -225,7 +222,6 @@ pub struct Transitions(BTreeMap<Status, BTreeSet<Status>>);
 
 impl Transitions {
     /// Returns the permitted next statuses; `None` permits all.
-    #[must_use]
     pub fn from(&self, status: Status) -> Option<&BTreeSet<Status>> {
         self.0.get(&status)
     }
@@ -395,7 +391,6 @@ impl AssetChange {
         change
     }
 
-    #[must_use]
     pub fn next_type(&self, current: Option<&Asset>, model: Option<&Model>) -> Option<AssetTypeId> {
         match model {
             Some(model) => Some(model.asset_type_id),
@@ -403,7 +398,6 @@ impl AssetChange {
         }
     }
 
-    #[must_use]
     pub fn needs_type(&self) -> bool {
         let sets_fields = !self.custom_fields.is_absent() || self.custom_fields_patch.is_some();
         sets_fields || !(self.asset_type_id.is_absent() && self.model_id.is_absent())
@@ -624,7 +618,6 @@ pub enum Cell {
 
 impl Cell {
     /// Converts a custom field's value; `None` for null.
-    #[must_use]
     pub fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Null => None,
@@ -640,7 +633,6 @@ impl Cell {
     }
 
     /// Returns the value as exported; numbers in their shortest form.
-    #[must_use]
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         match self {
             Self::Number(number) => shortest(*number).into(),
@@ -650,7 +642,6 @@ impl Cell {
     }
 
     /// Compares numbers by value, and then texts in case-insensitive natural order.
-    #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
@@ -674,7 +665,6 @@ fn shortest(number: f64) -> String {
 }
 
 /// Parses a text as a JSON number and returns the number's shortest form.
-#[must_use]
 pub fn number_text(text: &str) -> Option<String> {
     let number: serde_json::Number = text.parse().ok()?;
     number.as_f64().map(|number| shortest(number + 0.0))
@@ -690,7 +680,6 @@ pub struct ListedCustomFields {
 }
 
 impl ListedCustomFields {
-    #[must_use]
     pub fn of(fields: &Map<String, Value>) -> Self {
         let by_name: BTreeMap<&String, Cell> = fields.iter().filter_map(|(name, value)| Some((name, Cell::of(value)?))).collect();
         let (mut listed, mut fitting, mut unfit) = (Self::default(), 0, 0);
@@ -745,7 +734,6 @@ enum Scalar {
 }
 
 impl ListedFields {
-    #[must_use]
     pub fn of(asset: &Asset) -> Self {
         let text = |field, value: Option<String>| value.map(|value| (field, value));
         let texts = [
@@ -759,7 +747,6 @@ impl ListedFields {
     }
 
     /// Returns the stored text; `None` if there are no values.
-    #[must_use]
     pub fn into_text(self) -> Option<String> {
         let Self { texts, custom_fields: ListedCustomFields { cells, unfit_after } } = self;
         if texts.is_empty() && cells.is_empty() {
@@ -785,7 +772,6 @@ impl ListedFields {
     }
 
     /// Parses a stored text; `None` if it is invalid.
-    #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         let ListedText { location, model, purchase_date, last_seen_at, custom_fields, unfit, unfit_after } =
             serde_json::from_str(text).ok()?;

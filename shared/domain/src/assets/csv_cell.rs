@@ -20,7 +20,6 @@ const QUOTES: [char; 2] = ['\'', '"'];
 
 /// Prefixes formulas with an apostrophe, wherever a spreadsheet could see the start of a cell, and also a text that would clear
 /// the field. Numbers stay unchanged.
-#[must_use]
 pub fn from_text(text: &str) -> Cow<'_, str> {
     let is_plain = parts(text).all(|(_, is_special)| !is_special);
     if is_plain || text.parse::<serde_json::Number>().is_ok() {
@@ -30,7 +29,6 @@ pub fn from_text(text: &str) -> Cow<'_, str> {
 }
 
 /// Removes the apostrophes added by [`from_text`].
-#[must_use]
 pub fn to_text(cell: &str) -> Cow<'_, str> {
     if !cell.contains('\'') {
         return cell.into();
@@ -60,7 +58,6 @@ fn unquoted(text: &str) -> Option<String> {
 }
 
 /// Writes strings unchanged, unless they need quotes, and everything else as JSON.
-#[must_use]
 pub fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) if !needs_quotes(text) => text.clone(),
@@ -70,7 +67,6 @@ pub fn value_text(value: &Value) -> String {
 
 /// Reads a cell as JSON if the schema permits other types than strings and the cell is valid JSON, otherwise as a string.
 /// Booleans are case-insensitive.
-#[must_use]
 pub fn to_value(text: &str, name: &str, schema: Option<&FieldsSchema>) -> Value {
     let string = || Value::String(unquoted(text).unwrap_or_else(|| text.to_owned()));
     let Some(property) = property(name, schema) else { return string() };
@@ -83,7 +79,6 @@ pub fn to_value(text: &str, name: &str, schema: Option<&FieldsSchema>) -> Value 
 }
 
 /// Whether the schema permits only integers, with or without null.
-#[must_use]
 pub fn is_integer(name: &str, schema: Option<&FieldsSchema>) -> bool {
     property(name, schema).and_then(type_of) == Some("integer")
 }

@@ -101,7 +101,6 @@ fn side(text: &str) -> Option<f64> {
 pub struct SkippedLabels(usize);
 
 impl SkippedLabels {
-    #[must_use]
     pub fn get(self) -> usize {
         self.0
     }
@@ -123,7 +122,6 @@ impl FromStr for SkippedLabels {
 pub struct LabelIds(Vec<AssetId>);
 
 impl LabelIds {
-    #[must_use]
     pub fn ids(&self) -> &[AssetId] {
         &self.0
     }
@@ -174,7 +172,6 @@ pub struct LabelUrlTemplate(String);
 
 impl LabelUrlTemplate {
     /// Fills in the placeholders. The tag is percent-encoded as UTF-8.
-    #[must_use]
     pub fn url(&self, asset_tag: &str, id: AssetId) -> String {
         // Braces in a tag are encoded, so they can't look like a placeholder.
         let tag = utf8_percent_encode(asset_tag, ENCODED).to_string();

@@ -31,7 +31,6 @@ string_enum! {
 impl Asset {
     /// Returns the time of a scan that arrived at `now` without a time: later than every stored scan. Of concurrent scans, the
     /// last one stored can have arrived first, or at a server with a slow clock.
-    #[must_use]
     pub fn time_of_scan(&self, now: Timestamp) -> Timestamp {
         self.last_seen_at.map_or(now, |last| now.max(last.plus(TimeDelta::milliseconds(1))))
     }
@@ -67,13 +66,11 @@ impl Asset {
 pub struct Location(String);
 
 impl Location {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Whether a place contains another one, case-insensitive. A place contains itself.
-    #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         is_at_or_below(&fold(&self.0), &fold(&other.0))
     }
@@ -87,13 +84,11 @@ impl std::ops::Deref for Location {
 }
 
 /// Whether a location is at or below a place. Both must be case-folded.
-#[must_use]
 pub fn is_at_or_below(place: &str, location: &str) -> bool {
     location.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with(SEPARATOR))
 }
 
 /// Returns the first `depth` levels.
-#[must_use]
 pub fn upper_levels(location: &str, depth: usize) -> &str {
     let end = location.match_indices(SEPARATOR).nth(depth.saturating_sub(1)).map(|(end, _)| end);
     end.and_then(|end| location.get(..end)).unwrap_or(location)

@@ -82,7 +82,6 @@ pub struct WarrantyStats {
 pub struct Amount(u128);
 
 impl Amount {
-    #[must_use]
     pub fn of_ten_thousandths(sum: u128) -> Self {
         Self(sum)
     }
@@ -174,7 +173,6 @@ impl Default for AssetTally {
 }
 
 impl AssetTally {
-    #[must_use]
     pub fn new(sums: AssetSums) -> Self {
         let stats = AssetStats {
             total: 0,
@@ -199,7 +197,6 @@ impl AssetTally {
         count(&mut stats.by_manufacturer, assets.manufacturer, assets.count);
     }
 
-    #[must_use]
     pub fn finish(self, today: NaiveDate) -> AssetStats {
         let mut warranty = WarrantyStats::default();
         let WarrantyStats { ended, within_30, within_60, within_90 } = &mut warranty;
@@ -287,7 +284,6 @@ struct Sum<'a> {
 
 impl Groups {
     /// Groups by ID or, without one, by case-insensitive text.
-    #[must_use]
     pub fn of<'a>(assets: impl IntoIterator<Item = GroupedAssets<'a>>) -> Self {
         let mut sums: HashMap<(Option<String>, Option<Option<Uuid>>), Sum<'a>> = HashMap::new();
         for GroupedAssets { value, id, count, price, last } in assets {

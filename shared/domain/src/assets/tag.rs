@@ -56,7 +56,6 @@ pub struct TagRange {
 
 impl TagTemplate {
     /// Fills in everything except the number.
-    #[must_use]
     pub fn range(&self, prefix: &TagPrefix, type_code: Option<&str>, at: Timestamp) -> TagRange {
         let date = at.date();
         let mut range = TagRange { before: String::new(), after: String::new(), width: 0 };
@@ -83,13 +82,11 @@ fn push(text: &mut String, formatted: std::fmt::Arguments<'_>) {
 
 impl TagRange {
     /// Returns the tag with a number. A number wider than the range's width takes more digits.
-    #[must_use]
     pub fn tag(&self, number: u64) -> String {
         format!("{}{number:0width$}{}", self.before, self.after, width = self.width)
     }
 
     /// Returns the number in a tag; `None` for tags of other ranges.
-    #[must_use]
     pub fn number(&self, tag: &str) -> Option<u64> {
         let number = tag.strip_prefix(&self.before)?.strip_suffix(&self.after)?.parse().ok()?;
         (self.tag(number) == tag).then_some(number)
@@ -97,12 +94,10 @@ impl TagRange {
 
     /// Returns the counter's name, such as `AST-{N}`. Tags contain no braces, so no two ranges share a counter. The width is not
     /// part of the name, so adding `N` to a template continues the sequence.
-    #[must_use]
     pub fn counter(&self) -> String {
         format!("{}{{N}}{}", self.before, self.after)
     }
 
-    #[must_use]
     pub fn width(&self) -> usize {
         self.width
     }

@@ -29,7 +29,6 @@ string_enum! {
 pub struct TypeCode(String);
 
 impl TypeCode {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -96,7 +95,6 @@ record_change! {
 
 impl AssetType {
     /// Returns the unique value of a code.
-    #[must_use]
     pub fn unique_code(code: &TypeCode) -> Unique {
         Unique { field: "code", value: code.as_str().to_owned(), reserved_after_deletion: false }
     }
@@ -151,7 +149,6 @@ record_change! {
 
 impl Manufacturer {
     /// Returns the unique value of a name.
-    #[must_use]
     pub fn unique_name(name: &str) -> Unique {
         Unique { field: "name", value: fold(name), reserved_after_deletion: false }
     }
@@ -210,7 +207,6 @@ impl Model {
     }
 
     /// Whether the manufacturer or asset type differs. The model's assets have copies of both.
-    #[must_use]
     pub fn is_another_product(&self, next: &Self) -> bool {
         self.manufacturer_id != next.manufacturer_id || self.asset_type_id != next.asset_type_id
     }

@@ -117,30 +117,25 @@ struct Link {
 
 impl Chain {
     /// Starts to verify a history. `head` comes from the record, if it exists.
-    #[must_use]
     pub fn new(head: Option<ChainHead>) -> Self {
         Self { head, ..Self::default() }
     }
 
-    #[must_use]
     pub fn next(&self) -> u64 {
         self.checked + 1
     }
 
     /// Whether the chain is valid so far, but ends with neither a record nor a deletion.
-    #[must_use]
     pub fn ends_open(&self) -> bool {
         self.head.is_none() && self.broken.is_none() && self.waiting.is_empty() && self.checked > 0 && !self.ends_with_deletion()
     }
 
-    #[must_use]
     pub fn ends_with_deletion(&self) -> bool {
         self.last.as_ref().is_some_and(|(_, verb)| *verb == Some(Verb::Deleted))
     }
 
     /// Whether the chain agrees with a record that was read after the entries, and can have changed again in between. `None`
     /// stands for a record without a tombstone: the chain must end with its deletion.
-    #[must_use]
     pub fn agrees_with(&self, head: Option<&ChainHead>) -> bool {
         let hash = self.last.as_ref().map(|(hash, _)| hash);
         match head {
@@ -150,13 +145,11 @@ impl Chain {
     }
 
     /// Whether the chain is valid so far, but has entries beyond the record's version.
-    #[must_use]
     pub fn is_beyond(&self) -> bool {
         self.broken.is_none() && self.head.as_ref().is_some_and(|head| head.version < self.checked)
     }
 
     /// Whether the chain is valid so far, but lacks an entry that must exist.
-    #[must_use]
     pub fn has_gap(&self) -> bool {
         self.broken.is_none() && (!self.waiting.is_empty() || self.is_behind() || self.checked == 0)
     }
@@ -202,7 +195,6 @@ impl Chain {
         if head.is_some_and(|head| head.last_hash != link.hash) { Err(ChainError::WrongHead) } else { Ok(()) }
     }
 
-    #[must_use]
     pub fn finish(self) -> Verification {
         let next = self.next();
         let end = |reason| Some(BrokenLink { event_id: None, version: next, reason });
@@ -259,7 +251,6 @@ pub enum Contradiction {
 
 /// Compares a record with its history. `chain` must have all of the record's events. `is_named`: whether the record names the
 /// last event.
-#[must_use]
 pub fn contradiction(chain: Chain, head: Option<&ChainHead>, is_named: bool) -> Option<Contradiction> {
     let (history, is_deleted) = (chain.next() - 1, chain.ends_with_deletion());
     match (chain.finish().broken, head) {
@@ -276,14 +267,12 @@ pub fn contradiction(chain: Chain, head: Option<&ChainHead>, is_named: bool) -> 
 pub type Subject = (Option<Kind>, Uuid);
 
 /// Parses the record and version of an entry; `None` if the entry can't be read.
-#[must_use]
 pub fn subject(text: &str) -> Option<(Subject, u64)> {
     let entry = json::parse(text).ok()?;
     let kind = EventType::parse(entry["type"].as_str()?)?.kind;
     Some(((kind, entry["entity_id"].as_str()?.parse().ok()?), entry["version"].as_u64()?))
 }
 
-#[must_use]
 pub fn is_deletion(text: &str) -> bool {
     let entry = json::parse(text).ok();
     entry.is_some_and(|entry| verb_of(&entry) == Some(Verb::Deleted))

@@ -36,7 +36,6 @@ impl Verb {
     pub(crate) const COMMON: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
 
     /// Returns the type as text, such as `asset.created`.
-    #[must_use]
     pub fn event_type(self, kind: Kind) -> String {
         format!("{kind}.{self}")
     }
@@ -53,7 +52,6 @@ pub struct EventType {
 
 impl EventType {
     /// Parses a type; `None` if the text is not of the form `noun.verb`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (noun, verb) = text.split_once('.')?;
         Some(Self { kind: noun.parse().ok(), verb: verb.parse().ok() })
@@ -88,7 +86,6 @@ impl Event {
 }
 
 /// Counts the events that only record a scan.
-#[must_use]
 pub fn scans(events: &[Event]) -> u64 {
     events.iter().filter(|event| event.is_scan()).count() as u64
 }
@@ -103,7 +100,6 @@ pub fn canonical(value: &impl Serialize) -> Result<String, serde_json::Error> {
 }
 
 /// Returns the hash of an event's canonical JSON: SHA-256 in lower-case hexadecimal.
-#[must_use]
 pub fn hash(canonical: &str) -> String {
     hex::sha256(canonical)
 }
@@ -125,7 +121,6 @@ pub enum Commitment {
 
 impl Commitment {
     /// Returns the stored form. Salts and digests have different lengths.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Salt(salt) => salt,
@@ -134,7 +129,6 @@ impl Commitment {
     }
 
     /// Reads the stored form; `None` if the length is wrong.
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let salt = bytes.try_into().ok().map(Self::Salt);
         salt.or_else(|| bytes.try_into().ok().map(Self::Digest))
@@ -166,7 +160,6 @@ impl FromIterator<(String, Commitment)> for Commitments {
 }
 
 impl Commitments {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -191,7 +184,6 @@ impl Commitments {
 
     /// Whether `changes` change a field such as `notes` or `step_data/sign`. Erased texts read the same, but their digests
     /// differ.
-    #[must_use]
     pub fn is_changed(&self, changes: &Map<String, Value>, field: &str) -> bool {
         let digest = |side: &str| match self.0.get(&pointer_to(side, field)) {
             Some(Commitment::Digest(digest)) => Some(digest),
@@ -237,7 +229,6 @@ impl Commitments {
     /// Returns the hash of an entry. Without commitments, it is the hash of `text`, the entry's canonical JSON.
     ///
     /// `None` if the entry has no value at one of the pointers.
-    #[must_use]
     pub fn hash_of(&self, entry: Cow<'_, Value>, text: &str) -> Option<String> {
         if self.is_empty() { Some(hash(text)) } else { self.hashed(entry.into_owned()).map(|hashed| hash(&hashed)) }
     }
@@ -275,7 +266,6 @@ impl Serialize for Commitments {
 }
 
 /// Returns the pointers to the old and new values of personal `fields` in an entry's changes.
-#[must_use]
 pub fn pointers_of_changes(changes: &Map<String, Value>, fields: &[&str]) -> Vec<String> {
     let mut pointers = Vec::new();
     for (field, inner) in
@@ -297,7 +287,6 @@ pub fn pointers_of_changes(changes: &Map<String, Value>, fields: &[&str]) -> Vec
 }
 
 /// Splits a pointer to a changed value into its side, `old` or `new`, and its field, such as `step_data/sign`.
-#[must_use]
 pub fn side_and_field(pointer: &str) -> Option<(&str, String)> {
     let mut names = pointer.strip_prefix("/changes/")?.splitn(3, '/');
     let (field, side, inner) = (names.next()?, names.next()?, names.next());
@@ -305,7 +294,6 @@ pub fn side_and_field(pointer: &str) -> Option<(&str, String)> {
 }
 
 /// Returns the value of a field such as `notes` or `step_data/sign` on one side of the changes.
-#[must_use]
 pub fn value_of<'a>(changes: &'a Map<String, Value>, side: &str, field: &str) -> Option<&'a Value> {
     let (field, inner) = field.split_at(field.find('/').unwrap_or(field.len()));
     changes.get(field)?.get(side)?.pointer(inner)
@@ -344,19 +332,16 @@ pub struct Actor {
 }
 
 impl Actor {
-    #[must_use]
     pub fn operator() -> Self {
         Self { key_id: None, key_name: "operator".into(), user_id: None, user_name: None, link_id: None }
     }
 
-    #[must_use]
     pub fn signer(link: LinkId, name: &str, user: Option<UserId>) -> Self {
         let user_name = Some(name.to_owned());
         Self { key_id: None, key_name: "signing link".into(), user_id: user, user_name, link_id: Some(link) }
     }
 
     /// Returns JSON Pointers to the personal data within a history entry.
-    #[must_use]
     pub fn personal_pointers(&self) -> Vec<String> {
         let user_name = self.user_name.is_some().then_some("/actor/user_name");
         // Keys bound to a user are often named after the user.
@@ -372,7 +357,6 @@ impl Actor {
     }
 
     /// Returns the actor that disables failing webhooks.
-    #[must_use]
     pub fn webhook_delivery() -> Self {
         Self { key_name: "webhook delivery".into(), ..Self::operator() }
     }
@@ -386,21 +370,18 @@ const PREFIX: &str = "Erased user ";
 const DOMAIN: &str = "erased.invalid";
 
 /// Returns `Erased user` and the end of the user's id. Always the same for a user.
-#[must_use]
 pub fn pseudonym(user: UserId) -> String {
     let id = user.short();
     format!("{PREFIX}{}", &id[id.len() - SUFFIX..])
 }
 
 /// Returns a pseudonymous address, unique per user, as e-mail addresses must be.
-#[must_use]
 pub fn pseudonymous_email(user: UserId) -> String {
     format!("erased-{}@{DOMAIN}", user.short())
 }
 
 /// Whether an address is reserved for pseudonyms: a user with a pseudonymous address would block an erasure. Ignores case, width
 /// and the kind of full stop (UTS 46), so look-alikes are reserved, too.
-#[must_use]
 pub fn is_reserved(email: &str) -> bool {
     let compared = name_key(email).replace('。', ".");
     let domain = compared.rsplit('@').next().unwrap_or_default().trim_end_matches('.');
@@ -408,7 +389,6 @@ pub fn is_reserved(email: &str) -> bool {
 }
 
 /// Whether a text looks like a pseudonym. Anyone can write one.
-#[must_use]
 pub fn is_pseudonym(text: &str) -> bool {
     let is_name =
         text.strip_prefix(PREFIX).is_some_and(|end| end.len() == SUFFIX && end.bytes().all(|it| it.is_ascii_alphanumeric()));
@@ -417,7 +397,6 @@ pub fn is_pseudonym(text: &str) -> bool {
 }
 
 /// Returns the pseudonym for the value at a path such as `email`.
-#[must_use]
 pub fn replacement(user: UserId, path: &str) -> String {
     if path.contains("email") && !path.contains("step_data") { pseudonymous_email(user) } else { pseudonym(user) }
 }

@@ -24,7 +24,6 @@ pub struct EventTypes(Vec<(Kind, Option<Verb>)>);
 
 impl EventTypes {
     /// Parses event types. Ignores types unknown to this version of the service.
-    #[must_use]
     pub fn of_known<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self(names.into_iter().flat_map(named).collect())
     }
@@ -129,20 +128,17 @@ pub struct EventFilter {
 }
 
 impl EventFilter {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { types, entity, actor, since, until } = self;
         types.is_none() && entity.is_none() && actor.is_none() && since.is_none() && until.is_none()
     }
 
     /// Whether the filter could match only few of a resource's events in a period.
-    #[must_use]
     pub fn is_selective(&self) -> bool {
         self.types.is_some() || self.actor.is_some()
     }
 
     /// Whether an event matches. `entry` is its canonical JSON.
-    #[must_use]
     pub fn matches(&self, entry: &str) -> bool {
         let Ok(event) = serde_json::from_str::<EventSummary>(entry) else { return self.is_empty() };
         let found = EventType::parse(&event.event_type);

@@ -109,7 +109,6 @@ fn state_after(entries: &[HistoryEntry], events: &[Event], count: usize) -> Opti
 }
 
 /// Replays the first events of a history. Returns the resulting fields.
-#[must_use]
 pub fn replay<'a>(events: impl IntoIterator<Item = &'a Event>) -> HistoryFields {
     let changes = events.into_iter().flat_map(|event| &event.changes);
     changes.map(|(field, change)| (field.clone(), change.get("new").cloned().unwrap_or(Value::Null))).collect()
@@ -140,19 +139,16 @@ impl PastState {
         })
     }
 
-    #[must_use]
     pub fn created_at(&self) -> Timestamp {
         self.created.at
     }
 
     /// Returns the ID in a field; `None` if the field is null or not an ID.
-    #[must_use]
     pub fn id_in<I: FromStr>(&self, field: &str) -> Option<I> {
         self.text_in(field)?.parse().ok()
     }
 
     /// Returns the text in a field; `None` if the field is null or not a text.
-    #[must_use]
     pub fn text_in(&self, field: &str) -> Option<&str> {
         self.fields.get(field)?.as_str()
     }

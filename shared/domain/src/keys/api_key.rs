@@ -93,7 +93,6 @@ pub struct ApiKey {
 
 impl ApiKey {
     /// Creates a tenant key that doesn't expire.
-    #[must_use]
     pub fn new(id: ApiKeyId, name: Name, scopes: Scopes, hash: SecretHash, rate_limit_per_minute: u32) -> Self {
         Self {
             id,
@@ -120,7 +119,6 @@ impl ApiKey {
     }
 
     /// Returns the hashes of the valid secrets; none once the key has expired.
-    #[must_use]
     pub fn accepted_hashes(&self, now: Timestamp) -> Vec<&SecretHash> {
         if self.expires_at.is_some_and(|end| end <= now) {
             return Vec::new();
@@ -130,7 +128,6 @@ impl ApiKey {
     }
 
     /// Returns the scopes that the key has now. `role` is the role of the user that the key is bound to.
-    #[must_use]
     pub fn effective_scopes(&self, role: Option<Role>) -> Scopes {
         match (self.user_id, role) {
             (None, _) => self.scopes.clone(),
@@ -146,14 +143,12 @@ impl ApiKey {
         Self { hash, previous_secret, rotated_at: Some(now), ..self.clone() }
     }
 
-    #[must_use]
     pub fn shared_limits(&self, now: Timestamp) -> &[SharedLimit] {
         if window(self.id.timestamp()) == window(now) { &self.first_minute } else { &[] }
     }
 
     /// Returns the limits that a key created by this one at `now` shares in its first minute. `None` if there are too many: this
     /// key must wait for the next minute.
-    #[must_use]
     pub fn limits_of_new_key(&self, now: Timestamp) -> Option<Vec<SharedLimit>> {
         let own = SharedLimit { key: self.id, rate_limit_per_minute: self.rate_limit_per_minute };
         let shared: Vec<SharedLimit> = std::iter::once(own).chain(self.shared_limits(now).iter().copied()).collect();
@@ -199,7 +194,6 @@ impl Record for ApiKey {
 }
 
 /// Returns the first 12 characters of a key's text, which identify it and contain nothing of its secret.
-#[must_use]
 pub fn prefix(id: ApiKeyId) -> String {
     format!("apl_{}", &id.short()[..8])
 }
@@ -228,19 +222,16 @@ const BODY_WIDTH: usize = 4 * WIDTH;
 pub struct Secret([u8; 32]);
 
 impl Secret {
-    #[must_use]
     pub fn new(random: [u8; 32]) -> Self {
         Self(random)
     }
 
     /// Hashes the secret. Plain SHA-256 suffices, because 256 random bits can't be guessed.
-    #[must_use]
     pub fn hash(&self) -> SecretHash {
         SecretHash(hex::sha256(self.0))
     }
 
     /// Returns the HMAC-SHA256 under the secret, in lower-case hexadecimal. Only the holder of the secret can compute it.
-    #[must_use]
     pub fn authenticate(&self, parts: &[&[u8]]) -> String {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.0));
         parts.iter().for_each(|part| context.update(part));
@@ -248,7 +239,6 @@ impl Secret {
     }
 
     /// Whether one of the hashes is the secret's. Compares in constant time.
-    #[must_use]
     pub fn is_one_of(&self, accepted: &[&SecretHash]) -> bool {
         let own = self.hash();
         accepted.iter().fold(false, |found, hash| found | bool::from(own.0.as_bytes().ct_eq(hash.0.as_bytes())))
@@ -274,13 +264,11 @@ pub struct BearerToken<C> {
 }
 
 impl<C: Credential> BearerToken<C> {
-    #[must_use]
     pub fn new(tenant: TenantId, id: C, secret: Secret) -> Self {
         Self { tenant, id, secret }
     }
 
     /// Returns the text that clients send as `Authorization: Bearer …`. Not `Display`, so nothing prints it by accident.
-    #[must_use]
     pub fn expose(&self) -> String {
         let (high, low) = self.secret.0.split_at(16);
         let half = |bytes: &[u8]| base62::encode(bytes.iter().fold(0, |n, &b| n << 8 | u128::from(b)), WIDTH);
@@ -290,7 +278,6 @@ impl<C: Credential> BearerToken<C> {
     }
 
     /// Parses exactly the texts that [`BearerToken::expose`] returns. Needs no database read.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits =
             text.strip_prefix(C::PREFIX).filter(|digits| digits.len() == BODY_WIDTH + CHECKSUM_WIDTH && digits.is_ascii())?;
@@ -361,7 +348,6 @@ string_enum! {
 }
 
 impl Role {
-    #[must_use]
     pub fn allows(self, scope: Scope) -> bool {
         use Scope::{AssetsRead, AssetsWrite, CatalogRead, CatalogWrite, EventsRead, KeysRead, KeysWrite};
         use Scope::{
@@ -402,13 +388,11 @@ const SHARE_PART: u64 = 8;
 const MIN_UNUSED: u64 = 3;
 
 /// Returns the number of the window, counted from 1970.
-#[must_use]
 pub fn window(at: Timestamp) -> i64 {
     at.millis().div_euclid(WINDOW_SECONDS * 1000)
 }
 
 /// Returns the start of the next window.
-#[must_use]
 pub fn end_of_window(at: Timestamp) -> Timestamp {
     Timestamp::from_millis((window(at) + 1) * WINDOW_SECONDS * 1000)
 }
@@ -427,7 +411,6 @@ pub struct Rate {
 }
 
 impl Rate {
-    #[must_use]
     pub fn new(limit: u32, used: Option<u64>, at: Timestamp) -> Self {
         let reset = (window(at) + 1) * WINDOW_SECONDS;
         let wait = (reset * 1000 - at.millis() + 999).div_euclid(1000).max(1);
@@ -435,13 +418,11 @@ impl Rate {
     }
 
     /// Returns the number of remaining requests; `None` if the number of used ones is unknown.
-    #[must_use]
     pub fn remaining(&self) -> Option<u64> {
         Some(u64::from(self.limit).saturating_sub(self.used?))
     }
 
     /// Whether the limit is exceeded. False for a request that couldn't be counted.
-    #[must_use]
     pub fn is_exceeded(&self) -> bool {
         self.used.is_some_and(|used| used > self.limit.into())
     }
@@ -483,19 +464,16 @@ pub struct Lease {
 }
 
 impl Lease {
-    #[must_use]
     pub fn new(limit: u32, at: Timestamp) -> Self {
         Self { window: window(at), limit: limit.into(), counter: Counter::default(), left: 0, held: 0 }
     }
 
     /// Whether the lease is for this minute and this limit. Other leases are worthless.
-    #[must_use]
     pub fn is_for(&self, limit: u32, at: Timestamp) -> bool {
         (self.window, self.limit) == (window(at), limit.into())
     }
 
     /// Returns the number of the minute, counted from 1970.
-    #[must_use]
     pub fn window(&self) -> i64 {
         self.window
     }
@@ -564,7 +542,6 @@ impl Share {
     }
 
     /// Returns the change of the number of held requests.
-    #[must_use]
     pub fn change_of_held(&self) -> i64 {
         (self.requests - 1).cast_signed() - self.used_up.cast_signed()
     }

@@ -38,7 +38,6 @@ pub enum GrantError {
 }
 
 impl GrantError {
-    #[must_use]
     pub const fn field(self) -> &'static str {
         match self {
             Self::Scope(_) => "scopes",
@@ -76,14 +75,12 @@ impl KeyRights<'_> {
 
 impl ApiKey {
     /// Returns the rights that the key can grant. `scopes` are the key's scopes, or a subset of them.
-    #[must_use]
     pub fn rights<'a>(&self, scopes: &'a Scopes) -> KeyRights<'a> {
         let Self { rate_limit_per_minute, expires_at, user_id, .. } = *self;
         KeyRights { scopes, rate_limit_per_minute, expires_at, user_id }
     }
 
     /// Returns the key's effective role: its owner's or, for a tenant key, the highest role whose scopes it has.
-    #[must_use]
     pub fn role(&self, owner: Option<Role>) -> Role {
         let has_all =
             |role: &&Role| Scope::ALL.iter().filter(|scope| role.allows(**scope)).all(|scope| self.scopes.contains(scope));

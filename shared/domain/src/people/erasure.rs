@@ -42,7 +42,6 @@ pub struct Erasure {
 }
 
 impl Erasure {
-    #[must_use]
     pub fn begun(user_id: UserId, at: Timestamp) -> Self {
         Self {
             user_id,
@@ -85,7 +84,6 @@ impl Erasure {
     }
 
     /// Whether the erasure ended at `since` or later, or has not ended. A table restored to that time lacks some of it.
-    #[must_use]
     pub fn is_since(&self, since: Timestamp) -> bool {
         !self.is_done || self.done_at.is_none_or(|done_at| done_at >= since)
     }
@@ -211,7 +209,6 @@ impl Erase for Movement {
 }
 
 /// Returns the erased people whose texts are missing from the entries, out of the users whose IDs the entries contain.
-#[must_use]
 pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
     let named = entries.iter().flat_map(|(event, _)| people(event));
     let pseudonyms: BTreeMap<String, UserId> = named.map(|person| (pseudonym(person), person)).collect();
@@ -272,7 +269,6 @@ pub enum Obstacle {
 
 impl Obstacle {
     /// Returns the obstacle in the user's record. Requests that started before its last change have ended after `delay`.
-    #[must_use]
     pub fn of(user: &Stored<User>, now: Timestamp, delay: TimeDelta) -> Option<Self> {
         if user.value.is_active {
             return Some(Self::Active);
@@ -281,14 +277,12 @@ impl Obstacle {
     }
 
     /// Returns the obstacle of a recent change or deletion of the user.
-    #[must_use]
     pub fn of_change(changed_at: Timestamp, now: Timestamp, delay: TimeDelta) -> Option<Self> {
         let retry_at = changed_at.plus(delay);
         (now < retry_at).then_some(Self::Changed(retry_at))
     }
 
     /// Counts the open processes: the `references` to a user that don't come from the user's assets.
-    #[must_use]
     pub fn processes(assets: &[AssetId], references: u64) -> u64 {
         references.saturating_sub(assets.len() as u64)
     }

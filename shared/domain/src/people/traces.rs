@@ -15,7 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 /// Returns the fields in a kind's history that can be about people.
-#[must_use]
 pub fn personal_fields(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Asset => Asset::PERSONAL_FIELDS,
@@ -30,7 +29,6 @@ pub fn personal_fields(kind: Kind) -> &'static [&'static str] {
 }
 
 /// Returns the event's record if its whole history must be read, because it could have data about the person.
-#[must_use]
 pub fn lead(person: UserId, event: &Event) -> Option<(Kind, Uuid)> {
     let kind = EventType::parse(&event.event_type)?.kind?;
     let leads = match kind {
@@ -64,7 +62,6 @@ pub struct Traces {
 
 impl Traces {
     /// Reads a record's entries, oldest first.
-    #[must_use]
     pub fn of(person: UserId, kind: Kind, entries: &[(&Event, &Commitments)]) -> Self {
         let events = || entries.iter().map(|(event, _)| *event);
         let is_creator = events().next().is_some_and(|event| event.actor.user_id == Some(person));
@@ -125,7 +122,6 @@ impl Traces {
 }
 
 /// Returns the pointers to the actor's names, if the actor is the person.
-#[must_use]
 pub fn actor_pointers(person: UserId, actor: &Actor) -> Vec<String> {
     if actor.user_id == Some(person) { actor.personal_pointers() } else { Vec::new() }
 }
@@ -154,7 +150,6 @@ fn names(event: &Event, field: &str, person: UserId) -> bool {
 }
 
 /// Whether a step picks the person.
-#[must_use]
 pub fn picks(event: &Event, person: UserId) -> bool {
     picked(event).any(|user| user == person)
 }
@@ -165,7 +160,6 @@ pub(super) fn picked(event: &Event) -> impl Iterator<Item = UserId> {
     data.into_iter().flatten().filter_map(|(_, value)| value.as_str()?.parse().ok())
 }
 
-#[must_use]
 pub fn is_person(value: &Value, person: UserId) -> bool {
     value.as_str().and_then(|id| id.parse::<UserId>().ok()) == Some(person)
 }

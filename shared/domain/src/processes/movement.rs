@@ -26,7 +26,6 @@ const LINK_ITEMS: usize = 2;
 pub struct AssetIds(Vec<AssetId>);
 
 impl AssetIds {
-    #[must_use]
     pub fn as_slice(&self) -> &[AssetId] {
         &self.0
     }
@@ -70,7 +69,6 @@ pub enum SubjectId {
 }
 
 impl SubjectId {
-    #[must_use]
     pub fn uuid(self) -> Uuid {
         match self {
             Self::Instance(id) => id.uuid(),
@@ -79,13 +77,11 @@ impl SubjectId {
     }
 
     /// Returns the process instance; `None` for a movement.
-    #[must_use]
     pub fn instance(self) -> Option<InstanceId> {
         if let Self::Instance(id) = self { Some(id) } else { None }
     }
 
     /// Returns the movement; `None` for a process instance.
-    #[must_use]
     pub fn movement(self) -> Option<MovementId> {
         if let Self::Movement(id) = self { Some(id) } else { None }
     }
@@ -114,7 +110,6 @@ pub fn overall_status(instances: impl IntoIterator<Item = (InstanceStatus, usize
     instances.into_iter().min_by_key(|(status, _)| rank(*status)).unwrap_or((InstanceStatus::Cancelled, 0))
 }
 
-#[must_use]
 pub fn position(instances: &[Stored<Instance>]) -> (InstanceStatus, usize) {
     overall_status(instances.iter().map(|it| (it.value.status(), it.value.current_step())))
 }
@@ -123,7 +118,6 @@ pub fn position(instances: &[Stored<Instance>]) -> (InstanceStatus, usize) {
 ///
 /// A signature submitted before can be sent again as the path of its image. The path contains the id of one of the instances, so
 /// it is replaced by the path of `instance` if both have the same image.
-#[must_use]
 pub fn data_for_instance<'a>(
     instance: &Instance,
     instances: &[Stored<Instance>],
@@ -162,7 +156,6 @@ impl Record for Movement {
 impl Movement {
     /// Groups assets that can start the process together, in order. Each group is as large as a movement can be, and as its
     /// transactions of at most `max_items` items permit. A group of one stands for a single process instance.
-    #[must_use]
     pub fn groups(process: &Process, assets: Vec<Stored<Asset>>, max_items: usize) -> Vec<Vec<Stored<Asset>>> {
         let mut groups: Vec<Vec<Stored<Asset>>> = Vec::new();
         for asset in assets {
@@ -190,7 +183,6 @@ impl Movement {
     /// `has_values`: whether values were sent with the start.
     ///
     /// Ignores steps that are submitted together: they have more events, and are rejected if they don't fit.
-    #[must_use]
     pub fn items_of_largest_step(process: &Process, assets: &[Stored<Asset>], has_values: bool) -> usize {
         let steps = process.steps.as_slice();
         let count = |first: usize, is_kind: fn(&Step) -> bool| steps.iter().skip(first).filter(|step| is_kind(step)).count();

@@ -47,7 +47,6 @@ const MAX_SLUG_CHARS: usize = 64;
 
 impl Slug {
     /// Characters other than ASCII letters and digits become hyphens. An `nth` above 1 is appended, to make the slug unique.
-    #[must_use]
     pub fn from_name(name: &str, nth: u32) -> Self {
         let words = name.to_lowercase();
         let words = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -58,7 +57,6 @@ impl Slug {
         Self(format!("{}{suffix}", if slug.is_empty() { "process" } else { slug }))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -112,13 +110,11 @@ record_change! {
 pub struct SystemProcessFixed;
 
 impl Process {
-    #[must_use]
     pub fn unique_slug(slug: &Slug) -> Unique {
         Unique { field: "slug", value: slug.as_str().to_owned(), reserved_after_deletion: false }
     }
 
     /// References a process that must be active.
-    #[must_use]
     pub fn reference(field: &'static str, id: ProcessId) -> Reference {
         Reference::new(field, Kind::Process, id.uuid()).requiring(ProcessStatus::Active.requirement())
     }
@@ -188,13 +184,11 @@ const MAX_KEY_CHARS: usize = 64;
 pub struct Steps(Vec<Step>);
 
 impl Steps {
-    #[must_use]
     pub fn as_slice(&self) -> &[Step] {
         &self.0
     }
 
     /// Returns the hash of the steps' JSON text, which identifies them in the table.
-    #[must_use]
     pub fn hash(&self) -> String {
         hex::sha256(String::from(self.clone()))
     }
@@ -359,7 +353,6 @@ pub struct SystemProcess {
 
 impl SystemProcess {
     /// Returns the slug, which is the same in every tenant.
-    #[must_use]
     pub fn slug(&self) -> Slug {
         Slug::from_name(self.name, 1)
     }
@@ -535,18 +528,15 @@ string_enum! {
 
 impl Step {
     /// Whether a value is required. For a checklist, whether all entries are required.
-    #[must_use]
     pub fn is_required(&self) -> bool {
         self.required.unwrap_or(self.kind == StepKind::Confirmation)
     }
 
-    #[must_use]
     pub fn is_signature(&self) -> bool {
         matches!(self.kind, StepKind::Signature { .. })
     }
 
     /// Returns the default statement in a language other than English. `None` for a custom statement, which is not translated.
-    #[must_use]
     pub fn translated_statement(&self, language: Language) -> Option<&'static str> {
         let is_default = matches!(&self.kind, StepKind::Signature { statement } if **statement == *DEFAULT_STATEMENT);
         (is_default && language != Language::English).then(|| default_statement(language))
@@ -711,7 +701,6 @@ impl utoipa::ToSchema for Step {
 pub struct StepValues(pub(crate) Map<String, Value>);
 
 impl StepValues {
-    #[must_use]
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
     }

@@ -36,14 +36,12 @@ text_form!(PublicKey, |key| URL_SAFE_NO_PAD.encode_to_string(key.0));
 
 impl PublicKey {
     /// Returns the key's thumbprint (RFC 7638, RFC 8037 appendix A.3).
-    #[must_use]
     pub fn kid(self) -> String {
         let jwk = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, String::from(self));
         URL_SAFE_NO_PAD.encode_to_string(Sha256::digest(jwk))
     }
 
     /// Verifies a signature in base64url.
-    #[must_use]
     pub fn verifies(self, text: &str, signature: &str) -> bool {
         let Ok(signature) = URL_SAFE_NO_PAD.decode_to_vec(signature) else { return false };
         UnparsedPublicKey::new(&ED25519, self.0).verify(text.as_bytes(), &signature).is_ok()
@@ -74,7 +72,6 @@ impl SigningKey {
     }
 
     /// Returns the signature in base64url.
-    #[must_use]
     pub fn sign(&self, text: &str) -> String {
         URL_SAFE_NO_PAD.encode_to_string(self.0.sign(text.as_bytes()))
     }
@@ -129,7 +126,6 @@ pub struct ReceiptKeys {
 }
 
 impl ReceiptKeys {
-    #[must_use]
     pub fn new(id: ReceiptKeysId, key: CurrentKey) -> Self {
         Self { id, current: key, retired: Vec::new() }
     }
@@ -214,7 +210,6 @@ impl From<&ReceiptKeys> for Jwks {
 
 impl Jwks {
     /// Finds an Ed25519 key by its ID.
-    #[must_use]
     pub fn find(&self, kid: &str) -> Option<PublicKey> {
         let candidates = self.keys.iter().filter(|key| key.kty == "OKP" && key.crv == "Ed25519" && key.kid == kid);
         // The id must be the key's thumbprint, or the set could pass off one key as another.

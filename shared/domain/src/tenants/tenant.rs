@@ -56,7 +56,6 @@ record_change! {
 }
 
 impl Tenant {
-    #[must_use]
     pub fn new(id: TenantId, name: Name) -> Self {
         Self {
             id,
@@ -106,20 +105,17 @@ pub struct NumberRange {
 
 impl NumberRange {
     /// Returns how many numbers have `width` digits. Further numbers take one more digit.
-    #[must_use]
     pub fn capacity(&self) -> u64 {
         10u64.saturating_pow(u32::try_from(self.width).unwrap_or(u32::MAX)).saturating_sub(1)
     }
 
     /// Returns the used fraction of the capacity; above 1 once numbers take another digit.
-    #[must_use]
     pub fn fill_level(&self) -> f64 {
         self.last_number as f64 / self.capacity().max(1) as f64
     }
 }
 
 /// Returns the `most` ranges with the highest fill level, in their original order.
-#[must_use]
 pub fn fullest(ranges: Vec<NumberRange>, most: usize) -> Vec<NumberRange> {
     let mut ranked: Vec<(usize, NumberRange)> = ranges.into_iter().enumerate().collect();
     ranked.sort_by(|(_, a), (_, b)| b.fill_level().total_cmp(&a.fill_level()));
@@ -146,7 +142,6 @@ string_enum! {
 
 impl Language {
     /// Returns the language of a tag, regardless of its region. `None` if there are no texts in this language.
-    #[must_use]
     pub fn of(tag: &str) -> Option<Self> {
         let language = tag.split('-').next().unwrap_or_default();
         Self::ALL.iter().copied().find(|known| known.as_str().eq_ignore_ascii_case(language))
@@ -179,14 +174,12 @@ impl Display for Locale {
 
 impl Locale {
     /// Returns the locale's language, or English if there are no texts in it.
-    #[must_use]
     pub fn language(&self) -> Language {
         Language::of(&self.0).unwrap_or(Language::English)
     }
 
     /// Formats the date for a page in `language`. On an English page, it has the format of the locale's language, or ISO 8601 if
     /// that format could be misread.
-    #[must_use]
     pub fn date(&self, time: &LocalTime, language: Language) -> String {
         let own = self.0.split('-').next().unwrap_or_default();
         let pattern = match language {
@@ -199,7 +192,6 @@ impl Locale {
     }
 
     /// Formats the [date](Self::date), the time of day in 24 hours, and the zone.
-    #[must_use]
     pub fn format(&self, time: &LocalTime, language: Language) -> String {
         format!("{} {} {}", self.date(time, language), time.date_time.format("%H:%M:%S"), time.zone())
     }

@@ -113,7 +113,6 @@ impl From<&TimeZone> for LocalClock {
 }
 
 impl LocalClock {
-    #[must_use]
     pub fn local(&self, at: Timestamp) -> LocalTime {
         // All times in the service are within jiff's range.
         let instant = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();
@@ -135,7 +134,6 @@ pub struct LocalTime {
 
 impl LocalTime {
     /// Returns the zone's abbreviation, if it has one, and its offset, such as `CET (UTC+01:00)`.
-    #[must_use]
     pub fn zone(&self) -> String {
         let mut offset = "UTC".to_owned();
         if self.offset_seconds != 0 {

@@ -11,7 +11,6 @@ const PART: u128 = 62u128.pow(DIGITS_OF_PART as u32);
 pub const WIDTH: usize = 22;
 
 /// Writes a number with the most significant digit first, so that texts sort in the order of their numbers.
-#[must_use]
 pub fn encode(mut number: u128, width: usize) -> String {
     let mut digits = vec![b'0'; width];
     for part in digits.rchunks_mut(DIGITS_OF_PART) {
@@ -26,7 +25,6 @@ pub fn encode(mut number: u128, width: usize) -> String {
 }
 
 /// Parses what [`encode`] wrote; `None` for other characters and for numbers beyond 128 bits.
-#[must_use]
 pub fn decode(text: &str) -> Option<u128> {
     text.bytes().try_fold(0u128, |number, byte| {
         let digit = match byte {

@@ -75,17 +75,14 @@ impl ValueError {
         Self::coded(ErrorCode::InvalidFormat, text)
     }
 
-    #[must_use]
     pub fn required() -> Self {
         Self::coded(ErrorCode::Required, "is required")
     }
 
-    #[must_use]
     pub fn unknown_reference() -> Self {
         Self::coded(ErrorCode::UnknownReference, "does not exist in this tenant")
     }
 
-    #[must_use]
     pub fn not_one_of<const N: usize>(values: [&str; N]) -> Self {
         Self::coded(ErrorCode::UnknownValue, format!("must be one of {}", values.join(", ")))
     }
@@ -149,14 +146,12 @@ impl FieldError {
     }
 
     /// Whether the error is in the body's top-level member `field`.
-    #[must_use]
     pub fn is_at(&self, field: &str) -> bool {
         let ErrorLocation::Pointer(pointer) = &self.location else { return false };
         pointer.split('/').nth(1) == Some(field)
     }
 
     /// Whether the error is in the member or the column `name`.
-    #[must_use]
     pub fn is_about(&self, name: &str) -> bool {
         self.is_at(name) || matches!(&self.location, ErrorLocation::Column(column) if column == name)
     }
@@ -169,7 +164,6 @@ impl FieldError {
     }
 
     /// Whether the error is about the body's top-level member `field` as a whole.
-    #[must_use]
     pub fn is_of(&self, field: &str) -> bool {
         self.location == Self::field(field, "").location
     }
@@ -212,7 +206,6 @@ impl FieldError {
 }
 
 /// Escapes a name for a JSON Pointer (RFC 6901 §3): `a/b` becomes `a~1b`.
-#[must_use]
 pub fn pointer_token(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
@@ -229,7 +222,6 @@ const MAX_NAMED_UNKNOWN: usize = 20;
 
 /// Returns the error text for an unknown name, with the known names, nearest first. `earlier` is the number of earlier errors:
 /// after many, the known names are omitted.
-#[must_use]
 pub fn unknown_name(name: &str, known: &[&str], kind: &str, earlier: usize) -> String {
     if earlier >= MAX_NAMED_UNKNOWN {
         return format!("unknown {kind}");
@@ -241,7 +233,6 @@ pub fn unknown_name(name: &str, known: &[&str], kind: &str, earlier: usize) -> S
 }
 
 /// Sorts the known names by similarity to `name`, the most similar first.
-#[must_use]
 pub fn nearest_first<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut known: Vec<&str> = known.into_iter().collect();
     if name.chars().nth(MAX_CHARS).is_none() {

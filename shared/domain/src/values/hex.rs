@@ -3,13 +3,11 @@
 use sha2::{Digest, Sha256};
 
 /// Returns the hash in lower-case hexadecimal.
-#[must_use]
 pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
     encode(&Sha256::digest(bytes))
 }
 
 /// Returns lower-case digits.
-#[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])).collect()

@@ -136,7 +136,6 @@ pub mod short {
 /// Chooses a free slot for a record of a limited kind; `None` if all slots are taken. Each such record takes a slot, a unique
 /// number below the limit, so there can't be more records. The random end of the ID selects the slot, so concurrent creations
 /// rarely compete for the same one.
-#[must_use]
 pub fn choose_slot(free: &[u8], id: impl Id) -> Option<u8> {
     let random = id.uuid().as_bytes().last().copied().unwrap_or_default();
     free.get(usize::from(random) % free.len().max(1)).copied()

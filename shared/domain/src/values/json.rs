@@ -20,14 +20,12 @@ const PRIVATE: &str = "$serde_json::private::";
 /// The error for a member whose name has this prefix.
 pub const PRIVATE_NAME: &str = "must not have a name that starts with $serde_json::private::; choose another name";
 
-#[must_use]
 pub fn is_private(name: &str) -> bool {
     name.starts_with(PRIVATE)
 }
 
 /// Returns the JSON Pointer to the first member with a private name, at any depth. `None` for text that is not JSON, or is nested
 /// deeper than any field can be.
-#[must_use]
 pub fn private_name(text: &str) -> Option<String> {
     fn find(value: &Value) -> Option<String> {
         let within = |(name, value): (String, &Value)| Some(format!("/{}{}", pointer_token(&name), find(value)?));
@@ -238,7 +236,6 @@ impl<'de> Visitor<'de> for Reader {
 }
 
 /// Whether two values are equal, ignoring the form of numbers (`1` and `1.0`) and the order of members.
-#[must_use]
 pub fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
@@ -254,7 +251,6 @@ pub fn equal(one: &Value, other: &Value) -> bool {
 }
 
 /// Returns the length in bytes of `body` as a string inside a JSON document, the form in which a Lambda function returns it.
-#[must_use]
 pub fn escaped_len(body: &[u8]) -> usize {
     body.len() + body.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }

@@ -63,7 +63,6 @@ impl Price {
     }
 
     /// Returns the price in ten-thousandths, its smallest fraction.
-    #[must_use]
     pub fn ten_thousandths(self) -> u64 {
         let mut scaled = self.0;
         scaled.rescale(4);
@@ -97,7 +96,6 @@ impl Price {
 }
 
 /// Returns the error for anything but a number or a decimal text.
-#[must_use]
 pub fn no_price() -> ValueError {
     let text = "must be a number from 0 to below 1000000000000, or its decimal text such as \"1249.00\"";
     ValueError::coded(ErrorCode::InvalidDecimal, text)

@@ -4,13 +4,11 @@ use crate::values::text::fold;
 use std::cmp::Ordering;
 
 /// Compares texts byte by byte, and runs of ASCII digits by value. Of equal numbers, the one with more leading zeros comes first.
-#[must_use]
 pub fn natural_cmp(a: &str, b: &str) -> Ordering {
     compare(a.as_bytes(), b.as_bytes(), |byte| byte)
 }
 
 /// Like [`natural_cmp`], but case-insensitive.
-#[must_use]
 pub fn natural_cmp_folded(a: &str, b: &str) -> Ordering {
     if a.is_ascii() && b.is_ascii() {
         return compare(a.as_bytes(), b.as_bytes(), |byte| byte.to_ascii_lowercase());

@@ -53,13 +53,11 @@ impl SignatureImage {
         Ok(Self { hash: hex::sha256(&bytes), bytes: bytes.into() })
     }
 
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Returns the SHA-256 of the PNG file in lower-case hexadecimal.
-    #[must_use]
     pub fn hash(&self) -> &str {
         &self.hash
     }
@@ -82,7 +80,6 @@ struct Decoded {
 
 impl DecodedImages {
     /// Creates an empty set of images. `keys` are the steps whose images show a typed name instead of a drawn one.
-    #[must_use]
     pub fn with_typed(keys: Vec<String>) -> Self {
         Self { typed: keys, ..Self::default() }
     }
@@ -107,12 +104,10 @@ impl DecodedImages {
     }
 }
 
-#[must_use]
 pub fn data_url(bytes: &[u8]) -> String {
     format!("{DATA_URL_PREFIX}{}", base64_simd::STANDARD.encode_to_string(bytes))
 }
 
-#[must_use]
 pub fn data_url_len(bytes: usize) -> usize {
     DATA_URL_PREFIX.len() + bytes.div_ceil(3) * 4
 }

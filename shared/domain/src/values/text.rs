@@ -69,7 +69,6 @@ macro_rules! texts {
         }
         impl $name {
             /// Skips the checks: the text was checked when it was stored, possibly under other rules.
-            #[must_use]
             pub fn from_stored(text: String) -> Self { Self(text) }
         }
     )*};
@@ -96,7 +95,6 @@ impl Default for Notes {
 }
 
 /// Converts a text to Unicode normalization form C (NFC), in which each character has only one encoding.
-#[must_use]
 pub fn composed(text: &str) -> Cow<'_, str> {
     const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
     NFC.normalize(text)

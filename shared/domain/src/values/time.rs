@@ -16,13 +16,11 @@ const YEARS: std::ops::RangeInclusive<i32> = 1900..=2199;
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    #[must_use]
     pub fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
     /// Returns Unix time in milliseconds.
-    #[must_use]
     pub fn millis(self) -> i64 {
         self.0
     }
@@ -34,7 +32,6 @@ impl Timestamp {
     }
 
     /// Returns the time since `earlier`; negative if `self` is earlier.
-    #[must_use]
     pub fn since(self, earlier: Self) -> TimeDelta {
         TimeDelta::milliseconds(self.0.saturating_sub(earlier.0))
     }
@@ -44,7 +41,6 @@ impl Timestamp {
         self.plus(TimeDelta::seconds(seconds.into()))
     }
 
-    #[must_use]
     pub fn date(self) -> NaiveDate {
         self.to_chrono().date_naive()
     }
@@ -114,13 +110,11 @@ pub struct Date(NaiveDate);
 
 impl Date {
     /// Returns the day's number: 1 January of year 1 is day 1.
-    #[must_use]
     pub fn days(self) -> i32 {
         self.0.num_days_from_ce()
     }
 
     /// Returns the date of a day's number; `None` outside the permitted years.
-    #[must_use]
     pub fn from_days(days: i32) -> Option<Self> {
         NaiveDate::from_num_days_from_ce_opt(days).filter(|date| YEARS.contains(&date.year())).map(Self)
     }

@@ -31,13 +31,11 @@ pub enum AddressPolicy {
 }
 
 impl WebhookUrl {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns the URL for the history, which other webhooks can receive: tokens in the query authenticate senders.
-    #[must_use]
     pub fn without_query(&self) -> String {
         self.0.split_once('?').map_or_else(|| self.0.clone(), |(rest, _)| format!("{rest}?…"))
     }
@@ -78,7 +76,6 @@ impl WebhookUrl {
 }
 
 /// Whether no public host can have this name: it has no dot, or is in a reserved domain. Ignores a trailing dot.
-#[must_use]
 pub fn is_local_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_in = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
@@ -182,7 +179,6 @@ const NOT_PUBLIC_6: [Range6; 4] = [
 ];
 
 /// Whether the address is part of the public internet.
-#[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !NOT_PUBLIC_4.iter().any(|range| in_range_4(address, *range)),

@@ -28,7 +28,6 @@ pub enum Decision {
 ///
 /// The message for the next attempt is sent before an attempt is recorded. So a message with any other number is a duplicate, or
 /// is ahead of an attempt that has not been recorded yet, whose message will be redelivered.
-#[must_use]
 pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: &Webhook, now: Timestamp) -> Decision {
     if record.is_some_and(|record| record.requested_at > request.requested_at) {
         return Decision::Drop;
@@ -68,7 +67,6 @@ impl Retries<'_> {
 }
 
 impl Delivery {
-    #[must_use]
     pub fn after_attempt(
         previous: Option<&Self>,
         request: &DeliveryRequest,
@@ -106,21 +104,18 @@ impl Delivery {
     }
 
     /// Gives up a delivery because the webhook is not active.
-    #[must_use]
     pub fn given_up(previous: Option<&Self>, request: &DeliveryRequest, event_type: &str, now: Timestamp) -> Self {
         let none = Retries { delays: &[], random: 0 };
         Self::after_attempt(previous, request, event_type, Attempt::not_made(now), &none)
     }
 
     /// Whether the wait is longer than a message's maximum delay, so that duplicates could become due at the same time.
-    #[must_use]
     pub fn waits_in_parts(&self) -> bool {
         let since = self.attempts.last().map_or(self.requested_at, Attempt::ended_at);
         self.next_attempt_at.and_then(|due| due.since(since).to_std().ok()).is_some_and(|wait| wait > MAX_DELAY)
     }
 
     /// Returns the message for the next attempt, if there will be one.
-    #[must_use]
     pub fn pending_request(&self, tenant_id: TenantId) -> Option<DeliveryRequest> {
         (self.status == DeliveryStatus::Pending).then(|| DeliveryRequest {
             tenant_id,
@@ -146,7 +141,6 @@ pub enum Race {
     Settled,
 }
 
-#[must_use]
 pub fn after_race(request: &DeliveryRequest, attempt: &Attempt, present: &Delivery) -> Race {
     if present.attempts.contains(attempt) {
         return Race::Recorded;

@@ -71,24 +71,20 @@ pub struct Attempt {
 
 impl Attempt {
     /// Creates the entry that is recorded instead of an attempt, because the webhook is not active.
-    #[must_use]
     pub fn not_made(at: Timestamp) -> Self {
         Self { at, status: None, error: Some(AttemptFailure::WebhookDisabled), duration_ms: 0 }
     }
 
     /// Whether the receiver accepted the event: any status from 200 to 299.
-    #[must_use]
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }
 
     /// Whether the receiver wants no more events: status 410.
-    #[must_use]
     pub fn is_gone(&self) -> bool {
         self.status == Some(410)
     }
 
-    #[must_use]
     pub fn ended_at(&self) -> Timestamp {
         self.at.plus(TimeDelta::milliseconds(i64::try_from(self.duration_ms).unwrap_or_default()))
     }

@@ -48,7 +48,6 @@ impl WebhookEvents {
         if errors.is_empty() { Ok(Self(types)) } else { Err(errors) }
     }
 
-    #[must_use]
     pub fn contain(&self, event_type: &str) -> bool {
         let kind = event_type.split_once('.').map(|(kind, _)| kind);
         let must_be_named = EventType::parse(event_type).is_some_and(filter::must_be_named);
@@ -57,7 +56,6 @@ impl WebhookEvents {
     }
 
     /// Returns a filter of the event feed; `None` for all types that don't have to be named.
-    #[must_use]
     pub fn filter(&self) -> Option<EventTypes> {
         EventTypes::of_known(self.0.iter().map(String::as_str)).unless_all()
     }

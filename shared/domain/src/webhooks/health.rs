@@ -20,13 +20,11 @@ pub struct Health {
 
 impl Webhook {
     /// Whether attempts can take long, so they must not delay other webhooks.
-    #[must_use]
     pub fn is_apart(&self, health: &Health, now: Timestamp) -> bool {
         health.is_slow || self.failing_since(health, now).is_some()
     }
 
     /// Returns the health after an attempt, and the reason to disable the webhook, if any.
-    #[must_use]
     pub fn health_after(&self, attempt: &Attempt, health: &Health) -> (Health, Option<DisabledReason>) {
         let is_long = attempt.duration_ms > SLOW_AFTER;
         if attempt.is_success() {

@@ -17,7 +17,6 @@ pub enum Message {
 
 impl Message {
     /// Returns the group of the tenant's messages. Groups don't delay each other.
-    #[must_use]
     pub fn group(&self) -> String {
         match self {
             Self::Event(EventRequest { tenant_id, .. })
@@ -66,7 +65,6 @@ impl ReplayRequest {
 
     /// Returns the next part of the replay. `events` are the matching events after [`ReplayRequest::after`], up to `last`.
     /// `has_more`: whether there are more. The feed is complete before `complete_until`.
-    #[must_use]
     pub fn part(&self, events: &[EventId], last: Option<EventId>, has_more: bool, complete_until: Timestamp) -> ReplayPart {
         let end = self.end();
         let within = events.iter().filter(|event| event.timestamp() < end);

@@ -120,7 +120,6 @@ impl Webhook {
         Self { is_active: false, disabled_reason: Some(reason), ..self.clone() }
     }
 
-    #[must_use]
     pub fn unique_slot(slot: u8) -> Unique {
         Unique { field: "slot", value: slot.to_string(), reserved_after_deletion: false }
     }

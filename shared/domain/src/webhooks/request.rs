@@ -48,12 +48,10 @@ pub struct Attempted {
 
 impl DeliveryRequest {
     /// Returns the first attempt, due immediately.
-    #[must_use]
     pub fn first(tenant_id: TenantId, webhook_id: WebhookId, event_id: EventId, requested_at: Timestamp) -> Self {
         Self { tenant_id, webhook_id, event_id, requested_at, number: 1, due: None, test: None, attempted: None }
     }
 
-    #[must_use]
     pub fn is_waiting(&self, now: Timestamp) -> bool {
         self.due.is_some_and(|due| is_early(due, now))
     }
@@ -81,7 +79,6 @@ pub fn delivery_body(event_type: &str, timestamp: Timestamp, entry: &impl Serial
 }
 
 /// Returns the event of a test, with version 0, no changes and no hash.
-#[must_use]
 pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
     Event {
         id: request.event_id,
@@ -100,29 +97,24 @@ pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
 pub struct WebhookSecret(Vec<u8>);
 
 impl WebhookSecret {
-    #[must_use]
     pub fn new(random: [u8; SECRET_BYTES]) -> Self {
         Self(random.to_vec())
     }
 
-    #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// Returns the text that receivers use for verification. Not `Display`, so nothing prints it by accident.
-    #[must_use]
     pub fn expose(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode_to_string(&self.0))
     }
 
     /// Returns `v1,` and the HMAC-SHA256 of ID, Unix time in seconds and body, in base64.
-    #[must_use]
     pub fn sign(&self, id: &str, seconds: i64, body: &str) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
         let mac = hmac::sign(&key, format!("{id}.{seconds}.{body}").as_bytes());

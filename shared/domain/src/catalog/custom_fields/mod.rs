@@ -50,7 +50,6 @@ impl CustomFields {
         }
     }
 
-    #[must_use]
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
     }
@@ -114,7 +113,6 @@ impl PartialEq for FieldsSchema {
 }
 
 /// Hashes a schema. Equal schemas have the same hash.
-#[must_use]
 pub fn schema_hash(text: &str) -> String {
     hex::sha256(json::parse(text).map_or_else(|_| text.to_owned(), |schema| canonical(&schema)))
 }
@@ -146,7 +144,6 @@ impl FieldsSchema {
         Ok(Self(schema))
     }
 
-    #[must_use]
     pub fn as_value(&self) -> &Value {
         &self.0
     }
@@ -299,7 +296,6 @@ impl CustomFieldsPatch {
         }
     }
 
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
@@ -423,7 +419,6 @@ impl SchemaFault {
 
     /// Locates the fault where the request sets the custom field: in `patch` if it contains the field. `sets_all`: whether the
     /// request has `custom_fields`, with or without a patch.
-    #[must_use]
     pub fn located(&self, patch: Option<&CustomFieldsPatch>, sets_all: bool) -> FieldError {
         let set_singly = self.fields.iter().find(|field| patch.is_some_and(|patch| patch.has(field)));
         let of_all = || self.fields.first().filter(|_| sets_all && !self.are_missing);
@@ -461,7 +456,6 @@ fn code_and_limit(kind: &ValidationErrorKind) -> (Option<ErrorCode>, Option<Numb
 }
 
 impl Validations {
-    #[must_use]
     pub fn new(compiled: Arc<CompiledSchemas>) -> Self {
         Self { compiled, done: Arc::default() }
     }

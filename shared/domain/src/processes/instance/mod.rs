@@ -155,7 +155,6 @@ impl Instance {
         Ok((instance, Asset { running_instance_id: Some(id), ..asset.clone() }))
     }
 
-    #[must_use]
     pub fn status(&self) -> InstanceStatus {
         match self.state {
             State::InProgress { .. } => InstanceStatus::InProgress,
@@ -166,7 +165,6 @@ impl Instance {
 
     /// Returns the index of the current step: for a completed instance, the last step; for a cancelled one, the step at which it
     /// was cancelled.
-    #[must_use]
     pub fn current_step(&self) -> usize {
         match self.state {
             State::InProgress { step } | State::Cancelled { step, .. } => step,
@@ -187,7 +185,6 @@ impl Instance {
     }
 
     /// Returns the API's path of a signature image.
-    #[must_use]
     pub fn signature_path(&self, key: &str) -> String {
         format!("/v1/processes/instances/{}/signatures/{key}", self.id)
     }
@@ -202,7 +199,6 @@ impl Instance {
         })
     }
 
-    #[must_use]
     pub fn image_name(&self, step: &str, hash: &str) -> ImageName {
         let owner = self.movement_id.map_or(self.id.uuid(), Id::uuid);
         ImageName { owner, step: step.to_owned(), hash: hash.to_owned() }
@@ -225,7 +221,6 @@ impl Instance {
     }
 
     /// Returns the asset's user after completion: the one picked last.
-    #[must_use]
     pub fn recipient(&self) -> Option<UserId> {
         self.picked_users().next_back()
     }
@@ -342,7 +337,6 @@ pub struct Signed {
 }
 
 impl Signed {
-    #[must_use]
     pub fn new(actor: &Actor, at: Timestamp) -> Self {
         Self { by: Starter::from(actor).name, at }
     }
@@ -362,7 +356,6 @@ pub struct AdvanceOutcome {
 
 impl AdvanceOutcome {
     /// Returns the process instance after each submitted step, in order.
-    #[must_use]
     pub fn versions(&self) -> Vec<Instance> {
         self.earlier.iter().chain([&self.instance]).cloned().collect()
     }
@@ -484,7 +477,6 @@ impl Instance {
         Ok(AdvanceOutcome { earlier, instance, signatures })
     }
 
-    #[must_use]
     pub fn index_of(&self, key: &str) -> Option<usize> {
         self.steps.as_slice().iter().position(|step| step.key == key)
     }
@@ -640,13 +632,11 @@ fn stored_signature(image: &SignatureImage, is_typed: bool, before: Option<&Valu
 }
 
 /// Whether a step's stored value is a typed signature.
-#[must_use]
 pub fn is_typed(value: &Value) -> bool {
     value["typed"] == true
 }
 
 /// Returns the statement that the signer read, if it was a translation. `value` is the stored value of the step.
-#[must_use]
 pub fn read_statement(value: &Value) -> Option<&str> {
     value["statement"].as_str()
 }
