@@ -373,42 +373,33 @@ mod tests {
         contradiction(chain, head.as_ref(), is_named)
     }
 
-    fn missing(version: u64) -> Option<Contradiction> {
-        Some(Contradiction::Broken(BrokenLink { event_id: None, version, reason: ChainError::Missing }))
-    }
-
     #[test]
-    fn a_restore_can_lose_the_last_change_of_a_record_or_its_event() {
-        let two = ["created", "updated"];
-        assert_eq!(found(&two, &[], Some(2), true), None);
-        assert_eq!(found(&two, &[], Some(1), true), Some(Contradiction::RecordBehind { record: 1, history: 2 }));
-        assert_eq!(found(&two, &[], None, true), Some(Contradiction::RecordLost));
-        assert_eq!(found(&two, &[2], Some(2), true), missing(2));
-        assert_eq!(found(&["created"], &[1], Some(1), true), missing(1));
-        assert_eq!(found(&["created", "updated", "updated"], &[2, 3], Some(3), true), missing(2));
-    }
-
-    #[test]
-    fn a_restore_can_lose_a_deletion_or_its_event() {
-        let deleted = ["created", "deleted"];
-        assert_eq!(found(&deleted, &[], None, true), None);
-        assert_eq!(found(&deleted, &[], Some(1), true), Some(Contradiction::RecordLeft));
-        assert_eq!(found(&deleted, &[2], None, true), Some(Contradiction::RecordLost));
-    }
-
-    #[test]
-    fn a_record_names_its_last_event() {
-        let two = ["created", "updated"];
-        assert_eq!(found(&two, &[], Some(2), false), Some(Contradiction::OtherEvent));
-        assert_eq!(found(&two, &[], Some(1), false), Some(Contradiction::RecordBehind { record: 1, history: 2 }));
-    }
-
-    #[test]
-    fn a_history_can_be_broken_in_the_middle_or_end_too_early() {
-        let three = ["created", "updated", "updated"];
-        for (lost, version, first) in [(2, Some(3), 2), (2, None, 2), (1, Some(3), 1), (1, Some(2), 1)] {
-            assert_eq!(found(&three, &[lost], version, true), missing(first), "{lost} {version:?}");
+    fn a_restore_can_lose_a_change_or_its_event() {
+        let [one, two, three, deleted]: [&[&str]; 4] =
+            [&["created"], &["created", "updated"], &["created", "updated", "updated"], &["created", "deleted"]];
+        let missing =
+            |version| Some(Contradiction::Broken(BrokenLink { event_id: None, version, reason: ChainError::Missing }));
+        let behind = Some(Contradiction::RecordBehind { record: 1, history: 2 });
+        // The history, the versions whose events are lost, and the record's version.
+        for (verbs, lost, version, expected) in [
+            (two, &[][..], Some(2), None),
+            (two, &[], Some(1), behind.clone()),
+            (two, &[], None, Some(Contradiction::RecordLost)),
+            (two, &[2], Some(2), missing(2)),
+            (one, &[1], Some(1), missing(1)),
+            (three, &[2, 3], Some(3), missing(2)),
+            (three, &[2], Some(3), missing(2)),
+            (three, &[2], None, missing(2)),
+            (three, &[1], Some(3), missing(1)),
+            (three, &[1], Some(2), missing(1)),
+            (deleted, &[], None, None),
+            (deleted, &[], Some(1), Some(Contradiction::RecordLeft)),
+            (deleted, &[2], None, Some(Contradiction::RecordLost)),
+            (deleted, &[], Some(3), missing(3)),
+        ] {
+            assert_eq!(found(verbs, lost, version, true), expected, "{verbs:?} without {lost:?}, record at {version:?}");
         }
-        assert_eq!(found(&["created", "deleted"], &[], Some(3), true), missing(3));
+        assert_eq!(found(two, &[], Some(2), false), Some(Contradiction::OtherEvent), "the record doesn't name its last event");
+        assert_eq!(found(two, &[], Some(1), false), behind);
     }
 }

@@ -68,35 +68,30 @@ mod tests {
         Health { failing_since: since.map(day), is_slow: false }
     }
 
-    fn after(active_since: i64, since: Option<i64>, at: Timestamp, status: u16) -> (Health, Option<DisabledReason>) {
-        webhook(active_since).health_after(&attempt(at, status, 0), &failing(since))
-    }
-
     #[test]
-    fn five_days_of_failures_disable() {
+    fn five_days_of_failures_since_the_last_success_disable_an_active_webhook() {
         let just_before = day(15).plus(TimeDelta::milliseconds(-1));
-        let (begun, disabled) = (failing(Some(10)), Some(DisabledReason::Failing));
-        assert_eq!(after(0, None, day(10), 500), (begun, None));
-        assert_eq!(after(0, Some(10), just_before, 500), (begun, None));
-        assert_eq!(after(0, Some(10), day(15), 500), (begun, disabled));
-        assert_eq!(after(10, Some(10), day(15), 302), (begun, disabled));
-    }
-
-    #[test]
-    fn what_failed_before_it_was_active_does_not_count() {
-        assert_eq!(after(11, Some(10), day(16), 500), (failing(Some(16)), None));
-        assert_eq!(after(0, Some(10), day(40), 500), (failing(Some(40)), None));
-        assert_eq!(after(0, Some(11), day(40), 500), (failing(Some(11)), Some(DisabledReason::Failing)));
+        let (due, gone) = (Some(DisabledReason::Failing), Some(DisabledReason::Gone));
+        // When it became active, since when it failed, an attempt, and since when it fails afterwards.
+        for (active_since, since, at, status, failing_since, disabled) in [
+            (0, None, day(10), 500, Some(10), None),
+            (0, Some(10), just_before, 500, Some(10), None),
+            (0, Some(10), day(15), 500, Some(10), due),
+            (10, Some(10), day(15), 302, Some(10), due),
+            // What failed before it was active, or long ago, doesn't count.
+            (11, Some(10), day(16), 500, Some(16), None),
+            (0, Some(10), day(40), 500, Some(40), None),
+            (0, Some(11), day(40), 500, Some(11), due),
+            (0, None, day(10), 204, None, None),
+            (0, Some(1), day(10), 204, None, None),
+            (11, Some(1), day(12), 204, None, None),
+            (0, None, day(10), 410, None, gone),
+        ] {
+            let after = webhook(active_since).health_after(&attempt(at, status, 0), &failing(since));
+            assert_eq!(after, (failing(failing_since), disabled), "{active_since} {since:?} {at} {status}");
+        }
         let is_apart = |active_since, at| webhook(active_since).is_apart(&failing(Some(10)), day(at));
         assert_eq!((is_apart(0, 11), is_apart(11, 12), is_apart(0, 40)), (true, false, false));
-    }
-
-    #[test]
-    fn a_success_ends_it_and_410_disables_at_once() {
-        assert_eq!(after(0, None, day(10), 204), (failing(None), None));
-        assert_eq!(after(0, Some(1), day(10), 204), (failing(None), None));
-        assert_eq!(after(11, Some(1), day(12), 204), (failing(None), None));
-        assert_eq!(after(0, None, day(10), 410), (failing(None), Some(DisabledReason::Gone)));
     }
 
     #[test]
