@@ -377,8 +377,7 @@ mod tests {
     fn a_restore_can_lose_a_change_or_its_event() {
         let [one, two, three, deleted]: [&[&str]; 4] =
             [&["created"], &["created", "updated"], &["created", "updated", "updated"], &["created", "deleted"]];
-        let missing =
-            |version| Some(Contradiction::Broken(BrokenLink { event_id: None, version, reason: ChainError::Missing }));
+        let missing = |version| Some(Contradiction::Broken(BrokenLink { event_id: None, version, reason: ChainError::Missing }));
         let behind = Some(Contradiction::RecordBehind { record: 1, history: 2 });
         // The history, the versions whose events are lost, and the record's version.
         for (verbs, lost, version, expected) in [

@@ -172,11 +172,7 @@ impl Commitments {
     /// didn't change.
     #[must_use]
     pub fn with_unchanged(mut self, entry: &Value) -> Self {
-        let same = |(pointer, commitment): (&String, &Commitment)| {
-            let (_, field) = side_and_field(pointer).filter(|(side, _)| *side == "old")?;
-            let new = pointer_to("new", &field);
-            (entry.pointer(pointer) == entry.pointer(&new)).then_some((new, *commitment))
-        };
+        let same = |(pointer, commitment): (&String, &Commitment)| Some((equal_new_value(entry, pointer)?, *commitment));
         let unchanged: Vec<_> = self.0.iter().filter_map(same).collect();
         self.0.extend(unchanged);
         self
@@ -196,12 +192,7 @@ impl Commitments {
     /// Returns the pointers to pseudonyms written by an erasure's entry: new values that equal the old ones, because the old ones
     /// were erased at the same time.
     fn written_by_erasure(&self, entry: &Value) -> BTreeSet<String> {
-        let written = |pointer: &str| {
-            let (_, field) = side_and_field(pointer).filter(|(side, _)| *side == "old")?;
-            let new = pointer_to("new", &field);
-            (entry.pointer(pointer) == entry.pointer(&new)).then_some(new)
-        };
-        self.erased().filter_map(written).collect()
+        self.erased().filter_map(|pointer| equal_new_value(entry, pointer)).collect()
     }
 
     /// Returns the pointers to erased values.
@@ -297,6 +288,13 @@ pub fn side_and_field(pointer: &str) -> Option<(&str, String)> {
 pub fn value_of<'a>(changes: &'a Map<String, Value>, side: &str, field: &str) -> Option<&'a Value> {
     let (field, inner) = field.split_at(field.find('/').unwrap_or(field.len()));
     changes.get(field)?.get(side)?.pointer(inner)
+}
+
+/// Returns the pointer to the new value, if `pointer` leads to an equal old one.
+fn equal_new_value(entry: &Value, pointer: &str) -> Option<String> {
+    let (_, field) = side_and_field(pointer).filter(|(side, _)| *side == "old")?;
+    let new = pointer_to("new", &field);
+    (entry.pointer(pointer) == entry.pointer(&new)).then_some(new)
 }
 
 fn pointer_to(side: &str, field: &str) -> String {
