@@ -468,7 +468,6 @@ fn entity_tags(text: &str) -> Result<Vec<&str>, ValueError> {
     if tags.is_empty() { Err(invalid()) } else { Ok(tags) }
 }
 
-/// Whether a character separates the elements of a list.
 fn is_separator(c: char) -> bool {
     c == ',' || c.is_whitespace()
 }

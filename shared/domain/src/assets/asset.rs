@@ -432,7 +432,6 @@ impl AssetChange {
         errors
     }
 
-    /// Whether the change sets a type other than the model's.
     fn contradicts_type_of(&self, model: &Model) -> bool {
         self.asset_type_id.value().is_some_and(|asset_type| *asset_type != model.asset_type_id)
     }
@@ -539,7 +538,6 @@ impl Asset {
         if errors.is_empty() { Ok(next) } else { Err(AssetChangeError::Invalid(errors)) }
     }
 
-    /// Sets the model, the asset type, and the fields filled in by the model.
     fn link_catalog(&mut self, change: &AssetChange, references: &AssetReferences, errors: &mut Vec<FieldError>) {
         match (&change.model_id, &references.model) {
             (Patch::Absent, _) => self.asset_type_id = change.asset_type_id.clone().or(self.asset_type_id),
@@ -582,7 +580,6 @@ impl Asset {
         }
     }
 
-    /// Sets the first day of the assignment, as claimed by an import.
     fn claim(&mut self, since: &Patch<Date>, errors: &mut Vec<FieldError>) {
         match since {
             Patch::Absent => {}

@@ -61,7 +61,6 @@ pub struct LabelSize {
 }
 
 impl Default for LabelSize {
-    /// Returns 50 x 20 mm.
     fn default() -> Self {
         Self { width: 50.0, height: 20.0 }
     }

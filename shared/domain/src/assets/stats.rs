@@ -145,7 +145,6 @@ impl AssetSums {
         }
     }
 
-    /// Removes an asset that was added before.
     pub fn remove(&mut self, asset: &SummedAsset) {
         self.assigned -= u64::from(asset.is_assigned);
         *self.values.entry(asset.status).or_default() -= u128::from(asset.price);

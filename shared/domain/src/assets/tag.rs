@@ -200,7 +200,6 @@ impl TryFrom<String> for TagTemplate {
 }
 
 impl Default for TagTemplate {
-    /// Returns `{PREFIX}-NNNNNN`.
     fn default() -> Self {
         Self(vec![TemplatePart::Prefix, TemplatePart::Literal("-".into()), TemplatePart::Sequence(6)])
     }
@@ -217,7 +216,6 @@ impl FromStr for TagPrefix {
 text_form!(TagPrefix, |prefix| prefix.0);
 
 impl Default for TagPrefix {
-    /// Returns `AST`.
     fn default() -> Self {
         Self("AST".into())
     }

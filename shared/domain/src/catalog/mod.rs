@@ -94,7 +94,6 @@ record_change! {
 }
 
 impl AssetType {
-    /// Returns the unique value of a code.
     pub fn unique_code(code: &TypeCode) -> Unique {
         Unique { field: "code", value: code.as_str().to_owned(), reserved_after_deletion: false }
     }
@@ -148,7 +147,6 @@ record_change! {
 }
 
 impl Manufacturer {
-    /// Returns the unique value of a name.
     pub fn unique_name(name: &str) -> Unique {
         Unique { field: "name", value: fold(name), reserved_after_deletion: false }
     }

@@ -85,7 +85,6 @@ impl Event {
     }
 }
 
-/// Counts the events that only record a scan.
 pub fn scans(events: &[Event]) -> u64 {
     events.iter().filter(|event| event.is_scan()).count() as u64
 }
@@ -195,7 +194,6 @@ impl Commitments {
         self.erased().filter_map(|pointer| equal_new_value(entry, pointer)).collect()
     }
 
-    /// Returns the pointers to erased values.
     pub fn erased(&self) -> impl Iterator<Item = &str> {
         self.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Digest(_))).map(|(pointer, _)| pointer)
     }
@@ -514,21 +512,5 @@ mod tests {
             assert_eq!(Commitment::from_bytes(commitment.as_bytes()), Some(commitment));
         }
         assert_eq!(Commitment::from_bytes(&[7; 20]), None);
-    }
-
-    #[test]
-    fn only_an_actor_with_a_signing_link_names_it() {
-        let link = "01890a5d-ac96-774b-bcce-b302099a8057";
-        let signer = Actor::signer(link.parse().expect("an id"), "Ada", None);
-        for (actor, text) in [
-            (Actor::operator(), r#"{"key_id":null,"key_name":"operator","user_id":null,"user_name":null}"#.to_owned()),
-            (
-                signer,
-                format!(r#"{{"key_id":null,"key_name":"signing link","user_id":null,"user_name":"Ada","link_id":"{link}"}}"#),
-            ),
-        ] {
-            assert_eq!(serde_json::to_string(&actor).expect("JSON"), text);
-            assert_eq!(serde_json::from_str::<Actor>(&text).expect("an actor"), actor);
-        }
     }
 }

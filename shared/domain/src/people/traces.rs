@@ -149,12 +149,10 @@ fn names(event: &Event, field: &str, person: UserId) -> bool {
     event.changes.get(field).is_some_and(|change| is_person(&change["new"], person) || is_person(&change["old"], person))
 }
 
-/// Whether a step picks the person.
 pub fn picks(event: &Event, person: UserId) -> bool {
     picked(event).any(|user| user == person)
 }
 
-/// Returns the users picked by steps.
 pub(super) fn picked(event: &Event) -> impl Iterator<Item = UserId> {
     let data = event.changes.get("step_data").and_then(|change| change["new"].as_object());
     data.into_iter().flatten().filter_map(|(_, value)| value.as_str()?.parse().ok())

@@ -114,7 +114,6 @@ impl Process {
         Unique { field: "slug", value: slug.as_str().to_owned(), reserved_after_deletion: false }
     }
 
-    /// References a process that must be active.
     pub fn reference(field: &'static str, id: ProcessId) -> Reference {
         Reference::new(field, Kind::Process, id.uuid()).requiring(ProcessStatus::Active.requirement())
     }

@@ -178,7 +178,6 @@ const NOT_PUBLIC_6: [Range6; 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Whether the address is part of the public internet.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !NOT_PUBLIC_4.iter().any(|range| in_range_4(address, *range)),
@@ -188,7 +187,6 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Whether the address has the range's prefix.
 fn in_range_4(address: Ipv4Addr, (first, bits): Range4) -> bool {
     (address.to_bits() ^ first.to_bits()).leading_zeros() >= bits
 }

@@ -103,7 +103,6 @@ impl Delivery {
         }
     }
 
-    /// Gives up a delivery because the webhook is not active.
     pub fn given_up(previous: Option<&Self>, request: &DeliveryRequest, event_type: &str, now: Timestamp) -> Self {
         let none = Retries { delays: &[], random: 0 };
         Self::after_attempt(previous, request, event_type, Attempt::not_made(now), &none)
