@@ -147,22 +147,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_active_user_meets_what_a_reference_requires() {
-        let id = UserId::new(Timestamp::from_millis(0), [0; 10]);
-        let user = User {
-            id,
-            email: "a@b.c".parse().expect("an address"),
-            display_name: "A".parse().expect("a name"),
-            role: Role::Viewer,
-            is_active: true,
-            erased_at: None,
-        };
-        let required = Some(User::reference("assigned_to", id).requirements);
-        assert_eq!(user.referenceable_attributes(), required);
-        assert_ne!(User { is_active: false, ..user }.referenceable_attributes(), required);
-    }
-
-    #[test]
     fn an_address_is_the_same_however_it_is_spelt() {
         let folded = |text: &str| text.parse::<Email>().map(|email| email.folded());
         assert_eq!(folded("Ju\u{308}rgen@example.com"), folded("JÜRGEN@EXAMPLE.COM"));

@@ -237,22 +237,10 @@ mod tests {
         }
         // A new request starts over.
         assert_eq!(decide(&request(6), Some(&pending), &active, at(12)), Decision::Attempt);
-    }
-
-    #[test]
-    fn an_inactive_webhook_gets_only_tests() {
-        let inactive = webhook(false);
-        assert_eq!(decide(&request(1), None, &inactive, at(2)), Decision::GiveUp);
-        let test = DeliveryRequest { test: Some(TestEvent { actor: Actor::operator() }), ..request(1) };
-        assert_eq!(decide(&test, None, &inactive, at(2)), Decision::Attempt);
-        let pending = after(None, &request(1), attempt(2, 500));
-        assert_eq!(decide(&second(1), Some(&pending), &inactive, at(9)), Decision::GiveUp);
-        let test = DeliveryRequest { number: 2, ..test };
-        assert_eq!(decide(&test, Some(&pending), &inactive, at(3)), Decision::Wait(pending.next_attempt_at.expect("a time")));
-        let given_up = Delivery::given_up(Some(&pending), &request(1), "asset.created", at(9));
-        assert_eq!((given_up.status, given_up.attempt_count, given_up.next_attempt_at), (DeliveryStatus::Failed, 2, None));
-        assert_eq!(given_up.attempts[1].error, Some(AttemptFailure::WebhookDisabled));
-        assert_eq!(decide(&second(1), Some(&given_up), &webhook(true), at(9)), Decision::Drop);
+        // An inactive webhook gets tests, at the same times.
+        let test = DeliveryRequest { test: Some(TestEvent { actor: Actor::operator() }), ..second(5) };
+        let due = pending.next_attempt_at.expect("a time");
+        assert_eq!(decide(&test, Some(&pending), &webhook(false), at(12)), Decision::Wait(due));
     }
 
     #[test]

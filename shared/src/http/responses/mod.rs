@@ -1027,7 +1027,7 @@ impl From<WriteError> for ApiError {
             ),
             WriteError::Duplicate(field, owner) => {
                 let mut context = Map::from_iter([("field".to_owned(), serde_json::json!(field))]);
-                context.extend(owner.map(|(kind, id)| (format!("{}_id", kind.noun()), serde_json::json!(id))));
+                context.extend(owner.map(|(kind, id)| (format!("{}_id", kind.as_str()), serde_json::json!(id))));
                 let detail = format!("Another resource already has this {field}.");
                 Self::Conflict(Conflict { code: ConflictCode::Duplicate, detail, context })
             }
