@@ -440,7 +440,7 @@ impl ImportRow for AssetOperation {
             let error = error.in_column();
             match named_columns.iter().find(|(field, _)| error.is_about(field)) {
                 Some((_, column)) => {
-                    let text = error.reason.text.replacen("is the id of", "belongs to", 1);
+                    let text = error.reason.text.replacen("is the ID of", "belongs to", 1);
                     FieldError::column(column, ValueError { text, ..error.reason })
                 }
                 None => error,

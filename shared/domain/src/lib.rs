@@ -1,4 +1,4 @@
-//! The domain: values, rules and decisions of the service. It depends on neither HTTP, nor AWS, nor the clock.
+//! The domain: values, rules and decisions of the service. It doesn't depend on HTTP, AWS or the clock.
 
 pub mod assets;
 pub mod catalog;

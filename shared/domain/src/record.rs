@@ -1,8 +1,7 @@
-//! The common parts of all records: a kind, a version, a history, unique values, references to other records, and changes of
+//! The common parts of all records: a kind, a version, a history, unique values, references to other records, and changes to
 //! fields.
 //!
-//! Also what a request says about a change: idempotency keys with stored responses, and the versions that it expects
-//! (`If-Match`).
+//! Also the request headers for changes: idempotency keys, with stored responses, and the expected versions (`If-Match`).
 
 use crate::keys::api_key::{BearerToken, Credential};
 use crate::processes::instance::ImageName;
@@ -50,7 +49,7 @@ pub struct Unique {
     pub reserved_after_deletion: bool,
 }
 
-/// A reference from one record to another, which can't be deleted while the reference exists.
+/// A reference from one record to another. The referenced record can't be deleted while the reference exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     /// The referring field's name in the API.
@@ -117,7 +116,7 @@ pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync
         true
     }
 
-    /// Returns the number of versions that `If-Match` ignores, because no change depends on what they changed.
+    /// Returns the number of versions that `If-Match` ignores, because no change depends on the fields that they changed.
     fn uncounted_versions(&self) -> u64 {
         0
     }
@@ -236,7 +235,7 @@ impl<T> Patch<T> {
     }
 }
 
-/// Declares a change of a record: the struct, and the method that returns the record with the change applied. Each field is
+/// Declares a change to a record: the struct, and the method that returns the record with the change applied. Each field is
 /// `set`, or `set_or_clear` if it can also become empty. Missing fields stay unchanged. The fields after `and` have other rules:
 /// the method ignores them.
 macro_rules! record_change {
@@ -306,7 +305,7 @@ pub struct IdempotentRequest {
 }
 
 impl IdempotentRequest {
-    /// Returns the change number `index` as a separate request with its stored response.
+    /// Returns the change number `index` of the request as a separate request, with a separate stored response.
     #[must_use]
     pub fn part(&self, index: usize) -> Self {
         // No other request has this key, because NUL is not printable.
@@ -336,12 +335,12 @@ pub struct StoredResponse {
     /// request's start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_in_parts: bool,
-    /// Whether the response contains a person's id, but no personal data. Erasures keep it.
+    /// Whether the response contains a person's ID, but no personal data. Erasures keep it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_nameless: bool,
 }
 
-/// The error of a retry if the response named a person who was erased since.
+/// The error of a retry if the response named a person who has since been erased.
 pub const ERASED: &str =
     "The request took effect, but its stored response was deleted because it named a person who has since been erased.";
 

@@ -199,7 +199,7 @@ mod tests {
     use crate::samples::at;
     use crate::values::id::{Id, InstanceId};
 
-    /// Returns a link for the steps 1 to 2 that ends at 100 seconds.
+    /// Returns a link for steps 1 to 2 that expires at 100 seconds.
     fn link() -> Link {
         Link {
             id: LinkId::new(at(0), [0; 10]),

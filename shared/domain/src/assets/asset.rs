@@ -51,10 +51,10 @@ impl Status {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogNames {
     pub asset_type: Option<Name>,
-    /// The kind of its asset type; physical without a type.
+    /// The kind of the asset's type; physical if the asset has no type.
     pub kind: AssetKind,
     pub model: Option<Name>,
-    /// The name of its model's manufacturer.
+    /// The name of the model's manufacturer.
     pub manufacturer: Option<Name>,
 }
 
@@ -92,14 +92,14 @@ pub struct Asset {
     /// Free text, or the manufacturer's name at the time the model was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manufacturer: Option<Line>,
-    /// Free text, or the model's name at the time it was set.
+    /// Free text, or the model's name at the time the model was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Line>,
     #[serde(flatten)]
     pub details: AssetDetails,
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub assigned_to: Option<UserId>,
-    /// First day of the assignment, as claimed by an import. The history starts later.
+    /// First day of the assignment, as claimed by an import. In the history, the assignment can start later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assigned_since: Option<Date>,
     /// Time of the last scan.
@@ -126,15 +126,15 @@ impl Asset {
         Unique { field: "asset_tag", value: tag.to_ascii_uppercase(), reserved_after_deletion: true }
     }
 
-    /// Assigns the asset. If the user changes, drops `assigned_since`, which was about the previous assignment.
+    /// Assigns the asset. If the user changes, drops `assigned_since`, which belongs to the previous assignment.
     pub fn reassign(&mut self, user: Option<UserId>) {
         if self.assigned_to != user {
             (self.assigned_to, self.assigned_since) = (user, None);
         }
     }
 
-    /// References the model. The asset copies the model's manufacturer and type, so the reference fails if either changed after
-    /// the model was read.
+    /// Returns a reference to the model. The asset copies the model's manufacturer and type, so the reference fails if either
+    /// changed after the model was read.
     fn model_reference(&self, id: ModelId) -> Reference {
         let copied = Model::requirements(self.manufacturer_id, self.asset_type_id);
         copied.into_iter().fold(Reference::new("model_id", Kind::Model, id.uuid()), Reference::requiring)
@@ -215,7 +215,7 @@ impl Record for Asset {
     }
 }
 
-/// Statuses that an asset can change to by PATCH. A status without an entry can change to any other.
+/// Permitted next statuses of an asset in a PATCH, by current status. An asset whose status has no entry can change to any other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Transitions(BTreeMap<Status, BTreeSet<Status>>);
@@ -268,7 +268,7 @@ record_change! {
 }
 
 impl AssetDetailsChange {
-    /// Drops fields that already have these values.
+    /// Drops fields that already have the same value in `present`.
     #[must_use]
     pub fn unless(self, present: &AssetDetails) -> Self {
         let Self { serial_number, location, purchase_date, purchase_price, warranty_until } = self;
@@ -334,10 +334,10 @@ pub struct AssetReferences {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AssetChangeError {
-    /// The change has invalid fields. Contains the errors of all.
+    /// The change has invalid fields. Contains all their errors.
     #[error("{} fields are invalid", .0.len())]
     Invalid(Vec<FieldError>),
-    /// The tenant's settings don't permit this change of status.
+    /// The tenant's settings don't permit this status change.
     #[error("an asset's status can't change from {from} to {to}")]
     Transition { from: Status, to: Status, allowed: Vec<Status> },
     /// Status and assignment can't change while this process instance is in progress on the asset.
@@ -403,7 +403,7 @@ impl AssetChange {
         sets_fields || !(self.asset_type_id.is_absent() && self.model_id.is_absent())
     }
 
-    /// Errors already found in the request, and errors that don't depend on the referenced records.
+    /// Returns the errors already found in the request, and the errors that don't depend on the referenced records.
     fn errors_without_references(&self, current: Option<&Asset>) -> Vec<FieldError> {
         let mut errors = self.errors.clone();
         // Tags are case-insensitive.
@@ -481,7 +481,7 @@ impl Asset {
     ///
     /// Returns [`AssetChangeError::Invalid`] with all invalid fields, [`AssetChangeError::Running`] if the status or assignment
     /// would change while a process instance is in progress, and [`AssetChangeError::Transition`] if `transitions` don't permit
-    /// the change of status.
+    /// the status change.
     pub fn changed(
         &self,
         change: &AssetChange,
@@ -545,7 +545,7 @@ impl Asset {
                 (self.model_id, self.manufacturer_id) = (None, None);
                 self.asset_type_id = change.asset_type_id.clone().or(self.asset_type_id);
             }
-            (Patch::Value(_), None) => errors.push(unknown("model_id", "is not the id of a model of this tenant")),
+            (Patch::Value(_), None) => errors.push(unknown("model_id", "is not the ID of a model of this tenant")),
             (Patch::Value(id), Some(model)) => {
                 let model = &model.value;
                 if change.contradicts_type_of(model) {
@@ -566,7 +566,7 @@ impl Asset {
             && !has_error
             && references.asset_type.as_ref().is_none_or(|asset_type| asset_type.value.id != *id)
         {
-            errors.push(unknown("asset_type_id", "is not the id of an asset type of this tenant"));
+            errors.push(unknown("asset_type_id", "is not the ID of an asset type of this tenant"));
         }
     }
 
@@ -575,8 +575,8 @@ impl Asset {
             (Patch::Absent, _) => {}
             (Patch::Null, _) => self.reassign(None),
             (Patch::Value(id), Some(user)) if user.value.is_active => self.reassign(Some(*id)),
-            (Patch::Value(_), Some(_)) => errors.push(unknown("assigned_to", "is the id of an inactive user")),
-            (Patch::Value(_), None) => errors.push(unknown("assigned_to", "is not the id of a user of this tenant")),
+            (Patch::Value(_), Some(_)) => errors.push(unknown("assigned_to", "is the ID of an inactive user")),
+            (Patch::Value(_), None) => errors.push(unknown("assigned_to", "is not the ID of a user of this tenant")),
         }
     }
 
@@ -600,7 +600,7 @@ pub const CUSTOM_FIELD: &str = "custom_fields.";
 pub const MAX_LISTED_FIELDS: usize = 20;
 /// Maximum length of a custom field in lists, in characters.
 pub const MAX_CELL_CHARS: usize = 200;
-/// Maximum number of unfit field names stored per asset, to reject requests about these fields.
+/// Maximum number of unfit field names stored per asset, to reject requests that use these fields.
 const MAX_UNFIT_NAMES: usize = 20;
 
 /// A custom field's value in lists.

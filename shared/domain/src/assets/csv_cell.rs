@@ -65,7 +65,7 @@ pub fn value_text(value: &Value) -> String {
     }
 }
 
-/// Reads a cell as JSON if the schema permits other types than strings and the cell is valid JSON, otherwise as a string.
+/// Reads a cell as JSON if the schema permits types other than string and the cell is valid JSON, otherwise as a string.
 /// Booleans are case-insensitive.
 pub fn to_value(text: &str, name: &str, schema: Option<&FieldsSchema>) -> Value {
     let string = || Value::String(unquoted(text).unwrap_or_else(|| text.to_owned()));

@@ -35,8 +35,8 @@ impl Asset {
         self.last_seen_at.map_or(now, |last| now.max(last.plus(TimeDelta::milliseconds(1))))
     }
 
-    /// Records a scan of the asset at this time. With `moves`, the place becomes its location, unless its location is already
-    /// within the place.
+    /// Records a scan of the asset at this time. With `moves`, the asset's location becomes `place`, unless it is already within
+    /// `place`.
     #[must_use]
     pub fn seen(&self, at: Timestamp, place: Option<&Location>, moves: bool) -> (Self, SeenOutcome) {
         if self.last_seen_at > Some(at) {

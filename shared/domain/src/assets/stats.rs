@@ -115,7 +115,7 @@ pub struct CountedAssets<'a> {
     pub count: u64,
 }
 
-/// Values of one asset to add up.
+/// The values of one asset that [`AssetSums`] adds up.
 #[derive(Debug, Clone, Copy)]
 pub struct SummedAsset {
     pub status: Status,
@@ -229,7 +229,7 @@ pub struct Group {
     /// Value, spelled as in the oldest of these assets; null for assets without a value.
     #[schema(required)]
     pub value: Option<String>,
-    /// ID of the catalog model or user; null if there is none. Absent in groups by other values.
+    /// ID of the catalog model or user; null if there is none. Absent if the assets are grouped by another field.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Uuid>, required = false)]
     pub id: Option<Option<Uuid>>,
@@ -265,7 +265,7 @@ pub struct Groups {
 #[derive(Debug, Clone)]
 pub struct GroupedAssets<'a> {
     pub value: Option<&'a str>,
-    /// `None` in groups by values without IDs.
+    /// `None` if the assets are grouped by a field without IDs.
     pub id: Option<Option<Uuid>>,
     pub count: u64,
     /// Sum of purchase prices in ten-thousandths.

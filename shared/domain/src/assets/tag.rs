@@ -261,7 +261,7 @@ impl Deref for AssetTag {
     }
 }
 
-/// Tag in a row of an import. The row can be about an existing asset, and templates can generate tags with any letters.
+/// Tag in a row of an import. Can have any letters, because the row can refer to an existing asset with a generated tag.
 #[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
 #[schema(value_type = String)]
 pub struct RowTag(pub AssetTag);

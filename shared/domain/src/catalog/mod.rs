@@ -78,7 +78,7 @@ pub struct AssetType {
     /// Short code for asset tags. Unique in the tenant.
     pub code: TypeCode,
     pub kind: AssetKind,
-    /// The schema that the custom fields of its assets must match.
+    /// The schema that the custom fields of assets of this type must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_fields_schema: Option<FieldsSchema>,
 }
@@ -180,7 +180,7 @@ pub struct Model {
     pub id: ModelId,
     pub name: Name,
     pub manufacturer_id: ManufacturerId,
-    /// The asset type of its assets.
+    /// The type of the model's assets.
     pub asset_type_id: AssetTypeId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<Notes>,

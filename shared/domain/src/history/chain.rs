@@ -42,8 +42,8 @@ pub enum ChainError {
     /// The stored hash is not the hash of the entry.
     #[error("the stored hash is not the hash of the entry")]
     WrongHash,
-    /// The entry's event id differs from the id in its key, or its version is wrong.
-    #[error("the entry belongs to another event or version")]
+    /// The entry's event ID differs from the ID in its key, or its version is wrong.
+    #[error("the entry belongs to a different event or version")]
     WrongId,
     /// The entry's `previous_hash` is not the hash of the previous entry.
     #[error("the entry does not follow from the previous one")]
@@ -242,7 +242,7 @@ pub enum Contradiction {
     RecordLost,
     #[error("it still exists, but its history ends with a deletion")]
     RecordLeft,
-    /// The record has the hash of its last event, but the ID of another one.
+    /// The record has the hash of its last event, but the ID of a different event.
     #[error("it names an event other than its last")]
     OtherEvent,
     #[error("its history is broken at version {}: {}", .0.version, .0.reason)]
@@ -263,7 +263,7 @@ pub fn contradiction(chain: Chain, head: Option<&ChainHead>, is_named: bool) -> 
     }
 }
 
-/// The record that an entry is about. The kind is `None` if it is unknown to this version of the service.
+/// The record that an entry belongs to. The kind is `None` if it is unknown to this version of the service.
 pub type Subject = (Option<Kind>, Uuid);
 
 /// Parses the record and version of an entry; `None` if the entry can't be read.

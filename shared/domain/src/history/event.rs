@@ -4,7 +4,7 @@
 //! The digests follow SD-JWT (RFC 9901 §4.2): the SHA-256 of `["<salt>","<name>",<value>]` in base64url, in the array `_sd` of
 //! the object that has the value.
 //!
-//! Also who made a change, and the pseudonyms that replace an erased person's name, address and texts.
+//! Also the actor of a change, and the pseudonyms that replace an erased person's name, address and texts.
 
 use crate::record::Kind;
 use crate::values::id::{ApiKeyId, EventId, Id, LinkId, UserId};
@@ -177,7 +177,7 @@ impl Commitments {
         self
     }
 
-    /// Whether `changes` change a field such as `notes` or `step_data/sign`. Erased texts read the same, but their digests
+    /// Whether `changes` change a field such as `notes` or `step_data/sign`. Erased texts look the same, but their digests
     /// differ.
     pub fn is_changed(&self, changes: &Map<String, Value>, field: &str) -> bool {
         let digest = |side: &str| match self.0.get(&pointer_to(side, field)) {
@@ -198,9 +198,10 @@ impl Commitments {
         self.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Digest(_))).map(|(pointer, _)| pointer)
     }
 
-    /// Returns the canonical JSON (RFC 8785) to hash for an entry with commitments: digests replace the values.
+    /// Returns an entry's canonical JSON (RFC 8785) for hashing: each committed value is removed, and its digest is added to a
+    /// sorted list in the parent object.
     ///
-    /// `None` if the entry has no value at one of the pointers.
+    /// Returns `None` if the entry has no value at one of the pointers.
     fn hashed(&self, mut entry: Value) -> Option<String> {
         let mut digests: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (pointer, commitment) in self.iter() {
@@ -358,7 +359,7 @@ impl Actor {
     }
 }
 
-/// A pseudonym ends with this many characters of the user's id: 47 random bits.
+/// A pseudonym ends with this many characters of the user's ID: 47 random bits.
 const SUFFIX: usize = 8;
 
 const PREFIX: &str = "Erased user ";
@@ -463,7 +464,7 @@ mod tests {
         assert_eq!((&entry["actor"]["user_name"], commitments.hashed(entry.clone())), (&json!("Erased"), before.clone()));
         let salted = commitments.iter().filter(|(_, commitment)| matches!(commitment, Commitment::Salt(_)));
         assert_eq!(salted.map(|(pointer, _)| pointer).collect::<Vec<_>>(), ["/changes/email/new"]);
-        // The remaining values can't be forged: another value has another hash.
+        // The remaining values can't be forged: a different value has a different hash.
         entry["changes"]["email"]["new"] = json!("x@b.c");
         assert_ne!(commitments.hashed(entry), before);
     }

@@ -43,7 +43,7 @@ impl EventTypes {
     }
 }
 
-/// Whether an event type is only included by exact name: frequent events that few readers want. `asset.*` and `*` don't include
+/// Whether an event type is only included by exact name: frequent events that few readers need. `asset.*` and `*` don't include
 /// them.
 pub(crate) fn must_be_named(event_type: EventType) -> bool {
     event_type.verb == Some(Verb::Seen)

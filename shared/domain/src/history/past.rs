@@ -53,8 +53,8 @@ pub fn state_at(entries: &[HistoryEntry], at: Timestamp) -> Result<Option<PastSt
     Ok(state_after(entries, &events, count_at(&events, at)))
 }
 
-/// Returns the asset's state at `at`, if it was assigned to `user` then. If its history shows no assignment then, but an import
-/// later claimed that `user` had it that day, returns the state after the claim.
+/// Returns the asset's state at `at`, if the asset was assigned to `user` then. If its history shows no assignment at that time,
+/// but an import later claimed that `user` had the asset on that day, returns the state after the claim.
 ///
 /// # Errors
 ///

@@ -1,14 +1,14 @@
 //! API keys: the stored record, scopes, the roles that limit users' keys, the text of a credential, and rate limits.
 //!
-//! The text of an API key or signing link is a prefix, followed by its id, the tenant's id, the secret and a checksum in base62.
-//! The id comes first, so that the first 12 characters, which lists of keys show, differ from key to key. With the checksum,
+//! The text of an API key or signing link is a prefix, followed by its ID, the tenant's ID, the secret and a checksum in base62.
+//! The ID comes first, so that the first 12 characters, which lists of keys show, differ from key to key. With the checksum,
 //! secret scanners can recognise a credential, and a mistyped one is rejected without a database read.
 //!
 //! Rate limits of credentials are in requests per clock minute. A function instance leases several requests of a minute at once,
 //! and counts them locally. A counter in the table has the number of requests taken in that minute. A share is only added if the
 //! limit isn't exceeded, so even many instances don't let more through. Unused requests are lost when the minute ends. To limit
 //! the loss, the counter also tracks how many requests can be unused, and the same condition keeps that number within a tenth of
-//! the limit. In the last quarter of the limit, requests are taken one by one, and instances use up the ones that they hold.
+//! the limit. In the last quarter of the limit, requests are taken one at a time, and instances use up the ones they hold.
 
 use crate::record::{Kind, Record, fields};
 use crate::values::base62::{self, WIDTH};
@@ -110,8 +110,8 @@ impl ApiKey {
         }
     }
 
-    /// Limits the key for requests with the replaced secret: it expires with that secret, so it can't create anything that lasts
-    /// longer, nor rotate the key.
+    /// Limits the key for requests with the replaced secret: the key expires with that secret, so these requests can't create
+    /// anything that lasts longer, or rotate the key.
     #[must_use]
     pub fn in_grace(self) -> Self {
         let until = self.previous_secret.as_ref().map(|previous| previous.until);
@@ -214,7 +214,7 @@ impl Credential for LinkId {
 
 /// Number of digits of the CRC-32 checksum: 62^6 is above 2^32.
 const CHECKSUM_WIDTH: usize = 6;
-/// Number of digits of two ids and a 256-bit secret.
+/// Number of digits of two IDs and a 256-bit secret.
 const BODY_WIDTH: usize = 4 * WIDTH;
 
 /// A secret of 256 random bits. `Debug` doesn't disclose them.
@@ -257,7 +257,7 @@ pub type LinkToken = BearerToken<LinkId>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BearerToken<C> {
-    /// The credential's tenant, whose partition has its record.
+    /// The tenant, whose partition has the credential's record.
     pub tenant: TenantId,
     pub id: C,
     pub secret: Secret,
@@ -437,7 +437,7 @@ pub struct Counter {
     pub held: u64,
 }
 
-/// Requests that an instance takes at once: the change of the counter, and its condition.
+/// Requests that an instance takes at once: the change to the counter, and its condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// Number of requests: the current one, and the ones that the instance will hold.
@@ -478,7 +478,7 @@ impl Lease {
         self.window
     }
 
-    /// Counts a request. Returns the number of used requests as far as the instance knows: more than the limit if it is used up.
+    /// Counts a request. Returns the number of used requests known to the instance: above the limit if the limit is used up.
     ///
     /// # Errors
     ///
@@ -501,7 +501,7 @@ impl Lease {
         self.used()
     }
 
-    /// Counts a request if not even a single one could be taken. Returns the same as [`Lease::count`].
+    /// Counts a request after not even a single one could be taken. Returns the same as [`Lease::count`].
     pub fn exhaust(&mut self) -> u64 {
         self.counter.taken = self.limit;
         self.limit + 1
@@ -673,7 +673,7 @@ mod tests {
             for _ in 0..3 {
                 assert_eq!(table.count(&mut lease, limit), (u64::from(limit) + 1, 0), "limit {limit}");
             }
-            // Another instance finds out with one or two writes.
+            // Another instance finds the limit used up after one or two writes.
             let mut other = Lease::new(limit, at(0));
             let refused: Vec<_> = (0..3).map(|_| table.count(&mut other, limit)).collect();
             assert!(refused.iter().all(|(used, _)| *used == u64::from(limit) + 1), "limit {limit}");

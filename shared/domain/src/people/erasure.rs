@@ -138,7 +138,7 @@ fn name(person: UserId) -> Name {
 }
 
 /// Whether a text was already erased for someone else, and stays unchanged. Checks both history and text: anyone can write a text
-/// that looks like a pseudonym, and a restored table can have an older text than its history.
+/// that looks like a pseudonym, and a restored table can have a text older than its history.
 fn is_erased(text: &str, field: &str, traces: &Traces) -> bool {
     traces.erased.contains(field) && is_pseudonym(text)
 }

@@ -48,7 +48,7 @@ pub fn lead(person: UserId, event: &Event) -> Option<(Kind, Uuid)> {
 /// The data about a person in a record and its history.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Traces {
-    /// The pointers to the values of each entry, oldest entry first.
+    /// The pointers to the person's data in each entry, oldest entry first.
     pub entries: Vec<Vec<String>>,
     /// The fields whose current values are about the person, such as `notes` or `step_data/sign`.
     pub fields: BTreeSet<String>,
@@ -72,7 +72,7 @@ impl Traces {
         let mut holder = None;
         // Whether the current value of each field is about the person.
         let mut about: BTreeMap<String, bool> = BTreeMap::new();
-        // The pseudonyms that an erasure put into fields. A later change that repeats one says nothing about the person.
+        // The pseudonyms that an erasure put into fields. A later change that repeats one has no data about the person.
         let mut pseudonyms: BTreeMap<String, Value> = BTreeMap::new();
         for (event, commitments) in entries {
             // Handle the assignment first, because the new values of a change are about the user that it assigns the asset to.

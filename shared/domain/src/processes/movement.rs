@@ -20,7 +20,7 @@ pub const NUMBER_TEMPLATE: &str = "MOV-NNNNNN";
 /// Number of items that a submission through a signing link adds: the link and its event.
 const LINK_ITEMS: usize = 2;
 
-/// Assets of a movement: 2 to 20 different ids.
+/// Assets of a movement: 2 to 20 different IDs.
 #[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
 #[schema(value_type = Vec<AssetId>, min_items = 2, max_items = 20)]
 pub struct AssetIds(Vec<AssetId>);
@@ -36,7 +36,7 @@ impl AssetIds {
     ///
     /// Returns a [`ValueError`] when the text is anything else.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
-        let invalid = || ValueError::form("must be a list of 2 to 20 different asset ids");
+        let invalid = || ValueError::form("must be a list of 2 to 20 different asset IDs");
         let ids: Vec<AssetId> = serde_json::from_str(text).map_err(|_| invalid())?;
         let distinct: BTreeSet<AssetId> = ids.iter().copied().collect();
         if ASSET_COUNTS.contains(&ids.len()) && distinct.len() == ids.len() { Ok(Self(ids)) } else { Err(invalid()) }
@@ -58,8 +58,8 @@ pub struct Movement {
     pub started_by_name: String,
 }
 
-/// The subject of submissions, cancellations and signatures: a movement with all its instances, or a process instance outside of
-/// movements. Serialized as `movement_id` or `instance_id`.
+/// The subject of submissions, cancellations and signatures: a movement with all its instances, or a process instance that is not
+/// part of a movement. Serialized as `movement_id` or `instance_id`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SubjectId {
     #[serde(rename = "instance_id")]
@@ -116,7 +116,7 @@ pub fn position(instances: &[Stored<Instance>]) -> (InstanceStatus, usize) {
 
 /// Adapts `step_data`, submitted for all `instances` of a movement, to `instance`.
 ///
-/// A signature submitted before can be sent again as the path of its image. The path contains the id of one of the instances, so
+/// A signature submitted before can be sent again as the path of its image. The path contains the ID of one of the instances, so
 /// it is replaced by the path of `instance` if both have the same image.
 pub fn data_for_instance<'a>(
     instance: &Instance,

@@ -85,9 +85,9 @@ pub struct Process {
     pub trigger_status: Status,
     /// The status that the asset gets when the process is completed.
     pub target_status: Status,
-    /// Whether it is a system process, which every new tenant has.
+    /// Whether this is a system process, which every new tenant has.
     pub is_system: bool,
-    /// Whether it can be started.
+    /// Whether the process can be started.
     pub status: ProcessStatus,
     pub steps: Steps,
 }
@@ -104,7 +104,7 @@ record_change! {
     }
 }
 
-/// The error for a change of a system process: only its status can change.
+/// The error for a change to a system process: only its status can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("Only the status of a system process can change.")]
 pub struct SystemProcessFixed;
@@ -486,7 +486,7 @@ pub struct Step {
 /// The kind of value that a step asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepKind {
-    /// The id of an active user.
+    /// The ID of an active user.
     UserPicker,
     /// The checked entries of a list.
     Checklist {
@@ -735,7 +735,7 @@ pub(crate) enum CheckedValue {
 fn check_user(text: &str, active_users: &BTreeSet<UserId>) -> Result<Value, ValueError> {
     let user: UserId = text.parse()?;
     let is_active = active_users.contains(&user);
-    let unknown = || ValueError::coded(ErrorCode::UnknownReference, "must be the id of an active user of this tenant");
+    let unknown = || ValueError::coded(ErrorCode::UnknownReference, "must be the ID of an active user of this tenant");
     if is_active { Ok(json!(user)) } else { Err(unknown()) }
 }
 
@@ -749,7 +749,8 @@ fn check_option(value: &Value, options: &[String]) -> Result<Value, ValueError> 
     option.map(Value::from).ok_or_else(unknown)
 }
 
-/// Normalizes a choice like the definition's entries and options, so clients can send it as they sent the definition.
+/// Normalizes a choice like the definition's entries and options, so clients can send a choice as they wrote it in the
+/// definition.
 fn choice(text: &str) -> String {
     composed(text.trim()).into_owned()
 }

@@ -212,7 +212,7 @@ impl Jwks {
     /// Finds an Ed25519 key by its ID.
     pub fn find(&self, kid: &str) -> Option<PublicKey> {
         let candidates = self.keys.iter().filter(|key| key.kty == "OKP" && key.crv == "Ed25519" && key.kid == kid);
-        // The id must be the key's thumbprint, or the set could pass off one key as another.
+        // The ID must be the key's thumbprint, or the set could pass off one key as another.
         candidates.filter_map(|key| key.x.parse::<PublicKey>().ok()).find(|key| key.kid() == kid)
     }
 }

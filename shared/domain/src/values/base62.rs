@@ -3,7 +3,7 @@
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Number of digits computed at a time, as many as fit 64 bits: 128-bit divisions are slow.
+/// Number of digits computed at a time, as many as fit in 64 bits: 128-bit divisions are slow.
 const DIGITS_OF_PART: usize = 10;
 const PART: u128 = 62u128.pow(DIGITS_OF_PART as u32);
 

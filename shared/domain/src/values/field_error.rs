@@ -1,4 +1,4 @@
-//! Errors in a value or a field of a request, as shown to clients, and similar names for the texts of errors.
+//! Errors in a value or a field of a request, as shown to clients, and similar names for error texts.
 
 use crate::values::string_enum::string_enum;
 use serde_json::Number;
@@ -31,7 +31,7 @@ string_enum! {
         EmptyLevel = "empty_level",
         /// A location with more levels than the limit.
         TooManyLevels = "too_many_levels",
-        /// Another type or another form than the field takes.
+        /// A type or form that the field doesn't accept.
         InvalidFormat = "invalid_format",
         /// Not one of the field's values.
         UnknownValue = "unknown_value",
@@ -70,7 +70,7 @@ impl ValueError {
         Self { limit: Some(limit.into()), ..Self::coded(code, text) }
     }
 
-    /// Creates the error for a value of another type or form.
+    /// Creates the error for a value of the wrong type or form.
     pub fn form(text: impl Into<String>) -> Self {
         Self::coded(ErrorCode::InvalidFormat, text)
     }
@@ -119,7 +119,7 @@ macro_rules! text_form {
 }
 pub(crate) use text_form;
 
-/// The part of a request that an error is about.
+/// The part of a request that an error concerns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ErrorLocation {
     /// A JSON Pointer (RFC 6901) into the body.

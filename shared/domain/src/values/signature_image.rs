@@ -36,7 +36,8 @@ impl SignatureImage {
         Self::decode(text, &mut 0)
     }
 
-    /// Decodes an image. `decoded` is the total decoded size of the request's images in bytes. This image is added to it.
+    /// Decodes an image. `decoded` is the total decoded size of the request's images in bytes, and grows by this image's
+    /// size.
     fn decode(text: &str, decoded: &mut u64) -> Result<Self, ValueError> {
         let encoded = text
             .strip_prefix(DATA_URL_PREFIX)

@@ -235,7 +235,7 @@ mod tests {
     fn texts_are_composed() {
         assert_eq!("Ju\u{308}rgen".parse::<Name>().as_deref(), Ok("J\u{fc}rgen"));
         assert_eq!("e\u{301}\n".parse::<Notes>().as_deref(), Ok("\u{e9}\n"));
-        assert!("e\u{301}".repeat(255).parse::<Name>().is_ok(), "lengths are those of the composed text");
+        assert!("e\u{301}".repeat(255).parse::<Name>().is_ok(), "the composed characters are counted");
     }
 
     #[test]

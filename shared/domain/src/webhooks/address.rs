@@ -112,7 +112,7 @@ impl FromStr for WebhookUrl {
             let text = format!("must have at most {MAX_CHARS} characters; this has {length}");
             ValueError::limited(ErrorCode::TooLong, MAX_CHARS, text)
         };
-        // Escaping can only make it longer.
+        // Escaping can only make the URL longer.
         if text.len() > MAX_CHARS {
             return Err(too_long(text.chars().count()));
         }

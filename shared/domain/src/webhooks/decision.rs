@@ -14,8 +14,8 @@ const JITTER_PARTS: i64 = 10 * u16::MAX as i64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Drop the message: a newer request has replaced this one, the delivery is finished, or another message stands for its next
-    /// attempt.
+    /// Drop the message: a newer request has replaced this one, the delivery is finished, or the message isn't for its
+    /// next attempt.
     Drop,
     /// Wait: the attempt is not due before this time.
     Wait(Timestamp),

@@ -187,7 +187,7 @@ impl Replays {
         self
     }
 
-    /// Confirms the replay requested at this time; `None` if a later one has started, which ends it. The clocks of function
+    /// Confirms the replay requested at this time; `None` if a later replay has superseded it. The clocks of function
     /// instances can differ by two seconds, so if two replays are that close together, either can end.
     #[must_use]
     pub fn confirmed(mut self, webhook: WebhookId, requested_at: Timestamp, now: Timestamp) -> Option<Self> {

@@ -27,8 +27,8 @@ impl WebhookEvents {
     ///
     /// # Errors
     ///
-    /// Returns errors for no types, too many, unknown or repeated ones. Each has the index of its type, or none if it is about
-    /// the whole list.
+    /// Returns an error if there are no types or too many, or an error for each unknown or repeated type. Each error has the
+    /// index of its type, or none if it concerns the whole list.
     pub fn read(types: Vec<String>) -> Result<Self, Vec<(Option<usize>, ValueError)>> {
         if !(1..=MAX_EVENT_TYPES).contains(&types.len()) {
             let detail = format!("must have 1 to {MAX_EVENT_TYPES} event types; this has {}", types.len());

@@ -41,7 +41,8 @@ impl Webhook {
         }
     }
 
-    /// Returns since when attempts fail. Ignores failures before the webhook became active, and expired records.
+    /// Returns the time of the first failure since the last success. Ignores failures before the webhook became active, and
+    /// expired records.
     fn failing_since(&self, health: &Health, at: Timestamp) -> Option<Timestamp> {
         health.failing_since.filter(|since| *since >= self.active_since && *since > at.plus(-RETENTION))
     }

@@ -83,8 +83,8 @@ pub struct WebhookChange {
 }
 
 impl Webhook {
-    /// Applies a change. After a change of the URL or a reactivation, earlier failures don't count. Activating or deactivating a
-    /// webhook clears the service's reason.
+    /// Applies a change. After a change to the URL or a reactivation, earlier failures don't count. Activating or deactivating a
+    /// webhook clears `disabled_reason`.
     #[must_use]
     pub fn changed(&self, change: &WebhookChange, now: Timestamp) -> Self {
         let WebhookChange { url, description, events, is_active } = change.clone();

@@ -188,9 +188,9 @@ fn states(pattern: &str) -> u64 {
     groups.into_iter().fold(sum, u64::saturating_add)
 }
 
-/// Size of every compiled pattern, in bytes.
+/// Base size of a compiled pattern, in bytes.
 const PATTERN: u64 = 8 * 1024;
-/// Additional bytes of a pattern with non-ASCII characters, even in a class such as `.` or `[^a]`. Mostly stands for time.
+/// Additional bytes of a pattern with non-ASCII characters, even in a class such as `.` or `[^a]`. Mostly accounts for time.
 const BEYOND_ASCII: u64 = 32 * 1024;
 /// Size of a character, an assertion or an operator.
 const CHARACTER: u64 = 128;
@@ -291,7 +291,7 @@ impl PatternEstimate {
                     sum = sum.saturating_add(groups.pop().unwrap_or_default());
                     continue;
                 }
-                // Another repetition after this operator repeats it, too.
+                // A repetition after this operator also repeats the operator.
                 '*' | '+' | '?' => {
                     sum = sum.saturating_add(CHARACTER);
                     last = last.saturating_add(CHARACTER);

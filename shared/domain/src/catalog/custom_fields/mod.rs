@@ -1,5 +1,5 @@
 //! Custom fields of assets, patches of single fields, and the JSON Schema of an asset type that validates them. Names are single
-//! lines, and texts are composed, so texts that look the same are the same.
+//! lines, and texts are composed (NFC), so texts that look the same are equal.
 //!
 //! Custom fields are validated within a request's budget, with a cache of compiled schemas.
 
@@ -54,7 +54,7 @@ impl CustomFields {
         &self.0
     }
 
-    /// Keeps the form of values equal to the `present` ones: `1` stays `1` if it is set to `1.0`.
+    /// Keeps the present form of values that are equal to the `present` ones: `1` stays `1` if it is set to `1.0`.
     #[must_use]
     pub fn in_form_of(mut self, present: &Self) -> Self {
         for (name, value) in &mut self.0 {
@@ -172,11 +172,11 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Maximum number of listed errors, of a body or of one validation.
+/// Maximum number of errors listed for a body or for one validation.
 const MAX_ERRORS: usize = 100;
 const SENT_TWICE: &str = "must be sent only once; another name looks the same";
 
-/// Normalizes a name: composed, without surrounding whitespace.
+/// Normalizes a name: composes it (NFC), and removes surrounding whitespace.
 ///
 /// # Errors
 ///
@@ -189,8 +189,8 @@ pub fn field_name(text: &str) -> Result<String, ValueError> {
 ///
 /// # Errors
 ///
-/// Returns the first text with U+0000 or repeated name, with its JSON Pointer within the value. Only the first, because the
-/// pointers of many errors below a long name would take too much space.
+/// Returns the first error, for a text with U+0000 or a repeated name, with its JSON Pointer within the value. Only the first,
+/// because the pointers of many errors below a long name would take too much space.
 pub fn composed_value(value: Value) -> Result<Value, (String, ValueError)> {
     let within = |token: &str, (pointer, error): (String, ValueError)| (format!("/{}{pointer}", pointer_token(token)), error);
     match value {
@@ -384,7 +384,7 @@ struct Done {
 pub struct SchemaFault {
     /// JSON Pointer within the custom fields.
     pointer: String,
-    /// The custom fields with the error; empty if it is about the whole object.
+    /// The invalid custom fields; empty if the error concerns the whole object.
     fields: Vec<String>,
     /// Whether the schema requires these fields.
     are_missing: bool,
@@ -399,7 +399,7 @@ impl SchemaFault {
     fn new(error: &ValidationError<'_>) -> Self {
         let pointer = error.instance_path().to_string();
         let (fields, text) = match error.kind() {
-            // The library's own text would be about a "False schema".
+            // The library's own text would mention a "False schema".
             ValidationErrorKind::FalseSchema => (Vec::new(), "is not permitted by the type's schema".to_owned()),
             ValidationErrorKind::Required { property } => {
                 (vec![property.as_str().unwrap_or_default().to_owned()], error.to_string())
@@ -436,7 +436,7 @@ impl SchemaFault {
     }
 }
 
-/// Returns the code of an error and the exceeded limit. Combined schemas, such as `anyOf`, have no code; neither have exclusive
+/// Returns the code of an error and the exceeded limit. Combined schemas, such as `anyOf`, have no code; neither do exclusive
 /// bounds, because the bound itself is not permitted.
 fn code_and_limit(kind: &ValidationErrorKind) -> (Option<ErrorCode>, Option<Number>) {
     use ValidationErrorKind as Kind;
@@ -569,7 +569,9 @@ fn invalid(error: &ValidationError<'_>) -> ValueError {
                 "must only have patterns that are regular expressions, without look-around, back-references or excessive repetition (at {pointer})"
             )
         }
-        ValidationErrorKind::Referencing(_) => "must only have references to its own parts, $ref with #/…".to_owned(),
+        ValidationErrorKind::Referencing(_) => {
+            "must only use references within the schema: each $ref must start with #".to_owned()
+        }
         _ => format!("is not a valid JSON Schema: {} (at {pointer})", shortened(error.to_string())),
     })
 }

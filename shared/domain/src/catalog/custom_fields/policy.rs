@@ -147,8 +147,12 @@ impl<'a> Expansion<'a> {
     }
 
     fn reference(&mut self, reference: &str, place: &Place) -> Result<(), ValueError> {
-        let outside =
-            || ValueError::new(format!("must only have references to its own parts, $ref with #/… (at {})", place.pointer));
+        let outside = || {
+            ValueError::new(format!(
+                "must only use references within the schema: each $ref must start with # (at {})",
+                place.pointer
+            ))
+        };
         let schema = target(self.root, reference).ok_or_else(outside)?;
         if !self.follows {
             return Ok(());

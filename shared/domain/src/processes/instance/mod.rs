@@ -1,7 +1,7 @@
 //! Process instances: a process on one asset, the values submitted so far, and the effect on the asset.
 //!
 //! Advancing an instance checks the submitted values against the steps, and records who signed and what the signer read. For
-//! signers who can't draw, a signature image can show a typed name; the stored signature says so.
+//! signers who can't draw, a signature image can show a typed name; the stored signature is then marked.
 
 #[cfg(test)]
 mod tests;
@@ -80,7 +80,7 @@ pub struct Instance {
     pub started_by: Option<ApiKeyId>,
     /// The name of the user who started the instance, or else of the API key.
     pub started_by_name: String,
-    /// The user who had the asset at the start; in a movement, all of its assets.
+    /// The user who had the asset at the start; in a movement, the user who had all of its assets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<UserId>,
 }
@@ -225,7 +225,7 @@ impl Instance {
         self.picked_users().next_back()
     }
 
-    /// Returns the asset after this instance has ended. Only a completed instance changes its status and assignment.
+    /// Returns the asset after this instance has ended. Only a completed instance changes the asset's status and assignment.
     #[must_use]
     pub fn asset_after(&self, asset: &Asset) -> Asset {
         let mut asset = Asset { running_instance_id: None, ..asset.clone() };
@@ -261,7 +261,7 @@ pub enum ProcessError {
     /// The request would change the value of a step that has already been submitted.
     #[error("The step {0} has already been submitted and can't be changed.")]
     Submitted(String),
-    /// The request has invalid values. Contains the errors of all.
+    /// The request has invalid values. Contains all their errors.
     #[error("{} values are invalid.", .0.len())]
     Invalid(Vec<FieldError>),
 }
@@ -328,7 +328,7 @@ impl Record for Instance {
     }
 }
 
-/// The author of a signature, stored beside the values to show to the next signer.
+/// The author of a signature, shown to the next signer. Stored beside the values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signed {
     /// The name of the signer or the key's user, or else of the API key.
@@ -375,7 +375,7 @@ impl AdvanceOutcome {
         self
     }
 
-    /// Records the statement that the signer read with each submitted signature, if it is a translation.
+    /// Records, with each submitted signature, the statement that the signer read, if it is a translation.
     #[must_use]
     pub fn stated(mut self, language: Language) -> Self {
         for instance in self.earlier.iter_mut().chain([&mut self.instance]) {
@@ -397,7 +397,7 @@ struct MergedValues {
     step_values: Map<String, Value>,
     signatures: BTreeMap<String, SignatureImage>,
     errors: Vec<FieldError>,
-    /// The key of a step that was submitted before with another value.
+    /// The key of a step that was submitted before with a different value.
     changed_key: Option<String>,
 }
 
@@ -428,13 +428,13 @@ impl Instance {
     /// the one with this key, each with its value.
     ///
     /// `step_data` can contain the current step's value, values of later steps, which are stored with the last submitted step,
-    /// and unchanged values of earlier steps. `null` removes a value. `expected_step` is the step that the client expects to be
-    /// current, if it is sent. `active_users` must contain all active users among the [`candidate_users`]. `images` decodes the
+    /// and unchanged values of earlier steps. `null` removes a value. `expected_step`, if sent, is the step that the client
+    /// expects to be current. `active_users` must contain all active users among the [`candidate_users`]. `images` decodes the
     /// request's images once for all instances that it advances.
     ///
     /// # Errors
     ///
-    /// The error of the first step that can't be submitted:
+    /// Returns the error of the first step that can't be submitted:
     ///
     /// - [`ProcessError::Closed`] if the instance is completed or cancelled.
     /// - [`ProcessError::Moved`] if `expected_step` is not the current step.
@@ -611,8 +611,8 @@ fn step_error(key: &str, reason: impl Into<ValueError>) -> FieldError {
     FieldError::within("step_data", &format!("/{}", pointer_token(key)), reason)
 }
 
-/// Returns the ids in `step_data` that could be picked users. They can be read together with the instance, before it is known
-/// which steps pick users.
+/// Returns the IDs in `step_data` that could be picked users. The users can be read together with the instance, before it is
+/// known which steps pick users.
 pub fn candidate_users(step_data: &Map<String, Value>) -> impl Iterator<Item = UserId> {
     step_data.values().filter_map(|value| value.as_str()?.parse().ok())
 }
