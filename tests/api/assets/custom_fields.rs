@@ -251,8 +251,8 @@ async fn schemas_are_refused_in_our_own_words() {
     let client = over_http().await;
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
     for (schema, words) in [
-        (json!({"$defs": {"a": {"$ref": "https://example.com/x.json"}}}), ["its own parts", "/$defs/a/$ref"]),
-        (json!({"properties": {"a": {"$ref": "other.json"}}}), ["its own parts", "/properties/a/$ref"]),
+        (json!({"$defs": {"a": {"$ref": "https://example.com/x.json"}}}), ["within the schema", "/$defs/a/$ref"]),
+        (json!({"properties": {"a": {"$ref": "other.json"}}}), ["within the schema", "/properties/a/$ref"]),
         (json!({"properties": {"a": {"pattern": "^(?=x)"}}}), ["look-around", "/properties/a/pattern"]),
         (json!({"patternProperties": {r"(a)\1": {}}}), ["back-references", r"/patternProperties/(a)\1"]),
         (json!({"$defs": {"a": {"pattern": "a(?!b)"}}}), ["look-around", "/$defs/a/pattern"]),

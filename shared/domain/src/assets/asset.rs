@@ -670,9 +670,9 @@ pub fn number_text(text: &str) -> Option<String> {
 /// An asset's custom fields as lists use them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ListedCustomFields {
-    /// Sorted by name. Unfit fields have a value, but lists can't filter or sort by it.
+    /// Sorted by name. Includes the unfit fields that lists can't filter or sort by.
     pub cells: Vec<(String, Cell)>,
-    /// Set if there are too many fields: any field with a later name can also be unfit.
+    /// If `cells` omits fields, the name of the last field before the first omitted one. Any field with a later name can be unfit.
     pub unfit_after: Option<String>,
 }
 

@@ -31,8 +31,8 @@ pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 /// Maximum grace period: 7 days.
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
-/// Maximum number of other keys whose limits a new key shares in its first minute. For each, every request of that minute is
-/// counted once more.
+/// Maximum number of other keys whose limits a new key shares in its first minute. For each of them, every request of that
+/// minute is counted once more.
 const MAX_SHARED_LIMITS: usize = 3;
 
 /// SHA-256 of a secret, in lower-case hexadecimal. `Debug` doesn't disclose it.

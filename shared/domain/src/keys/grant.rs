@@ -54,7 +54,7 @@ impl KeyRights<'_> {
     ///
     /// # Errors
     ///
-    /// Returns a [`GrantError`] for the first respect in which it is stronger.
+    /// Returns a [`GrantError`] for the first right that exceeds the caller's.
     pub fn check_grant(&self, other: &KeyRights<'_>) -> Result<(), GrantError> {
         if let Some(scope) = other.scopes.difference(self.scopes).next() {
             return Err(GrantError::Scope(*scope));

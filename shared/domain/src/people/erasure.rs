@@ -88,7 +88,7 @@ impl Erasure {
         !self.is_done || self.done_at.is_none_or(|done_at| done_at >= since)
     }
 
-    /// Records the end of a part of `of`, unless another request has continued or restarted the erasure in the meantime.
+    /// Records the end of a part that began at `of`, unless another request has continued or restarted the erasure since.
     ///
     /// A pass that removed something is followed by another one: someone could have signed through a link before the pass reached
     /// it.

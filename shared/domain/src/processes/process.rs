@@ -321,7 +321,7 @@ impl FromStr for StepKey {
             && text.starts_with(|c: char| c.is_ascii_lowercase())
             && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
         let error =
-            || ValueError::form("must be a lower-case letter followed by lower-case letters, digits or _, at most 64 in all");
+            || ValueError::form("must be a lower-case letter followed by lower-case letters, digits or _, at most 64 characters");
         is_valid.then(|| Self(text.to_owned())).ok_or_else(error)
     }
 }

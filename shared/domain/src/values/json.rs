@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value};
 const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
 /// The error for an unpaired surrogate such as `\ud800`, which is well-formed JSON but not Unicode text.
-pub const UNPAIRED_SURROGATE: &str = "must not contain half of a character, such as \\ud800 alone";
+pub const UNPAIRED_SURROGATE: &str = "must not contain an unpaired surrogate, such as \\ud800 alone";
 
 /// Prefix of the member names in the private protocol.
 const PRIVATE: &str = "$serde_json::private::";
@@ -275,8 +275,8 @@ mod tests {
             (r#"{"\"":[0.1234567890123456789]}"#, "double"),
             ("1e-400", "double"),
             ("1e400", "out of range"),
-            (r#"{"\ud800":1}"#, "half of a character"),
-            (r#"["\udc00"]"#, "half of a character"),
+            (r#"{"\ud800":1}"#, "unpaired surrogate"),
+            (r#"["\udc00"]"#, "unpaired surrogate"),
             (r#"[{"\u0024serde_json::private::Number":"1"}]"#, "$serde_json::private::"),
         ] {
             let error = parse_strict(wrong, 2).expect_err(wrong).to_string();

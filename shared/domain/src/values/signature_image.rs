@@ -43,12 +43,12 @@ impl SignatureImage {
             .strip_prefix(DATA_URL_PREFIX)
             .ok_or_else(|| ValueError::new(format!("must be a PNG image, {DATA_URL_PREFIX}…")))?;
         if encoded.len() > MAX_IMAGE_BYTES.div_ceil(3) * 4 {
-            return Err(ValueError::new(format!("must have at most {MAX_IMAGE_BYTES} bytes as an image")));
+            return Err(ValueError::new(format!("must be an image of at most {MAX_IMAGE_BYTES} bytes")));
         }
         let bytes =
             base64_simd::STANDARD.decode_to_vec(encoded).map_err(|_| ValueError::new("must be base64 after the comma"))?;
         if bytes.len() > MAX_IMAGE_BYTES {
-            return Err(ValueError::new(format!("must have at most {MAX_IMAGE_BYTES} bytes as an image")));
+            return Err(ValueError::new(format!("must be an image of at most {MAX_IMAGE_BYTES} bytes")));
         }
         check(&bytes, decoded)?;
         Ok(Self { hash: hex::sha256(&bytes), bytes: bytes.into() })

@@ -66,7 +66,7 @@ impl WebhookUrl {
             None => false,
         };
         if !is_public {
-            return Err(ValueError::new("must have a host in the public internet"));
+            return Err(ValueError::new("must have a host on the public internet"));
         }
         if !url.port_or_known_default().is_some_and(|port| PUBLIC_PORTS.contains(&port)) {
             return Err(ValueError::new("must have port 443 or 8443"));

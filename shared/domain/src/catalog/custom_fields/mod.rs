@@ -54,7 +54,7 @@ impl CustomFields {
         &self.0
     }
 
-    /// Keeps the present form of values that are equal to the `present` ones: `1` stays `1` if it is set to `1.0`.
+    /// Keeps the form that equal values have in `present`: `1` stays `1` if it is set to `1.0`.
     #[must_use]
     pub fn in_form_of(mut self, present: &Self) -> Self {
         for (name, value) in &mut self.0 {
@@ -566,7 +566,7 @@ fn invalid(error: &ValidationError<'_>) -> ValueError {
     ValueError::new(match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => {
             format!(
-                "must only have patterns that are regular expressions, without look-around, back-references or excessive repetition (at {pointer})"
+                "must only use valid regular expressions as patterns, without look-around, back-references or excessive repetition (at {pointer})"
             )
         }
         ValidationErrorKind::Referencing(_) => {

@@ -74,7 +74,7 @@ impl<'a> Expansion<'a> {
         self.nodes += 1;
         // In a new schema, only references can reach this depth: its text has fewer levels.
         if level > MAX_LEVELS {
-            return Err(ValueError::new(format!("must not have references that form a cycle or more than {MAX_LEVELS} levels")));
+            return Err(ValueError::new(format!("must not have references that form a cycle or exceed {MAX_LEVELS} levels")));
         }
         if self.nodes > MAX_NODES {
             return Err(ValueError::new(format!(
