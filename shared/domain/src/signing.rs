@@ -30,15 +30,15 @@ const RECEIPT_TIME: TimeDelta = TimeDelta::hours(24);
 string_enum! {
     /// Status of a signing link.
     LinkStatus {
-        /// Its steps can be submitted.
+        /// The link's steps can be submitted.
         Open = "open",
-        /// All its steps were submitted through it.
+        /// All of the link's steps were submitted through the link.
         Used = "used",
         /// Revoked.
         Revoked = "revoked",
         /// Expired.
         Expired = "expired",
-        /// The process has ended, or someone else submitted its steps.
+        /// The process has ended, or someone else submitted the link's steps.
         Ended = "ended",
     }
 }

@@ -122,7 +122,7 @@ pub struct SummedAsset {
     /// Purchase price in ten-thousandths.
     pub price: u64,
     pub is_assigned: bool,
-    /// The last day of its warranty.
+    /// The last day of the asset's warranty.
     pub warranty_until: Option<Date>,
 }
 

@@ -787,7 +787,7 @@ mod tests {
                     }
                     Step::Thaw => {
                         for (instance, window, share, counter) in frozen.drain(..) {
-                            // The request counts in the minute of its arrival; the rest of the share is useless in another minute.
+                            // The request counts in the minute of its arrival; the rest of the share is useless in other minutes.
                             *let_through.entry(window).or_default() += 1;
                             if leases[instance].window == window {
                                 leases[instance].add(share, counter);

@@ -56,7 +56,7 @@ impl Erasure {
         }
     }
 
-    /// Handles another request. If the erasure is done, it starts again, because a restored table can have old values.
+    /// Handles a further request. An erasure that is done starts again, because a restored table can have old values.
     #[must_use]
     pub fn resumed(self, at: Timestamp) -> Self {
         if self.is_done { self.restarted(at) } else { self }

@@ -177,9 +177,9 @@ impl Movement {
     /// process instance.
     ///
     /// Each submission writes the stored response, and the process instances with their events. For the current and later steps,
-    /// it can pick a user other than the one picked ahead, which changes the references to both, and add a signature image. The
-    /// last submission also writes the assets with their events, and the references to the process definition, to all picked
-    /// users, and to users who could lose an asset. If a signer submits it, it also writes the signing link with its event.
+    /// a submission can pick a user other than the one picked ahead, which changes the references to both, and add a signature
+    /// image. The last submission also writes the assets with their events, and the references to the process definition, to all
+    /// picked users, and to users who could lose an asset. A signer's submission also writes the signing link with its event.
     /// `has_values`: whether values were sent with the start.
     ///
     /// Ignores steps that are submitted together: they have more events, and are rejected if they don't fit.

@@ -43,9 +43,9 @@ pub struct Receipt {
     pub process: ReceiptProcess,
     /// When the process instance was started.
     pub started_at: Timestamp,
-    /// Who started it.
+    /// Who started the process instance.
     pub started_by: Actor,
-    /// When it was completed.
+    /// When the process instance was completed.
     pub completed_at: Timestamp,
     /// All steps, in order.
     pub steps: Vec<ReceiptStep>,
@@ -319,9 +319,9 @@ pub struct MovementReceipt {
     pub process: ReceiptProcess,
     /// When the movement was started.
     pub started_at: Timestamp,
-    /// Who started it.
+    /// Who started the movement.
     pub started_by: Actor,
-    /// When it was completed.
+    /// When the movement was completed.
     pub completed_at: Timestamp,
     /// All steps, in order, as submitted for all assets together.
     pub steps: Vec<MovementReceiptStep>,
@@ -368,7 +368,7 @@ pub struct ReceiptInstance {
     pub asset: ReceiptAsset,
     /// When the process instance ended.
     pub ended_at: Timestamp,
-    /// Who ended it.
+    /// Who ended the process instance.
     pub ended_by: Actor,
     /// The reason for the cancellation.
     #[schema(required)]

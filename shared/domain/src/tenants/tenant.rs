@@ -37,7 +37,7 @@ pub struct Tenant {
     pub time_zone: TimeZone,
     /// Language and date format of human-readable pages.
     pub locale: Locale,
-    /// URL in the codes of labels. If `None`, they contain the asset tag.
+    /// URL in the codes of labels. If `None`, the codes contain the asset tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_url_template: Option<LabelUrlTemplate>,
 }

@@ -40,7 +40,7 @@ impl WebhookUrl {
         self.0.split_once('?').map_or_else(|| self.0.clone(), |(rest, _)| format!("{rest}?…"))
     }
 
-    /// Checks only the URL. The addresses that its name resolves to are checked at every attempt.
+    /// Checks only the URL. The addresses that its host name resolves to are checked at every attempt.
     ///
     /// # Errors
     ///

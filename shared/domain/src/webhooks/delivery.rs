@@ -103,17 +103,17 @@ pub struct Delivery {
     pub event_id: EventId,
     pub event_type: String,
     pub status: DeliveryStatus,
-    /// The event's time or, if it is sent again, the time of that request. Messages of earlier requests are dropped.
+    /// The time of the event or, if the event is sent again, of the request to do so. Messages of earlier requests are dropped.
     pub requested_at: Timestamp,
     /// Number of attempts for this request.
     pub tries: u32,
-    /// Number of all attempts. Every write requires that it hasn't changed since it was read.
+    /// Number of all attempts. Every write requires that this number hasn't changed since it was read.
     pub attempt_count: u64,
     /// The newest attempts, oldest first.
     pub attempts: Vec<Attempt>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
-    /// The event itself, if it is a test.
+    /// The event itself, if it only tests the webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestEvent>,
 }

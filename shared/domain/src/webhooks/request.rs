@@ -24,14 +24,14 @@ pub struct DeliveryRequest {
     pub tenant_id: TenantId,
     pub webhook_id: WebhookId,
     pub event_id: EventId,
-    /// The event's time or, if it is sent again, the time of that request.
+    /// The time of the event or, if the event is sent again, of the request to do so.
     pub requested_at: Timestamp,
     /// Number of the attempt, from 1. Each attempt has a separate message.
     pub number: u32,
     /// When the attempt is due; `None` for immediately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
-    /// The event itself, if it is a test: no history has it.
+    /// The event itself, if it only tests the webhook: no history has a test event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestEvent>,
     /// An attempt that was made but could not be recorded. It only has to be recorded.

@@ -72,7 +72,7 @@ struct Expansion<'a> {
 impl<'a> Expansion<'a> {
     fn count(&mut self, level: usize) -> Result<(), ValueError> {
         self.nodes += 1;
-        // In a new schema, only references can reach this depth: its text has fewer levels.
+        // In a new schema, only references can reach this depth: the schema's text has fewer levels.
         if level > MAX_LEVELS {
             return Err(ValueError::new(format!("must not have references that form a cycle or exceed {MAX_LEVELS} levels")));
         }

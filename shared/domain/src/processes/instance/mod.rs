@@ -58,7 +58,7 @@ pub struct Instance {
     pub id: InstanceId,
     pub process_id: ProcessId,
     pub asset_id: AssetId,
-    /// The instance's movement, if it is part of one. It is then only advanced and cancelled together with the movement.
+    /// The movement that the instance is part of, if any. The instance is then only advanced and cancelled with the movement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub movement_id: Option<MovementId>,
     /// Flattened into attributes of the item, so that an index can contain the status.
