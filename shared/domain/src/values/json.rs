@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value};
 const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
 /// The error for an unpaired surrogate such as `\ud800`, which is well-formed JSON but not Unicode text.
-pub const UNPAIRED_SURROGATE: &str = "must not contain an unpaired surrogate, such as \\ud800 alone";
+pub const UNPAIRED_SURROGATE: &str = "must not contain an unpaired surrogate, such as \\ud800";
 
 /// Prefix of the member names in the private protocol.
 const PRIVATE: &str = "$serde_json::private::";
