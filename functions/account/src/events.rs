@@ -49,7 +49,7 @@ shared::query! {
         /// Event types, separated by commas: exact types such as `asset.created`, all types of a kind such as `asset.*`, or `*`
         /// for all.
         types: EventTypes as EventTypes,
-        /// Only events about this resource.
+        /// Only events of this resource.
         entity_id: EventId as EventId,
         /// Only changes made by this key, user or signing link.
         actor_id: EventId as EventId,

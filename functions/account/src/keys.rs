@@ -27,7 +27,7 @@ pub async fn list_keys(caller: Caller<KeysRead>, Query(query): Query<KeyQuery>) 
 
 /// Get an API key
 ///
-/// Without its secret.
+/// Returns the key without its secret.
 #[utoipa::path(get, path = "/keys/{id}", tag = "keys", responses(ResourceErrors))]
 pub async fn get_key(caller: Caller<KeysRead>, Path(id): Path<ApiKeyId>) -> Result<Versioned<KeyView>, ApiError> {
     caller.get::<ApiKey, _>(id).await
@@ -206,7 +206,7 @@ pub struct KeyView {
     rate_limit_per_minute: u32,
     /// Time of creation.
     created_at: Timestamp,
-    /// Key that created this one. Null if created by the operator.
+    /// Key that created this key. Null if the operator created it.
     #[schema(required)]
     created_by: Option<ApiKeyId>,
 }

@@ -46,9 +46,9 @@ pub struct NumberRangeView {
     pattern: String,
     /// Highest number in use.
     last_number: u64,
-    /// Numbers available before tags get another digit.
+    /// Numbers available before tags get an additional digit.
     capacity: u64,
-    /// `last_number` divided by `capacity`. Above 1 once tags have another digit.
+    /// `last_number` divided by `capacity`. Above 1 once tags have an additional digit.
     fill_level: f64,
 }
 

@@ -150,7 +150,7 @@ shared::body! {
     pub struct NewAsset {
         /// Display name.
         required name: Name,
-        /// Existing tag, if it has one. Case-insensitively unique. Default: generated from the tenant's template.
+        /// Existing tag, if the asset has one. Case-insensitively unique. Default: generated from the tenant's template.
         nullable asset_tag: AssetTag,
         /// Asset type. Default: the model's.
         nullable asset_type_id: AssetTypeId,
@@ -176,7 +176,7 @@ shared::body! {
 }
 
 shared::body! {
-    /// Fields of an asset to change.
+    /// Fields to change in an asset.
     pub struct AssetPatch {
         /// Display name.
         optional name: Name,
@@ -426,7 +426,7 @@ shared::query! {
         status: Statuses as Statuses,
         /// Filter by asset type.
         asset_type_id: AssetTypeId as AssetTypeId,
-        /// Filter by the code of the asset type, case-insensitive.
+        /// Filter by the whole code of the asset type, ignoring case.
         asset_type_code: CodeFilter as CodeFilter,
         /// Filter by kind: `physical` or `logical`.
         kind: AssetKind as AssetKind,
@@ -434,9 +434,9 @@ shared::query! {
         assigned_to: Assignee as Assignee,
         /// Filter by catalog model.
         model_id: ModelId as ModelId,
-        /// Filter by manufacturer, exact but case-insensitive: the catalog's name for assets with a model, or else the free text.
+        /// Filter by the manufacturer's whole name, ignoring case: the catalog's for assets with a model, or else the free text.
         manufacturer: SearchText as SearchText,
-        /// Filter by location: assets there and below, case-insensitive. `none` for assets without a location.
+        /// Filter by location, ignoring case: assets there and below. `none` for assets without a location.
         location: PlaceFilter as PlaceFilter,
         ..texts: TextFilters,
         /// Filter by date of purchase: this day or later.

@@ -26,7 +26,7 @@ shared::query! {
         limit: Limit as Limit,
         /// Search text. Every word must occur in the name or code.
         q: SearchText as SearchText,
-        /// Filter by code, exact but case-insensitive.
+        /// Filter by the whole code, ignoring case.
         code: CodeFilter as CodeFilter,
     }
 }
@@ -53,7 +53,7 @@ shared::body! {
 }
 
 shared::body! {
-    /// Fields of an asset type to change.
+    /// Fields to change in an asset type.
     pub struct AssetTypePatch {
         /// Display name, such as `Laptop`.
         optional name: Name,
@@ -159,7 +159,7 @@ pub async fn update_asset_type(
 
 /// Delete an asset type
 ///
-/// Refused while models or assets use it. Returns its last state.
+/// Refused while models or assets use the type. Returns its last state.
 #[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_asset_type(
     caller: Caller<CatalogWrite>,

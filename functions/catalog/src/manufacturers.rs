@@ -24,7 +24,7 @@ shared::query! {
         limit: Limit as Limit,
         /// Search text. Every word must occur in the name.
         q: SearchText as SearchText,
-        /// Filter by name, exact but case-insensitive.
+        /// Filter by the whole name, ignoring case.
         name: Name as Name,
     }
 }
@@ -49,7 +49,7 @@ shared::body! {
 }
 
 shared::body! {
-    /// Fields of a manufacturer to change.
+    /// Fields to change in a manufacturer.
     pub struct ManufacturerPatch {
         /// Name, case-insensitively unique in the tenant.
         optional name: Name,
@@ -142,7 +142,7 @@ pub async fn update_manufacturer(
 
 /// Delete a manufacturer
 ///
-/// Refused while models use it. Returns its last state.
+/// Refused while models use the manufacturer. Returns its last state.
 #[utoipa::path(delete, path = "/catalog/manufacturers/{id}", tag = "catalog", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_manufacturer(
     caller: Caller<CatalogWrite>,

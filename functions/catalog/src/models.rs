@@ -25,7 +25,7 @@ shared::query! {
         limit: Limit as Limit,
         /// Search text. Every word must occur in the name.
         q: SearchText as SearchText,
-        /// Filter by name, exact but case-insensitive.
+        /// Filter by the whole name, ignoring case.
         name: Name as Name,
         /// Filter by manufacturer.
         manufacturer_id: ManufacturerId as ManufacturerId,
@@ -57,7 +57,7 @@ shared::body! {
 }
 
 shared::body! {
-    /// Fields of a model to change. The manufacturer and type of a model in use can't change.
+    /// Fields to change in a model. The manufacturer and type of a model in use can't change.
     pub struct ModelPatch {
         /// Display name, such as `Latitude 7450`.
         optional name: Name,
@@ -185,7 +185,7 @@ pub async fn update_model(
 
 /// Delete a model
 ///
-/// Refused while assets use it. Returns its last state.
+/// Refused while assets use the model. Returns its last state.
 #[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_model(caller: Caller<CatalogWrite>, Path(id): Path<ModelId>) -> Result<Data<ModelView>, ApiError> {
     caller.delete::<Model, _>(id, |_| Ok(())).await

@@ -200,7 +200,7 @@ async fn differing(store: &TenantStore, instance: &Stored<Instance>, body: &Inst
 
 /// Delete a process definition
 ///
-/// Refused for system processes, and while instances are in progress. Returns its last state.
+/// Refused for system processes, and while instances are in progress. Returns the definition's last state.
 #[utoipa::path(delete, path = "/processes/{id}", tag = "processes", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_process(caller: Caller<ProcessesWrite>, Path(id): Path<ProcessId>) -> Result<Data<ProcessView>, ApiError> {
     let permit = |process: &Process| match process.is_system {
@@ -237,7 +237,7 @@ shared::body! {
 }
 
 shared::body! {
-    /// Fields of a process definition to change; or, for the ID of a process instance, `{"status": "cancelled"}`.
+    /// Fields to change in a process definition; or, for the ID of a process instance, `{"status": "cancelled"}`.
     pub struct ProcessPatch as ProcessDefinitionPatch {
         /// Display name.
         optional name: Name,
@@ -397,7 +397,7 @@ shared::query! {
         limit: Limit as Limit,
         /// `active`, `inactive` or `all`. Default `active`, or `all` with `slug`.
         status: StatusFilter as StatusFilter,
-        /// Filter by slug, exactly.
+        /// Filter by the whole slug.
         slug: Slug as Slug,
     }
 }

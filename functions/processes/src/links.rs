@@ -104,7 +104,7 @@ async fn list(caller: Caller<ProcessesRead>, id: SubjectId, query: LinkQuery) ->
 
 /// Get a signing link of a process instance
 ///
-/// Without its secret.
+/// Returns the link without its secret.
 #[utoipa::path(get, path = "/processes/instances/{id}/links/{link_id}", tag = "signing", responses(ResourceErrors))]
 pub async fn get_instance_link(
     caller: Caller<ProcessesRead>,
@@ -116,7 +116,7 @@ pub async fn get_instance_link(
 
 /// Get a signing link of a movement
 ///
-/// Without its secret.
+/// Returns the link without its secret.
 #[utoipa::path(get, path = "/movements/{id}/links/{link_id}", tag = "signing", responses(ResourceErrors))]
 pub async fn get_movement_link(
     caller: Caller<ProcessesRead>,

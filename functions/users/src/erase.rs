@@ -23,7 +23,7 @@ const MAX_NAMED: usize = 20;
 pub struct Erasure {
     /// The user.
     user_id: UserId,
-    /// Replaces names and texts.
+    /// Replaces the person's name and texts about the person.
     pseudonym: String,
     /// Whether everything is erased or, in a dry run, counted. If not, send the request again; a dry run then has counted only a
     /// part.

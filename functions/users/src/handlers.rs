@@ -57,7 +57,7 @@ pub async fn update_user(
 
 /// Delete a user
 ///
-/// Refused while assets are assigned to the user. Returns its last state.
+/// Refused while assets are assigned to the user. Returns the user's last state.
 #[utoipa::path(delete, path = "/users/{id}", tag = "users", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>) -> Result<Data<UserView>, ApiError> {
     caller.delete::<User, _>(id, |_| Ok(())).await
@@ -81,7 +81,7 @@ shared::body! {
 }
 
 shared::body! {
-    /// Fields of a user to change.
+    /// Fields to change in a user.
     pub struct UserPatch {
         /// E-mail address, case-insensitively unique in the tenant.
         optional email: Email,
@@ -104,7 +104,7 @@ shared::query! {
         role: Role as Role,
         /// Filter by whether users are active.
         is_active: bool as bool,
-        /// Filter by e-mail address, exact but case-insensitive.
+        /// Filter by the whole e-mail address, ignoring case.
         email: Email as Email,
     }
 }

@@ -67,7 +67,8 @@ pub async fn test_webhook(
 
 /// Retry a delivery
 ///
-/// Sends the event again, regardless of the delivery's status, with new retries. The list shows it after its first attempt.
+/// Sends the event again, regardless of the delivery's status, with new retries. The list of deliveries changes only after the
+/// first attempt.
 #[utoipa::path(
     post,
     path = "/webhooks/{id}/deliveries/{delivery_id}/retry",
@@ -156,7 +157,7 @@ pub struct AttemptView {
 pub struct DeliveryView {
     /// ID of the event, also in the header `webhook-id`.
     id: EventId,
-    /// The other fields.
+    /// All fields except the ID.
     #[serde(flatten)]
     details: DeliveryDetails,
 }
@@ -168,7 +169,7 @@ pub struct TestDeliveryView {
     /// ID of the event, also in the header `webhook-id`. Null in a dry run.
     #[schema(required, value_type = Option<EventId>)]
     id: EventId,
-    /// The other fields.
+    /// All fields except the ID.
     #[serde(flatten)]
     details: DeliveryDetails,
 }

@@ -34,7 +34,7 @@ pub async fn list_webhooks(
 
 /// Get a webhook
 ///
-/// Without its secret.
+/// Returns the webhook without its secret.
 #[utoipa::path(get, path = "/webhooks/{id}", tag = "webhooks", responses(ResourceErrors))]
 pub async fn get_webhook(caller: Caller<WebhooksRead>, Path(id): Path<WebhookId>) -> Result<Versioned<WebhookView>, ApiError> {
     caller.get::<Webhook, _>(id).await
@@ -178,7 +178,7 @@ shared::body! {
 }
 
 shared::body! {
-    /// Fields of a webhook to change.
+    /// Fields to change in a webhook.
     pub struct WebhookPatch {
         optional url: WebhookUrl,
         /// Purpose.

@@ -28,7 +28,8 @@ pub const MAX_LINKS: u8 = 100;
 const RECEIPT_TIME: TimeDelta = TimeDelta::hours(24);
 
 string_enum! {
-    /// Status of a signing link.
+    /// Status of a signing link. `used`: its last step was submitted through it. `ended`: its process has ended, or someone else
+    /// submitted the link's steps.
     LinkStatus {
         /// The link's steps can be submitted.
         Open = "open",

@@ -306,7 +306,7 @@ fn describe_dry_run(operation: &mut Operation) {
         .schema(Some(ObjectBuilder::new().schema_type(Type::Boolean)))
         .description(Some(
             "With `true`, the request is processed as usual, but nothing is written. The response is the error that the request would get, or 200 with `Dry-Run: true` and the body of the real response, even if that is a 201. IDs, \
-             tags, numbers and secrets that are not assigned yet are null.",
+             asset tags, movement numbers and secrets that are not assigned yet are null.",
         ));
     operation.parameters.get_or_insert_default().push(RefOr::T(parameter.build()));
     let responses = &mut operation.responses.responses;

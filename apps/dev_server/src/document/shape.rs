@@ -245,7 +245,7 @@ fn response_headers() -> [(&'static str, Header); 14] {
         header("Referrer-Policy", matching("^no-referrer$"), "Prevents browsers from disclosing the page's address."),
         header("Retry-After", integer(0), "The number of seconds to wait before you send the request again."),
         header("WWW-Authenticate", matching("^Bearer$"), "The authentication scheme, always `Bearer`."),
-        header("X-Content-Type-Options", matching("^nosniff$"), "Prevents browsers from guessing another content type."),
+        header("X-Content-Type-Options", matching("^nosniff$"), "Prevents browsers from guessing a different content type."),
         header("X-RateLimit-Limit", integer(1), "The number of requests that the API key may send per minute."),
         header(
             "X-RateLimit-Remaining",

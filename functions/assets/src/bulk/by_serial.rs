@@ -16,7 +16,7 @@ use shared::http::responses::{ApiError, Upserted};
 /// Create or update an asset by its serial number
 ///
 /// Creates the asset, or changes the given fields if an asset has this serial number. Serial numbers are compared ignoring case,
-/// width and white space; an existing asset keeps its spelling. Concurrent requests create only one asset. The request is refused
+/// width and whitespace; an existing asset keeps its spelling. Concurrent requests create only one asset. The request is refused
 /// if several assets already have the serial number, or if it is a placeholder such as `unknown`.
 #[utoipa::path(put, path = "/assets/by-serial/{serial}", tag = "assets", responses(ChangeErrors, SerialNumberConflict))]
 pub async fn put_asset_by_serial(

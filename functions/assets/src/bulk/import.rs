@@ -18,13 +18,13 @@ shared::query! {
         /// Which asset a row updates: the one with its `id`, `asset_tag` or `serial_number`. Default `none`: every row
         /// creates an asset.
         r#match: AssetMatch as AssetMatch,
-        /// Whether a row without a match creates an asset: one whose matched column is empty, or with an unknown asset tag.
+        /// Whether a row creates an asset if its matched column is empty or its asset tag is unknown.
         /// Default false: such rows are refused.
         create_unmatched: bool as bool,
         /// `skip` writes valid rows even if others are refused; `abort` then writes nothing. Default `skip`.
         on_error: OnError as OnError,
-        /// Columns whose invalid cells are dropped instead of refusing the row, such as `assigned_to_email`. The row must have no
-        /// other error.
+        /// Columns, such as `assigned_to_email`, whose invalid cells are dropped while the rest of the row is imported. The row
+        /// must have no other error.
         skip_bad: SkipBad as SkipBad,
     }
 }

@@ -227,7 +227,7 @@ pub struct SessionAsset {
 pub struct SessionSigner {
     /// Name.
     name: Name,
-    /// User that a step can pick. Null for an inactive user and for someone who isn't a user.
+    /// User that a `user_picker` step can pick. Null for an inactive user and for someone who isn't a user.
     #[schema(required)]
     user_id: Option<UserId>,
 }
@@ -245,7 +245,7 @@ pub struct SessionStep {
     /// Name of the picked user; null for a deleted one.
     #[schema(required)]
     user_name: Option<Name>,
-    /// Whether there is a value or a signature.
+    /// Whether a value or a signature is stored.
     is_stored: bool,
     /// Whether the signature's image shows a typed name.
     is_typed: bool,

@@ -537,8 +537,8 @@ shared::body! {
 shared::body! {
     /// Step data to submit.
     pub struct Advance as StepSubmission {
-        /// Values by step key: the open step's, and optionally values of later steps, which are stored until then. Values of
-        /// earlier steps can be sent again if unchanged.
+        /// Values by step key: the open step's, and optionally values for later steps, which are stored until those steps are
+        /// submitted. Values of earlier steps can be sent again if unchanged.
         required step_data: StepData,
         /// Index of the step that you expect to be open. If another step is open, nothing is submitted.
         optional current_step: StepIndex,

@@ -24,7 +24,8 @@ shared::query! {
         create_unmatched: bool as bool,
         /// `skip` writes valid rows even if others are refused; `abort` then writes nothing. Default `skip`.
         on_error: OnError as OnError,
-        /// Columns whose invalid cells are dropped instead of refusing the row, such as `role`. The row must have no other error.
+        /// Columns, such as `role`, whose invalid cells are dropped while the rest of the row is imported. The row must have no
+        /// other error.
         skip_bad: SkipBad as SkipBad,
     }
 }

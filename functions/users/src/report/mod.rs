@@ -21,7 +21,7 @@ use views::PersonReport;
 shared::query! {
     /// Part and format of a report.
     pub struct ReportQuery {
-        /// The `next` of the previous part.
+        /// `next` from the previous part.
         from: EventId as EventId,
         /// `json`, or `html` for a printable page in the language that `Accept-Language` prefers (en, de, fr or es), or else in
         /// the language of the tenant's `locale`, or in English. Default `json`.
@@ -31,8 +31,8 @@ shared::query! {
 
 /// Report on a person
 ///
-/// All data about a user, even if deleted or erased: resources, values in histories, actions, and data kept elsewhere. A long
-/// report has several parts. Requires a key with the effective role `admin`.
+/// All data about a user, even a deleted or erased one: resources, values in histories, actions, and data kept elsewhere. A
+/// long report has several parts. Requires a key with the effective role `admin`.
 #[utoipa::path(get, path = "/users/{id}/report", tag = "users", responses(ResourceErrors))]
 pub async fn get_user_report(
     caller: Caller<UsersRead>,

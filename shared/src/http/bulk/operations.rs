@@ -22,7 +22,7 @@ const BATCH_OPERATION: &str = "BatchOperation";
 crate::body! {
     /// Several changes, made together or not at all.
     pub struct Batch {
-        /// 1 to 20 changes, each of a different record.
+        /// 1 to 20 changes, each to a different record.
         required operations: Operations,
     }
     read_only: &[]

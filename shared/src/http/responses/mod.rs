@@ -832,10 +832,10 @@ impl ConflictCode {
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Conflict => "another request changed the resource at the same time, or a rule forbids it: see `detail`.",
+            Self::Conflict => "another request changed the resource at the same time, or a rule forbids the request: see `detail`.",
             Self::TransitionNotAllowed => "the settings don't allow this status change.",
             Self::Duplicate => "another resource already has this unique value.",
-            Self::InUse => "other resources refer to it.",
+            Self::InUse => "other resources refer to the resource.",
             Self::ProcessRunning => "a process instance is in progress on the asset.",
             Self::WrongAssetStatus => "the asset doesn't have the status that the process starts from.",
             Self::ProcessInactive => "the process definition is inactive.",
