@@ -1,4 +1,5 @@
-//! Compares template.yaml with the code: the table, the gateway, and each function's role with the calls of its routes.
+//! Compares template.yaml with the code: the table, the gateway, and the permissions of each function's role with the calls
+//! that its routes make.
 
 use crate::support::functions::{FUNCTIONS, Function, resource, resources, routes, select};
 use crate::support::operations::{METHODS, dry_run};
@@ -28,7 +29,7 @@ fn the_table_is_protected_and_backed_up() {
     assert_eq!(properties["TimeToLiveSpecification"]["Enabled"], true);
 }
 
-/// Otherwise, no snapshot would be written.
+/// With a shorter timeout, the function could stop before it has written a snapshot.
 #[test]
 fn the_function_of_snapshots_has_time_for_one_and_for_others_before_it() {
     let seconds = resource("SnapshotsFunction")["Properties"]["Timeout"].as_u64().unwrap();
@@ -79,7 +80,7 @@ fn every_request_gets_to_the_function_that_has_its_path() {
     assert!(errors.is_empty(), "the Events in template.yaml and the routes in functions/ differ:\n{}", errors.join("\n"));
 }
 
-/// Anyone can call these routes, even without a link.
+/// Anyone can call the signing page's routes, even without a link.
 #[test]
 fn every_route_of_the_signing_page_has_a_throttle_of_its_own() {
     let settings = resource("Api")["Properties"]["RouteSettings"].clone();
@@ -97,7 +98,7 @@ fn every_route_of_the_signing_page_has_a_throttle_of_its_own() {
     assert_eq!(limited, paths.iter().map(|path| format!("ANY {path}")).collect());
 }
 
-/// Otherwise, links would start with the host from the request.
+/// Without this variable, links would start with the host from the request.
 #[test]
 fn links_begin_with_the_public_url_or_else_with_the_custom_domain() {
     for function in FUNCTIONS {
@@ -177,7 +178,7 @@ async fn a_table_with_other_indexes_is_refused() {
 /// The ARN of a table that was restored from a backup.
 const RESTORED: &str = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${RestoredTable}";
 
-/// An action on the table (`table`), on one of its indexes, or on its stream (`stream`).
+/// What an action applies to (`table`, `stream` or the name of an index), and the action.
 type Permission = (String, String);
 
 /// The permissions needed for requests to the table, and the partitions named in them. A transaction needs the permissions of
@@ -215,7 +216,7 @@ pub fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// `function` is the name in the template. Includes statements of shared policies.
+/// The statements of a function's role, including statements of shared policies. `function` is its name in the template.
 pub fn statements(function: &str) -> Vec<Value> {
     let role = resource(&format!("{function}Role"))["Properties"].clone();
     // `resource` panics for AWS managed policies, which aren't in the template.
@@ -228,7 +229,7 @@ pub fn statements(function: &str) -> Vec<Value> {
     let own = role.get("Policies").map(|policies| policies.as_sequence().unwrap().clone()).unwrap_or_default();
     let policies = shared.chain(own);
     let statements = policies.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_sequence().unwrap().clone());
-    // `!If [condition, statement, nothing]`.
+    // A conditional statement has the form `!If [condition, statement, nothing]`.
     let unconditional = |statement: Value| match statement {
         Value::Tagged(tagged) => tagged.value[1].clone(),
         statement => statement,
@@ -236,7 +237,7 @@ pub fn statements(function: &str) -> Vec<Value> {
     statements.map(unconditional).collect()
 }
 
-/// The role's permissions on the stack's own table. Checks that it has the same on a restored table.
+/// Returns the role's permissions on the stack's own table. Checks that it has the same ones on a restored table.
 pub fn granted(function: &str) -> BTreeSet<Permission> {
     let (mut own, mut restored) = (BTreeSet::new(), BTreeSet::new());
     for statement in statements(function) {
@@ -259,7 +260,7 @@ pub fn granted(function: &str) -> BTreeSet<Permission> {
     own
 }
 
-/// For each of the role's statements about the table, whether it permits the partition.
+/// For each of the role's statements on the table, whether it permits access to the partition.
 pub fn allows_partition(function: &str, partition: &str) -> Vec<bool> {
     // The leading-keys condition doesn't apply to streams.
     let of_table = |statement: &&Value| texts(&statement["Action"])[0].starts_with("dynamodb:") && statement["Sid"] != "Stream";
@@ -343,7 +344,7 @@ async fn use_everything(api: &Api, owner: &Client, function: &Function) {
                 own.patch(&path, body).await.data();
             }
             own.post("/assets", json!({"name": "x", "model_id": model})).await.data();
-            // The holder gets one asset and gives another back, so their asset count is checked but unchanged.
+            // The holder gets one asset and gives another back, so the holder's asset count is checked but unchanged.
             let operations = json!([{"op": "update", "id": linked, "body": {"assigned_to": holder, "model_id": other}},
                 {"op": "update", "id": assigned, "body": {"assigned_to": user}},
                 {"op": "delete", "id": owner.asset(json!({"name": "old"})).await}]);
@@ -442,7 +443,7 @@ fn wildcards_are_used_only_for_actions_without_resources() {
                 assert!(!action.contains('*'), "{action}");
                 assert_ne!(action, "dynamodb:Scan");
                 let everywhere = texts(&statement["Resource"]).iter().any(|resource| resource.contains('*'));
-                // Policies name S3 objects by pattern, and a stream's name contains its creation time.
+                // These need wildcards: policies name S3 objects by pattern, and a stream's name contains its creation time.
                 let is_object = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"].contains(&action.as_str())
                     || statement["Sid"] == "Stream";
                 assert_eq!(everywhere, action.starts_with("xray:") || is_object, "{action}");

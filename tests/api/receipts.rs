@@ -130,7 +130,7 @@ async fn anybody_can_verify_a_receipt() {
     let in_receipt: Vec<(&Value, &Value)> =
         receipt["events"].as_array().unwrap().iter().map(|event| (&event["id"], &event["hash"])).collect();
     assert_eq!((in_receipt.len(), in_receipt), (5, listed));
-    // A change of any byte invalidates the receipt.
+    // A change to any byte invalidates the receipt.
     let start = text.find("\"receipt\"").unwrap() + 10;
     let end = text.find("\"signature\":{\"alg\"").unwrap() - 1;
     for place in (start..end).step_by(7) {
@@ -270,7 +270,7 @@ async fn simultaneous_receipts_create_one_key_and_one_event() {
     assert!(!key.encrypted_seed.0.windows(seed.len()).any(|window| window == seed));
     let other = api.tenant().await;
     assert!(api.key_encryption.decrypt_key(Purpose::ReceiptKey, other.tenant, &key.encrypted_seed.0).await.is_err());
-    // The list index must accept the new event type.
+    // The list index must accept the event `receipt_keys.created`.
     assert_eq!(client.total("/assets").await, 1);
 }
 
@@ -378,7 +378,7 @@ async fn one_receipt_has_the_steps_once_and_each_asset_with_its_history() {
         assert_eq!(instance["step_event_ids"], json!(expected));
     }
     assert_eq!(receipt["events"][0]["type"], "movement.created");
-    // The receipts of its instances contain the same facts.
+    // The instances' own receipts contain the same facts.
     let own = client.get(&format!("/processes/instances/{}/receipt", instances[0]["instance_id"].as_str().unwrap())).await.json();
     for (step, own) in steps.iter().zip(own["receipt"]["steps"].as_array().unwrap()) {
         let mut own = own.clone();
@@ -531,7 +531,7 @@ async fn the_page_shows_signatures_and_escapes_every_text() {
     assert!(!text.contains("<img") && text.contains("missing or has changed"), "{text}");
 }
 
-/// The template, the tag and the organization's name are also typed by people, in any text direction.
+/// People also type the tag template and the organization's name, in any text direction.
 #[tokio::test(start_paused = true)]
 async fn the_page_names_the_organization_and_isolates_every_typed_text() {
     let client = over_http().await;

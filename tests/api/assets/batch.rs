@@ -3,7 +3,7 @@
 use crate::support::bulk::statuses;
 use crate::support::prelude::*;
 
-/// Prefix of the keys of tag counters. A refused request can leave a gap.
+/// Prefix of the keys of tag counters. They aren't compared, because a refused request can leave a gap in the numbers.
 const COUNTER: &str = "SEQUENCE#";
 
 #[tokio::test(start_paused = true)]
@@ -21,7 +21,7 @@ async fn each_operation_has_the_response_of_the_single_request() {
     assert_eq!(statuses(&reply), [201, 200, 200]);
     let entry = |index: usize| reply.data()[index].clone();
     assert_eq!(entry(1)["data"], json!({"message": "Asset deleted."}));
-    assert!(reply.text().contains(r#""purchase_price":1249.0"#), "the digits that were sent stay");
+    assert!(reply.text().contains(r#""purchase_price":1249.0"#), "the price keeps the digits that were sent");
     for (index, id) in [(0, entry(0)["data"]["id"].as_str().unwrap()), (2, second.as_str())] {
         let single = client.get(&format!("/assets/{id}")).await;
         assert_eq!(

@@ -44,7 +44,7 @@ async fn custom_fields_come_back_as_sent() {
     let id = client.asset(json!({"name": "x", "custom_fields": fields})).await;
     let read = client.get(&format!("/assets/{id}")).await;
     assert_eq!(read.data()["custom_fields"], fields);
-    assert!(read.text().contains(r#""custom_fields":{"z":1,"a":"#), "in the order in which they were sent");
+    assert!(read.text().contains(r#""custom_fields":{"z":1,"a":"#), "the fields keep the order in which they were sent");
     let reordered = r#"{"custom_fields":{"9007199254740992":-9007199254740992,"e":"","a":{"deep":[1.5,null,true,"ü"]},"z":1}}"#;
     let sent = client.send("PATCH", &format!("/assets/{id}"), Some("application/json"), reordered).await;
     assert_eq!((sent.header("etag"), sent.data()), (read.header("etag"), read.data()), "an object's members have no order");
@@ -133,7 +133,7 @@ async fn single_custom_fields_are_set_and_the_others_stay() {
     let client = over_http().await;
     let body = json!({"name": "x", "custom_fields": {"a": 1, "b": 2}, "custom_fields_patch": {"b": null, "c": {"d": [3]}}});
     let made = client.post("/assets", body).await;
-    assert_eq!(made.data()["custom_fields"], json!({"a": 1, "c": {"d": [3]}}), "the whole comes first");
+    assert_eq!(made.data()["custom_fields"], json!({"a": 1, "c": {"d": [3]}}), "`custom_fields` is applied first");
     let path = format!("/assets/{}", made.id());
     let patch = async |fields: Value| client.patch(&path, json!({"custom_fields_patch": fields})).await;
     assert_eq!(
@@ -184,7 +184,7 @@ async fn the_errors_of_single_custom_fields_point_at_them() {
     assert_eq!(create(json!({"ram_gb": "16", "color": 1})).await, ["/custom_fields_patch/color", "/custom_fields_patch/ram_gb"]);
     assert_eq!(create(json!({"ram_gb": 16, "cpu": 1})).await, ["/custom_fields_patch/cpu"]);
     assert_eq!(create(json!({"ram_gb": 16, "ports": ["usb", 3]})).await, ["/custom_fields_patch/ports/1"]);
-    assert_eq!(create(json!({"color": "red"})).await, ["/custom_fields_patch"], "another field is missing");
+    assert_eq!(create(json!({"color": "red"})).await, ["/custom_fields_patch"], "a required field is missing");
     assert_eq!(create(json!(null)).await, ["/custom_fields_patch"]);
     assert_eq!(create(json!([1])).await, ["/custom_fields_patch"]);
     let laptop = client.asset(json!({"name": "x", "asset_type_id": asset_type, "custom_fields": {"ram_gb": 16}})).await;
@@ -309,12 +309,12 @@ async fn a_request_validates_until_its_budget_is_spent() {
     assert_eq!(refused.len(), 30 - created);
     assert!(refused.iter().all(|row| row["errors"][0]["code"] == "SCHEMA_BUDGET_SPENT"), "{refused:?}");
     let again = outcomes(&client.import_once("/assets", &rows(&values), "k").await);
-    assert!(again.iter().filter(|outcome| *outcome == "created").count() > created, "the rest has a budget again");
+    assert!(again.iter().filter(|outcome| *outcome == "created").count() > created, "the remaining rows have a new budget");
     let operations = creations(&asset_type, &values[..20]);
     client.batch("/assets/batch", &operations).await.problem(422, "SCHEMA_BUDGET_SPENT");
 }
 
-/// With `on_error=abort`, all rows are checked before the first is written, and not validated again.
+/// With `on_error=abort`, all rows are validated before the first is written, and not again when they are written.
 #[tokio::test(start_paused = true)]
 async fn a_check_and_the_write_after_it_validate_once() {
     let client = over_http().await;
@@ -355,7 +355,7 @@ async fn private_names_are_refused_in_every_body_at_any_depth() {
     let refused = client.patch(&format!("/assets/{asset}"), json!({"created_at": hidden("\"x\"")})).await;
     assert_eq!(refused.field_errors(), [format!("/created_at/{RAW_VALUE}")]);
     assert_eq!(client.patch(&format!("/assets/{asset}"), hidden("{}")).await.field_errors(), [format!("/{RAW_VALUE}")]);
-    // An asset can't have such a field.
+    // No asset can have a field with this name, so none matches.
     assert_eq!(client.get(&format!("/assets?custom_fields.{RAW_VALUE}=1")).await.data(), json!([]));
     let value = json!({"name": "x", "custom_fields": {"a": RAW_VALUE}});
     client.post("/assets", value).await.data();
@@ -391,7 +391,7 @@ async fn private_names_are_refused_in_imports() {
     assert_eq!(client.total("/assets").await, 0);
 }
 
-/// Replaces an asset type's schema by one that an older version may have stored.
+/// Replaces an asset type's schema with one that an older version of the service may have stored.
 async fn store_schema(api: &Api, client: &Client, asset_type: &str, schema: &str) {
     let keys = Keys::of(client.tenant);
     let hash = schema_hash(schema);

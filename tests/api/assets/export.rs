@@ -89,7 +89,7 @@ async fn an_import_of_an_export_changes_nothing_under_a_schema_that_is_newer() {
     assert_eq!(outcomes(&client.import("/assets", "?match=id", &text).await), ["unchanged"]);
 }
 
-/// Otherwise, responses would tell a key without access to users which addresses belong to users.
+/// Otherwise, a key without access to users could find out which addresses belong to users.
 #[tokio::test(start_paused = true)]
 async fn addresses_are_for_keys_that_may_list_users() {
     let client = over_http().await;

@@ -324,7 +324,7 @@ async fn a_row_updates_what_it_matches() {
     let reply = client.import("/assets", "?match=serial_number", csv).await;
     assert_eq!(outcomes(&reply), ["updated", "created"]);
     let third = get(&ids[2]).await;
-    assert_eq!((&third["notes"], &third["custom_fields"]), (&json!(null), &json!({"b": 2, "c": "4711"})), "b is as it was");
+    assert_eq!((&third["notes"], &third["custom_fields"]), (&json!(null), &json!({"b": 2, "c": "4711"})), "`b` is unchanged");
     assert_eq!(asset(&client, "created").await["custom_fields"], json!({"c": "0815"}));
 
     client.asset(json!({"name": "double", "serial_number": "S-3"})).await;
@@ -563,7 +563,7 @@ async fn a_row_is_written_without_its_bad_cell_if_that_is_wanted() {
     assert_eq!(refused.field_errors(), ["skip_bad", "skip_bad"]);
 }
 
-/// While cells are checked, the row before only has a dry run's ID.
+/// While the second row's cells are checked, the first row's asset exists only in a dry run, so its ID must not be shown.
 #[tokio::test(start_paused = true)]
 async fn a_skipped_cell_names_no_asset_that_does_not_exist() {
     let client = over_http().await;
@@ -590,7 +590,7 @@ async fn a_skipped_cell_with_two_errors_counts_once() {
     assert_eq!((errors, &reply.json()["meta"]["skipped_cells"]), (Some(2), &json!(1)), "{reply:?}");
 }
 
-/// Disturbs an import in every way at each place, and then repeats it with the same idempotency key.
+/// Injects each fault into an import at each place, and then repeats the import with the same idempotency key.
 async fn import_goes_on(path: &str, csv: &str, expected: &[&str], total: u64) {
     let (api, client) = Api::with_tenant().await;
     let send = async |client: &Client| {
@@ -712,7 +712,7 @@ async fn a_repeated_import_takes_no_numbers() {
     assert_eq!(next["asset_tag"], "AST-000003");
 }
 
-/// At the repetition, the first row's tag is taken by that row itself.
+/// When the import is repeated, the first row's own asset already has the row's tag.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_import_has_skipped_the_same_cells() {
     let client = over_http().await;

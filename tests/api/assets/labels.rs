@@ -1,4 +1,4 @@
-//! Labels: codes are readable in every format and when printed by a browser, and texts stay in their place.
+//! Labels: codes are readable in every format and when printed by a browser, and texts stay within their areas.
 
 use crate::support::prelude::*;
 use axum::extract::Request;

@@ -15,7 +15,7 @@ async fn a_place_has_one_form_wherever_it_is_sent() {
     let path = format!("/assets/{}", created.id());
     let before = api.now();
     let same = client.patch(&path, json!({"location": BERLIN})).await;
-    assert_eq!(same.header("etag"), created.header("etag"), "another spelling is no change");
+    assert_eq!(same.header("etag"), created.header("etag"), "a different spelling changes nothing");
     api.advance_clock(60);
     let put = client.put("/assets/by-serial/S1", &json!({"name": "a", "location": "Bonn"})).await;
     assert_eq!(put.data()["location"], "Bonn");
@@ -33,7 +33,7 @@ async fn a_place_has_one_form_wherever_it_is_sent() {
     assert_eq!(client.patch(&path, json!({"location": null})).await.data()["location"], Value::Null);
 }
 
-/// Names of all matching assets, compared between lists from the index and the table, and an export.
+/// Checks that lists from the index, lists from the table, statistics and an export have exactly the expected assets.
 pub async fn check(client: &Client, without_index: &Replica, query: &str, expected: &[&str]) {
     let names = async |client: &Client, path: &str| -> Vec<String> {
         let data = client.get(path).await.data();
@@ -251,7 +251,7 @@ async fn an_import_can_claim_since_when_an_asset_is_assigned() {
     let entry = client.get(&format!("/assets/{asset}/history?verify=true")).await;
     assert_eq!(entry.data()[0]["changes"]["assigned_since"]["new"], "2025-03-01");
 
-    // The claim ends with the assignment. Recorded assignments take precedence over it.
+    // The imported claim ends with the assignment. Recorded assignments take precedence over the claim.
     api.advance_clock(60);
     let path = format!("/assets/{asset}");
     assert_eq!(client.patch(&path, json!({"assigned_to": eve})).await.data()["assigned_since"], Value::Null);
@@ -311,7 +311,7 @@ async fn each_item_is_answered_in_its_place() {
     assert_eq!(moved.data()[1]["location"], "berlin / 3");
     let there = client.get("/assets?asset_tag=T-2").await.data()[0].clone();
     assert_eq!((&there["location"], &there["last_seen_at"]), (&json!("berlin / 3"), &there["updated_at"]));
-    // No asset is missing.
+    // Every asset at this location was seen.
     let since = there["last_seen_at"].as_str().unwrap();
     assert_eq!(client.total(&format!("/assets?location=berlin&last_seen_before={since}")).await, 0);
     assert_eq!(client.total(&format!("/assets?last_seen_before={since}")).await, 2);
@@ -331,7 +331,7 @@ async fn a_scan_spoils_nothing_that_was_read_before() {
     assert_eq!(scan(None).await, ["seen"]);
     let seen = client.get(&path).await;
     assert_eq!(seen.data()["updated_at"], created.data()["updated_at"]);
-    assert_ne!(seen.header("etag"), created.header("etag"), "the body is another one");
+    assert_ne!(seen.header("etag"), created.header("etag"), "the body has changed");
     let unmodified = client.send_with("GET", &path, None, "", &[("if-none-match", created.header("etag"))]).await;
     assert_eq!(unmodified.status, 200);
     let before = api.now();
@@ -352,7 +352,7 @@ async fn a_scan_spoils_nothing_that_was_read_before() {
     assert_eq!(scan(None).await, ["seen"]);
     assert_eq!(outcomes(&client.import("/assets", "?match=id", &csv).await), ["unchanged"]);
 
-    // Older scans change nothing, and `as_of` knows the history.
+    // Older scans change nothing, and `as_of` shows the last scan before that time.
     let last = client.get(&path).await.data();
     assert_eq!(scan(Some(before.to_string())).await, ["seen"]);
     assert_eq!(client.get(&path).await.data(), last);
@@ -443,7 +443,7 @@ async fn a_repeated_request_does_nothing_twice_and_two_people_scan_twice() {
     assert_eq!((outcomes(&dry).len(), api.dump().await), (3, before));
 }
 
-/// The scan that is committed last happened first, so it is decided again.
+/// The scan that is committed last happened first, so its outcome is decided again.
 #[tokio::test(start_paused = true)]
 async fn of_two_scans_at_once_both_count_and_the_later_one_moves() {
     let (api, client) = Api::with_tenant().await;

@@ -1,4 +1,4 @@
-//! Creating, reading, changing, upserting and deleting assets, and the users beside them.
+//! Creating, reading, changing, upserting and deleting assets, and showing the users that they are assigned to.
 
 use crate::support::document::served_document;
 use crate::support::prelude::*;

@@ -7,7 +7,7 @@ use crate::support::prelude::*;
 use crate::support::samples_over_http;
 use std::path::Path;
 
-/// Updates the file: `UPDATE_OPENAPI=1 cargo test --workspace --test api document`.
+/// To update the file: `UPDATE_OPENAPI=1 cargo test --workspace --test api document`.
 #[tokio::test(start_paused = true)]
 async fn the_document_in_docs_matches_the_routes() {
     if std::env::var_os("UPDATE_OPENAPI").is_some() {
@@ -154,7 +154,7 @@ async fn the_document_is_openapi_3_1_without_dangling_references() {
     let mut ids: Vec<&str> = operations.iter().map(|o| o.description["operationId"].as_str().unwrap()).collect();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), operations.len(), "two operations have the same id");
+    assert_eq!(ids.len(), operations.len(), "two operations have the same ID");
 }
 
 #[tokio::test(start_paused = true)]

@@ -95,7 +95,7 @@ async fn the_feed_is_for_admins_and_shows_their_own_tenant() {
     assert_eq!(events.len(), 9);
     assert!(!json!(events).to_string().contains(&user));
     let foreign = client.get("/events?limit=1").await.data()[0]["id"].clone();
-    assert_eq!(follow_all(&other, &foreign, 100).await.0.len(), 9, "a cursor is a point in time, even one from another tenant");
+    assert_eq!(follow_all(&other, &foreign, 100).await.0.len(), 9, "a cursor is a point in time, even from another tenant");
     assert_eq!(client.get("/events?after=x&limit=0&page=1").await.field_errors(), ["after", "limit", "page"]);
 }
 
@@ -115,7 +115,7 @@ async fn now_begins_with_what_happens_next_and_misses_nothing() {
     let meanwhile = async {
         api.meter.take();
         let start = client.get("/events?after=now&limit=5&types=asset.*").await.json();
-        assert!(api.meter.take().calls <= 1, "the key is checked, nothing else");
+        assert!(api.meter.take().calls <= 1, "only the key is checked");
         start
     };
     let (late, start) = api.faults.overtake("TransactWriteItems", late, meanwhile).await;

@@ -55,7 +55,7 @@ async fn check_late(client: &Client, path: &str, total: u64, what: &str) {
         let reply = client.get(&format!("{path}{query}")).await;
         if reply.status == 503 {
             let retry_after: u64 = reply.header("retry-after").parse().unwrap();
-            assert!((30..=60).contains(&retry_after), "what has been late for a minute is not there a second later");
+            assert!((30..=60).contains(&retry_after), "an event that is a minute late isn't expected within a second");
             assert!(reply.json()["detail"].as_str().unwrap().starts_with("The latest history entries"), "{}", reply.text());
             continue;
         }
@@ -184,7 +184,7 @@ async fn an_index_that_is_too_far_behind_is_503_and_not_a_broken_chain() {
     assert_eq!(versions(&client.get(&path).await.json()), [3, 2, 1]);
 }
 
-/// How long an item stays in its state before the transaction.
+/// How long an item keeps its state from before the transaction.
 const LATE_BY: Duration = Duration::from_millis(250);
 
 async fn items(api: &Api) -> HashMap<String, Item> {
@@ -246,7 +246,7 @@ async fn a_transaction_that_is_visible_in_part_is_never_a_verdict() {
     }
 }
 
-/// The record refers to its latest event, which isn't visible yet, neither by key nor among recent events.
+/// The record refers to its latest event, which isn't visible yet, either by key or among recent events.
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_visible_after_its_record_is_waited_for() {
     let (api, client) = Api::with_tenant().await;
@@ -258,7 +258,7 @@ async fn an_event_that_is_visible_after_its_record_is_waited_for() {
     assert_eq!(api.faults.stop_tearing(), 0);
 }
 
-/// The rest of the transaction never becomes visible. As long as it may be in flight, the response is a 503.
+/// The rest of the transaction never becomes visible. As long as the rest may be in flight, the response is a 503.
 #[tokio::test(start_paused = true)]
 async fn what_may_be_in_flight_is_unavailable() {
     for kind in ["create", "update"] {

@@ -53,7 +53,7 @@ async fn malformed_bodies_are_400_and_change_nothing() {
         assert_eq!(client.send("POST", "/assets", Some(content_type), r#"{"name":"a"}"#).await.status, 201);
     }
     let marked = client.send("POST", "/assets", Some("application/json"), "\u{feff}{\"name\":\"a\"}").await;
-    assert_eq!(marked.status, 201, "a byte order mark is no part of the text");
+    assert_eq!(marked.status, 201, "a byte order mark isn't part of the text");
     client.send("POST", "/assets", Some("application/json"), "\u{feff}\u{feff}{}").await.problem(400, "MALFORMED_REQUEST");
 }
 
@@ -115,7 +115,7 @@ async fn a_panic_is_a_500_for_one_request_and_is_logged() {
 
     let text = log::text();
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let line = lines.iter().find(|line| line["request_id"] == problem["request_id"]).expect("a line with the id of the request");
+    let line = lines.iter().find(|line| line["request_id"] == problem["request_id"]).expect("a line with the ID of the request");
     assert_eq!((line["level"].as_str(), line["status"].as_u64()), (Some("ERROR"), Some(500)));
     assert!(line["cause"].as_str().unwrap().contains("on purpose"));
     let line = lines.iter().find(|line| line["route"] == "/v1/assets").unwrap();
@@ -150,8 +150,8 @@ fn described(document: &Value, description: &Value, reply: &Reply, name: &str) -
     let none = Map::new();
     let known = described["headers"].as_object().unwrap_or(&none);
     let mut names = Vec::new();
-    // Skips headers that are documented elsewhere: the first two with the body, two with the parameters that cause them, the
-    // last ones for all responses, and CORS not at all.
+    // Skips headers that are documented elsewhere, such as `dry-run` with its parameter and `x-request-id` for all responses, and
+    // CORS headers, which aren't documented.
     let is_skipped = |header: &str| {
         let elsewhere =
             ["content-type", "content-length", "vary", "dry-run", "idempotent-replayed", "cache-control", "x-request-id"];

@@ -120,7 +120,7 @@ async fn every_response_has_a_new_id_and_must_not_be_stored() {
                 _ => "no-store",
             };
             assert_eq!(reply.header("cache-control"), expected, "{operation}");
-            assert!(ids.insert(reply.header("x-request-id").to_owned()), "{operation}: the id was used before");
+            assert!(ids.insert(reply.header("x-request-id").to_owned()), "{operation}: the ID was used before");
         }
     }
 }
@@ -286,7 +286,7 @@ fn properties<'a>(document: &'a Value, operation: &'a Operation) -> impl Iterato
 async fn patch(api: &Api, client: &Client, path: &str, id: &str, property: &str, value: &Value) {
     let before = client.get(path).await.data();
     let shown = if property == "custom_fields_patch" { "custom_fields" } else { property };
-    assert_ne!(before[shown], *value, "{path}: {property} has this value already");
+    assert_ne!(before[shown], *value, "{path}: {property} already has this value");
     let events = event_chain(api, client, id).await.len();
     let patched = client.patch(path, json!({property: value})).await.data();
     let after = client.get(path).await.data();

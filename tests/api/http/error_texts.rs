@@ -121,7 +121,7 @@ async fn errors_in_fields_have_a_code_and_the_exceeded_limit() {
 async fn unknown_names_are_answered_with_the_known_ones_nearest_first() {
     let client = over_http().await;
     let reply = client.post("/assets", json!({"nmae": "x", "serialNumber": "y"})).await;
-    assert_eq!(error_at(&reply, "/name"), "is required", "although it was misspelt");
+    assert_eq!(error_at(&reply, "/name"), "is required", "`nmae` doesn't count as `name`");
     assert!(error_at(&reply, "/nmae").starts_with("unknown field; known: name, "));
     assert!(error_at(&reply, "/serialNumber").starts_with("unknown field; known: serial_number, "));
     let reply = client.get("/assets?satus=in_use&lmit=5").await;

@@ -263,13 +263,13 @@ async fn every_write_checks_if_match() {
         let has_parts = ["/batch", "/import", "/offboard", "/seen"].iter().any(|end| path.ends_with(end));
         for tag in ["\"999-0\"", "W/\"1-0\"", "\"nonsense\""] {
             match has_parts {
-                // `If-Match` can't be used for requests about several records.
+                // `If-Match` can't be used for requests that change several records.
                 true => assert_eq!(send(tag).await.field_errors(), ["If-Match"], "{operation}"),
                 false => drop(send(tag).await.problem(412, "PRECONDITION_FAILED")),
             }
         }
         send("1-0").await.problem(400, "MALFORMED_REQUEST");
-        // Numbers of tags and movements are taken before the precondition is checked.
+        // Tag and movement numbers are taken before the precondition is checked.
         let after = api.dump().await;
         assert_eq!(after.without("last_number"), before.without("last_number"), "{operation} changed the table");
         // Resources with an ID in the path have a version, and so do the settings, but not movements.

@@ -91,7 +91,7 @@ fn schemas() -> Vec<Attack> {
     .into()
 }
 
-/// Bodies that are long, deeply nested, or of another type than declared.
+/// Bodies that are long, deeply nested, or of a different type than declared.
 fn bodies() -> Vec<Attack> {
     let asset = |name, body: Vec<u8>| post(name, "/assets", body);
     let fields: Map<String, Value> = (0..60_000).map(|n| (format!("f{n}"), json!(n))).collect();
@@ -262,7 +262,7 @@ async fn measure() {
     }
 }
 
-/// Tests of a process share its memory, so these attacks run in a separate process.
+/// Tests in the same process share its memory, so these attacks run in a separate process.
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
 async fn no_attack_takes_much_time_or_memory() {

@@ -35,7 +35,7 @@ async fn a_key_grants_only_scopes_that_its_creator_has() {
     let before = api.dump().await;
     let refused = limited.post("/keys", json!({"name": "x", "scopes": ["assets:read", "assets:write"]})).await;
     assert_eq!(refused.problem(403, "FORBIDDEN")["scope"], "assets:write");
-    // Rotating a key gives the caller its scopes, so it must not have more than the caller.
+    // Rotating a key gives the caller that key's scopes, so the key must not have more scopes than the caller.
     let own = client.get("/keys?limit=1&page=2").await.data()[0]["id"].as_str().unwrap().to_owned();
     limited.post(&format!("/keys/{own}/rotate"), json!({})).await.problem(403, "FORBIDDEN");
     assert_eq!(api.dump().await, before);
@@ -293,7 +293,7 @@ async fn neither_creating_nor_rotating_a_key_allows_further_requests_this_minute
     for holder in &holders {
         total += allowed(holder, 100).await;
     }
-    assert_eq!(total, 20, "with all keys together");
+    assert_eq!(total, 20, "all keys combined");
     for holder in &holders {
         holder.get("/assets").await.problem(429, "RATE_LIMITED");
     }
@@ -376,7 +376,7 @@ fn no_chain_of_requests_ends_with_a_key_that_can_do_more() {
             body["user_id"] = json!(users[0]);
         }
         let first = client.with_key_of(&client.post("/keys", body).await.data());
-        // Keys that K may try to rotate without having them.
+        // IDs of keys that K may try to rotate without knowing their secrets.
         let mut ids = vec![Token::parse(&client.key).unwrap().id.to_string()];
         let stronger = json!({"name": "s", "scopes": ["assets:read", "settings:write"], "user_id": users[1]});
         ids.push(client.post("/keys", stronger).await.id());

@@ -31,8 +31,8 @@ async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
     assert!((1..=60).contains(&wait), "{problem}");
     assert_eq!(reset % 60, 0);
     assert_eq!(api.dump().await, before);
-    assert_eq!(other.get("/assets").await.status, 200, "another key of the tenant has its own limit");
-    // Requests with the key's ID and a wrong secret don't count against its limit, and don't show it.
+    assert_eq!(other.get("/assets").await.status, 200, "each key of the tenant has a separate limit");
+    // Requests with the key's ID and a wrong secret don't count against its limit, and responses don't show the limit.
     let impostor = client.impostor();
     api.advance_clock(wait);
     for _ in 0..6 {
@@ -55,8 +55,8 @@ async fn an_instance_takes_several_requests_at_once_and_says_what_remains_as_far
     assert_eq!([remaining(&client).await, remaining(&client).await], [98, 97]);
     let written = api.faults.take_requests().into_iter().filter(|(operation, _)| operation == "UpdateItem");
     assert_eq!(written.count(), 0, "the first request took four");
-    assert_eq!(remaining(&other).await, 95, "four of the other instance, and one");
-    assert_eq!(remaining(&client).await, 96, "it does not know of the other instance yet");
+    assert_eq!(remaining(&other).await, 95, "the first instance has leased four requests, and this is one more");
+    assert_eq!(remaining(&client).await, 96, "this instance hasn't read the shared count again");
 }
 
 /// Sends a request every 240 ms for two minutes and the start of a third. Returns how many were accepted in each minute, in
@@ -154,7 +154,7 @@ async fn reads_keep_answering_while_the_tenants_writes_are_throttled() {
     let (api, client) = Api::with_tenant().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
     let own = Keys::of(client.tenant).partition().as_s().unwrap().clone();
-    // The key's last use would be written again.
+    // After two hours, a request also writes the key's last use.
     api.advance_clock(7200);
     api.faults.throttle_writes_to(&[own]);
     for path in [path.as_str(), "/assets", "/events", "/settings", "/users"] {
@@ -162,7 +162,7 @@ async fn reads_keep_answering_while_the_tenants_writes_are_throttled() {
         assert_eq!(reply.status, 200, "{path}: {}", reply.text());
         assert!(reply.header("x-ratelimit-remaining").parse::<u64>().is_ok(), "{path} was not counted");
     }
-    assert!(api.faults.throttled_writes() >= 5, "the last use of the key is in the tenant's partition");
+    assert!(api.faults.throttled_writes() >= 5, "the writes of the key's last use were throttled");
     client.patch(&path, json!({"name": "y"})).await.problem(503, "UNAVAILABLE");
 }
 
@@ -176,10 +176,10 @@ async fn a_request_that_can_not_be_counted_is_let_through_and_a_log_line_says_so
     for _ in 0..5 {
         let reply = client.get("/settings").await;
         assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-limit")), (200, "3"), "{}", reply.text());
-        assert_eq!(reply.header("x-ratelimit-remaining"), "", "how many remain is not known");
+        assert_eq!(reply.header("x-ratelimit-remaining"), "", "the number of remaining requests is unknown");
         assert!(!reply.header("x-ratelimit-reset").is_empty());
     }
-    assert_eq!(api.faults.throttled_writes(), 10, "two attempts each");
+    assert_eq!(api.faults.throttled_writes(), 10, "two attempts per request");
     assert_eq!(log::text().matches(r#""metric":"uncounted_requests""#).count(), 5, "{}", log::text());
     client.with_key("apl_guessed").get("/settings").await.problem(401, "UNAUTHORIZED");
     api.faults.throttle_writes_to(&[]);

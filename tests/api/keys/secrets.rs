@@ -180,7 +180,7 @@ async fn no_key_and_no_secret_is_stored_or_logged() {
     let items = items_as_text(&api).await;
     let types: BTreeSet<&str> = items.iter().map(|(item_type, _)| item_type.as_str()).collect();
     for item_type in ["key", "event", "stored_response", "rate", "asset", "signature"] {
-        assert!(types.contains(item_type), "the table has no {item_type} but {types:?}");
+        assert!(types.contains(item_type), "the table has no {item_type}, only {types:?}");
     }
     let everything: String = items.iter().flat_map(|(_, text)| [text.as_str(), "\n"]).chain([log.as_str()]).collect();
     let everything = everything.to_lowercase();
@@ -201,7 +201,7 @@ async fn no_key_and_no_secret_is_stored_or_logged() {
     assert!(traces(&client.key).iter().any(|trace| log::text().to_lowercase().contains(trace)));
 }
 
-/// The type of the item or the log line with the trace.
+/// The type of the item with the trace, or the log line with the trace.
 fn location(trace: &str, items: &[(String, String)], log: &str) -> String {
     let item =
         items.iter().find(|(_, text)| text.to_lowercase().contains(trace)).map(|(item_type, _)| format!("an item, {item_type}"));

@@ -12,7 +12,7 @@ use shared::domain::values::id::ApiKeyId;
 
 const MAX_UNITS: f64 = 2.0;
 
-/// Invalid keys with a name each. Keys that were valid before were used then.
+/// Invalid keys by name. The ones that were valid at first were used while they were valid.
 async fn strangers(api: &Api, client: &Client) -> Vec<(&'static str, String)> {
     let mut strangers = vec![
         ("a made-up key", client.stranger().key),
@@ -46,7 +46,7 @@ async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() 
     let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations();
     let strangers = strangers(&api, &client).await;
-    // All list indexes of the warm function are loaded.
+    // Loads all list indexes of the warm function.
     for operation in operations.iter().filter(|operation| operation.method == "GET") {
         operation.send(&client, &samples).await;
     }

@@ -91,7 +91,7 @@ async fn after_a_failed_list_the_next_one_is_right() {
                 if !api.faults.stop_failing() {
                     break;
                 }
-                // A request can only succeed if just counting it failed.
+                // A request can only succeed if the failed call was the one that counts it.
                 if reply.status != 200 {
                     reply.problem(503, "UNAVAILABLE");
                 }
@@ -103,7 +103,7 @@ async fn after_a_failed_list_the_next_one_is_right() {
     assert!(failed >= 16, "only {failed} calls failed");
 }
 
-/// Writes an event to the table, with a current ID unless it has none.
+/// Writes an event to the table. If `entry` has an ID, replaces it with a current one.
 async fn put_event(api: &Api, client: &Client, mut entry: Value) {
     let id = EventId::new(api.now(), [7; 10]);
     if entry.get("id").is_some() {
@@ -144,7 +144,7 @@ async fn an_unknown_event_of_an_asset_leads_to_one_load() {
         assert_eq!(index_reads(&api), 0, "but not with every list: {event}");
         api.advance_clock(60);
         assert_eq!(names(&client).await, ["a", "b", "c"], "{event}");
-        assert_eq!(index_reads(&api), 1, "once the event is old, the index has its change: {event}");
+        assert_eq!(index_reads(&api), 1, "once the event is old, the list index is loaded again: {event}");
         assert_eq!(names(&client).await, ["a", "b", "c"], "{event}");
         assert_eq!(index_reads(&api), 0, "{event}");
     }
@@ -166,7 +166,7 @@ async fn an_event_of_an_unknown_resource_leads_to_one_load() {
     let seen = api.faults.take_requests();
     let is_load =
         |request: &Value| request["IndexName"] == "list_index" || request["ExpressionAttributeValues"][":sk"].is_object();
-    assert!(!seen.iter().any(|(_, request)| is_load(request)), "neither the index nor the table is read for it again");
+    assert!(!seen.iter().any(|(_, request)| is_load(request)), "the event causes no further reads of the index or the table");
 }
 
 /// An index above the memory limit is refused at once, by everything that needs it.
@@ -185,10 +185,10 @@ async fn lists_above_the_memory_budget_are_refused_without_reading() {
         client.get(path).await.problem(503, "UNAVAILABLE");
     }
     let queries = api.faults.take_requests().iter().filter(|(operation, _)| operation == "Query").count();
-    assert_eq!(queries, 0, "nothing is read for a list that is refused");
+    assert_eq!(queries, 0, "a refused list reads nothing");
     api.advance_clock(601);
     client.get("/assets").await.problem(503, "UNAVAILABLE");
-    assert_eq!(index_reads(&api), 1, "loading is tried again from time to time");
+    assert_eq!(index_reads(&api), 1, "loading is retried from time to time");
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,7 +211,7 @@ async fn the_least_recently_used_tenant_is_evicted_first() {
         loads.push(index_reads(&api));
         assert!(replica.store.list_index_bytes() <= one * 5 / 2);
     }
-    assert_eq!(loads, [1, 1, 0, 1, 0, 1], "the second is evicted for the third");
+    assert_eq!(loads, [1, 1, 0, 1, 0, 1], "the second index is evicted in favor of the third");
 }
 
 #[tokio::test(start_paused = true)]
@@ -298,7 +298,7 @@ async fn many_recent_events_are_read_without_loading_the_list_index_again() {
     }
 }
 
-/// Once the replica has returned a list, it holds the list index.
+/// Requests a list, and returns whether the replica then keeps the list index in memory.
 async fn holds_list_index(replica: &Replica, client: &Client) -> bool {
     replica.client(client).get("/assets").await;
     replica.store.list_index_bytes() > 0
@@ -403,7 +403,7 @@ async fn a_load_that_was_cut_off_goes_on_with_the_next_list() {
         api.faults.limit_index_pages(Some(part), 0);
         let cut = tokio::time::timeout(Duration::from_secs(2), reader.get("/assets")).await;
         assert!(cut.is_err(), "the list waits for the index");
-        assert!(replica.store.list_index_bytes() > 0, "the part that is loaded counts for the budget");
+        assert!(replica.store.list_index_bytes() > 0, "the part that is loaded counts toward the budget");
         client.asset(json!({"name": "more"})).await;
     }
     api.faults.limit_index_pages(None, 0);

@@ -213,8 +213,8 @@ async fn a_change_of_an_ended_instance_does_not_concern_the_open_ones() {
     api.faults.take_requests();
     assert_eq!(reader.total(OPEN).await, 1);
     let requests = api.faults.take_requests();
-    assert!(requests.iter().all(|(_, request)| request["IndexName"] != "list_index"), "the index was loaded again");
-    assert_eq!(requests.iter().filter(|(operation, _)| operation == "Query").count(), 1, "the events were read again");
+    assert!(requests.iter().all(|(_, request)| request["IndexName"] != "list_index"), "the index isn't loaded again");
+    assert_eq!(requests.iter().filter(|(operation, _)| operation == "Query").count(), 1, "only the events are read again");
 }
 
 /// When an instance ends, its row moves to another section of the index. A concurrent load can find the row in both sections or
@@ -281,7 +281,8 @@ async fn three_assets() -> (Api, Client, Client, Vec<String>) {
     (api, writer, reader, ids)
 }
 
-/// The first list sees only part of the transaction, and can show the state before or after it.
+/// Checks lists after a transaction. The first one sees only part of the transaction, and can show the state before or after
+/// it.
 async fn assert_lists(api: &Api, reader: &Client, before: &[&str], after: &[&str], round_trips: usize) {
     api.meter.take();
     let list = listed(reader).await;
@@ -289,7 +290,7 @@ async fn assert_lists(api: &Api, reader: &Client, before: &[&str], after: &[&str
     assert_eq!(api.faults.stop_tearing(), 0, "the list did not read the torn items");
     assert!(api.meter.take().round_trips <= round_trips);
     assert_eq!(listed(reader).await, whole(after));
-    assert_eq!(large_reads(api), (0, 0), "a list read the whole index or the whole table");
+    assert_eq!(large_reads(api), (0, 0), "no list reads the whole index or the whole table");
 }
 
 #[tokio::test(start_paused = true)]
@@ -394,7 +395,7 @@ async fn a_contradiction_that_persists_is_first_loaded_again_and_then_refused() 
     large_reads(&api);
     delete_item(&api, &key(&ids[1])).await;
     assert_eq!(listed(&reader).await, whole(&["c", "z"]));
-    assert_eq!(large_reads(&api), (1, 1), "the index is loaded in vain, and the table read");
+    assert_eq!(large_reads(&api), (1, 1), "loading the index doesn't help, so the table is read");
     assert_eq!(listed(&reader).await, whole(&["c", "z"]));
-    assert_eq!(large_reads(&api), (0, 1), "the index is refused");
+    assert_eq!(large_reads(&api), (0, 1), "the index isn't used any more");
 }

@@ -121,7 +121,7 @@ fn filtered(assets: &[Value], query: &Query) -> Vec<String> {
     found.into_iter().map(|asset| text(asset, "id")).collect()
 }
 
-/// For lists from the list index and lists from the table.
+/// Checks lists from the list index and lists from the table.
 #[test]
 fn every_list_equals_a_plain_filter() {
     let runtime = runtime();

@@ -129,7 +129,7 @@ async fn without_its_object_store_a_list_is_made_from_the_table() {
     snapshots.assert_not_used("down").await;
     let report = snapshots.write().await;
     assert_eq!(report, SnapshotReport { failed: 4, ..SnapshotReport::default() });
-    assert_eq!(index_reads(&snapshots.api), 0, "nothing is loaded for snapshots that can't be read");
+    assert_eq!(index_reads(&snapshots.api), 0, "nothing is loaded for unreadable snapshots");
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,7 +200,7 @@ async fn an_index_that_is_an_hour_old_is_loaded_from_the_snapshot() {
     assert_eq!(snapshots.warm_list().await, (expected.to_vec(), false));
 }
 
-/// The snapshot is written while the index `list_index` lags by most of an hour.
+/// The snapshot is written while the index `list_index` lags by almost an hour.
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_has_what_the_index_lacks() {
     let snapshots = Snapshots::start().await;
@@ -229,7 +229,7 @@ async fn an_index_that_is_too_large_is_not_loaded_in_vain() {
     assert_eq!(index_reads(&snapshots.api), 0);
 }
 
-/// The index in memory is an hour old, and the table fails while its snapshot is loaded.
+/// The index in memory is an hour old, and the table fails while the index's snapshot is loaded.
 #[tokio::test(start_paused = true)]
 async fn an_index_that_is_gone_takes_no_room() {
     let snapshots = Snapshots::start().await;
@@ -275,7 +275,7 @@ async fn snapshots_are_written_when_they_are_behind_or_old() {
     let written = SnapshotReport { written: 4, ..SnapshotReport::default() };
     assert_eq!(snapshots.write().await, current);
     let id = snapshots.client.asset(json!({"name": "c"})).await;
-    assert_eq!(snapshots.write().await, current, "one event is cheaper to read than a snapshot to write");
+    assert_eq!(snapshots.write().await, current, "reading one event is cheaper than writing a snapshot");
     for n in 0..250 {
         snapshots.client.patch(&format!("/assets/{id}"), json!({"notes": n.to_string()})).await.data();
     }
@@ -284,7 +284,7 @@ async fn snapshots_are_written_when_they_are_behind_or_old() {
     assert!(before.is_some());
     assert_eq!(snapshots.write().await, written);
     assert_ne!(snapshots.objects.object(&snapshots.key("asset")), before);
-    assert_eq!(index_reads(&snapshots.api), 0, "the snapshots followed the events");
+    assert_eq!(index_reads(&snapshots.api), 0, "the snapshots contain the latest events");
     snapshots.api.advance_clock(25 * 3600);
     assert_eq!(snapshots.write().await, written);
     assert_eq!(index_reads(&snapshots.api), 4, "after a day, each is loaded again");
@@ -341,7 +341,7 @@ async fn a_tenant_that_ends_the_writer_does_not_keep_others_waiting() {
     tokio::select! {
         biased;
         () = snapshots.objects.wait_for_puts(begun + 2) => {}
-        _ = store.write_snapshots(until) => panic!("the run was not ended"),
+        _ = store.write_snapshots(until) => panic!("the run was not interrupted"),
     }
     let report = snapshots.write().await;
     assert_eq!(report.postponed, 0);

@@ -62,7 +62,7 @@ async fn nothing_of_the_person_is_left_and_every_history_holds() {
     let kept = client.get("/assets?q=Phone").await.data();
     assert_eq!(kept[0]["notes"], "of others");
     client.post("/users", json!({"email": format!("{MARK}@example.com"), "display_name": "Somebody new"})).await.data();
-    // Repeating it erases nothing more.
+    // Repeating the erasure removes nothing more.
     let again = erase(&client, &ada.id).await.data();
     assert_eq!((&again["done"], &again["removed"]["entries"]), (&json!(true), &json!(0)), "{again}");
 }

@@ -209,7 +209,7 @@ struct World {
     people: Vec<Human>,
     asset: String,
     process: String,
-    /// The user who has the asset, and the user whom its notes are about.
+    /// The asset's holder, and the user that the asset's notes are about.
     holder: Option<usize>,
     notes: Option<(usize, String)>,
     /// Texts in completed processes by instance, with the user who typed them.

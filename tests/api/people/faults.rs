@@ -56,7 +56,7 @@ async fn another_pass_follows_an_erasure_that_ended_before_its_part() {
     }
     for polls in before.. {
         let (api, client, ada, reply) = interrupted(polls).await;
-        assert!(reply.is_none(), "the values and the end of the part went at once");
+        assert!(reply.is_none(), "no number of polls ended between removing the values and ending the part");
         if !items_with(&api, MARK).await.is_empty() {
             continue;
         }
@@ -123,7 +123,7 @@ async fn an_import_that_names_the_address_changes_the_person_before_or_makes_som
         for path in &ada.histories {
             assert!(!client.get(&format!("{path}/history?limit=100")).await.text().contains(MARK), "{path} after {pause}");
         }
-        // Remaining items with the mark are about a new user.
+        // The mark may remain only if the import created a new user after the erasure.
         let new = client.get(&format!("/users?email={MARK}@example.com")).await.data();
         for item in items_with(&api, MARK).await {
             assert!(new[0]["id"].is_string(), "after {pause}: {item}");

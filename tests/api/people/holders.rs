@@ -9,7 +9,7 @@ use crate::support::processes::{advance_movement, public_keys};
 use crate::support::table::all_items;
 use shared::domain::receipts::key::check;
 
-/// A user who works for others, with a key.
+/// A technician, and a client with a key bound to the technician.
 async fn technician(client: &Client) -> (Client, String) {
     let id = client.post("/users", json!({"email": "t@example.com", "display_name": "T", "role": "technician"})).await.id();
     let scopes = ["assets:read", "processes:read", "processes:write"];

@@ -229,7 +229,7 @@ async fn the_page_begins_with_sentences_and_has_each_signature_once() {
     assert_eq!(part(&client, &ada, &Value::Null).await.to_string().matches(SIGNATURE).count(), 3);
 }
 
-/// Returns belong to the assets' histories, which earlier parts contain.
+/// The returns of assets are in the assets' histories, which earlier parts contain.
 #[tokio::test(start_paused = true)]
 async fn no_part_but_the_last_is_empty_and_an_erasure_takes_as_few_requests() {
     let (api, client) = Api::with_tenant().await;

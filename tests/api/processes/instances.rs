@@ -36,7 +36,7 @@ async fn a_completed_handover_assigns_the_asset_to_its_new_user() {
       "cancel_reason": null
     }
     "#);
-    // Like real clients: each call repeats the earlier values, and one sends a later value ahead.
+    // Like real clients: each call repeats the earlier values, and one sends a later step's value in advance.
     let checked = json!(["Device", "Power supply"]);
     assert_eq!(advance(&client, &instance, json!({"employee": user, "handover": checked})).await.data()["current_step"], 1);
     assert_eq!(advance(&client, &instance, json!({"employee": user})).await.data()["current_step"], 2);

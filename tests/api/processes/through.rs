@@ -83,7 +83,7 @@ async fn a_handover_in_one_call_happens_once_whatever_fails() {
     assert_eq!(made.data()["step_data"]["sign"], SIGNATURE);
     assert_eq!(event_chain(&api, &client, &made.id()).await.len(), 6);
     assert_eq!(event_chain(&api, &client, &asset).await.len(), 3);
-    // The feed has a record's events in order of its versions.
+    // The feed returns a record's events in the order of their versions.
     api.advance_clock(60);
     let feed = client.get("/events?limit=100").await.data();
     let of_instance = feed.as_array().unwrap().iter().filter(|event| event["entity_id"] == made.id());
@@ -124,7 +124,7 @@ fn plain(value: Value, names: &HashMap<String, &str>) -> Value {
     }
 }
 
-/// Everything about an instance and its asset, without IDs and times.
+/// All data of an instance and its asset, without IDs and times.
 async fn account(api: &Api, client: &Client, asset: &str, instance: &str) -> Value {
     let names = HashMap::from([(asset.to_owned(), "the asset"), (instance.to_owned(), "the instance")]);
     let receipt = client.get(&format!("/processes/instances/{instance}/receipt")).await.json()["receipt"].clone();

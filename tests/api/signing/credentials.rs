@@ -28,7 +28,7 @@ async fn every_request(client: &Client) -> Vec<Reply> {
     ]
 }
 
-/// The response must say only that the secret is invalid.
+/// Fails unless the response says only that the secret is invalid.
 #[track_caller]
 fn assert_unknown(reply: &Reply, detail: &Value, what: &str) {
     assert_eq!(reply.status.as_u16(), 401, "{what}: {}", reply.text());
@@ -115,7 +115,7 @@ async fn a_made_up_secret_costs_one_read_at_most_and_says_nothing() {
         let bytes: [u8; 32] = [half(48..70), half(70..92)].concat().try_into().unwrap();
         bytes
     };
-    assert_eq!(forged(&link.id, client.tenant, secret(&link)), link.secret, "the form of a secret is another one");
+    assert_eq!(forged(&link.id, client.tenant, secret(&link)), link.secret, "the form of a secret has changed");
     for link in [&link, &revoked] {
         link.signer(&client).session().await;
     }
@@ -134,9 +134,9 @@ async fn a_made_up_secret_costs_one_read_at_most_and_says_nothing() {
         ("another tenant's link", forged(&foreign.id, client.tenant, secret(&foreign))),
         ("a link with another tenant", forged(&link.id, other.tenant, secret(&link))),
         ("another link's secret", forged(&link.id, client.tenant, secret(&revoked))),
-        ("the id of an instance", forged(id_of(&path), client.tenant, secret(&link))),
-        ("the id of an API key", forged(&key_id, client.tenant, secret(&link))),
-        ("no id", forged(UNKNOWN_ID, client.tenant, [0; 32])),
+        ("the ID of an instance", forged(id_of(&path), client.tenant, secret(&link))),
+        ("the ID of an API key", forged(&key_id, client.tenant, secret(&link))),
+        ("no ID", forged(UNKNOWN_ID, client.tenant, [0; 32])),
     ] {
         let Replica { router: cold, .. } = api.replica(0, 1 << 20);
         for (function, router) in [("cold", cold), ("warm", client.router.clone())] {
@@ -171,7 +171,7 @@ async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
     for n in 1..=LIMIT {
         let reply = if n % 2 == 0 { &warm } else { &cold }.get("/sign/session").await;
         assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-limit")), (200, "60"), "{n}: {}", reply.text());
-        // Each instance holds some leased requests that the other doesn't know of.
+        // Each instance has leased some requests, which the other one doesn't see.
         let remaining: u64 = reply.header("x-ratelimit-remaining").parse().unwrap();
         assert!(remaining.abs_diff(LIMIT - n) <= LIMIT / 10, "{n}: {remaining}");
         assert!(reply.header("x-ratelimit-reset").parse::<u64>().is_ok());
@@ -185,7 +185,7 @@ async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
         assert_eq!(reply.header("x-ratelimit-remaining"), "0");
     }
     assert_eq!(api.dump().await, before);
-    assert_eq!(left_to_maker().await, at_first - 1, "requests of a link count for its maker");
+    assert_eq!(left_to_maker().await, at_first - 1, "a link's requests must not count against its creator's limit");
     let reply = other.signer(&maker).get("/sign/session").await;
     assert_eq!(reply.header("x-ratelimit-remaining"), (LIMIT - 1).to_string());
     // Requests with a wrong secret don't count against the limit.
@@ -205,7 +205,7 @@ async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
         assert_eq!(link_status(&warm.get("/sign/session").await), "revoked");
     }
     let (_, cost) = api.cost(async { warm.get("/sign/session").await.problem(429, "RATE_LIMITED") }).await;
-    assert!(cost.read_units <= 1.0 && cost.write_units <= 1.0, "beyond the rate, the link is read only: {cost:?}");
+    assert!(cost.read_units <= 1.0 && cost.write_units <= 1.0, "beyond the rate limit, only the link is read: {cost:?}");
 }
 
 #[tokio::test(start_paused = true)]

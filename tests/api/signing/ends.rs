@@ -29,7 +29,7 @@ async fn refused(signer: &Client) -> String {
 async fn status(client: &Client, link: &Link) -> String {
     let shown = link.shown(client).await;
     let list = client.get(link.path.rsplit_once('/').unwrap().0).await.data();
-    assert!(list.as_array().unwrap().contains(&shown), "the list shows another state than {shown}");
+    assert!(list.as_array().unwrap().contains(&shown), "the list shows a different state than {shown}");
     shown["status"].as_str().unwrap().to_owned()
 }
 
@@ -69,7 +69,7 @@ async fn a_revoked_link_is_refused_with_the_next_request() {
     assert_eq!(link.shown(&client).await, revoked);
     assert_eq!(event_chain(&api, &client, &link.id).await.len(), 2, "one creation, one revocation");
     other.signer(&client).sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
-    assert_eq!(status(&client, &link).await, "revoked", "what others do to the steps changes nothing");
+    assert_eq!(status(&client, &link).await, "revoked", "steps submitted by others change nothing");
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,7 +163,7 @@ async fn the_session_of_a_link_that_is_over_costs_little_and_says_why_in_words()
             _ => drop(cancel(&client, id_of(&path)).await.data()),
         }
         let before = api.dump().await;
-        // Only the process tells that it was cancelled. A new minute is counted in another item.
+        // Whether the process was cancelled is stored only in the process. A new minute is counted in a different item.
         let most = match end {
             "ended" => 5.0,
             "expired" => 1.5,

@@ -6,8 +6,8 @@ use crate::support::prelude::*;
 use crate::support::signing::signer_named;
 use tokio::time::sleep;
 
-/// Calls `case` with each disturbance of its request, for a new tenant each time, because finding events reads all events of a
-/// tenant. The request makes at least `least` calls. `case` returns whether the request was disturbed.
+/// Calls `case` with each fault at each place of its request, for a new tenant each time, because finding events reads all events
+/// of a tenant. The request makes at least `least` calls. `case` returns whether the fault was injected.
 async fn with_each_disturbance(api: &Api, least: usize, case: impl AsyncFn(&Client, &str, usize, Disturbance) -> bool) {
     let case = async |place, way| {
         let client = api.tenant().await;
@@ -47,7 +47,8 @@ async fn a_session_survives_any_disturbance() {
     .await;
 }
 
-/// Submits the two steps of a new link one by one, and disturbs one of the requests. Returns whether it was disturbed.
+/// Submits the two steps of a new link in separate requests, and injects a fault into one of them. Returns whether the fault was
+/// injected.
 async fn submits_once(api: &Api, client: &Client, path: &str, step: usize, place: usize, way: Disturbance) -> bool {
     let name = format!("{path}, step {step}, {way:?} {place}");
     let link = Link::for_guest(client, path).await;
@@ -94,7 +95,7 @@ async fn started_for(client: &Client, count: usize) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_submission_survives_any_disturbance() {
     let api = Api::start().await;
-    // The number of assets, and the disturbed step.
+    // The number of assets, and the step whose request meets the fault.
     for (count, step) in sample([(1, 1), (2, 0), (1, 0), (2, 1)], 1) {
         with_each_disturbance(&api, 7, async |client, _, place, way| {
             submits_once(&api, client, &started_for(client, count).await, step, place, way).await
@@ -143,7 +144,7 @@ async fn a_receipt_survives_any_disturbance() {
 const ROUND_MILLIS: u64 = 150;
 /// Period in which the link is revoked. Longer, because a signature needs more calls but must win equally often.
 const REVOKED_MILLIS: u64 = 4 * ROUND_MILLIS;
-/// Every index has caught up by then.
+/// After this time, every index has caught up.
 const CAUGHT_UP: Duration = Duration::from_secs(5);
 
 /// The outcome of a round for a link and its process.
@@ -268,7 +269,7 @@ async fn no_link_is_made_for_steps_that_are_submitted_meanwhile() {
         assert_eq!(client.total(&links).await, u64::from(expected == 201));
         if expected == 201 {
             let session = Link::of(&path, &late).signer(&client).session().await;
-            assert_eq!(session["steps"].as_array().unwrap().len(), 1, "it is not made for the submitted step");
+            assert_eq!(session["steps"].as_array().unwrap().len(), 1, "the link doesn't cover the submitted step");
         }
     }
 }

@@ -304,7 +304,7 @@ async fn the_signer_reads_everything_that_is_submitted_before_signing() {
     let values = submit_office_steps(&client, &path, &user).await;
     let link = Link::for_guest(&client, &path).await;
     let reply = link.signer(&client).get("/sign/session").await;
-    assert!(!reply.text().contains("base64"), "a session has no image");
+    assert!(!reply.text().contains("base64"), "a session contains no images");
     let session = reply.data();
     let submitted = &session["submitted"];
     let mut steps = office_steps().as_array().unwrap()[..9].to_vec();

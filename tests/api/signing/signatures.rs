@@ -101,12 +101,12 @@ async fn a_user_is_picked_by_id_or_by_the_exact_address() {
             assert_eq!(refused.field_errors(), ["/step_data/who"], "{unknown}");
             details.push(refused.json()["errors"][0]["detail"].clone());
         }
-        assert_eq!((&details[0], &details[0]), (&details[1], &details[2]), "it must not say which addresses exist");
+        assert_eq!((&details[0], &details[0]), (&details[1], &details[2]), "the error must not reveal which addresses exist");
         assert_eq!(api.dump().await, before);
         signer.sign(json!({"step_data": {"who": pick}})).await.data();
         assert_eq!(client.get(&path).await.data()["step_data"]["who"], ada.as_str(), "{pick}");
         let history = client.get(&format!("{path}/history")).await;
-        assert!(!history.text().to_lowercase().contains("@example.com"), "the history has the id");
+        assert!(!history.text().to_lowercase().contains("@example.com"), "the history has only the user's ID");
     }
 }
 
@@ -203,7 +203,7 @@ async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
     assert_eq!(link.shown(&client).await["signer"]["name"], "Ada");
 }
 
-/// Otherwise, a link to a process with such a step could probe for existing addresses and others' steps.
+/// Otherwise, a signer could probe for existing addresses and for the values of others' steps.
 #[tokio::test(start_paused = true)]
 async fn steps_outside_the_link_are_not_found_out_by_trying() {
     let client = over_http().await;

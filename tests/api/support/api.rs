@@ -84,7 +84,7 @@ impl<T: Clone> Template<T> {
     }
 }
 
-/// For tests that wait for a socket, during which a paused clock would run into all timeouts.
+/// Resumes tokio's clock, for tests that wait for a socket: a paused clock would advance to the next timeout.
 pub fn resume_clock() {
     let now = tokio::time::Instant::now();
     std::thread::sleep(Duration::from_millis(1));
@@ -198,7 +198,7 @@ impl Api {
         Replica { router: server::router(app.with_queue(Some(self.queue.clone()))), store }
     }
 
-    /// Checks the invariants of a tenant's items. `what` happened to them is part of the error.
+    /// Checks the invariants of a tenant's items. The error includes `what` happened to them.
     pub async fn check_invariants(&self, tenant: TenantId, what: &str) {
         let found = violations(&self.store.tenant(tenant), &self.dynamo, &self.table).await.unwrap();
         assert!(found.is_empty(), "{what}: {found:?}");
@@ -214,7 +214,7 @@ impl Api {
         self.advance_clock_millis(seconds * 1000);
     }
 
-    /// Moves the clock, backwards if negative.
+    /// Moves the clock by `millis`, backwards if negative.
     pub fn advance_clock_millis(&self, millis: i64) {
         self.clock.fetch_add(millis, Ordering::Relaxed);
     }
@@ -229,7 +229,7 @@ impl Api {
     }
 }
 
-/// The random numbers of a service. `TEST_SEED` and the test's name determine them, and the SDK's pauses.
+/// The random numbers of a service. `TEST_SEED` and the test's name determine these numbers and the SDK's pauses.
 fn seeded_random() -> Random {
     thread_local! {
         static SEEDS: RefCell<fastrand::Rng> = RefCell::new(random_for(std::thread::current().name()));
@@ -246,7 +246,7 @@ fn ticking(clock: &Arc<AtomicI64>, tick: &Arc<AtomicI64>, skew: i64) -> Clock {
 }
 
 impl Drop for Api {
-    /// Deletes the table at `TEST_DYNAMODB_ENDPOINT`. Other tables end with their engine.
+    /// Deletes the table at `TEST_DYNAMODB_ENDPOINT`. Other tables are dropped with their engine.
     fn drop(&mut self) {
         let Some(endpoint) = self.shared_endpoint.clone() else { return };
         let table = self.table.clone();

@@ -63,7 +63,7 @@ pub fn row_errors(reply: &Reply, row: usize) -> Vec<(String, String)> {
     errors.iter().map(|error| (text(error, "column"), text(error, "detail"))).collect()
 }
 
-/// The ID of a new asset type, and values whose validation takes over a tenth of a request's limit each.
+/// Returns the ID of a new asset type, and `count` values, each of which takes over a tenth of a request's validation budget.
 pub async fn costly(client: &Client, count: usize) -> (String, Vec<Value>) {
     let asset_type = client.type_with_schema("T", "TT", expensive_schema()).await;
     (asset_type, (0..count).map(|n| json!([vec![1; 200], vec![n]].concat())).collect())

@@ -23,7 +23,7 @@ pub struct Client {
     pub key: String,
     pub tenant: TenantId,
     /// Keeps the table's engine running until the last client is dropped.
-    #[expect(dead_code, reason = "only its end matters")]
+    #[expect(dead_code, reason = "only dropping it has an effect")]
     pub table: Option<Arc<dyn Any + Send + Sync>>,
     /// The clock of `Api`, in milliseconds. A deployed API has its own clock.
     pub clock: Arc<AtomicI64>,
@@ -55,7 +55,7 @@ impl Client {
         call(&self.router, request.body(body.into()).unwrap()).await
     }
 
-    /// Sends JSON with an additional header; no body if `body` is empty.
+    /// Sends JSON with an additional header. If `body` is empty, sends no body.
     pub async fn send_json(&self, method: &str, path: &str, body: &str, header: (&str, &str)) -> Reply {
         self.send_with(method, path, Some("application/json"), body.to_owned(), &[header]).await
     }
@@ -94,7 +94,7 @@ impl Client {
         self.get("/settings").await.data();
     }
 
-    /// A client with another key, or any other text instead.
+    /// The same client with a different key, which can be any text.
     pub fn with_key(&self, key: &str) -> Self {
         Self { key: key.to_owned(), ..self.clone() }
     }
@@ -189,7 +189,7 @@ impl Reply {
     }
 
     pub fn json(&self) -> Value {
-        // serde_json would interpret some member names.
+        // Unlike `serde_json::from_str`, `parse` treats members named `$serde_json::private::…` as data.
         parse(self.text()).unwrap_or_else(|_| panic!("not JSON: {:?}", self.text()))
     }
 
@@ -208,7 +208,7 @@ impl Reply {
     /// Fails unless the request succeeded.
     #[track_caller]
     pub fn id(&self) -> String {
-        self.data()["id"].as_str().expect("an id").to_owned()
+        self.data()["id"].as_str().expect("an ID").to_owned()
     }
 
     /// Fails unless the body is a problem document with this status and code.

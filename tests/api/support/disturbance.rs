@@ -1,4 +1,4 @@
-//! Disturbs requests at each possible place: calls to the table fail, or the request is dropped.
+//! Injects faults into requests: a call to the table fails, or the request is dropped at an await point.
 
 use super::{Api, Reply};
 use dev_server::faulty_table::planned::CallFailure;
@@ -7,11 +7,12 @@ use std::fmt::Debug;
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// More places than any request has.
+/// More table calls or await points than any request has.
 const MAX_PLACES: usize = 200;
 
-/// Calls `case` for each kind of disturbance and each place from 0 on, until it returns `false` because there was nothing to
-/// disturb. Each kind has at least `least` places. The daily run uses only a sample of `count`.
+/// Calls `case` for each kind of fault at each place: the number of a table call or await point, from 0. Goes on to the next kind
+/// when `case` returns `false`, because no fault was injected. Each kind must have at least `least` places. The daily run uses
+/// only a sample of `count` cases.
 #[track_caller]
 pub fn at_each_place<W: Copy + Debug>(
     ways: &[W],
@@ -23,7 +24,7 @@ pub fn at_each_place<W: Copy + Debug>(
     async move {
         if !full_tests() {
             for (way, place) in places {
-                assert!(case(place, *way).await, "nothing to disturb at place {place}, {way:?}");
+                assert!(case(place, *way).await, "no fault was injected at place {place}, {way:?}");
             }
             return;
         }
@@ -39,7 +40,7 @@ pub fn at_each_place<W: Copy + Debug>(
     }
 }
 
-/// A kind of disturbance.
+/// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disturbance {
     /// A call to the table fails.
@@ -49,8 +50,8 @@ pub enum Disturbance {
 }
 
 impl Disturbance {
-    /// Sends a request that is disturbed at a place, and retries it while it is unavailable. Returns the last response, and
-    /// whether the request was disturbed.
+    /// Sends a request, injects this fault at the table call or await point `place` (from 0), and retries while the response is a
+    /// 503 or `REQUEST_IN_PROGRESS`. Returns the last response, and whether the fault was injected.
     pub async fn at(self, api: &Api, place: usize, send: impl AsyncFn() -> Reply) -> (Reply, bool) {
         match self {
             Self::Fails(failure) => {
@@ -66,7 +67,7 @@ impl Disturbance {
     }
 }
 
-/// Retries a request while it is unavailable.
+/// Sends a request up to five times, while the response is a 503 or `REQUEST_IN_PROGRESS`.
 async fn insist(send: impl AsyncFn() -> Reply) -> Reply {
     for _ in 0..5 {
         let reply = send().await;
@@ -77,7 +78,7 @@ async fn insist(send: impl AsyncFn() -> Reply) -> Reply {
     panic!("still unavailable");
 }
 
-/// Polls a future this many times, and drops it. Returns its output if it completed.
+/// Polls a future at most this many times, then drops it. Returns its output if it completed.
 pub async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = std::pin::pin!(future);
     let mut left = polls;

@@ -1,5 +1,5 @@
-//! The served OpenAPI document, and a check of all responses in all tests against it: the document must list the status, and
-//! the code of a 409.
+//! The served OpenAPI document, and a check of all responses in all tests against it: the document must list each status, and
+//! the code of each 409.
 
 use super::client::Reply;
 use serde_json::Value;
@@ -19,13 +19,13 @@ pub fn response<'a>(operation: &'a Value, status: &str) -> Option<&'a Value> {
     responses.get(status).or(any)
 }
 
-/// Whether this is the response to a dry run of a creation, which only the parameter describes. `dry_run.rs` compares it with
-/// the real response.
+/// Whether this is the response to a dry run of a creation. Only the parameter `dry_run` describes it; `dry_run.rs` compares it
+/// with the real response.
 pub fn is_dry_run_of_creation(operation: &Value, reply: &Reply) -> bool {
     reply.header("dry-run") == "true" && reply.status == 200 && operation["responses"].get("201").is_some()
 }
 
-/// With resolved references to parameters and responses.
+/// The operation, with its references to parameters and responses resolved.
 pub fn with_components(document: &Value, operation: &Value) -> Value {
     let mut operation = operation.clone();
     let parameters = operation["parameters"].as_array_mut().into_iter().flatten();

@@ -135,7 +135,7 @@ fn every_folder_in_functions_is_a_function_of_the_template() {
 }
 
 pub struct Route {
-    /// The gateway's notation: `ANY /v1/assets/{proxy+}`, or `$default`.
+    /// The route in the gateway's notation: `ANY /v1/assets/{proxy+}`, or `$default`.
     pub key: String,
     pub function: &'static Function,
 }

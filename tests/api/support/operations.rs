@@ -36,7 +36,7 @@ impl Operation {
         client.send(&self.method, &target(&path), Some(content_type(&self.path)), body).await
     }
 
-    /// Whether the operation changes something with an API key.
+    /// Whether the operation is a write that needs an API key.
     pub fn is_write(&self) -> bool {
         self.method != "GET" && self.needs_key
     }

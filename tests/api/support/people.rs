@@ -64,8 +64,8 @@ pub async fn person(client: &Client) -> Person {
     Person { id, histories: histories.into_iter().chain(instances).collect(), instance: path, asset }
 }
 
-/// A return that this user has signed with a link, and that IT still has to confirm. Somebody else had the asset. Returns the
-/// instance's path.
+/// Starts the return of an asset that somebody else had. This user signs it with a link, and IT still has to confirm it. Returns
+/// the instance's path.
 pub async fn signed_return(client: &Client, user: &str) -> String {
     let holder = client.user("Somebody Else").await;
     let asset = client.asset(json!({"name": "Laptop", "status": "in_use", "assigned_to": holder})).await;
@@ -83,7 +83,7 @@ pub async fn with_person() -> (Api, Client, Person) {
     TEMPLATE.get_or_init(|| Template::new(person)).await.copied().await
 }
 
-/// The person leaves, so that nothing blocks the erasure.
+/// Takes the asset back and deactivates the person, so that nothing blocks the erasure.
 pub async fn leaves(api: &Api, client: &Client, person: &Person) {
     client.patch(&format!("/assets/{}", person.asset), json!({"assigned_to": null})).await.data();
     client.patch(&format!("/users/{}", person.id), json!({"is_active": false})).await.data();
@@ -106,7 +106,7 @@ pub async fn erase_leaver(api: &Api, client: &Client, user: &str) {
     erase_all(client, user).await;
 }
 
-/// The person leaves and is erased.
+/// Deactivates the person, and erases the person completely.
 pub async fn erase_person(api: &Api, client: &Client, person: &Person) {
     leaves(api, client, person).await;
     erase_all(client, &person.id).await;

@@ -34,9 +34,9 @@ struct State {
     next_id: usize,
     sent: Vec<NewMessage>,
     sent_retries: Vec<NewMessage>,
-    /// Number of further calls that fail without effect.
+    /// Number of next calls that fail without effect.
     refused: usize,
-    /// Number of calls before the failing one, and whether that one takes effect.
+    /// Number of calls before the one that fails, and whether the failing call still takes effect.
     failing: Option<(usize, bool)>,
     has_failed: bool,
 }
@@ -44,7 +44,7 @@ struct State {
 /// The queues of first attempts and of retries, in memory.
 pub struct TestQueue {
     store: Store,
-    /// Records test events as delivered at once, so that each webhook can have a delivery.
+    /// Whether test events are recorded as delivered at once, so that each webhook can have a delivery.
     delivers_tests: bool,
     state: Mutex<State>,
 }
@@ -69,7 +69,7 @@ impl TestQueue {
         self.state.lock().unwrap().refused = calls;
     }
 
-    /// Makes one call fail: 0 is the next call. With `after`, it still takes effect.
+    /// Makes call number `place` fail; 0 is the next call. With `after`, the call still takes effect.
     pub fn fail_call(&self, place: usize, after: bool) {
         self.state.lock().unwrap().failing = Some((place, after));
     }
@@ -104,7 +104,7 @@ impl TestQueue {
         self.state.lock().unwrap().messages.len()
     }
 
-    /// The highest receive count of a message.
+    /// The highest receive count of all messages.
     pub fn most_receives(&self) -> u32 {
         self.state.lock().unwrap().messages.iter().map(|message| message.receives).max().unwrap_or_default()
     }
@@ -123,8 +123,8 @@ impl TestQueue {
         self.state.lock().unwrap().messages.iter().map(|message| message.visible_at).min()
     }
 
-    /// Receives up to ten visible messages from one queue and hides them, as a function's event (AWS Lambda guide, "Example
-    /// standard queue message event").
+    /// Receives up to ten visible messages from one queue and hides them. Returns the function's event (AWS Lambda guide,
+    /// "Example standard queue message event").
     pub fn receive(&self) -> Option<SqsEvent> {
         // First attempts are received first.
         self.receive_from(false).or_else(|| self.receive_from(true))

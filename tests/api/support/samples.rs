@@ -92,7 +92,7 @@ impl Samples {
         let signed_for_together = client.post(&start, json!({"asset_ids": assets})).await.id();
         let webhook = client.webhook(json!(["*"])).await["id"].as_str().unwrap().to_owned();
         let delivery = client.send("POST", &format!("/webhooks/{webhook}/test"), None, "").await.id();
-        // A deleted user whom an asset's notes are about, and whose erasure nothing blocks.
+        // A deleted user: an asset's notes are about this user, and nothing blocks the user's erasure.
         let deleted_user = client.user("Deleted User").await;
         let asset = json!({"name": "Sample asset of a deleted user", "assigned_to": deleted_user, "notes": "n"});
         let asset = client.asset(asset).await;

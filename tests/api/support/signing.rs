@@ -91,7 +91,7 @@ pub fn id_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap()
 }
 
-/// The response must say that the link has ended. Returns its status.
+/// Fails unless the response is a 401 for a link that no longer works. Returns the link's status.
 #[track_caller]
 pub fn link_status(reply: &Reply) -> String {
     let problem = reply.problem(401, "UNAUTHORIZED");

@@ -45,7 +45,8 @@ impl Api {
         Dump(items)
     }
 
-    /// Rows of the index `list_index` by the first letter of their sort keys, to freeze it.
+    /// The tenant's rows in the index `list_index`, grouped by the first letter of their sort keys; input for
+    /// `freeze_list_index`.
     pub async fn list_index_rows(&self, tenant: TenantId) -> HashMap<char, Value> {
         let mut rows = HashMap::new();
         for letter in ['A', 'U', 'I', 'J', 'M'] {
@@ -63,7 +64,7 @@ impl Api {
         rows
     }
 
-    /// Rows of the index `history`, to freeze it.
+    /// The tenant's rows in the index `history`; input for `freeze_history`.
     pub async fn history_rows(&self, tenant: TenantId) -> Vec<Value> {
         let query = self.dynamo.query().table_name(&self.table).index_name(HISTORY).key_condition_expression("PK = :pk");
         let query = query.expression_attribute_values(":pk", Keys::of(tenant).partition());
@@ -180,8 +181,8 @@ pub async fn item(api: &Api, key: &Item) -> Option<Item> {
     get.send().await.unwrap().item
 }
 
-/// Writes copies of a record with other IDs and without histories, as if they were created before it. `change` gets the number
-/// of each copy, from 1 on.
+/// Writes copies of a record with different IDs and without histories, as if they had been created before the record. `change`
+/// gets the number of each copy, from 1 on.
 pub async fn copy_record(
     api: &Api,
     client: &Client,
@@ -273,7 +274,7 @@ pub async fn event_chain(api: &Api, client: &Client, id: &str) -> Vec<Value> {
         previous = json!(stored);
     }
     if let Some(last) = last_hash {
-        assert_eq!(previous, json!(last), "the record does not hold the hash of its latest event");
+        assert_eq!(previous, json!(last), "the record lacks the hash of its latest event");
     }
     entries.into_iter().map(|(event, ..)| event).collect()
 }

@@ -114,7 +114,7 @@ impl Pipeline {
         Self::with_key_encryption(api, Arc::clone(&api.key_encryption)).await
     }
 
-    /// Like [`Pipeline::start`], with another key encryption.
+    /// Like [`Pipeline::start`], with a different key encryption.
     pub async fn with_key_encryption(api: &Api, key_encryption: Arc<dyn KeyEncryption>) -> Self {
         let mut stream = Stream::default();
         stream.skip(&api.dynamo, &api.table).await;
@@ -141,8 +141,8 @@ impl Pipeline {
         }
     }
 
-    /// Polls the handling of the next message at most this many times, then waits until unfinished messages are visible again.
-    /// Returns whether the handling was dropped.
+    /// Handles the next messages, but drops the handler after this many polls. Then advances the clock until unfinished messages
+    /// are visible again. Returns whether the handler was dropped.
     async fn run_dropped_after(&self, api: &Api, polls: usize) -> bool {
         let event = self.queue.receive().unwrap();
         let response = dropped_after(polls, self.deliver.handle(event.clone())).await;
@@ -154,7 +154,7 @@ impl Pipeline {
         response.is_none()
     }
 
-    /// Handles due messages with a disturbance, and then everything else. Returns whether anything was disturbed.
+    /// Handles due messages and injects a fault, then handles everything else. Returns whether the fault was injected.
     pub async fn run_disturbed(&self, api: &Api, place: usize, way: Disturbance) -> bool {
         let is_disturbed = match way {
             Disturbance::IsDropped => self.run_dropped_after(api, place + 1).await,
@@ -168,7 +168,7 @@ impl Pipeline {
         is_disturbed
     }
 
-    /// Delivers until the queue is empty, moving the clock to each time when a message becomes visible.
+    /// Delivers until the queue is empty, advancing the clock to the time at which the next message becomes visible.
     pub async fn run_to_end(&self, api: &Api) {
         // A delivery that waits for 24 hours is requeued 96 times.
         for _ in 0..10_000 {
@@ -239,7 +239,7 @@ pub async fn send(pipeline: &Pipeline, message: impl Into<Message>) {
     pipeline.queue.send(vec![message.into().into()]).await.unwrap();
 }
 
-/// Lets the calls of a dropped future take effect, which is long before a message is visible again.
+/// Waits until the calls of a dropped future have taken effect, long before a message is visible again.
 async fn settle_calls() {
     for _ in 0..20 {
         yield_now().await;
@@ -267,7 +267,7 @@ impl Arrival {
     }
 }
 
-/// Status of the response to a request; 0 without a response.
+/// Returns the status of the response to a request, or 0 for no response.
 type Script = Box<dyn FnMut(&Arrival) -> u16 + Send>;
 
 /// Receivers for all URLs. Cheap to clone.
@@ -275,7 +275,7 @@ type Script = Box<dyn FnMut(&Arrival) -> u16 + Send>;
 pub struct Receivers {
     received: Arc<Mutex<Vec<Arrival>>>,
     script: Arc<Mutex<Script>>,
-    /// URLs whose receivers take two seconds.
+    /// URLs whose receivers take two seconds to respond.
     slow: Arc<Mutex<HashSet<String>>>,
 }
 
@@ -291,7 +291,7 @@ impl Receivers {
         *self.script.lock().unwrap() = Box::new(script);
     }
 
-    /// Makes the first request to each webhook about each event fail.
+    /// Makes each webhook's first request for each event fail.
     pub fn fail_first(&self) {
         let mut seen = HashSet::new();
         self.respond(move |sent| if seen.insert((sent.url.clone(), sent.id.clone())) { 500 } else { 200 });

@@ -74,7 +74,7 @@ fn a_query_sees_a_transaction_item_by_item_and_a_read_of_an_item_sees_it_whole()
         };
         let (written, partial) = tokio::join!(transact(&client, 10), observe);
         assert!(written && partial > 10, "{partial} torn reads");
-        assert_eq!(query(&client, None).await.0, 10, "the response came when everything was visible");
+        assert_eq!(query(&client, None).await.0, 10, "the response arrives only once every item is visible");
     });
 }
 
@@ -128,7 +128,7 @@ fn a_row_that_moves_in_an_index_may_be_in_neither_place() {
 #[test]
 fn a_busy_partition_is_throttled_and_recovers() {
     with_table(Weaknesses { write_units_per_second: 5, ..Weaknesses::default() }, async |client| {
-        assert!(transact(&client, 10).await, "a partition can go into debt");
+        assert!(transact(&client, 10).await, "a partition's token bucket can become negative");
         assert!(!put(&client, 11).await);
         sleep(Duration::from_secs(20)).await;
         assert!(put(&client, 11).await);

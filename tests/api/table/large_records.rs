@@ -183,7 +183,7 @@ async fn a_start_does_not_write_steps_that_the_table_has() {
     let requests = api.faults.take_requests();
     let writes: Vec<&Value> = requests.iter().filter(|it| it.0 == "TransactWriteItems").map(|it| &it.1).collect();
     assert_eq!(writes.len(), 3);
-    assert!(!writes.iter().any(|write| write.to_string().contains("STEPS#")), "the steps were read before the start");
+    assert!(!writes.iter().any(|write| write.to_string().contains("STEPS#")), "the transactions of the starts contain no steps");
 }
 
 #[tokio::test(start_paused = true)]

@@ -67,7 +67,7 @@ impl Transaction {
         written
     }
 
-    /// All items as they were before the transaction.
+    /// Each written item as it was before the transaction and, if it existed already, also removed.
     fn damages(&self) -> Vec<Damage> {
         let mut damages = Vec::new();
         for key in self.written() {
@@ -154,12 +154,12 @@ async fn check_damage(transaction: &Transaction, damages: &[Damage]) {
     assert_eq!(found.is_empty(), all_are(&INVISIBLE), "{}", context());
 
     let repaired = check(transaction, CheckMode::Repair).await;
-    assert_eq!(findings(&repaired.findings), found, "the check announced other repairs");
+    assert_eq!(findings(&repaired.findings), found, "the check announced different repairs");
     assert!(repaired.findings.iter().all(|it| it.is_repaired == it.repair.is_ok()), "{repaired:#?} {}", context());
     let now = items(&transaction.api).await;
     let touched = damaged.keys().chain(now.keys()).filter(|key| damaged.get(*key) != now.get(*key));
     let others: Vec<_> = touched.filter(|key| !is_one_of(&DERIVED, key) && !key.1.starts_with("IDEMPOTENCY#")).collect();
-    assert!(others.is_empty(), "repairing touched {others:#?}: {}", context());
+    assert!(others.is_empty(), "the repair changed {others:#?}: {}", context());
     let open: Vec<_> = repaired.findings.iter().filter(|finding| !finding.is_repaired).collect();
     let left = check(transaction, CheckMode::ReadOnly).await;
     assert_eq!(findings(&left.findings), findings(open.iter().copied()), "{}", context());

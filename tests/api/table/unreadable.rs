@@ -34,7 +34,7 @@ fn sample_item(client: &Client, samples: &Samples, kind: Kind, collection: &str)
     (id, Keys::of(client.tenant).record(kind, id).item())
 }
 
-/// Each attribute of the item gets another type or another record's ID.
+/// Damaged attributes of the item: each has a wrong type or another record's ID.
 fn damages(item: &Item) -> Vec<(String, AttributeValue)> {
     let wrong = |value: &AttributeValue| match value {
         AttributeValue::S(_) => AttributeValue::N("1".into()),
@@ -168,7 +168,7 @@ async fn a_damaged_record_is_a_finding_until_it_is_taken_from_a_backup() {
             assert_eq!(advice.contains("`admin record remove`"), kind != Kind::Tenant, "{advice}");
         }
         assert_eq!(all_items(&api).await, damaged, "{kind:?}");
-        assert!(store.verify_chains(|_, _| ()).await.unwrap().broken_links.is_empty(), "its history is whole");
+        assert!(store.verify_chains(|_, _| ()).await.unwrap().broken_links.is_empty(), "the history is intact");
         put(&api, &sound).await;
         assert_eq!(store.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap().findings, [], "{kind:?}");
     }

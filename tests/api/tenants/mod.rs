@@ -193,7 +193,7 @@ async fn an_interrupted_deletion_goes_on() {
         drop(held);
         let listed = api.store.tenants().await.unwrap();
         let interrupted = listed.iter().find(|tenant| tenant.id == client.tenant).unwrap();
-        assert!(interrupted.record.is_some(), "the operator can't find it by its name any more");
+        assert!(interrupted.record.is_some(), "the operator can no longer find the tenant by its name");
         assert_eq!(interrupted.deletion_began.is_some(), operation != "UpdateItem");
         delete(&store).await;
         assert!(api.dump().await == before, "{operation} {place}");
@@ -209,7 +209,7 @@ async fn a_table_that_throttles_only_takes_longer() {
     fill(&client).await;
     let store = store(&api, &client);
     store.begin_deletion().await.unwrap();
-    // More failures than the SDK's attempts.
+    // More failures than the SDK makes attempts.
     api.faults.throttle("Query", 7);
     api.faults.throttle("BatchWriteItem", 7);
     let key = json!({"PK": {"S": "T#x"}, "SK": {"S": "x"}});

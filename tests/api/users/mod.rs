@@ -44,13 +44,13 @@ async fn email_addresses_are_unique_ignoring_case() {
     client.post("/users", json!({"email": "STRASSE@example.com", "display_name": "S"})).await.data();
     client.post("/users", json!({"email": "straße@example.com", "display_name": "S"})).await.problem(409, "DUPLICATE");
     let first = client.post("/users", json!({"email": "Ju\u{308}rgen@example.com", "display_name": "J"})).await;
-    assert_eq!(first.data()["email"], "Ju\u{308}rgen@example.com", "it is kept as it was sent");
+    assert_eq!(first.data()["email"], "Ju\u{308}rgen@example.com", "the address is stored as it was sent");
     for same in ["J\u{fc}rgen@example.com", "J\u{dc}RGEN@EXAMPLE.COM", "JU\u{308}RGEN@example.com"] {
         let refused = client.post("/users", json!({"email": same, "display_name": "J"})).await;
         assert_eq!(refused.problem(409, "DUPLICATE")["user_id"], first.id(), "{same}");
     }
     client.post("/users", json!({"email": "jurgen@example.com", "display_name": "J"})).await.data();
-    // A user's own address in another case is not a duplicate, a freed address can be used again, and other tenants are
+    // A user's own address in a different case is not a duplicate, a freed address can be used again, and other tenants are
     // independent.
     client.patch(&format!("/users/{ada}"), json!({"email": "ADA@example.com"})).await.data();
     client.patch(&format!("/users/{ada}"), json!({"email": "lovelace@example.com"})).await.data();
@@ -245,7 +245,7 @@ async fn everything_that_can_be_returned_starts_together_and_the_rest_is_named()
     assert_eq!(left, expected.iter().map(|(a, b, c)| (a, b, c)).collect::<Vec<_>>());
     let movement = client.get(&format!("/movements/{}", done["movements"][0]["id"].as_str().unwrap())).await.data();
     assert_eq!(movement["status"], "in_progress");
-    assert_eq!(client.total(&format!("/assets?assigned_to={user}")).await, 5, "the user keeps what is still assigned");
+    assert_eq!(client.total(&format!("/assets?assigned_to={user}")).await, 5, "the user keeps the assets still assigned");
 
     // Repeating the request starts nothing again.
     let again = offboard(&client, &user, json!({})).await;
@@ -301,12 +301,12 @@ async fn what_is_wrong_is_refused_before_anything_changes() {
     }
     assert_eq!(client.get(&format!("/users/{user}")).await.data()["is_active"], true);
     assert!(client.get(&format!("/assets/{asset}/history")).await.json()["meta"]["total"] == 1);
-    // The other process can't start, because this asset has another status.
+    // The other process can't start, because this asset has a different status.
     let done = offboard(&client, &user, json!({"process_id": own})).await;
     assert_eq!(done["not_started"][0]["code"], "WRONG_ASSET_STATUS");
 }
 
-/// However a request is disturbed, repeating it completes the offboarding without starting anything twice.
+/// Whichever fault a request meets, repeating it completes the offboarding without starting anything twice.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_disturbed_can_be_repeated() {
     let case = async |place, way: Disturbance| {

@@ -522,7 +522,7 @@ async fn pending_and_failed_deliveries_disturb_nothing() {
     let lists = ["/assets", "/users", "/processes/instances", "/movements", "/stats"];
     settle(&api);
     let before = (feed().await, client.get("/stats").await.data());
-    // Half of the deliveries fail for good, and the others are pending.
+    // Half of the deliveries fail permanently, and the others are pending.
     let url = other.url.clone();
     pipeline.receivers.respond(move |sent| if sent.url == url { 500 } else { 410 });
     pipeline.fan_out(&api).await;
@@ -535,7 +535,7 @@ async fn pending_and_failed_deliveries_disturb_nothing() {
     for list in lists {
         assert_eq!(replica.get(list).await.data(), client.get(list).await.data(), "{list}");
     }
-    assert!(feed().await.contains(before.0.split_once("],\"meta\"").unwrap().0), "the feed has only more events");
+    assert!(feed().await.contains(before.0.split_once("],\"meta\"").unwrap().0), "the feed still has the earlier events");
     assert_eq!(client.get("/stats").await.data()["assets"], before.1["assets"]);
     let store = api.store.tenant(client.tenant);
     let counts = store.count_items(|_| {}).await.unwrap();

@@ -1,4 +1,5 @@
-//! At-least-once delivery: despite failures, crashes and concurrency, every event reaches every active webhook that wants it.
+//! At-least-once delivery: despite failures, crashes and concurrency, every event reaches every active webhook that
+//! subscribes to it.
 
 use crate::support::Disturbance;
 use crate::support::prelude::*;
@@ -33,7 +34,7 @@ async fn case(api: &Api, pipeline: &mut Pipeline) -> Case {
     Case { client, hooks, event }
 }
 
-/// The attempt to disturb.
+/// The attempt that meets the fault.
 #[derive(Debug, Clone, Copy)]
 enum Attempt {
     First,
@@ -131,7 +132,7 @@ async fn a_delivery_survives_failures_of_the_queue_and_of_key_encryption() {
     case.check(&api, &pipeline, "key encryption").await;
 }
 
-/// The webhook is still disabled: a 410 must not be forgotten.
+/// The webhook is disabled despite the failure: a 410 must not be lost.
 #[tokio::test(start_paused = true)]
 async fn status_410_disables_whatever_fails() {
     let (api, _, mut pipeline) = delivering().await;

@@ -1,4 +1,4 @@
-//! Failing and slow webhooks delay no others, and the service disables webhooks that nobody receives.
+//! Failing and slow webhooks delay no others, and the service disables webhooks that keep failing.
 
 use crate::support::prelude::*;
 use crate::support::webhooks::{Pipeline, TestWebhook, delivering, webhook, with_webhook};
@@ -223,7 +223,7 @@ async fn a_slow_webhook_is_attempted_apart_until_it_is_quick() {
         assert_eq!(arrived(&pipeline).len(), expected);
         assert_eq!(health().await, Health { is_slow: true, failing_since: None });
     }
-    // The health doesn't change, so it isn't written.
+    // The webhook's health doesn't change, so it isn't written.
     api.meter.take();
     pipeline.run_to_end(&api).await;
     assert_eq!((arrived(&pipeline).len(), api.meter.take().write_units), (1, 1.0));

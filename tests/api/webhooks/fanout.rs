@@ -1,4 +1,4 @@
-//! From the table's stream to the queue: one message for each event, for the webhooks that want it.
+//! From the table's stream to the queue: one message for each event, for the webhooks that subscribe to it.
 
 use crate::support::dropped_after;
 use crate::support::prelude::*;
@@ -59,7 +59,7 @@ async fn each_event_is_one_message_for_the_webhooks_that_want_it() {
     expected.extend([pair(&created, &create), pair(&users, &update), pair(&users, &user), pair(&of_other, &foreign)]);
     expected.sort();
     assert_eq!((found, expected.len()), (expected, 7));
-    // Each event has one message, with its tenant, and its own time as the time of the request.
+    // Each event has one message, with the event's tenant, and with the event's time as the time of the request.
     assert_eq!(sent.len(), 4);
     for new in sent {
         let Message::Event(request) = new.message else { panic!("{new:?}") };

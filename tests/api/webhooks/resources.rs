@@ -11,7 +11,7 @@ use shared::key_encryption::{KeyEncryption, Purpose};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The service on the same table, with another operator's configuration.
+/// The service on the same table, with a different configuration by the operator.
 fn configured(api: &Api, client: &Client, configure: impl Fn(App) -> App) -> Client {
     Client { router: dev_server::server::router(configure(App::new(api.store.clone()))), ..client.clone() }
 }

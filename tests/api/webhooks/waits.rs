@@ -225,7 +225,7 @@ async fn work(pipeline: &Pipeline, deliver: &Deliver) {
     join_all([false, false, true, true].map(instance)).await;
 }
 
-/// How long events take to the fast receivers, each of another tenant, with and without the hanging one.
+/// How long events take to the fast receivers, each of a different tenant, with and without the hanging one.
 fn quick_times(with_hanging: bool) -> Vec<Duration> {
     paused_runtime().block_on(async {
         let api = Api::start().await;

@@ -81,7 +81,7 @@ fn header(bytes: &[u8]) {
     }
 }
 
-/// API keys, secrets of signing links, ids and base62 numbers.
+/// API keys, secrets of signing links, IDs and base62 numbers.
 ///
 /// A key that parses is printed unchanged. A key built from the input parses, but not with a changed character.
 fn key(bytes: &[u8]) {
@@ -180,9 +180,9 @@ shared::body! {
         optional role: Role,
         /// An enum.
         optional process: ProcessStatus,
-        /// An id.
+        /// An ID.
         nullable id: AssetId,
-        /// Ids.
+        /// IDs.
         optional ids: AssetIds,
         /// A time.
         nullable time: Timestamp,
@@ -282,9 +282,9 @@ shared::query! {
         state: InstanceStatus as InstanceStatus,
         /// An asset kind.
         kind: AssetKind as AssetKind,
-        /// An id.
+        /// An ID.
         asset_id: AssetId as AssetId,
-        /// Another id.
+        /// An ID of a different type.
         asset_type_id: AssetTypeId as AssetTypeId,
         /// A date.
         before: Date as Date,
@@ -444,7 +444,7 @@ fn assert_accepted_after_encoding_again(image: &[u8]) {
     }
     let mut writer = encoder.write_header().expect("writing a header to memory succeeds");
     writer.write_image_data(&pixels).expect("writing pixels to memory succeeds");
-    writer.finish().expect("ending the image succeeds");
+    writer.finish().expect("finishing the image succeeds");
     if written.len() <= 128 * 1024 {
         assert!(
             SignatureImage::from_data_url(&data_url(&written)).is_ok(),

@@ -832,7 +832,9 @@ impl ConflictCode {
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Conflict => "another request changed the resource at the same time, or a rule forbids the request: see `detail`.",
+            Self::Conflict => {
+                "another request changed the resource at the same time, or a rule forbids the request: see `detail`."
+            }
             Self::TransitionNotAllowed => "the settings don't allow this status change.",
             Self::Duplicate => "another resource already has this unique value.",
             Self::InUse => "other resources refer to the resource.",

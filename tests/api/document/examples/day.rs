@@ -72,7 +72,7 @@ pub async fn subscribe(scenario: &Scenario) -> Pipeline {
     pipeline
 }
 
-/// Records what this webhook receives after a small change of the settings.
+/// Records what this webhook receives after a small change to the settings.
 pub async fn deliver(scenario: &Scenario, mut pipeline: Pipeline) {
     scenario.client.patch("/settings", json!({"locale": "en-IE"})).await.data();
     pipeline.fan_out(&scenario.api).await;
@@ -167,7 +167,7 @@ pub async fn add_people(scenario: &Scenario) -> People {
     People { ada, grace }
 }
 
-/// Creates keys. The technician's key continues the scenario.
+/// Creates keys. Returns the scenario, continued with the technician's key.
 pub async fn give_key(scenario: &Scenario, people: &People) -> Scenario {
     scenario.at("12:00");
     let key = json!({
@@ -260,7 +260,7 @@ pub async fn clean_up(scenario: &Scenario) {
     scenario.delete(&format!("/assets/{asset}")).await;
 }
 
-/// Hands the laptop over. The technician continues `scenario`.
+/// Hands the laptop over. `scenario` uses the technician's key.
 pub async fn hand_over(scenario: &Scenario, people: &People, laptop: &str) {
     scenario.at("13:00");
     scenario.get("/processes?slug=employee-onboarding").await;
@@ -455,7 +455,7 @@ async fn concurrent_requests(scenario: &Scenario) {
     scenario.problem(&same, 409, "REQUEST_IN_PROGRESS");
 }
 
-/// A tenant on a faulty table. The clock stands still, so calls to the table take no time.
+/// A tenant on a faulty table. The clock is stopped, so calls to the table take no time.
 async fn contended(scenario: &Scenario, seed: u64) -> (Api, Client) {
     let api = Api::on_faulty_table(seed, Weaknesses::default()).await;
     api.stop_clock();

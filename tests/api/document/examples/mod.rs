@@ -65,7 +65,7 @@ async fn record_all() -> Value {
     scenario.end()
 }
 
-/// Updates the file: `UPDATE_OPENAPI=1 cargo test --workspace --test api document`.
+/// To update the file: `UPDATE_OPENAPI=1 cargo test --workspace --test api document`.
 #[tokio::test(start_paused = true)]
 async fn the_examples_in_docs_are_what_the_service_responds() {
     let recorded = recorded().await;

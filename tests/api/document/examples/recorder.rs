@@ -72,7 +72,7 @@ impl Scenario {
         Self { api: Rc::new(api), client, document: Rc::new(document), recording: Rc::default() }
     }
 
-    /// The same scenario, continued with another key.
+    /// The same scenario, continued with a different key.
     pub fn by(&self, client: Client) -> Self {
         Self { client, ..self.clone() }
     }
@@ -126,7 +126,7 @@ impl Scenario {
         let of_status = operation.responses.entry(reply.status.as_str().to_owned()).or_default();
         let is_new_response = add(of_status, response_type, received);
         let is_new_request = !body.is_empty() && add(&mut operation.request, media_type, sent);
-        assert!(is_new_request || is_new_response, "{method} {path} has an example already: prepare this one");
+        assert!(is_new_request || is_new_response, "{method} {path} already has an example: send this request with `prepare`");
         drop(recording);
         reply
     }
@@ -137,7 +137,7 @@ impl Scenario {
         let problem = reply.problem(status, code);
         let mut recording = self.recording.borrow_mut();
         let body = recording.body("application/json", &problem.to_string());
-        assert!(recording.problems.insert(code.to_owned(), body).is_none(), "{code} has an example already");
+        assert!(recording.problems.insert(code.to_owned(), body).is_none(), "{code} already has an example");
     }
 
     /// Records the shortest of these bodies for each kind of event.
@@ -199,8 +199,8 @@ const WEBHOOK_SECRET: &str = "whsec_";
 /// Text before the random end of a pseudonym.
 const PSEUDONYM: &str = "Erased user ";
 
-/// Replaces each random token by a token of the same form, and equal tokens by equal ones. Times need no replacement, because
-/// the scenario's clock stands still during a request.
+/// Replaces each random token with a token of the same form, and equal tokens with equal ones. Times need no replacement, because
+/// the scenario's clock is stopped during a request.
 #[derive(Default)]
 struct Replacements {
     known: HashMap<String, String>,
@@ -298,7 +298,7 @@ impl Replacements {
         uuid::Builder::from_unix_timestamp_millis(millis, noise[..10].try_into().unwrap()).into_uuid()
     }
 
-    /// Replaces a credential, with replaced IDs and an invalid checksum, so that nobody takes it for a leaked one.
+    /// Replaces a credential, with replaced IDs and an invalid checksum, so that nobody mistakes it for a leaked one.
     fn credential<C: Credential>(&mut self, token: &BearerToken<C>) -> String {
         let mut id = |id: Uuid| self.word(&id.to_string()).parse().unwrap();
         let (own, tenant) = (C::from_uuid(id(token.id.uuid())), TenantId::from_uuid(id(token.tenant.uuid())));
@@ -331,7 +331,7 @@ fn random_words_become_others_of_the_same_form_and_the_rest_stays() {
     let mut replacements = Replacements::default();
     let text = format!("/v1/assets/{}?q=MacBook-Pro_14 \"3-0123456789abcdef\" {} {}", id(1), key(1), "ab".repeat(32));
     let replaced = replacements.text(&text);
-    assert_eq!(replacements.text(&text), replaced, "the same words become the same");
+    assert_eq!(replacements.text(&text), replaced, "equal words get equal replacements");
     let words: Vec<&str> = replaced.split([' ', '/', '?', '"']).collect();
     assert_eq!((words[1], words[2], words[4]), ("v1", "assets", "q=MacBook-Pro_14"));
     let replaced_id: Uuid = words[3].parse().unwrap();
