@@ -337,7 +337,7 @@ async fn a_scan_spoils_nothing_that_was_read_before() {
     let before = api.now();
     api.advance_clock(60);
     assert_eq!(scan(None).await, ["seen"]);
-    // The asset can be sent back as read, even after another scan. A later time is refused.
+    // The asset can be sent back as read, even after another scan. A later `last_seen_at` than the stored one is refused.
     let patch = |asset: &Value, etag: &str| {
         let (client, path, body, etag) = (client.clone(), path.clone(), asset.to_string(), etag.to_owned());
         async move { client.send_json("PATCH", &path, &body, ("if-match", &etag)).await }

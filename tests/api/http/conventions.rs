@@ -253,7 +253,7 @@ async fn pages_of_other_origins_may_send_and_read_the_described_headers() {
     let parameters = parameters.filter(|parameter| !parameter["name"].as_str().unwrap().starts_with("webhook-"));
     let mut sent: BTreeSet<String> = parameters.map(|parameter| parameter["name"].as_str().unwrap().to_lowercase()).collect();
     sent.extend(["authorization".to_owned(), "content-type".to_owned()]);
-    // Browsers expose the first header to every page, and pages don't need the others.
+    // Pages of other origins don't need these headers.
     let hidden = ["www-authenticate", "x-content-type-options", "content-security-policy", "referrer-policy"];
     let read = components("headers").keys().map(|name| name.to_lowercase()).filter(|name| !hidden.contains(&name.as_str()));
     let read: BTreeSet<String> = read.chain(["dry-run", "idempotent-replayed"].map(str::to_owned)).collect();

@@ -18,7 +18,7 @@ fn shown_once(path: &str) -> Option<&'static str> {
     names.iter().find(|(part, _)| path.contains(part)).map(|(_, name)| *name)
 }
 
-/// Removes the marks of rows that an earlier attempt of an import wrote.
+/// Removes the mark `replayed` from the rows of an import.
 pub fn unmarked(mut body: Value) -> Value {
     for row in body["data"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         row.remove("replayed");
@@ -35,8 +35,8 @@ pub fn stored(path: &str, reply: &Reply) -> Value {
     unmarked(body)
 }
 
-/// Sends concurrent copies of a POST to function instances with different clocks, and checks that it was executed once. Returns
-/// the response of that copy.
+/// Sends concurrent copies of a POST to function instances with different clocks, and checks that only one was executed. Returns
+/// the response of the executed copy.
 async fn execute_once(api: &Api, client: &Client, path: &str, content_type: &str, body: &str, key: &str) -> Reply {
     let clients = [0, 700, -1_500].map(|skew| api.replica(skew, usize::MAX).client(client));
     let headers = [("idempotency-key", key)];
@@ -49,7 +49,7 @@ async fn execute_once(api: &Api, client: &Client, path: &str, content_type: &str
     }
     let (mut executed, replayed): (Vec<Reply>, Vec<Reply>) =
         done.into_iter().partition(|reply| reply.header("idempotent-replayed").is_empty());
-    // Copies of a request with parts can each execute some of them.
+    // If a request has parts, its copies can each execute some of the parts.
     assert!(executed.len() == 1 || PARTS.iter().any(|end| path.contains(end)), "{path}: {} were executed", executed.len());
     let first = executed.remove(0);
     let is_first = |reply: &Reply| unmarked(reply.json()) == stored(path, &first);

@@ -104,7 +104,7 @@ fn bodies() -> Vec<Attack> {
         post_json("combining characters", "/assets", &json!({"name": "e\u{301}\u{327}".repeat(100_000)})),
         asset("compressed content", gzip.to_vec()).with("content-encoding", "gzip"),
         asset("UTF-16", "\u{feff}{\"name\": \"a\"}".encode_utf16().flat_map(u16::to_le_bytes).collect()),
-        asset("another media type", b"<a/>".to_vec()).with("content-type", "text/xml"),
+        asset("a different media type", b"<a/>".to_vec()).with("content-type", "text/xml"),
     ]
 }
 
@@ -128,7 +128,7 @@ fn heads_and_queries() -> Vec<Attack> {
         create("a forged address").with("x-forwarded-for", "169.254.169.254"),
         get("a path above the root", "/v1/../../etc/passwd"),
         get("an encoded slash", "/v1/assets/%2e%2e%2fkeys"),
-        Attack { method: "BREW", ..get("a method that nobody knows", "/v1/assets") },
+        Attack { method: "BREW", ..get("an unknown method", "/v1/assets") },
         get("a path of slashes", format!("/v1{}", "/".repeat(60_000))),
         get("a path of segments", format!("/v1{}", "/a".repeat(30_000))),
         get("a long path", format!("/v1/assets/{}", "a".repeat(8000))),

@@ -110,7 +110,7 @@ async fn a_link_ends_with_its_process_or_when_others_have_submitted_its_steps() 
     }
 }
 
-/// Later changes of the process don't affect a used link.
+/// Later changes to the process don't affect a used link.
 #[tokio::test(start_paused = true)]
 async fn a_used_link_shows_the_end_and_the_receipt_for_a_day() {
     let (api, client) = Api::with_tenant().await;

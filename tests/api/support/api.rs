@@ -44,7 +44,7 @@ pub struct Api {
     pub faults: Faults,
     pub key_encryption: Arc<dyn KeyEncryption>,
     pub queue: Arc<TestQueue>,
-    /// If set, list indexes of new replicas count events from this number on.
+    /// If set, list indexes of new replicas count recent events from this number on, and not only after a burst.
     pub counted_events: Option<usize>,
     random: Random,
     clock: Arc<AtomicI64>,

@@ -1,4 +1,4 @@
-//! What most tests need.
+//! Imports for most tests.
 
 pub use super::bulk::outcomes;
 pub use super::operations::{by_method, operations};

@@ -20,7 +20,7 @@ const LISTED: [(Kind, &str); 9] = [
     (Kind::Movement, "/movements"),
     (Kind::ApiKey, "/keys"),
 ];
-/// Attributes that are not needed to read a record.
+/// Attributes that aren't needed for reading a record.
 const OTHERS: [&str; 5] = [PK, SK, "LS", "HS", "type"];
 
 async fn put(api: &Api, item: &Item) {
@@ -64,7 +64,7 @@ async fn a_list_names_a_damaged_record_and_shows_the_others() {
     api.advance_clock(11);
     let table = api.replica(0, 0).client(&client);
     log::begin();
-    // The log line names the assets.
+    // Assets are always included, because the log line below names them.
     for (kind, collection) in std::iter::once(LISTED[0]).chain(sample(LISTED[1..].to_vec(), 1)) {
         let (id, key) = sample_item(&client, &samples, kind, collection);
         let sound = item(&api, &key).await.unwrap();
@@ -73,7 +73,7 @@ async fn a_list_names_a_damaged_record_and_shows_the_others() {
             if name == "steps_hash" && !sound.contains_key("steps_hash") {
                 continue;
             }
-            let what = format!("with another {name}");
+            let what = format!("with a different {name}");
             set_attribute(&api, &key, &name, value).await;
             for client in [&client, &table] {
                 check_list(client, collection, id, others, &what).await;
@@ -87,7 +87,7 @@ async fn a_list_names_a_damaged_record_and_shows_the_others() {
         }
         // An unreadable version prevents loading the list index.
         set_attribute(&api, &key, "version", AttributeValue::S("one".into())).await;
-        check_list(&api.replica(0, usize::MAX).client(&client), collection, id, others, "loaded anew").await;
+        check_list(&api.replica(0, usize::MAX).client(&client), collection, id, others, "loaded again").await;
         for (_, other) in LISTED.iter().filter(|(other, _)| *other != kind) {
             let reply = client.get(other).await;
             let may_show = kind == Kind::Instance && *other == "/movements";

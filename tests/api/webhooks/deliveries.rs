@@ -181,7 +181,7 @@ async fn messages_that_lead_nowhere_come_back_or_end() {
     let missing = missing.to_string();
     send(&pipeline, delivery(&hook, &missing, api.now())).await;
     pipeline.run().await;
-    // The other messages were handled. These are redelivered until they reach the dead-letter queue.
+    // The other messages were handled. The remaining ones are redelivered until they reach the dead-letter queue.
     assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (1, 5));
     assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Delivered);
     assert_eq!(hook.delivery(&missing).await, None);

@@ -21,7 +21,7 @@ struct Case {
     event: String,
 }
 
-/// Creates a tenant with two webhooks, delivers the events so far, and creates another one. Its messages are in the queue.
+/// Creates a tenant with two webhooks, delivers the events so far, and creates an event with messages in the queue.
 async fn case(api: &Api, pipeline: &mut Pipeline) -> Case {
     let client = api.tenant().await;
     let hooks = [
