@@ -430,13 +430,13 @@ shared::query! {
         asset_type_code: CodeFilter as CodeFilter,
         /// Filter by kind: `physical` or `logical`.
         kind: AssetKind as AssetKind,
-        /// Filter by assigned user. `none` for assets that are not assigned.
+        /// Filter by assigned user. `none` matches assets that are not assigned.
         assigned_to: Assignee as Assignee,
         /// Filter by catalog model.
         model_id: ModelId as ModelId,
         /// Filter by the manufacturer's whole name, ignoring case: the catalog's for assets with a model, or else the free text.
         manufacturer: SearchText as SearchText,
-        /// Filter by location, ignoring case: assets there and below. `none` for assets without a location.
+        /// Filter by location, ignoring case: assets there and below. `none` matches assets without a location.
         location: PlaceFilter as PlaceFilter,
         ..texts: TextFilters,
         /// Filter by date of purchase: this day or later.
