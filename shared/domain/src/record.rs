@@ -360,8 +360,8 @@ impl StoredResponse {
         Self { is_in_parts: true, ..Self::new(200, String::new()) }
     }
 
-    /// Replaces a response that named a person who was erased since. The body is used if this is a part of a request; a whole
-    /// request gets an error instead.
+    /// Replaces a response that named a person who has since been erased. Only a part of a request uses the body; a whole request
+    /// gets an error instead.
     pub fn erased() -> Self {
         Self::new(409, json!({"code": "CONFLICT", "detail": ERASED}).to_string())
     }

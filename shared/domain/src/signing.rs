@@ -115,13 +115,13 @@ impl Link {
         }
     }
 
-    /// Returns when the link ends: its expiry or, for a used link, 24 hours after its last step, because until then it opens the
-    /// receipt.
+    /// Returns the end of the link's lifetime: its expiry or, for a used link, 24 hours after its last step, because until then
+    /// the link opens the receipt.
     pub fn ends_at(&self) -> Timestamp {
         self.used_at.map_or(self.expires_at, |at| at.plus(RECEIPT_TIME))
     }
 
-    /// Returns why the link no longer works, ignoring the process; `None` if it works.
+    /// Returns the reason why the link no longer works, ignoring the process; `None` if it works.
     pub fn end_reason(&self, now: Timestamp) -> Option<LinkStatus> {
         match self.own_status(now) {
             LinkStatus::Open => None,
@@ -148,8 +148,8 @@ impl Link {
         Self { revoked_at: self.revoked_at.or(Some(at)), ..self.clone() }
     }
 
-    /// Returns the prefix shared by the unique values of all links to this process instance or movement, to find them in the
-    /// table. The link's slot follows it.
+    /// Returns the prefix shared by the unique values of all links to this process instance or movement, to find the links in the
+    /// table. In each value, the link's slot follows the prefix.
     pub fn of_subject(subject: Uuid) -> Unique {
         Self::unique_of(subject, "")
     }

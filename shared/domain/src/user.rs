@@ -103,7 +103,7 @@ impl User {
         }
     }
 
-    /// References a user who must be active to be newly assigned or picked.
+    /// Returns a reference to a user, who must be active to be newly assigned or picked.
     pub fn reference(field: &'static str, id: UserId) -> Reference {
         Reference::new(field, Kind::User, id.uuid()).requiring(Requirement::flag("is_active", true))
     }

@@ -6,7 +6,8 @@ pub mod serial_number;
 /// Maximum number of rows that an error lists.
 const MAX_NAMED_ROWS: usize = 5;
 
-/// Returns the error of a row whose match value also occurs in other rows. `rows` are all rows with the value, `own` is this one.
+/// Returns the error of a row whose match value also occurs in other rows. `rows` are all rows with the value, `own` is the row
+/// with the error.
 pub fn same_value(rows: &[u64], own: u64) -> String {
     let others = rows.iter().filter(|row| **row != own).map(u64::to_string);
     let (shown, more) = (others.take(MAX_NAMED_ROWS).collect::<Vec<_>>().join(", "), rows.len().saturating_sub(1));

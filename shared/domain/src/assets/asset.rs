@@ -121,7 +121,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Asset {
-    /// Tags are case-insensitive.
+    /// Returns the unique value of a tag. Tags are case-insensitive.
     pub fn unique_tag(tag: &str) -> Unique {
         Unique { field: "asset_tag", value: tag.to_ascii_uppercase(), reserved_after_deletion: true }
     }
@@ -638,7 +638,7 @@ impl Cell {
         }
     }
 
-    /// Compares numbers by value, and then texts in case-insensitive natural order.
+    /// Compares numbers by value, and texts in case-insensitive natural order. Numbers come first.
     pub fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => a.total_cmp(b),

@@ -18,8 +18,8 @@ const SEPARATORS: [char; 4] = [';', '\t', '\n', '\r'];
 /// Characters that a spreadsheet can drop at the start of a cell.
 const QUOTES: [char; 2] = ['\'', '"'];
 
-/// Prefixes formulas with an apostrophe, wherever a spreadsheet could see the start of a cell, and also a text that would clear
-/// the field. Numbers stay unchanged.
+/// Adds an apostrophe before each formula, wherever a spreadsheet could see the start of a cell, and before a text that would
+/// otherwise clear the field. Numbers stay unchanged.
 pub fn from_text(text: &str) -> Cow<'_, str> {
     let is_plain = parts(text).all(|(_, is_special)| !is_special);
     if is_plain || text.parse::<serde_json::Number>().is_ok() {

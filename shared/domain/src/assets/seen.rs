@@ -29,8 +29,8 @@ string_enum! {
 }
 
 impl Asset {
-    /// Returns the time of a scan that arrived at `now` without a time: later than every stored scan. Of concurrent scans, the
-    /// last one stored can have arrived first, or at a server with a slow clock.
+    /// Returns the time of a scan that arrived at `now` without a time. It is later than every stored scan, even if concurrent
+    /// scans are stored out of order, or a server's clock is slow.
     pub fn time_of_scan(&self, now: Timestamp) -> Timestamp {
         self.last_seen_at.map_or(now, |last| now.max(last.plus(TimeDelta::milliseconds(1))))
     }
@@ -70,7 +70,7 @@ impl Location {
         &self.0
     }
 
-    /// Whether a place contains another one, case-insensitive. A place contains itself.
+    /// Whether a place contains another place, ignoring case. A place contains itself.
     pub fn contains(&self, other: &Self) -> bool {
         is_at_or_below(&fold(&self.0), &fold(&other.0))
     }

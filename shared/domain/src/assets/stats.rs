@@ -282,7 +282,7 @@ struct Sum<'a> {
 }
 
 impl Groups {
-    /// Groups by ID or, without one, by case-insensitive text.
+    /// Groups the assets by ID or, without one, by text, ignoring case.
     pub fn of<'a>(assets: impl IntoIterator<Item = GroupedAssets<'a>>) -> Self {
         let mut sums: HashMap<(Option<String>, Option<Option<Uuid>>), Sum<'a>> = HashMap::new();
         for GroupedAssets { value, id, count, price, last } in assets {

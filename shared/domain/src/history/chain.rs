@@ -116,7 +116,7 @@ struct Link {
 }
 
 impl Chain {
-    /// Starts to verify a history. `head` comes from the record, if it exists.
+    /// Starts to verify a history. `head` comes from the record, if the record exists.
     pub fn new(head: Option<ChainHead>) -> Self {
         Self { head, ..Self::default() }
     }
@@ -134,8 +134,8 @@ impl Chain {
         self.last.as_ref().is_some_and(|(_, verb)| *verb == Some(Verb::Deleted))
     }
 
-    /// Whether the chain agrees with a record that was read after the entries, and can have changed again in between. `None`
-    /// stands for a record without a tombstone: the chain must end with its deletion.
+    /// Whether the chain agrees with a record that was read after the entries and can have changed in between. `None` means that
+    /// there is neither a record nor a tombstone: the chain must end with the record's deletion.
     pub fn agrees_with(&self, head: Option<&ChainHead>) -> bool {
         let hash = self.last.as_ref().map(|(hash, _)| hash);
         match head {

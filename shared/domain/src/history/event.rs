@@ -218,7 +218,7 @@ impl Commitments {
 
     /// Returns the hash of an entry. Without commitments, it is the hash of `text`, the entry's canonical JSON.
     ///
-    /// `None` if the entry has no value at one of the pointers.
+    /// Returns `None` if the entry has no value at one of the pointers.
     pub fn hash_of(&self, entry: Cow<'_, Value>, text: &str) -> Option<String> {
         if self.is_empty() { Some(hash(text)) } else { self.hashed(entry.into_owned()).map(|hashed| hash(&hashed)) }
     }
@@ -366,7 +366,7 @@ const PREFIX: &str = "Erased user ";
 /// Domain of pseudonymous addresses, which can't receive mail (RFC 2606 §2).
 const DOMAIN: &str = "erased.invalid";
 
-/// Returns `Erased user` and the end of the user's id. Always the same for a user.
+/// Returns `Erased user` and the end of the user's ID. Always the same for a user.
 pub fn pseudonym(user: UserId) -> String {
     let id = user.short();
     format!("{PREFIX}{}", &id[id.len() - SUFFIX..])

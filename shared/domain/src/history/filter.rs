@@ -133,7 +133,7 @@ impl EventFilter {
         types.is_none() && entity.is_none() && actor.is_none() && since.is_none() && until.is_none()
     }
 
-    /// Whether the filter could match only few of a resource's events in a period.
+    /// Whether the filter could match only a few of a resource's events in a period.
     pub fn is_selective(&self) -> bool {
         self.types.is_some() || self.actor.is_some()
     }
@@ -189,7 +189,7 @@ mod tests {
         }
         let filter = EventFilter { types: types("*,asset.seen").unless_all(), ..EventFilter::default() };
         assert!(filter.matches(&entry("asset.seen", 1)) && filter.matches(&entry("user.deleted", 1)));
-        assert!(types("asset.*,asset.*").unless_all() == Some(types("asset.*")), "a repetition means nothing");
+        assert!(types("asset.*,asset.*").unless_all() == Some(types("asset.*")), "repetitions are ignored");
         assert!("user.seen".parse::<EventTypes>().is_err(), "only assets are scanned");
         let all = EventFilter::default();
         assert!(!all.matches(&entry("asset.seen", 1)), "a scan must be named");

@@ -148,7 +148,7 @@ impl ApiKey {
     }
 
     /// Returns the limits that a key created by this one at `now` shares in its first minute. `None` if there are too many: this
-    /// key must wait for the next minute.
+    /// key can only create keys again in the next minute.
     pub fn limits_of_new_key(&self, now: Timestamp) -> Option<Vec<SharedLimit>> {
         let own = SharedLimit { key: self.id, rate_limit_per_minute: self.rate_limit_per_minute };
         let shared: Vec<SharedLimit> = std::iter::once(own).chain(self.shared_limits(now).iter().copied()).collect();
@@ -193,7 +193,7 @@ impl Record for ApiKey {
     }
 }
 
-/// Returns the first 12 characters of a key's text, which identify it and contain nothing of its secret.
+/// Returns the first 12 characters of a key's text, which identify the key and contain nothing of its secret.
 pub fn prefix(id: ApiKeyId) -> String {
     format!("apl_{}", &id.short()[..8])
 }
@@ -231,7 +231,8 @@ impl Secret {
         SecretHash(hex::sha256(self.0))
     }
 
-    /// Returns the HMAC-SHA256 under the secret, in lower-case hexadecimal. Only the holder of the secret can compute it.
+    /// Returns the HMAC-SHA256 of `parts` under the secret, in lower-case hexadecimal. Only the holder of the secret can
+    /// compute it.
     pub fn authenticate(&self, parts: &[&[u8]]) -> String {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.0));
         parts.iter().for_each(|part| context.update(part));
@@ -468,7 +469,7 @@ impl Lease {
         Self { window: window(at), limit: limit.into(), counter: Counter::default(), left: 0, held: 0 }
     }
 
-    /// Whether the lease is for this minute and this limit. Other leases are worthless.
+    /// Whether the lease is for this minute and this limit. Other leases can't be used.
     pub fn is_for(&self, limit: u32, at: Timestamp) -> bool {
         (self.window, self.limit) == (window(at), limit.into())
     }
@@ -541,7 +542,7 @@ impl Share {
         (self.requests > 1).then_some(single)
     }
 
-    /// Returns the change of the number of held requests.
+    /// Returns the change in the number of held requests.
     pub fn change_of_held(&self) -> i64 {
         (self.requests - 1).cast_signed() - self.used_up.cast_signed()
     }

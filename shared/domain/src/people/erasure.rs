@@ -83,7 +83,7 @@ impl Erasure {
         Self { has_removed: self.has_removed || self.is_in_part, is_in_part: true, ..self }
     }
 
-    /// Whether the erasure ended at `since` or later, or has not ended. A table restored to that time lacks some of it.
+    /// Whether the erasure ended at `since` or later, or has not ended. A table restored to that time lacks some of its removals.
     pub fn is_since(&self, since: Timestamp) -> bool {
         !self.is_done || self.done_at.is_none_or(|done_at| done_at >= since)
     }
@@ -268,7 +268,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// Returns the obstacle in the user's record. Requests that started before its last change have ended after `delay`.
+    /// Returns the obstacle in the user's record, if any. Requests that started before its last change end within `delay`.
     pub fn of(user: &Stored<User>, now: Timestamp, delay: TimeDelta) -> Option<Self> {
         if user.value.is_active {
             return Some(Self::Active);

@@ -61,7 +61,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Reads a record's entries, oldest first.
+    /// Finds the data about the person in a record's entries, oldest first.
     pub fn of(person: UserId, kind: Kind, entries: &[(&Event, &Commitments)]) -> Self {
         let events = || entries.iter().map(|(event, _)| *event);
         let is_creator = events().next().is_some_and(|event| event.actor.user_id == Some(person));

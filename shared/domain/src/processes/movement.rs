@@ -154,8 +154,8 @@ impl Record for Movement {
 }
 
 impl Movement {
-    /// Groups assets that can start the process together, in order. Each group is as large as a movement can be, and as its
-    /// transactions of at most `max_items` items permit. A group of one stands for a single process instance.
+    /// Groups assets that can start the process together, in order. Each group is as large as possible for a
+    /// movement and for its transactions of at most `max_items` items. A group of one becomes a single process instance.
     pub fn groups(process: &Process, assets: Vec<Stored<Asset>>, max_items: usize) -> Vec<Vec<Stored<Asset>>> {
         let mut groups: Vec<Vec<Stored<Asset>>> = Vec::new();
         for asset in assets {

@@ -46,7 +46,8 @@ pub struct Slug(String);
 const MAX_SLUG_CHARS: usize = 64;
 
 impl Slug {
-    /// Characters other than ASCII letters and digits become hyphens. An `nth` above 1 is appended, to make the slug unique.
+    /// Converts a name: characters other than ASCII letters and digits become hyphens. An `nth` above 1 is appended, to
+    /// make the slug unique.
     pub fn from_name(name: &str, nth: u32) -> Self {
         let words = name.to_lowercase();
         let words = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());

@@ -104,12 +104,12 @@ pub struct NumberRange {
 }
 
 impl NumberRange {
-    /// Returns how many numbers have `width` digits. Further numbers take one more digit.
+    /// Returns the number of tags that fit `width` digits. Further tags take more digits.
     pub fn capacity(&self) -> u64 {
         10u64.saturating_pow(u32::try_from(self.width).unwrap_or(u32::MAX)).saturating_sub(1)
     }
 
-    /// Returns the used fraction of the capacity; above 1 once numbers take another digit.
+    /// Returns the used fraction of the capacity; above 1 once numbers take more digits.
     pub fn fill_level(&self) -> f64 {
         self.last_number as f64 / self.capacity().max(1) as f64
     }

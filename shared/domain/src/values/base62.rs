@@ -24,7 +24,7 @@ pub fn encode(mut number: u128, width: usize) -> String {
     digits.into_iter().map(char::from).collect()
 }
 
-/// Parses what [`encode`] wrote; `None` for other characters and for numbers beyond 128 bits.
+/// Parses text written by [`encode`]; `None` for other characters and for numbers beyond 128 bits.
 pub fn decode(text: &str) -> Option<u128> {
     text.bytes().try_fold(0u128, |number, byte| {
         let digit = match byte {

@@ -163,7 +163,7 @@ impl FieldError {
         Self { location: ErrorLocation::Pointer(pointer), reason: reason.into() }
     }
 
-    /// Whether the error is about the body's top-level member `field` as a whole.
+    /// Whether the error concerns the body's top-level member `field` as a whole.
     pub fn is_of(&self, field: &str) -> bool {
         self.location == Self::field(field, "").location
     }

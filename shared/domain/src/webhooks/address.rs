@@ -35,7 +35,8 @@ impl WebhookUrl {
         &self.0
     }
 
-    /// Returns the URL for the history, which other webhooks can receive: tokens in the query authenticate senders.
+    /// Returns the URL for the history, without its query. The query can contain a token that authenticates the sender, and other
+    /// webhooks can receive the history.
     pub fn without_query(&self) -> String {
         self.0.split_once('?').map_or_else(|| self.0.clone(), |(rest, _)| format!("{rest}?…"))
     }

@@ -80,7 +80,7 @@ impl Attempt {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Whether the receiver wants no more events: status 410.
+    /// Whether the receiver refuses all further events: status 410.
     pub fn is_gone(&self) -> bool {
         self.status == Some(410)
     }

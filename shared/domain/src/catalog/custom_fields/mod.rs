@@ -533,8 +533,8 @@ struct Compiled {
 }
 
 impl Compiled {
-    /// Checks and compiles a schema. Stored schemas are checked like new ones: they might have been accepted by other rules, and
-    /// only [`policy::check`] prevents their references from overflowing the stack.
+    /// Checks and compiles a schema. Stored schemas are checked like new ones: they might have been accepted under other rules,
+    /// and only [`policy::check`] prevents their references from overflowing the stack.
     fn new(schema: &Value) -> Result<Self, ValueError> {
         let PatternCost { patterns, bytes } = policy::check(schema)?;
         let cache_bytes = (MAX_MATCHING_BYTES / patterns.max(1)).min(MAX_CACHE_BYTES_OF_PATTERN);

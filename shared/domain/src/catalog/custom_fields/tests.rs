@@ -47,7 +47,7 @@ fn a_schema_that_is_too_large_is_told_its_limit() {
     assert!(FieldsSchema::from_json(&enumeration(2_600)).is_ok());
     let error = |schema: &str| FieldsSchema::from_json(schema).expect_err("an error").to_string();
     assert_eq!(error(&enumeration(3_000)), "must have at most 8000 values, with references followed; this has more");
-    let cycle = "must not have references that form a cycle or more than 64 levels";
+    let cycle = "must not have references that form a cycle or exceed 64 levels";
     assert_eq!([error(r##"{"$ref":"#"}"##), error(&chain(|next| json!({ "not": next }), 64))], [cycle, cycle]);
 }
 
