@@ -1,8 +1,7 @@
 //! Signing links: with a link's secret, a person without an API key can submit steps of one process instance or movement.
 
 use crate::keys::api_key::SecretHash;
-use crate::processes::instance::InstanceStatus;
-use crate::processes::movement::SubjectId;
+use crate::processes::instance::{InstanceStatus, SubjectId};
 use crate::record::{Kind, Record, Unique, fields};
 use crate::user::Email;
 use crate::values::id::{ApiKeyId, LinkId, UserId};

@@ -12,9 +12,10 @@ use shared::auth::caller::ProcessesWrite;
 use shared::auth::{Caller, Command, Principal};
 use shared::domain::assets::asset::Asset;
 use shared::domain::processes::instance::{
-    AdvanceOutcome, ImageName, Instance, InstanceStatus, ProcessError, Signed, State, candidate_users,
+    AdvanceOutcome, ImageName, Instance, InstanceStatus, ProcessError, Signed, State, SubjectId, candidate_users,
+    data_for_instance, overall_status, position,
 };
-use shared::domain::processes::movement::{AssetIds, Movement, SubjectId, data_for_instance, overall_status, position};
+use shared::domain::processes::movement::{AssetIds, Movement};
 use shared::domain::processes::process::Step;
 use shared::domain::record::{Stored, StoredResponse};
 use shared::domain::tenants::tenant::Language;

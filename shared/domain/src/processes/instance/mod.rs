@@ -9,7 +9,7 @@ mod tests;
 use crate::assets::asset::{Asset, Status};
 use crate::history::event::Actor;
 use crate::processes::process::{CheckedValue, Checks, Process, ProcessStatus, Step, StepKind, StepValues, Steps};
-use crate::record::{Kind, Record, Reference, fields};
+use crate::record::{Kind, Record, Reference, Stored, fields};
 use crate::tenants::tenant::Language;
 use crate::user::User;
 use crate::values::field_error::{ErrorCode, FieldError, ValueError, pointer_token, unknown_name};
@@ -20,6 +20,7 @@ use crate::values::text::{Name, Notes};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
@@ -239,6 +240,83 @@ impl Instance {
         }
         asset
     }
+}
+
+/// The subject of submissions, cancellations and signatures: a movement with all its instances, or a process instance that is not
+/// part of a movement. Serialized as `movement_id` or `instance_id`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SubjectId {
+    #[serde(rename = "instance_id")]
+    Instance(InstanceId),
+    #[serde(rename = "movement_id")]
+    Movement(MovementId),
+}
+
+impl SubjectId {
+    pub fn uuid(self) -> Uuid {
+        match self {
+            Self::Instance(id) => id.uuid(),
+            Self::Movement(id) => id.uuid(),
+        }
+    }
+
+    /// Returns the process instance; `None` for a movement.
+    pub fn instance(self) -> Option<InstanceId> {
+        if let Self::Instance(id) = self { Some(id) } else { None }
+    }
+
+    /// Returns the movement; `None` for a process instance.
+    pub fn movement(self) -> Option<MovementId> {
+        if let Self::Movement(id) = self { Some(id) } else { None }
+    }
+}
+
+impl From<InstanceId> for SubjectId {
+    fn from(id: InstanceId) -> Self {
+        Self::Instance(id)
+    }
+}
+
+impl From<MovementId> for SubjectId {
+    fn from(id: MovementId) -> Self {
+        Self::Movement(id)
+    }
+}
+
+/// Returns the status and current step of a movement: in progress if any instance is, otherwise completed if any is, otherwise
+/// cancelled.
+pub fn overall_status(instances: impl IntoIterator<Item = (InstanceStatus, usize)>) -> (InstanceStatus, usize) {
+    let rank = |status: InstanceStatus| match status {
+        InstanceStatus::InProgress => 0,
+        InstanceStatus::Completed => 1,
+        InstanceStatus::Cancelled => 2,
+    };
+    instances.into_iter().min_by_key(|(status, _)| rank(*status)).unwrap_or((InstanceStatus::Cancelled, 0))
+}
+
+pub fn position(instances: &[Stored<Instance>]) -> (InstanceStatus, usize) {
+    overall_status(instances.iter().map(|it| (it.value.status(), it.value.current_step())))
+}
+
+/// Adapts `step_data`, submitted for all `instances` of a movement, to `instance`.
+///
+/// A signature submitted before can be sent again as the path of its image. The path contains the ID of one of the instances, so
+/// it is replaced by the path of `instance` if both have the same image.
+pub fn data_for_instance<'a>(
+    instance: &Instance,
+    instances: &[Stored<Instance>],
+    step_data: &'a Map<String, Value>,
+) -> Cow<'a, Map<String, Value>> {
+    let mut data = Cow::Borrowed(step_data);
+    for (image, _) in instance.signatures() {
+        let is_sent =
+            |other: &&Stored<Instance>| step_data.get(&image.step) == Some(&json!(other.value.signature_path(&image.step)));
+        let sent = instances.iter().find(is_sent);
+        if sent.is_some_and(|other| other.value.signatures().any(|(other_image, _)| other_image == image)) {
+            data.to_mut().insert(image.step.clone(), json!(instance.signature_path(&image.step)));
+        }
+    }
+    data
 }
 
 /// Why a process can't be started or advanced. The error texts are shown to clients.

@@ -153,7 +153,7 @@ fn a_required_value_must_be_submitted_and_its_error_is_reported_once() {
     let required = |detail: &str| [("/step_data/employee".to_owned(), detail.to_owned())];
     assert_eq!(errors(&instance(0), json!({})), required("is required"));
     assert_eq!(errors(&instance(0), json!({"employee": null})), required("is required"));
-    assert_eq!(errors(&instance(0), json!({"employee": bob()})), required("must be the id of an active user of this tenant"));
+    assert_eq!(errors(&instance(0), json!({"employee": bob()})), required("must be the ID of an active user of this tenant"));
     let ahead = advanced(&instance(0), json!({"employee": alice()}));
     let current = Instance { state: State::InProgress { step: 0 }, ..ahead };
     assert!(advance(&current, json!({})).is_ok(), "a value submitted ahead counts");
