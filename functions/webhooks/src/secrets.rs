@@ -12,7 +12,7 @@ use shared::domain::webhooks::{EncryptedSecret, Webhook, WebhookSecret};
 use shared::http::openapi::{ChangeErrors, RequestConflict};
 use shared::http::requests::body::OptionalJsonBody;
 use shared::http::requests::params::Path;
-use shared::http::responses::{Data, or_not_found};
+use shared::http::responses::{ApiError, ConflictCode, Data, or_not_found};
 use shared::key_encryption::Purpose;
 use shared::queue::Queue;
 

@@ -6,7 +6,7 @@ use crate::assets::asset::Asset;
 use crate::processes::process::{Process, Step, StepKind};
 use crate::record::{Kind, Record, Stored, Unique, fields};
 use crate::values::field_error::ValueError;
-use crate::values::id::{ApiKeyId, AssetId, Id, InstanceId, MovementId, ProcessId};
+use crate::values::id::{ApiKeyId, AssetId, InstanceId, MovementId, ProcessId};
 use crate::values::text::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -132,12 +132,13 @@ mod tests {
     use crate::processes::process::{StepValues, Steps};
     use crate::record::Reference;
     use crate::samples::{self, signature, stored};
-    use crate::values::id::UserId;
+    use crate::values::id::{Id, UserId};
     use crate::values::signature_image::DecodedImages;
     use InstanceStatus::{Cancelled, Completed, InProgress};
     use proptest::prelude::*;
     use std::borrow::Cow;
     use std::collections::BTreeMap;
+    use uuid::Uuid;
 
     /// DynamoDB's maximum number of items in a transaction.
     const MAX_TRANSACTION_ITEMS: usize = 100;
