@@ -1,18 +1,13 @@
 //! Compares template.yaml with the code: the table, the gateway, and the permissions of each function's role with the calls
 //! that its routes make.
 
-use crate::support::functions::{FUNCTIONS, Function, resource, resources, routes, select};
-use crate::support::operations::{METHODS, dry_run};
 use crate::support::prelude::*;
 use crate::support::queue::TestQueue;
-use crate::support::samples::Samples;
 use crate::table::requests::partitions;
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType};
 use dev_server::{server, table};
 use serde_json::Value as Json;
-use shared::app::App;
 use shared::fields::ASSET_FILTERS;
-use std::sync::Arc;
 use yaml_serde::Value;
 
 #[test]
@@ -40,7 +35,7 @@ fn the_function_of_snapshots_has_time_for_one_and_for_others_before_it() {
 /// With a template in its configuration, `sam deploy` would deploy the source instead of the result of `sam build`.
 #[test]
 fn sam_deploys_what_it_has_built() {
-    let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../samconfig.toml");
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samconfig.toml");
     let config = std::fs::read_to_string(config).unwrap();
     assert!(config.contains("[prod.deploy.parameters]"));
     assert!(!config.lines().any(|line| line.trim_start().starts_with("template")), "samconfig.toml names a template");
@@ -120,27 +115,12 @@ async fn the_index_list_index_has_the_attributes_of_lists_and_history_every_even
     let id = client.asset(body).await;
     client.patch(&format!("/assets/{id}"), json!({"assigned_to": client.user("Ada").await})).await.data();
     let query = |index: &str, sort: &str, prefix: String| {
-        api.dynamo
-            .query()
-            .table_name(&api.table)
-            .index_name(index)
-            .key_condition_expression("PK = :pk AND begins_with(#sort, :prefix)")
-            .expression_attribute_names("#sort", sort)
-            .expression_attribute_values(":pk", shared::store::keys::Keys::of(client.tenant).partition())
-            .expression_attribute_values(":prefix", aws_sdk_dynamodb::types::AttributeValue::S(prefix))
-            .send()
+        let query = api.dynamo.query().table_name(&api.table).index_name(index).expression_attribute_names("#sort", sort);
+        let query = query.key_condition_expression("PK = :pk AND begins_with(#sort, :prefix)");
+        let query = query.expression_attribute_values(":pk", Keys::of(client.tenant).partition());
+        query.expression_attribute_values(":prefix", AttributeValue::S(prefix)).send()
     };
-    let prepare = client
-        .get("/processes")
-        .await
-        .data()
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|p| p["trigger_status"] == "in_stock")
-        .unwrap()["id"]
-        .clone();
-    client.post(&format!("/processes/{}/start", prepare.as_str().unwrap()), json!({"asset_id": id})).await.data();
+    start(&client, &system_process(&client, "prepare").await, &id).await;
     for (letter, expected, filters) in [
         (
             "A",
@@ -156,7 +136,7 @@ async fn the_index_list_index_has_the_attributes_of_lists_and_history_every_even
         assert_eq!(attributes, expected.split(' ').chain(filters.iter().copied()).collect());
         assert_eq!(rows.len(), 1);
     }
-    let short = shared::domain::values::id::Id::short(id.parse::<shared::domain::values::id::AssetId>().unwrap());
+    let short = id.parse::<AssetId>().unwrap().short();
     assert_eq!(query("history", "HS", format!("{short}#")).await.unwrap().count, 3);
 }
 
@@ -190,18 +170,13 @@ pub fn needed(requests: Vec<(String, Json)>) -> (BTreeSet<Permission>, BTreeSet<
         let place = request["IndexName"].as_str().unwrap_or("table").to_owned();
         let items = request["TransactItems"].as_array().into_iter().flatten().flat_map(|item| item.as_object().unwrap());
         let actions: Vec<String> = match operation.as_str() {
-            "TransactWriteItems" => items.map(|(write, _)| action_of(write)).collect(),
+            "TransactWriteItems" => items.map(|(write, _)| format!("{write}Item")).collect(),
             other => vec![other.to_owned()],
         };
         permissions.extend(actions.into_iter().map(|action| (place.clone(), action)));
         partitions(&request, &mut found);
     }
     (permissions, found.into_iter().collect())
-}
-
-/// The action that an item of a transaction needs.
-fn action_of(write: &str) -> String {
-    format!("{write}Item")
 }
 
 /// A string or a list of strings, as IAM writes lists.

@@ -1,23 +1,17 @@
 //! Receipts of instances and movements: contents, public keys to verify them, and the printable page.
 
 use crate::support::prelude::*;
-use crate::support::processes::{advance_movement, completed_receipt, large_signature, public_keys};
-use crate::support::table::{append_event, event_key, set_attribute, set_text};
 use aws_sdk_dynamodb::primitives::Blob;
-use insta::assert_json_snapshot;
 use sha2::Digest;
-use shared::app::App;
-use shared::domain::history::event::hash;
 use shared::domain::processes::instance::Instance;
 use shared::domain::receipts::key::{Jwks, check};
 use shared::domain::tenants::tenant::{Language, Locale};
 use shared::domain::tenants::time_zone::LocalClock;
+use shared::domain::values::hex::sha256;
 use shared::domain::values::id::InstanceId;
-use shared::key_encryption::Purpose;
-use shared::store::ChangeContext;
 
 #[tokio::test(start_paused = true)]
-async fn a_receipt_lists_who_did_what_and_when() {
+async fn a_receipt_lists_who_did_what_and_when_and_anybody_can_verify_it() {
     let client = over_http().await;
     let user = client.user("Ada Lovelace").await;
     let (_, path) = completed_receipt(&client, &user).await;
@@ -110,20 +104,13 @@ async fn a_receipt_lists_who_did_what_and_when() {
       }
     }
     "#);
-}
 
-/// Verifies the signature, the image hashes and the history's hashes from responses alone.
-#[tokio::test(start_paused = true)]
-async fn anybody_can_verify_a_receipt() {
-    let client = over_http().await;
-    let user = client.user("Ada").await;
-    let (_, path) = completed_receipt(&client, &user).await;
+    // Verifies the signature, the image hashes and the history's hashes from responses alone.
     let text = client.get(&path).await.text().to_owned();
     let keys = public_keys(&client).await;
     let receipt = check(&text, &keys).unwrap();
     let image = client.get(&path.replace("/receipt", "/signatures/signature")).await.bytes;
-    let sha256 = <sha2::Sha256 as sha2::Digest>::digest(&image).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    assert_eq!(receipt["steps"][2]["value"], json!({"sha256": sha256, "bytes": image.len()}));
+    assert_eq!(receipt["steps"][2]["value"], json!({"sha256": sha256(&image), "bytes": image.len()}));
     let history = client.get(&path.replace("/receipt", "/history?limit=100")).await.data();
     let listed: Vec<(&Value, &Value)> =
         history.as_array().unwrap().iter().rev().map(|event| (&event["id"], &event["hash"])).collect();
@@ -142,39 +129,6 @@ async fn anybody_can_verify_a_receipt() {
     assert!(check(&text.replace("\"alg\"", "\"note\":\"x\",\"alg\""), &keys).is_err());
     assert!(check(&text.replacen('{', "{\"note\":\"x\",", 1), &keys).is_err());
     assert!(check(&text, &Jwks::default()).is_err());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_receipt_is_the_same_whenever_it_is_requested() {
-    let (api, client) = Api::with_tenant().await;
-    let user = client.user("Ada").await;
-    let (asset, path) = completed_receipt(&client, &user).await;
-    let first = client.get(&path).await;
-    api.advance_clock(3600 * 24 * 400);
-    client.patch(&format!("/users/{user}"), json!({"display_name": "Countess"})).await.data();
-    client.patch(&format!("/assets/{asset}"), json!({"name": "New", "serial_number": "S-2", "assigned_to": null})).await.data();
-    assert_eq!(client.get(&path).await.text(), first.text());
-    client.delete(&format!("/assets/{asset}")).await;
-    client.delete(&format!("/users/{user}")).await.data();
-    assert_eq!(client.get(&path).await.text(), first.text());
-    assert_eq!(client.get(&format!("{path}?format=json")).await.text(), first.text());
-    assert_eq!(first.json()["receipt"]["steps"][0]["user_name"], "Ada");
-}
-
-#[tokio::test(start_paused = true)]
-async fn every_instance_of_a_movement_has_a_receipt() {
-    let client = over_http().await;
-    let process = create_process(&client, json!([{"type": "signature", "key": "sign", "label": "S", "required": true}])).await;
-    let assets = client.assets(2).await;
-    let movement = start_movement(&client, &process, &assets).await;
-    let id = movement["id"].as_str().unwrap();
-    client.post(&format!("/movements/{id}/advance"), json!({"step_data": {"sign": SIGNATURE}})).await.data();
-    for instance in movement["instances"].as_array().unwrap() {
-        let path = format!("/processes/instances/{}/receipt", instance["id"].as_str().unwrap());
-        let receipt = client.get(&path).await.json()["receipt"].clone();
-        assert_eq!((&receipt["movement_id"], &receipt["asset"]["id"]), (&movement["id"], &instance["asset_id"]));
-        assert!(client.get(&format!("{path}?format=html")).await.text().contains(SIGNATURE));
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,7 +191,7 @@ async fn a_value_sent_ahead_is_submitted_by_its_sender() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_key_encryption_receipts_are_refused_with_an_explanation() {
+async fn receipts_are_refused_without_key_encryption_and_simultaneous_ones_create_one_key_and_one_event() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
     let (_, path) = completed_receipt(&client, &user).await;
@@ -245,14 +199,8 @@ async fn without_key_encryption_receipts_are_refused_with_an_explanation() {
     let refused = without_encryption.get(&path).await.problem(409, "CONFLICT");
     assert!(refused["detail"].as_str().unwrap().contains("has not configured an encryption key"));
     assert_eq!(public_keys(&client).await.keys, []);
-}
 
-#[tokio::test(start_paused = true)]
-async fn simultaneous_receipts_create_one_key_and_one_event() {
-    let (api, client) = Api::with_tenant().await;
-    let user = client.user("Ada").await;
-    let (_, path) = completed_receipt(&client, &user).await;
-    let all = futures_util::future::join_all((0..8).map(|_| client.get(&path))).await;
+    let all = join_all((0..8).map(|_| client.get(&path))).await;
     assert!(all.iter().all(|reply| reply.text() == all[0].text()));
     let keys = public_keys(&client).await;
     assert_eq!(keys.keys.len(), 1);
@@ -275,10 +223,10 @@ async fn simultaneous_receipts_create_one_key_and_one_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn old_receipts_stay_verifiable_after_a_rotation() {
+async fn old_receipts_stay_verifiable_after_a_rotation_and_a_receipt_is_the_same_whenever_it_is_requested() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
-    let (_, path) = completed_receipt(&client, &user).await;
+    let (asset, path) = completed_receipt(&client, &user).await;
     let old = client.get(&path).await.text().to_owned();
     let store = api.store.tenant(client.tenant);
     let context = ChangeContext::operator(api.now());
@@ -290,6 +238,17 @@ async fn old_receipts_stay_verifiable_after_a_rotation() {
     assert!(check(&old, &keys).is_ok());
     let untils: Vec<bool> = keys.keys.iter().map(|key| key.until.is_some()).collect();
     assert_eq!(untils, [false, true]);
+
+    let first = client.get(&path).await;
+    api.advance_clock(3600 * 24 * 400);
+    client.patch(&format!("/users/{user}"), json!({"display_name": "Countess"})).await.data();
+    client.patch(&format!("/assets/{asset}"), json!({"name": "New", "serial_number": "S-2", "assigned_to": null})).await.data();
+    assert_eq!(client.get(&path).await.text(), first.text());
+    client.delete(&format!("/assets/{asset}")).await;
+    client.delete(&format!("/users/{user}")).await.data();
+    assert_eq!(client.get(&path).await.text(), first.text());
+    assert_eq!(client.get(&format!("{path}?format=json")).await.text(), first.text());
+    assert_eq!(first.json()["receipt"]["steps"][0]["user_name"], "Ada");
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,7 +323,7 @@ async fn one_receipt_has_the_steps_once_and_each_asset_with_its_history() {
     assert_eq!(instances[1]["cancel_reason"], "The dock is <b>broken</b>.");
     assert_eq!((&instances[0]["ended_at"], &instances[0]["cancel_reason"]), (&receipt["completed_at"], &Value::Null));
     for (instance, started) in instances.iter().zip(movement["instances"].as_array().unwrap()) {
-        assert_eq!(instance["instance_id"], started["id"]);
+        assert_eq!((&instance["instance_id"], &instance["asset"]["id"]), (&started["id"], &started["asset_id"]));
         let id = started["id"].as_str().unwrap();
         let history = client.get(&format!("/processes/instances/{id}/history?limit=100")).await.data();
         let links = |events: &Value| -> Vec<(Value, Value)> {
@@ -378,14 +337,18 @@ async fn one_receipt_has_the_steps_once_and_each_asset_with_its_history() {
         assert_eq!(instance["step_event_ids"], json!(expected));
     }
     assert_eq!(receipt["events"][0]["type"], "movement.created");
-    // The instances' own receipts contain the same facts.
-    let own = client.get(&format!("/processes/instances/{}/receipt", instances[0]["instance_id"].as_str().unwrap())).await.json();
-    for (step, own) in steps.iter().zip(own["receipt"]["steps"].as_array().unwrap()) {
-        let mut own = own.clone();
-        own.as_object_mut().unwrap().remove("event_id");
-        assert_eq!(*step, own);
+    // The receipts of its completed instances contain the same facts.
+    for instance in [&instances[0], &instances[2]] {
+        let path = format!("/processes/instances/{}/receipt", instance["instance_id"].as_str().unwrap());
+        let own = client.get(&path).await.json()["receipt"].clone();
+        for (step, own) in steps.iter().zip(own["steps"].as_array().unwrap()) {
+            let mut own = own.clone();
+            own.as_object_mut().unwrap().remove("event_id");
+            assert_eq!(*step, own);
+        }
+        assert_eq!((&own["asset"], &own["movement_id"]), (&instance["asset"], &movement["id"]));
+        assert!(client.get(&format!("{path}?format=html")).await.text().contains(SIGNATURE));
     }
-    assert_eq!(instances[0]["asset"], own["receipt"]["asset"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -417,7 +380,7 @@ async fn a_movement_has_a_receipt_once_it_has_ended_and_not_if_nothing_was_compl
     cancel(&client, started["instances"][1]["id"].as_str().unwrap()).await.data();
     assert_eq!(client.get(&path).await.problem(409, "CONFLICT")["instance_status"], "cancelled");
     assert_eq!(client.get(&format!("{path}?format=pdf")).await.field_errors(), ["format"]);
-    client.get(&format!("/movements/{}/receipt", crate::support::UNKNOWN_ID)).await.problem(404, "NOT_FOUND");
+    client.get(&format!("/movements/{}/receipt", UNKNOWN_ID)).await.problem(404, "NOT_FOUND");
     client.scoped(&["assets:read"]).await.get(&path).await.problem(403, "FORBIDDEN");
     assert_eq!(public_keys(&client).await.keys, [], "a refused request creates no key");
 
@@ -489,8 +452,7 @@ async fn the_page_shows_signatures_and_escapes_every_text() {
     let process = client.post("/processes", body).await.id();
     let user = client.post("/users", json!({"email": "a@b.c", "display_name": evil})).await.id();
     let asset = client.asset(json!({"name": evil, "serial_number": evil, "manufacturer": evil, "model": evil})).await;
-    let key = client.post("/keys", json!({"name": evil, "scopes": ["processes:read", "processes:write"]})).await.data();
-    let client = client.with_key_of(&key);
+    let client = client.with_new_key(json!({"name": evil, "scopes": ["processes:read", "processes:write"]})).await;
     let instance = start(&client, &process, &asset).await;
     for data in [
         json!({"t": evil}),

@@ -1,6 +1,5 @@
 //! Batches of assets and users.
 
-use crate::support::bulk::statuses;
 use crate::support::prelude::*;
 
 /// Prefix of the keys of tag counters. They aren't compared, because a refused request can leave a gap in the numbers.

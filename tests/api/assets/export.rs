@@ -1,7 +1,6 @@
 //! Exports of assets and users.
 
 use crate::support::prelude::*;
-use crate::support::{property, runtime};
 use proptest::prelude::*;
 
 #[tokio::test(start_paused = true)]

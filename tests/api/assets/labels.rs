@@ -5,7 +5,6 @@ use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::{Next, from_fn};
-use std::path::Path;
 use tokio::process::Command;
 
 pub struct Image {
@@ -150,17 +149,6 @@ async fn the_code_can_hold_an_address_with_the_tag_or_the_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_note_how_to_print_is_in_the_readers_language() {
-    let client = over_http().await;
-    let id = client.asset(json!({"name": "Laptop"})).await;
-    let path = format!("/assets/labels?ids={id}");
-    let page = client.send_with("GET", &path, None, "", &[("accept-language", "es-MX")]).await;
-    assert!(page.text().contains("<html lang=\"es\">") && page.text().contains("<title>Etiquetas</title>"), "{}", page.text());
-    let page = client.get(&path).await;
-    assert!(page.text().contains("<html lang=\"en\">") && page.text().contains("without margins"), "{}", page.text());
-}
-
-#[tokio::test(start_paused = true)]
 async fn no_name_gets_out_of_its_place() {
     let client = over_http().await;
     let names = [
@@ -210,7 +198,7 @@ async fn no_name_gets_out_of_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_has_each_label_in_its_place() {
+async fn a_page_has_each_label_in_its_place_and_a_note_in_the_readers_language() {
     let client = over_http().await;
     let ids = client.assets(100).await.join(",");
     let layouts = [
@@ -241,6 +229,13 @@ async fn a_page_has_each_label_in_its_place() {
             "@page{size:8.5in 11in;margin:0}"
         }));
     }
+
+    let id = client.asset(json!({"name": "Laptop"})).await;
+    let path = format!("/assets/labels?ids={id}");
+    let page = client.send_with("GET", &path, None, "", &[("accept-language", "es-MX")]).await;
+    assert!(page.text().contains("<html lang=\"es\">") && page.text().contains("<title>Etiquetas</title>"), "{}", page.text());
+    let page = client.get(&path).await;
+    assert!(page.text().contains("<html lang=\"en\">") && page.text().contains("without margins"), "{}", page.text());
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,6 @@
 //! Creating, reading, changing, upserting and deleting assets, and showing the users that they are assigned to.
 
-use crate::support::document::served_document;
 use crate::support::prelude::*;
-use crate::support::table::set_text;
-use insta::assert_json_snapshot;
-use shared::domain::values::id::UserId;
 
 #[tokio::test(start_paused = true)]
 async fn a_new_asset_has_every_field() {
@@ -97,7 +93,7 @@ async fn fields_that_contradict_the_model_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_reference_to_a_missing_resource_is_reported_at_once() {
+async fn every_error_in_a_body_and_every_reference_to_a_missing_resource_is_reported_at_once() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "x"})).await;
     let inactive = client.user("Inactive").await;
@@ -120,11 +116,7 @@ async fn every_reference_to_a_missing_resource_is_reported_at_once() {
     let user = client.user("Active").await;
     let made = client.post("/assets", json!({"name": "x", "assigned_to": user})).await.data();
     assert_eq!((&made["assigned_to"], client.total(&format!("/assets?assigned_to={user}")).await), (&json!(user), 1));
-}
 
-#[tokio::test(start_paused = true)]
-async fn every_error_in_a_body_is_reported() {
-    let (api, client) = Api::with_tenant().await;
     let before = api.dump().await;
     let body = json!({
         "name": " ", "status": "lost", "asset_type_id": "x", "serial_number": "s".repeat(256), "purchase_date": "2024-02-30",
@@ -142,7 +134,7 @@ async fn every_error_in_a_body_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_price_keeps_every_digit() {
+async fn a_price_keeps_every_digit_and_can_be_sent_as_text_everywhere() {
     let client = over_http().await;
     for digits in ["2499.00", "0", "0.1", "999999999999.9999", "123456789012.3456", "9007199254.7409", "0.0001"] {
         let reply = client.post_text("/assets", &format!(r#"{{"name":"x","purchase_price":{digits}}}"#)).await;
@@ -155,11 +147,7 @@ async fn a_price_keeps_every_digit() {
         let reply = client.post_text("/assets", &format!(r#"{{"name":"x","purchase_price":{invalid}}}"#)).await;
         assert_eq!(reply.field_errors(), ["/purchase_price"], "{invalid}");
     }
-}
 
-#[tokio::test(start_paused = true)]
-async fn a_price_can_be_sent_as_text_wherever_it_can_be_sent() {
-    let client = over_http().await;
     let expected = r#""purchase_price":1249.00,"#;
     let created = client.post("/assets", json!({"name": "x", "purchase_price": "1249.00", "serial_number": "s"})).await;
     assert!(created.text().contains(expected), "{}", created.text());
@@ -242,7 +230,7 @@ async fn an_upsert_creates_and_then_changes_the_fields_that_are_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_that_would_create_has_nulls_and_the_document_says_so() {
+async fn a_dry_run_of_an_upsert_has_nulls_and_an_upsert_creates_again_after_its_asset_is_gone() {
     let client = over_http().await;
     let put = async || client.send("PUT", &format!("{PATH}?dry_run=true"), Some("application/json"), "{\"name\": \"x\"}").await;
     let dry = put().await;
@@ -254,11 +242,7 @@ async fn a_dry_run_that_would_create_has_nulls_and_the_document_says_so() {
     assert!(described.contains("dry run") && described.contains("null"), "{described}");
     let made = client.send("PUT", PATH, Some("application/json"), "{\"name\": \"x\"}").await.data();
     assert_eq!((&put().await.data()["id"], &put().await.data()["asset_tag"]), (&made["id"], &made["asset_tag"]));
-}
 
-#[tokio::test(start_paused = true)]
-async fn after_its_asset_is_gone_or_has_another_serial_number_an_upsert_creates_again() {
-    let client = over_http().await;
     let put = async || client.send("PUT", PATH, Some("application/json"), "{\"name\": \"x\"}").await;
     let first = put().await.id();
     client.patch(&format!("/assets/{first}"), json!({"serial_number": "other"})).await.data();
@@ -297,7 +281,7 @@ async fn an_upsert_that_sees_the_claim_of_another_before_its_asset_makes_no_seco
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_assigned_user_is_shown_on_request_only() {
+async fn the_assigned_user_is_shown_on_request_only_to_those_who_may_read_users() {
     let client = over_http().await;
     let ada = client.user("Ada").await;
     let assigned = client.assigned_asset("a", &ada).await;
@@ -317,15 +301,9 @@ async fn the_assigned_user_is_shown_on_request_only() {
     let wrong = client.get("/assets?expand=model").await;
     assert_eq!(wrong.field_errors(), ["expand"]);
     assert!(wrong.text().contains("must be assigned_to"), "{}", wrong.text());
-}
 
-#[tokio::test(start_paused = true)]
-async fn users_are_shown_to_those_only_who_may_read_users() {
-    let client = over_http().await;
-    let ada = client.user("Ada").await;
-    let asset = client.assigned_asset("a", &ada).await;
     let lacking = client.scoped(&["assets:read", "assets:write"]).await;
-    for path in ["/assets?expand=assigned_to".to_owned(), format!("/assets/{asset}?expand=assigned_to")] {
+    for path in ["/assets?expand=assigned_to".to_owned(), format!("/assets/{assigned}?expand=assigned_to")] {
         let reply = lacking.get(&path).await;
         assert_eq!(reply.problem(403, "FORBIDDEN")["scope"], "users:read");
         assert!(!reply.text().contains("ada@"));
@@ -335,7 +313,7 @@ async fn users_are_shown_to_those_only_who_may_read_users() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_etags_of_both_representations_differ() {
+async fn the_etags_of_both_representations_differ_and_an_expanded_asset_can_be_sent_back() {
     let client = over_http().await;
     let ada = client.user("Ada").await;
     let assigned = client.assigned_asset("a", &ada).await;
@@ -359,17 +337,12 @@ async fn the_etags_of_both_representations_differ() {
     client.patch(&format!("/users/{ada}"), json!({"display_name": "Countess"})).await.data();
     let reply = client.send_with("GET", &expanded, None, "", &[("if-none-match", &before)]).await;
     assert_eq!((reply.status.as_u16(), &reply.data()["assigned_user"]["display_name"]), (200, &json!("Countess")));
-}
 
-#[tokio::test(start_paused = true)]
-async fn an_expanded_asset_can_be_sent_back() {
-    let client = over_http().await;
-    let (ada, eve) = (client.user("Ada").await, client.user("Eve").await);
-    let asset = client.assigned_asset("a", &ada).await;
-    let path = format!("/assets/{asset}");
+    let eve = client.user("Eve").await;
+    let path = format!("/assets/{assigned}");
     let read = client.get(&format!("{path}?expand=assigned_to")).await.data();
     assert_eq!(client.patch(&path, read.clone()).await.data(), client.get(&path).await.data());
-    let batch = client.batch("/assets/batch", &[json!({"op": "update", "id": asset, "body": read})]).await;
+    let batch = client.batch("/assets/batch", &[json!({"op": "update", "id": assigned, "body": read})]).await;
     assert_eq!(batch.data()[0]["status"], 200, "{}", batch.text());
     for other in [json!({"id": eve, "display_name": "Eve", "email": "eve@example.com"}), Value::Null, json!({}), json!("x")] {
         let mut changed = read.clone();

@@ -1,7 +1,6 @@
 //! Statistics: every count, right after every write, and groups of assets by a value.
 
 use crate::support::prelude::*;
-use crate::support::table::copy_record;
 
 async fn stats(client: &Client) -> Value {
     client.get("/stats").await.data()

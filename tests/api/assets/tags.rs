@@ -1,6 +1,5 @@
 //! Asset tags: templates, number ranges and collisions.
 
-use crate::support::bulk::statuses;
 use crate::support::prelude::*;
 
 #[tokio::test(start_paused = true)]
@@ -103,7 +102,7 @@ async fn own_tags_come_by_every_way_to_create_and_numbers_pass_them() {
         json!({"op": "create", "body": {"name": "b"}}),
     ];
     let made = client.batch("/assets/batch", &batch).await.data();
-    let tag = |made: &serde_json::Value, index: usize| made[index]["data"]["asset_tag"].clone();
+    let tag = |made: &Value, index: usize| made[index]["data"]["asset_tag"].clone();
     assert_eq!((tag(&made, 0), tag(&made, 1)), (json!("AST-000002"), json!("AST-000001")));
     assert_eq!(client.post("/assets", json!({"name": "c"})).await.data()["asset_tag"], "AST-000003");
     let twice = [
@@ -112,7 +111,7 @@ async fn own_tags_come_by_every_way_to_create_and_numbers_pass_them() {
     ];
     client.batch("/assets/batch", &twice).await.problem(409, "DUPLICATE");
     assert_eq!(outcomes(&client.import("/assets", "", "name,asset_tag\na,X\nb,x\n").await), ["created", "refused"]);
-    let put = async |body: serde_json::Value| client.put("/assets/by-serial/S1", &body).await;
+    let put = async |body: Value| client.put("/assets/by-serial/S1", &body).await;
     assert_eq!(put(json!({"name": "d", "asset_tag": "D1"})).await.data()["asset_tag"], "D1");
     assert_eq!(put(json!({"name": "d", "asset_tag": "d1"})).await.status, 200);
     assert_eq!(put(json!({"name": "d", "asset_tag": "D2"})).await.field_errors(), ["/asset_tag"]);

@@ -1,11 +1,7 @@
 //! Compares the OpenAPI document in docs with the served one.
 
 use crate::document::examples;
-use crate::support::document::{at, is_dry_run_of_creation, response, served_document};
-use crate::support::operations::METHODS;
 use crate::support::prelude::*;
-use crate::support::samples_over_http;
-use std::path::Path;
 
 /// To update the file: `UPDATE_OPENAPI=1 cargo test --workspace --test api document`.
 #[tokio::test(start_paused = true)]
@@ -132,25 +128,15 @@ fn errors_are_described_once() {
 
 #[tokio::test(start_paused = true)]
 async fn the_document_is_openapi_3_1_without_dangling_references() {
-    fn references(value: &Value, found: &mut Vec<String>) {
-        match value {
-            Value::Object(map) => {
-                found.extend(map.get("$ref").and_then(Value::as_str).map(str::to_owned));
-                map.values().for_each(|value| references(value, found));
-            }
-            Value::Array(items) => items.iter().for_each(|value| references(value, found)),
-            _ => {}
-        }
-    }
     let client = over_http().await;
     let (document, operations) = operations();
     assert_eq!(client.with_key("").get("/openapi.json").await.json(), *document, "the served one");
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
-    let mut found = Vec::new();
-    references(document, &mut found);
-    for target in found {
-        assert!(document.pointer(&target[1..]).is_some(), "{target} leads nowhere");
-    }
+    visit(document, "", &mut |_, object| {
+        if let Some(target) = object["$ref"].as_str() {
+            assert!(document.pointer(&target[1..]).is_some(), "{target} leads nowhere");
+        }
+    });
     let mut ids: Vec<&str> = operations.iter().map(|o| o.description["operationId"].as_str().unwrap()).collect();
     ids.sort_unstable();
     ids.dedup();

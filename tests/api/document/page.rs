@@ -1,13 +1,8 @@
 //! The documentation page and the inventory page, their files, and the redirect from a label. `.ci/pages/app` tests the
 //! inventory page in a browser.
 
-use crate::support::functions::Function;
 use crate::support::prelude::*;
-use axum::Router;
-use axum::body::Body;
-use axum::http::Request;
 use sha2::Digest;
-use std::collections::BTreeMap;
 
 /// The `Accept` header that browsers send for a page.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
@@ -204,11 +199,7 @@ async fn the_page_and_its_files_come_from_here_under_a_strict_policy() {
         }
     }
     assert_eq!(api.faults.take_requests().len(), 0, "the page needs no call to the table");
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_looked_at_reaches_no_log() {
-    let (_api, routers) = routers().await;
+    // What is looked at reaches no log.
     for router in &routers {
         for query in ["?q=ada", "?key=apl_1", "?status=in_use&page=2"] {
             let refused = send(router, "GET", &format!("/v1/app{query}"), BROWSER).await;

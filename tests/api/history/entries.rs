@@ -1,13 +1,6 @@
 //! The history of a resource, and its verification, which detects every change that bypassed the service.
 
 use crate::support::prelude::*;
-use crate::support::table::{
-    append_event, changed_asset, delete_item, event_key, readers_hash, set_text, text_attribute, versions,
-};
-use insta::assert_json_snapshot;
-use shared::domain::history::event::hash;
-use shared::domain::values::id::AssetId;
-use shared::store::StoreError;
 
 #[tokio::test(start_paused = true)]
 async fn a_history_lists_who_changed_what_newest_first() {
@@ -178,18 +171,6 @@ async fn one_changed_byte_of_any_event_is_found() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_record_that_was_removed_without_an_event_is_found() {
-    let (api, client) = Api::with_tenant().await;
-    let (id, path) = changed_asset(&client).await;
-    let key = Keys::of(client.tenant).record(Kind::Asset, id.parse().unwrap()).item();
-    delete_item(&api, &key).await;
-    client.get(&format!("{path}?verify=true")).await.problem(503, "UNAVAILABLE");
-    api.advance_clock(11);
-    let found = client.get(&format!("{path}?verify=true")).await.json();
-    assert_eq!(found["verification"]["broken"], json!({"event_id": null, "version": 4, "reason": "gone"}));
-}
-
 /// Without the tombstone, events at the end of a deleted record's chain could be removed unnoticed.
 #[tokio::test(start_paused = true)]
 async fn a_deleted_record_whose_last_entries_were_removed_is_found() {
@@ -222,24 +203,6 @@ async fn an_unreadable_event_is_left_out_and_found() {
     let found = client.get(&format!("{path}?verify=true")).await.json();
     assert_eq!(versions(&found), [3, 1]);
     assert_eq!(found["verification"]["broken"]["reason"], "unreadable");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_event_after_the_last_is_found() {
-    let (api, client) = Api::with_tenant().await;
-    let (_, path) = changed_asset(&client).await;
-    let history = client.get(&path).await.json();
-    append_event(&api, &client, &history, "asset.approved").await;
-    // The record may not be visible yet.
-    client.get(&format!("{path}?verify=true")).await.problem(503, "UNAVAILABLE");
-    let unsettled = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await;
-    assert!(matches!(unsettled, Err(StoreError::Unsettled(_))), "{unsettled:?}");
-    api.advance_clock(11);
-    let checked = client.get(&format!("{path}?verify=true")).await.json();
-    let verification = &checked["verification"];
-    assert_eq!((&verification["valid"], &verification["broken"]["reason"]), (&json!(false), &json!("wrong_head")), "{checked}");
-    let verification = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
-    assert!(!verification.broken_links.is_empty(), "the operator's check must find it, too");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,12 +1,6 @@
 //! Rules for every route. The routes and fields are taken from the OpenAPI document, so a new one is covered at once.
 
-use crate::support::document::at;
-use crate::support::operations::{METHODS, Operation};
 use crate::support::prelude::*;
-use crate::support::samples::{INVENTORY_PAGE, SIGNING_PAGE};
-use crate::support::samples_over_http;
-use shared::domain::keys::api_key::Scope;
-use shared::domain::keys::api_key::Token;
 
 #[tokio::test(start_paused = true)]
 async fn without_a_valid_key_every_route_responds_with_the_same_401() {

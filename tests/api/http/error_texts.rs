@@ -1,10 +1,6 @@
 //! Error texts list accepted names, values, limits and paths. Field errors have codes. Invisible characters are refused.
 
-use crate::support::document::at;
 use crate::support::prelude::*;
-use crate::support::samples_over_http;
-use axum::body::Body;
-use axum::http::Request;
 use shared::domain::values::field_error::ErrorCode;
 
 #[track_caller]
@@ -118,7 +114,7 @@ async fn errors_in_fields_have_a_code_and_the_exceeded_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_names_are_answered_with_the_known_ones_nearest_first() {
+async fn unknown_names_are_answered_with_the_known_ones_nearest_first_and_missing_fields_are_named() {
     let client = over_http().await;
     let reply = client.post("/assets", json!({"nmae": "x", "serialNumber": "y"})).await;
     assert_eq!(error_at(&reply, "/name"), "is required", "`nmae` doesn't count as `name`");
@@ -135,6 +131,37 @@ async fn unknown_names_are_answered_with_the_known_ones_nearest_first() {
     let names: Vec<String> = (0..60_000).map(|n| format!("\"f{n}\":1")).collect();
     let reply = client.post_text("/assets", &format!("{{{}}}", names.join(","))).await;
     assert!(reply.status == 422 && reply.bytes.len() < 200_000, "{}", reply.bytes.len());
+
+    let asset = client.asset(json!({"name": "a"})).await;
+    let process = client.get("/processes?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
+    let step = json!({"type": "text", "kye": "a", "label": "A"});
+    let definition = json!({"name": "n", "trigger_status": "in_stock", "target_status": "in_use", "steps": [step]});
+    let operations = json!({"operations": [{"op": "update", "idd": asset, "body": {}}, {"op": "create", "bdoy": {"name": "n"}}]});
+    for (path, body, errors) in [
+        ("/processes", definition, vec!["/steps/0/key", "/steps/0/kye"]),
+        ("/assets/batch", operations, vec!["/operations/0/id", "/operations/0/idd", "/operations/1/bdoy", "/operations/1/body"]),
+        (&format!("/processes/{process}/start"), json!({"assetid": asset}), vec!["/asset_id", "/assetid"]),
+        (
+            "/users",
+            json!({"mail": "a@example.com", "display_nam": "A"}),
+            vec!["/display_nam", "/display_name", "/email", "/mail"],
+        ),
+        ("/keys", json!({"name": "n", "scope": ["assets:read"]}), vec!["/scope", "/scopes"]),
+    ] {
+        let reply = client.post(path, body).await;
+        assert_eq!(reply.field_errors(), errors, "{path}");
+        let problem = reply.json();
+        let unknown = problem["errors"].as_array().unwrap().iter().map(|error| error["detail"].as_str().unwrap());
+        let unknown: Vec<&str> = unknown.filter(|detail| detail.starts_with("unknown ")).collect();
+        assert_eq!(unknown.len() * 2, errors.len(), "{problem}");
+        for detail in unknown {
+            let nearest = detail.split("; known: ").nth(1).unwrap().split(", ").next().unwrap();
+            assert!(errors.iter().any(|known| known.ends_with(&format!("/{nearest}"))), "{path}: {detail}");
+        }
+    }
+    let row = client.import("/assets", "", "nmae,status\nx,in_use\n").await;
+    assert_eq!(row.field_errors(), ["nmae"], "of a file, the columns");
+    assert!(row.text().contains("unknown column; known: name, "), "{}", row.text());
 }
 
 fn enumerated(document: &Value, schema: &Value) -> Option<Vec<String>> {
@@ -237,48 +264,13 @@ async fn a_text_that_is_too_long_is_answered_with_the_bound() {
     assert!(seen > 30, "only {seen}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_missing_field_is_named_wherever_another_was_misspelt() {
-    let client = over_http().await;
-    let asset = client.asset(json!({"name": "a"})).await;
-    let process = client.get("/processes?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
-    let step = json!({"type": "text", "kye": "a", "label": "A"});
-    let definition = json!({"name": "n", "trigger_status": "in_stock", "target_status": "in_use", "steps": [step]});
-    let operations = json!({"operations": [{"op": "update", "idd": asset, "body": {}}, {"op": "create", "bdoy": {"name": "n"}}]});
-    for (path, body, errors) in [
-        ("/processes", definition, vec!["/steps/0/key", "/steps/0/kye"]),
-        ("/assets/batch", operations, vec!["/operations/0/id", "/operations/0/idd", "/operations/1/bdoy", "/operations/1/body"]),
-        (&format!("/processes/{process}/start"), json!({"assetid": asset}), vec!["/asset_id", "/assetid"]),
-        (
-            "/users",
-            json!({"mail": "a@example.com", "display_nam": "A"}),
-            vec!["/display_nam", "/display_name", "/email", "/mail"],
-        ),
-        ("/keys", json!({"name": "n", "scope": ["assets:read"]}), vec!["/scope", "/scopes"]),
-    ] {
-        let reply = client.post(path, body).await;
-        assert_eq!(reply.field_errors(), errors, "{path}");
-        let problem = reply.json();
-        let unknown = problem["errors"].as_array().unwrap().iter().map(|error| error["detail"].as_str().unwrap());
-        let unknown: Vec<&str> = unknown.filter(|detail| detail.starts_with("unknown ")).collect();
-        assert_eq!(unknown.len() * 2, errors.len(), "{problem}");
-        for detail in unknown {
-            let nearest = detail.split("; known: ").nth(1).unwrap().split(", ").next().unwrap();
-            assert!(errors.iter().any(|known| known.ends_with(&format!("/{nearest}"))), "{path}: {detail}");
-        }
-    }
-    let row = client.import("/assets", "", "nmae,status\nx,in_use\n").await;
-    assert_eq!(row.field_errors(), ["nmae"], "of a file, the columns");
-    assert!(row.text().contains("unknown column; known: name, "), "{}", row.text());
-}
-
 async fn detail(client: &Client, method: &str, path: &str, status: u16, code: &str) -> String {
     let reply = client.send(method, path, None, "").await;
     reply.problem(status, code)["detail"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_404_tells_a_wrong_path_from_a_missing_resource_and_says_what_exists() {
+async fn a_404_and_a_405_say_what_exists_and_what_the_path_takes() {
     let client = over_http().await;
     let missing = detail(&client, "GET", &format!("/assets/{UNKNOWN_ID}"), 404, "NOT_FOUND").await;
     assert!(missing.contains("no such resource"), "{missing}");
@@ -295,11 +287,7 @@ async fn a_404_tells_a_wrong_path_from_a_missing_resource_and_says_what_exists()
     assert!(wrong.starts_with("This path doesn't exist. Similar paths: GET/POST /v1/assets,"), "{wrong}");
     let outside = call(&client.router, Request::builder().uri("/assets").body(Body::empty()).unwrap()).await;
     assert!(outside.problem(404, "NOT_FOUND")["detail"].as_str().unwrap().contains("/v1/"));
-}
 
-#[tokio::test(start_paused = true)]
-async fn a_405_says_what_the_path_takes_and_what_is_below_it() {
-    let client = over_http().await;
     let path = format!("/processes/instances/{UNKNOWN_ID}");
     let hint = detail(&client, "PATCH", &path, 405, "METHOD_NOT_ALLOWED").await;
     assert!(hint.starts_with("This path takes GET, HEAD. Below it: "), "{hint}");

@@ -1,6 +1,6 @@
 //! The gateway's routes: each function gets the requests of its endpoint group, and the function `meta` all others.
 
-use crate::support::functions::{self, FUNCTIONS, Function};
+use crate::support::functions;
 use crate::support::prelude::*;
 
 /// A client without a key, whose requests go to this function.
@@ -94,13 +94,13 @@ async fn the_default_route_executes_nothing_of_other_functions() {
 
 #[test]
 fn cargo_lambda_watch_routes_each_path_to_its_function() {
-    let manifest = std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml")).unwrap();
+    let manifest = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml")).unwrap();
     let start = manifest.find("[workspace.metadata.lambda.watch.router]").unwrap();
     let rows = manifest[start..].lines().skip(1).take_while(|line| line.starts_with('"'));
     let router: Vec<(&str, &str)> = rows.map(|line| line.split_once(" = ").unwrap()).collect();
     // cargo-lambda uses axum's router, which panics if paths conflict.
     let unquoted = router.iter().map(|(path, _)| path.trim_matches('"'));
-    let _ = unquoted.fold(axum::Router::<()>::new(), |all, path| all.route(path, axum::routing::get(async || ())));
+    let _ = unquoted.fold(Router::<()>::new(), |all, path| all.route(path, axum::routing::get(async || ())));
     for function in FUNCTIONS {
         for (_, path) in function.operations() {
             let parts: Vec<&str> = path.split('/').collect();

@@ -1,9 +1,7 @@
 //! The cost of an unauthenticated request grows at most linearly with its size.
 
 use crate::support::prelude::*;
-use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::http::Request;
+use axum::body::Bytes;
 use dev_server::meter::cpu_time;
 use dev_server::test_data::{made_up_key, made_up_link, unknown_tenant};
 

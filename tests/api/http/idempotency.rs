@@ -1,9 +1,6 @@
 //! Idempotency keys, which make a retried POST take effect once, and `ETag`, `If-Match` and `If-None-Match`.
 
-use crate::support::Snapshot;
-use crate::support::operations::WRITE_METHODS;
 use crate::support::prelude::*;
-use crate::support::samples::event_count;
 
 /// Number of concurrent copies of a request.
 const COPIES: usize = 8;
@@ -126,7 +123,7 @@ async fn copies_of_a_signers_submissions_are_executed_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_response_is_stored_for_a_day_and_for_one_api_key() {
+async fn a_response_is_stored_for_a_day_and_for_one_api_key_but_a_refused_request_may_be_corrected() {
     let (api, client) = Api::with_tenant().await;
     let other = client.scoped(&["assets:read", "assets:write"]).await;
     let body = json!({"name": "n"});
@@ -140,11 +137,8 @@ async fn a_response_is_stored_for_a_day_and_for_one_api_key() {
     assert_eq!(client.post_once("/assets", &body, "k").await.id(), first);
     api.advance_clock(120);
     assert_ne!(client.post_once("/assets", &body, "k").await.id(), first, "a day has passed");
-}
 
-#[tokio::test(start_paused = true)]
-async fn a_refused_request_may_be_corrected_under_the_same_key() {
-    let (_api, client) = Api::with_tenant().await;
+    let client = api.tenant().await;
     assert_eq!(client.post_once("/assets", &json!({"name": ""}), "k").await.field_errors(), ["/name"]);
     assert_eq!(client.post_once("/assets", &json!({"name": "n"}), "k").await.status, 201);
     for invalid in ["", "ä", &"x".repeat(256)] {

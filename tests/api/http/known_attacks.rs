@@ -1,15 +1,12 @@
 //! Attacks that once worked on this service or similar ones, with the CPU time and memory of each.
 
-use crate::support::bulk::creations;
 use crate::support::prelude::*;
-use crate::support::processes::dotted_signature;
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderName, HeaderValue, Request};
+use axum::body::Bytes;
+use axum::http::{HeaderName, HeaderValue};
 use dev_server::meter::cpu_time;
 use dev_server::test_data::{expensive_schema, made_up_key};
 use png::{BitDepth, ColorType, Filter};
 use std::process::Command;
-use std::sync::LazyLock;
 
 /// Maximum CPU time of a request in a debug build.
 const MAX_CPU_TIME: Duration = Duration::from_secs(2);

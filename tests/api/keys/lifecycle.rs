@@ -1,10 +1,8 @@
 //! API keys: creating, rotating and revoking them. A key can't grant rights that it doesn't have.
 
-use crate::support::{Api, Client, call, over_http, property, runtime};
+use crate::support::prelude::*;
 use proptest::prelude::*;
-use serde_json::{Value, json};
-use shared::domain::keys::api_key::{ApiKey, Role, Scope, Token};
-use shared::domain::user::User;
+use shared::domain::keys::api_key::ApiKey;
 
 #[tokio::test(start_paused = true)]
 async fn a_key_is_shown_once_and_works_immediately() {
@@ -46,8 +44,7 @@ async fn a_key_grants_only_scopes_that_its_creator_has() {
 async fn a_key_expires_to_the_millisecond() {
     let (api, client) = Api::with_tenant().await;
     let end = api.now().plus_seconds(60);
-    let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"], "expires_at": end.to_string()})).await.data();
-    let other = client.with_key_of(&made);
+    let other = client.with_new_key(json!({"name": "x", "scopes": ["assets:read"], "expires_at": end.to_string()})).await;
     other.get("/assets").await.data();
     api.advance_clock(60);
     other.get("/assets").await.problem(401, "UNAUTHORIZED");
@@ -74,6 +71,15 @@ async fn a_rotation_ends_the_old_secret_after_its_grace() {
     for invalid in [json!(-1), json!(604_801), json!("1"), json!(1.5)] {
         assert_eq!(client.post(&path, json!({"grace_seconds": invalid})).await.field_errors(), ["/grace_seconds"]);
     }
+
+    // Of two simultaneous rotations, neither returns a key that doesn't work.
+    client.use_key_once().await;
+    let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
+    let path = format!("/keys/{}/rotate", made["id"].as_str().unwrap());
+    let rotate = || client.post(&path, json!({}));
+    let (late, rotated) = api.faults.overtake("TransactWriteItems", rotate(), rotate()).await;
+    late.problem(409, "CONFLICT");
+    client.with_key_of(&rotated.data()).get("/assets").await.data();
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,25 +105,12 @@ async fn two_rotations_within_a_millisecond_both_replace_the_secret() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_simultaneous_rotations_neither_returns_a_key_that_does_not_work() {
-    let (api, client) = Api::with_tenant().await;
-    client.use_key_once().await;
-    let made = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
-    let path = format!("/keys/{}/rotate", made["id"].as_str().unwrap());
-    let rotate = || client.post(&path, json!({}));
-    let (late, rotated) = api.faults.overtake("TransactWriteItems", rotate(), rotate()).await;
-    late.problem(409, "CONFLICT");
-    client.with_key_of(&rotated.data()).get("/assets").await.data();
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_bound_key_has_at_most_the_rights_of_its_owner() {
     let client = over_http().await;
     let user = client.user("Ada").await;
     let path = format!("/users/{user}");
-    let all: Vec<Value> = shared::domain::keys::api_key::Scope::ALL.iter().map(|scope| json!(scope)).collect();
-    let made = client.post("/keys", json!({"name": "ada's", "scopes": all, "user_id": user})).await.data();
-    let bound = client.with_key_of(&made);
+    let all: Vec<Value> = Scope::ALL.iter().map(|scope| json!(scope)).collect();
+    let bound = client.with_new_key(json!({"name": "ada's", "scopes": all, "user_id": user})).await;
     bound.get("/assets").await.data();
     assert_eq!(bound.post("/assets", json!({"name": "x"})).await.problem(403, "FORBIDDEN")["scope"], "assets:write");
     client.patch(&path, json!({"role": "technician"})).await.data();
@@ -170,11 +163,11 @@ async fn invalid_fields_of_a_key_are_refused_by_name() {
 async fn only_one_well_formed_authorization_header_counts() {
     let client = over_http().await;
     let send = async |values: &[&str]| {
-        let mut request = axum::http::Request::builder().uri("/v1/assets");
+        let mut request = Request::builder().uri("/v1/assets");
         for value in values {
             request = request.header("authorization", *value);
         }
-        let request = request.body(axum::body::Body::empty()).unwrap();
+        let request = request.body(Body::empty()).unwrap();
         call(&client.router, request).await.status.as_u16()
     };
     let key = client.key.as_str();
@@ -199,7 +192,7 @@ async fn a_key_creates_and_rotates_only_keys_that_are_no_stronger() {
     let own = json!({
         "name": "k", "scopes": ["keys:write", "assets:read"], "rate_limit_per_minute": 50, "expires_at": EXPIRY, "user_id": user
     });
-    let weak = client.with_key_of(&client.post("/keys", own.clone()).await.data());
+    let weak = client.with_new_key(own.clone()).await;
     let weak_id = Token::parse(&weak.key).unwrap().id.to_string();
     weak.post("/keys", json!({"name": "", "scopes": ["assets:read"]})).await.field_errors();
     let before = api.dump().await;
@@ -222,7 +215,7 @@ async fn a_key_creates_and_rotates_only_keys_that_are_no_stronger() {
     assert_eq!((child["rate_limit_per_minute"].as_u64(), child["expires_at"].as_str()), (Some(50), Some(EXPIRY)));
     assert_eq!(child["user_id"], user);
     weak.post(&format!("/keys/{weak_id}/rotate"), json!({})).await.data();
-    let weak = client.with_key_of(&client.post("/keys", own.clone()).await.data());
+    let weak = client.with_new_key(own.clone()).await;
     for (field, value) in [("rate_limit_per_minute", json!(51)), ("expires_at", json!(LATER)), ("user_id", json!(other))] {
         let mut body = own.clone();
         body[field] = value;
@@ -260,7 +253,7 @@ async fn nobody_gives_a_role_above_their_own() {
     client.patch(&path, json!({"is_active": true})).await.data();
     // A bound key has its owner's role.
     let bound = json!({"name": "b", "scopes": ["users:write"], "user_id": viewer});
-    let bound = client.with_key_of(&client.post("/keys", bound).await.data());
+    let bound = client.with_new_key(bound).await;
     bound.post("/users", json!({"email": "a@example.com", "display_name": "x", "role": "admin"})).await.data();
 }
 
@@ -375,8 +368,8 @@ fn no_chain_of_requests_ends_with_a_key_that_can_do_more() {
         if is_bound {
             body["user_id"] = json!(users[0]);
         }
-        let first = client.with_key_of(&client.post("/keys", body).await.data());
-        // IDs of keys that K may try to rotate without knowing their secrets.
+        let first = client.with_new_key(body).await;
+        // Keys that K may try to rotate without having them.
         let mut ids = vec![Token::parse(&client.key).unwrap().id.to_string()];
         let stronger = json!({"name": "s", "scopes": ["assets:read", "settings:write"], "user_id": users[1]});
         ids.push(client.post("/keys", stronger).await.id());

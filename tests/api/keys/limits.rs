@@ -1,12 +1,9 @@
 //! Rate limits of keys, and the operator's limit for all requests of a tenant together.
 
-use crate::support::log;
 use crate::support::prelude::*;
-use crate::support::processes::complete_onboarding;
-use std::collections::BTreeMap;
 
 #[tokio::test(start_paused = true)]
-async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
+async fn a_key_may_send_as_many_requests_a_minute_as_its_limit_also_at_once() {
     let api = Api::start().await;
     let client = api.limited_tenant(5).await;
     let other = client.scoped(&["assets:read"]).await;
@@ -42,6 +39,11 @@ async fn a_key_may_send_as_many_requests_a_minute_as_its_limit() {
     }
     let reply = client.get("/assets").await;
     assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-remaining")), (200, "4"), "the next minute");
+
+    let client = api.limited_tenant(10).await;
+    let all = join_all((0..16).map(|_| client.get("/settings"))).await;
+    assert_eq!(all.iter().filter(|reply| reply.status == 200).count(), 10);
+    assert_eq!(all.iter().filter(|reply| reply.status == 429).count(), 6);
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,33 +102,7 @@ async fn ten_instances_let_through_exactly_the_limit_and_at_most_a_tenth_too_lat
 }
 
 #[tokio::test(start_paused = true)]
-async fn sixteen_simultaneous_requests_are_all_counted() {
-    let api = Api::start().await;
-    let client = api.limited_tenant(10).await;
-    let all = futures_util::future::join_all((0..16).map(|_| client.get("/settings"))).await;
-    assert_eq!(all.iter().filter(|reply| reply.status == 200).count(), 10);
-    assert_eq!(all.iter().filter(|reply| reply.status == 429).count(), 6);
-}
-
-#[tokio::test(start_paused = true)]
-async fn every_response_to_a_valid_key_has_the_rate_limit_headers() {
-    let client = over_http().await;
-    let lacking = client.scoped(&["assets:read"]).await;
-    for reply in [
-        client.get("/assets").await,
-        client.get("/assets?x=1").await,
-        client.get(&format!("/assets/{UNKNOWN_ID}")).await,
-        client.post("/assets", json!({})).await,
-        lacking.post("/assets", json!({"name": "x"})).await,
-    ] {
-        for header in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
-            assert!(reply.header(header).parse::<u64>().is_ok(), "{} lacks {header}", reply.status);
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn both_secrets_of_a_rotated_key_share_one_limit() {
+async fn both_secrets_of_a_rotated_key_share_one_limit_and_every_response_shows_it() {
     let client = over_http().await;
     let body = json!({"name": "k", "scopes": ["assets:read"], "rate_limit_per_minute": 4});
     let made = client.post("/keys", body).await.data();
@@ -139,6 +115,19 @@ async fn both_secrets_of_a_rotated_key_share_one_limit() {
     }
     old.get("/assets").await.problem(429, "RATE_LIMITED");
     new.get("/assets").await.problem(429, "RATE_LIMITED");
+
+    let lacking = client.scoped(&["assets:read"]).await;
+    for reply in [
+        client.get("/assets").await,
+        client.get("/assets?x=1").await,
+        client.get(&format!("/assets/{UNKNOWN_ID}")).await,
+        client.post("/assets", json!({})).await,
+        lacking.post("/assets", json!({"name": "x"})).await,
+    ] {
+        for header in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
+            assert!(reply.header(header).parse::<u64>().is_ok(), "{} lacks {header}", reply.status);
+        }
+    }
 }
 
 async fn counter_partition(api: &Api, client: &Client) -> String {
@@ -167,7 +156,7 @@ async fn reads_keep_answering_while_the_tenants_writes_are_throttled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_can_not_be_counted_is_let_through_and_a_log_line_says_so() {
+async fn a_request_that_can_not_be_counted_or_whose_count_never_answers_is_let_through() {
     let api = Api::start().await;
     let client = api.limited_tenant(3).await;
     let counters = counter_partition(&api, &client).await;
@@ -184,11 +173,7 @@ async fn a_request_that_can_not_be_counted_is_let_through_and_a_log_line_says_so
     client.with_key("apl_guessed").get("/settings").await.problem(401, "UNAUTHORIZED");
     api.faults.throttle_writes_to(&[]);
     assert_eq!(client.get("/settings").await.header("x-ratelimit-remaining"), "1", "the limit applies again");
-}
 
-#[tokio::test(start_paused = true)]
-async fn a_count_that_never_answers_is_given_up() {
-    let api = Api::start().await;
     // With a limit below 20, each request is counted in the table.
     let client = api.limited_tenant(10).await;
     client.use_key_once().await;
@@ -249,7 +234,7 @@ async fn keys_and_signing_links_of_a_tenant_share_its_ceiling() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_takes_effect_with_the_next_minute() {
+async fn only_the_operator_sees_and_changes_the_ceiling_and_one_that_can_not_be_read_refuses_nobody() {
     let (api, client) = Api::with_tenant().await;
     let ceilings = [(Some(2), vec![200, 200, 429, 429]), (Some(3), vec![200, 200, 200, 429]), (None, vec![200; 4])];
     for (limit, expected) in ceilings {
@@ -257,6 +242,20 @@ async fn a_change_takes_effect_with_the_next_minute() {
         assert_eq!(api.store.tenant(client.tenant).ceiling().await.unwrap(), limit);
         assert_eq!(statuses(&client, 4).await, expected, "{limit:?}");
     }
+
+    complete_onboarding(&client, &client.user("Ada").await).await;
+    let before: Value = client.get("/settings").await.data();
+    set(&api, &client, Some(500)).await;
+    assert_eq!(client.get("/settings").await.data(), before);
+    let unknown = api.store.tenant(Id::from_uuid(uuid::Uuid::nil()));
+    assert!(unknown.set_ceiling(Some(5)).await.is_err(), "a tenant that does not exist gets none");
+
+    client.use_key_once().await;
+    set(&api, &client, Some(1)).await;
+    log::begin();
+    api.faults.throttle("GetItem", 2);
+    assert_eq!(statuses(&client, 3).await, [200, 200, 429], "read again with the next request");
+    assert_eq!(log::text().matches(r#""metric":"uncounted_requests""#).count(), 1, "{}", log::text());
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,7 +263,7 @@ async fn refused_requests_use_up_nothing_of_the_ceiling() {
     let api = Api::start().await;
     let client = api.limited_tenant(600).await;
     let body = json!({"name": "k", "scopes": ["settings:read"], "rate_limit_per_minute": 2});
-    let eager = client.with_key_of(&client.post("/keys", body).await.data());
+    let eager = client.with_new_key(body).await;
     set(&api, &client, Some(4)).await;
     assert_eq!(statuses(&eager, 20).await[..3], [200, 200, 429], "its own limit");
     assert_eq!(statuses(&client.impostor(), 3).await, [401; 3]);
@@ -289,26 +288,4 @@ async fn lost_answers_let_no_more_through_than_the_ceiling() {
     // The last faults are planned after the minute's limit is used up.
     assert!(minutes.iter().filter(|(_, refused)| refused.is_some()).count() >= 2 && api.faults.planned() < 13, "{minutes:?}");
     assert!(minutes.iter().all(|(count, _)| *count <= 100), "{minutes:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_ceiling_that_can_not_be_read_refuses_nobody_and_a_log_line_says_so() {
-    let (api, client) = Api::with_tenant().await;
-    client.use_key_once().await;
-    set(&api, &client, Some(1)).await;
-    log::begin();
-    api.faults.throttle("GetItem", 2);
-    assert_eq!(statuses(&client, 3).await, [200, 200, 429], "read again with the next request");
-    assert_eq!(log::text().matches(r#""metric":"uncounted_requests""#).count(), 1, "{}", log::text());
-}
-
-#[tokio::test(start_paused = true)]
-async fn nobody_but_the_operator_sees_or_changes_the_ceiling() {
-    let (api, client) = Api::with_tenant().await;
-    complete_onboarding(&client, &client.user("Ada").await).await;
-    let before: Value = client.get("/settings").await.data();
-    set(&api, &client, Some(500)).await;
-    assert_eq!(client.get("/settings").await.data(), before);
-    let unknown = api.store.tenant(shared::domain::values::id::Id::from_uuid(uuid::Uuid::nil()));
-    assert!(unknown.set_ceiling(Some(5)).await.is_err(), "a tenant that does not exist gets none");
 }

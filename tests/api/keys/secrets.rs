@@ -2,18 +2,11 @@
 //! resources. Each function can encrypt or decrypt only for its own purpose.
 
 use crate::deployment::{statements, texts};
-use crate::support::functions::{resource, resources};
-use crate::support::operations::METHODS;
 use crate::support::prelude::*;
-use crate::support::samples::Samples;
-use crate::support::{all_items, log};
-use shared::domain::history::event::Actor;
-use shared::domain::keys::api_key::{ApiKey, SecretHash, Token};
+use shared::domain::keys::api_key::{ApiKey, SecretHash};
 use shared::domain::record::IdempotentRequest;
 use shared::domain::values::base62;
-use shared::key_encryption::Purpose;
-use shared::store::ChangeContext;
-use shared::store::keys::Item;
+use shared::domain::values::signature_image::{DATA_URL_PREFIX, data_url};
 use std::fmt::Write;
 use tracing::level_filters::LevelFilter;
 
@@ -25,13 +18,6 @@ fn keys_in(text: &str) -> Vec<String> {
     text.match_indices("apl_").filter_map(key).collect()
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// Forms in which a key's secret could be stored, in lower case: complete, halves, and bytes.
 pub fn traces(key: &str) -> Vec<String> {
     let halves = [&key[SECRET][..22], &key[SECRET][22..]];
@@ -39,23 +25,18 @@ pub fn traces(key: &str) -> Vec<String> {
     let mut traces = vec![key.to_owned(), key[SECRET].to_owned()];
     traces.extend(halves.map(str::to_owned));
     for bytes in [&bytes[..], &bytes[..16], &bytes[16..]] {
-        let listed = format!("{bytes:?}");
-        traces.extend([hexadecimal(bytes), listed[1..listed.len() - 1].to_owned(), hexadecimal_list(bytes)]);
+        let listed = [format!("{bytes:?}"), format!("{bytes:x?}")].map(|list| list[1..list.len() - 1].to_owned());
+        traces.push(hex::encode(bytes));
+        traces.extend(listed);
     }
     for bytes in [&bytes[..], key.as_bytes(), &key.as_bytes()[SECRET]] {
         // Without padding and last digit, which depend on the following bytes.
-        let encoded = shared::domain::values::signature_image::data_url(bytes);
-        let encoded = encoded[shared::domain::values::signature_image::DATA_URL_PREFIX.len()..].trim_end_matches('=');
+        let encoded = data_url(bytes);
+        let encoded = encoded[DATA_URL_PREFIX.len()..].trim_end_matches('=');
         let encoded = &encoded[..encoded.len() - 1];
         traces.extend([encoded.to_owned(), encoded.replace('+', "-").replace('/', "_")]);
     }
     traces.iter().map(|trace| trace.to_lowercase()).collect()
-}
-
-/// Bytes as `{:x?}` prints them.
-fn hexadecimal_list(bytes: &[u8]) -> String {
-    let listed = format!("{bytes:x?}");
-    listed[1..listed.len() - 1].to_owned()
 }
 
 /// Appends a value as text; binary values as hexadecimal digits and as text.
@@ -63,7 +44,7 @@ fn append_value(value: &AttributeValue, text: &mut String) {
     match value {
         AttributeValue::B(blob) => {
             let bytes = blob.as_ref();
-            let _ = write!(text, "{} {} ", hexadecimal(bytes), String::from_utf8_lossy(bytes));
+            let _ = write!(text, "{} {} ", hex::encode(bytes), String::from_utf8_lossy(bytes));
         }
         AttributeValue::L(values) => values.iter().for_each(|value| append_value(value, text)),
         AttributeValue::M(members) => members.iter().for_each(|(name, value)| {

@@ -1,14 +1,10 @@
 //! Unauthenticated requests cost at most two units of the table, and their bodies aren't parsed.
 
-use crate::support::Replica;
 use crate::support::prelude::*;
-use crate::support::processes::dotted_signature;
 use axum::body::Bytes;
 use dev_server::meter::cpu_time;
 use dev_server::test_data::{made_up_key, unknown_tenant};
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
-use shared::domain::keys::api_key::Scope;
-use shared::domain::values::id::ApiKeyId;
 
 const MAX_UNITS: f64 = 2.0;
 
@@ -183,9 +179,9 @@ async fn a_refused_request_takes_no_time_for_its_body_on_any_route() {
     assert!(bodies.iter().all(|(_, body)| body.len() <= MAX_BODY_BYTES));
     let all: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
     let unscoped = json!({"name": "k", "scopes": ["events:read"], "rate_limit_per_minute": MAX_RATE_LIMIT});
-    let unscoped = client.with_key_of(&client.post("/keys", unscoped).await.data());
+    let unscoped = client.with_new_key(unscoped).await;
     let exhausted = json!({"name": "k", "scopes": all, "rate_limit_per_minute": 1});
-    let exhausted = client.with_key_of(&client.post("/keys", exhausted).await.data());
+    let exhausted = client.with_new_key(exhausted).await;
     exhausted.get("/settings").await.data();
     for (name, refused, status) in [
         ("an unknown key", client.stranger(), 401),

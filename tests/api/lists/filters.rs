@@ -18,12 +18,12 @@ async fn names(client: &Client, path: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unique_values_find_the_one_that_has_them() {
+async fn unique_values_and_names_of_models_find_what_has_them() {
     let client = over_http().await;
     for (email, name, role) in [("Jürgen@Example.com", "Jürgen", "viewer"), ("ada+1@example.com", "Ada", "admin")] {
         client.post("/users", json!({"email": email, "display_name": name, "role": role})).await.data();
     }
-    client.asset_type("Laptop", "LAP", "physical").await;
+    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     client.asset_type("Tablet", "TAB", "physical").await;
     client.post("/catalog/manufacturers", json!({"name": "Groß AG"})).await.data();
     client.post("/catalog/manufacturers", json!({"name": "Other"})).await.data();
@@ -52,10 +52,18 @@ async fn unique_values_find_the_one_that_has_them() {
     let found = client.get("/processes?slug=device-return").await.data()[0]["id"].as_str().unwrap().to_owned();
     client.patch(&format!("/processes/{found}"), json!({"status": "inactive"})).await.data();
     assert_eq!(names(&client, "/processes?slug=device-return").await.len(), 1, "a name is looked up whatever the status");
+
+    client.model("Dell", "Straße 1", &laptop).await;
+    client.model("Lenovo", "STRASSE 1", &laptop).await;
+    client.model("Apple", "Straße 12", &laptop).await;
+    assert_eq!(names(&client, "/catalog/models?name=strasse+1").await, ["STRASSE 1", "Straße 1"]);
+    assert_eq!(names(&client, "/catalog/models?name=strasse").await.len(), 0);
+    let dell = client.get("/catalog/manufacturers?name=dell").await.data()[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(names(&client, &format!("/catalog/models?name=strasse+1&manufacturer_id={dell}")).await, ["Straße 1"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_values_are_separated_by_commas_or_sent_one_by_one() {
+async fn several_values_are_separated_by_commas_or_repeated_and_impossible_ones_refused() {
     let client = over_http().await;
     for status in ["in_stock", "preparing", "in_use", "scrapped"] {
         client.asset(json!({"name": status, "status": status})).await;
@@ -75,6 +83,25 @@ async fn several_values_are_separated_by_commas_or_sent_one_by_one() {
         assert_eq!(client.get(path).await.field_errors(), wrong, "{path}");
     }
     assert_eq!(client.get("/events?types=asset.created&types=user.*&limit=1").await.status, 200);
+
+    for (path, parameter, hint) in [
+        ("/assets?status=in_use,,returned", "status", "separated by commas"),
+        ("/assets?status=in_use,", "status", "separated by commas"),
+        ("/assets/export?status=lost", "status", "must be one of in_stock, preparing, in_use, "),
+        ("/assets?assigned_to=nobody", "assigned_to", "or none"),
+        ("/assets?updated_since=yesterday", "updated_since", "RFC 3339"),
+        ("/assets?updated_since=2026-03-05T12:00:00+02:00", "updated_since", "send %2B"),
+        ("/users?email=ada", "email", "must be an e-mail address"),
+        ("/users?email=ada+1@example.com", "email", "send %2B"),
+        ("/catalog/asset-types?code=L-P", "code", "2 to 8"),
+        ("/catalog/manufacturers?name=", "name", "must not be empty"),
+        ("/catalog/models?name=", "name", "must not be empty"),
+        ("/processes?slug=Device", "slug", "a-z"),
+    ] {
+        let reply = client.get(path).await;
+        assert_eq!(reply.field_errors(), [parameter], "{path}");
+        assert!(reply.json()["errors"][0]["detail"].as_str().unwrap().contains(hint), "{path}: {}", reply.text());
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,20 +137,7 @@ async fn a_unique_value_costs_two_reads_however_many_there_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn models_are_found_by_name_without_regard_to_case() {
-    let client = over_http().await;
-    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
-    client.model("Dell", "Straße 1", &laptop).await;
-    client.model("Lenovo", "STRASSE 1", &laptop).await;
-    client.model("Apple", "Straße 12", &laptop).await;
-    assert_eq!(names(&client, "/catalog/models?name=strasse+1").await, ["STRASSE 1", "Straße 1"]);
-    assert_eq!(names(&client, "/catalog/models?name=strasse").await.len(), 0);
-    let dell = client.get("/catalog/manufacturers?name=dell").await.data()[0]["id"].as_str().unwrap().to_owned();
-    assert_eq!(names(&client, &format!("/catalog/models?name=strasse+1&manufacturer_id={dell}")).await, ["Straße 1"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn assets_are_found_by_several_statuses_and_by_having_no_user() {
+async fn assets_are_found_by_several_statuses_by_having_no_user_and_by_when_they_were_changed() {
     let (api, client) = Api::with_tenant().await;
     let without_index = api.replica(0, 0);
     let user = client.user("Ada").await;
@@ -144,12 +158,8 @@ async fn assets_are_found_by_several_statuses_and_by_having_no_user() {
     }
     client.patch(&format!("/assets/{assigned}"), json!({"assigned_to": null})).await.data();
     check(&client, &without_index, "assigned_to=none", &["a", "b", "c"]).await;
-}
 
-#[tokio::test(start_paused = true)]
-async fn assets_are_found_by_when_they_were_changed() {
-    let (api, client) = Api::with_tenant().await;
-    let without_index = api.replica(0, 0);
+    let client = api.tenant().await;
     let old = client.asset(json!({"name": "old"})).await;
     api.advance_clock(60);
     let new = client.post("/assets", json!({"name": "new"})).await.data();
@@ -166,27 +176,4 @@ async fn assets_are_found_by_when_they_were_changed() {
     }
     client.patch(&format!("/assets/{old}"), json!({"notes": "changed"})).await.data();
     check(&client, &without_index, &format!("updated_since={at}"), &["new", "old"]).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn values_that_nothing_can_have_are_refused_with_what_would_be_accepted() {
-    let client = over_http().await;
-    for (path, parameter, hint) in [
-        ("/assets?status=in_use,,returned", "status", "separated by commas"),
-        ("/assets?status=in_use,", "status", "separated by commas"),
-        ("/assets/export?status=lost", "status", "must be one of in_stock, preparing, in_use, "),
-        ("/assets?assigned_to=nobody", "assigned_to", "or none"),
-        ("/assets?updated_since=yesterday", "updated_since", "RFC 3339"),
-        ("/assets?updated_since=2026-03-05T12:00:00+02:00", "updated_since", "send %2B"),
-        ("/users?email=ada", "email", "must be an e-mail address"),
-        ("/users?email=ada+1@example.com", "email", "send %2B"),
-        ("/catalog/asset-types?code=L-P", "code", "2 to 8"),
-        ("/catalog/manufacturers?name=", "name", "must not be empty"),
-        ("/catalog/models?name=", "name", "must not be empty"),
-        ("/processes?slug=Device", "slug", "a-z"),
-    ] {
-        let reply = client.get(path).await;
-        assert_eq!(reply.field_errors(), [parameter], "{path}");
-        assert!(reply.json()["errors"][0]["detail"].as_str().unwrap().contains(hint), "{path}: {}", reply.text());
-    }
 }

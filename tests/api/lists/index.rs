@@ -2,9 +2,6 @@
 
 use super::index_reads;
 use crate::support::prelude::*;
-use crate::support::{Replica, log};
-use axum::body::Body;
-use axum::http::Request;
 use lambda_http::{Context, RequestExt};
 
 /// Sorted names of all assets.
@@ -42,7 +39,7 @@ async fn the_index_is_read_once_and_then_only_new_events() {
 #[tokio::test(start_paused = true)]
 async fn simultaneous_lists_load_the_list_index_once() {
     let (api, client, _) = two_assets().await;
-    let all = futures_util::future::join_all((0..8).map(|_| names(&client))).await;
+    let all = join_all((0..8).map(|_| names(&client))).await;
     assert!(all.iter().all(|names| *names == ["a", "b"]));
     assert_eq!(index_reads(&api), 1);
 }

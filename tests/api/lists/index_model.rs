@@ -3,9 +3,6 @@
 
 use crate::lists::index_races::{MAX_LAG_MILLIS, MAX_WRITE_MILLIS};
 use crate::support::prelude::*;
-use crate::support::{Replica, property};
-use chrono::TimeDelta;
-use dev_server::faulty_table::FaultyObjects;
 use dev_server::faulty_table::planned::Held;
 use proptest::prelude::*;
 use tokio::task::JoinHandle;

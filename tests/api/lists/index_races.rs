@@ -3,8 +3,6 @@
 
 use super::index_reads;
 use crate::support::prelude::*;
-use crate::support::table::{copy_record, delete_item, set_attribute};
-use shared::domain::values::id::AssetId;
 
 /// Maximum duration of a write, and maximum lag of the index, in milliseconds: see docs/adr/0008.
 pub const MAX_WRITE_MILLIS: i64 = 8_000;
@@ -244,7 +242,7 @@ async fn an_instance_that_ends_while_the_index_is_read_is_listed_once() {
     }
 }
 
-fn rows(index: &std::collections::HashMap<char, Value>, letter: char) -> usize {
+fn rows(index: &HashMap<char, Value>, letter: char) -> usize {
     index[&letter].as_array().unwrap().len()
 }
 

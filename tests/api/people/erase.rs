@@ -1,22 +1,12 @@
 //! Erases a person: no personal data is left in the table or elsewhere, all histories verify, and the operator's check finds
 //! nothing.
 
-use crate::support::log;
-use crate::support::people::{
-    MARK, erase, erase_all, erase_leaver, erase_person, items_with, leaves, person, signed_return, with_person,
-};
 use crate::support::prelude::*;
-use crate::support::processes::advance_movement;
-use crate::support::table::{all_items, delete_item, readers_hash};
-use crate::support::webhooks::{settle, with_webhook};
-use chrono::TimeDelta;
-use dev_server::faulty_table::FaultyObjects;
+use crate::support::webhooks::*;
 use shared::domain::people::Removed;
 use shared::domain::record::StoredResponse;
-use shared::domain::values::id::UserId;
-use shared::store::keys::{Item, SK};
-use shared::store::{CheckMode, Finding};
-use uuid::Uuid;
+use shared::store::Finding;
+use shared::store::keys::SK;
 
 async fn assert_histories_hold(api: &Api, client: &Client, paths: &[String]) {
     let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
@@ -88,7 +78,7 @@ async fn what_is_in_the_way_is_named() {
     for body in [json!({"display_name": "Ada"}), json!({"is_active": true})] {
         client.patch(&format!("/users/{}", ada.id), body).await.problem(409, "CONFLICT");
     }
-    let unknown = erase(&client, crate::support::UNKNOWN_ID).await;
+    let unknown = erase(&client, UNKNOWN_ID).await;
     unknown.problem(404, "NOT_FOUND");
 }
 
@@ -390,7 +380,7 @@ async fn a_test_of_a_webhook_names_nobody() {
     let (api, client, _, hook) = with_webhook(&["*"]).await;
     let user = client.post("/users", json!({"email": "m@example.com", "display_name": MARK, "role": "admin"})).await.id();
     let key = json!({"name": format!("{MARK} key"), "user_id": user, "scopes": ["webhooks:write", "webhooks:read"]});
-    let own = client.with_key_of(&client.post("/keys", key).await.data());
+    let own = client.with_new_key(key).await;
     own.post(&format!("/webhooks/{}/test", hook.id), json!({})).await.data();
     let messages = api.queue.take_sent();
     assert!(!messages.is_empty() && messages.iter().all(|message| !has_mark(format!("{message:?}"))), "{messages:?}");
@@ -409,7 +399,7 @@ async fn snapshots_are_gone_also_those_that_are_written_meanwhile() {
         }
         let erased = async {
             for _ in 0..pause {
-                tokio::task::yield_now().await;
+                yield_now().await;
             }
             erase_all(&own, &ada.id).await;
         };

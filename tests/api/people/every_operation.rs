@@ -1,13 +1,10 @@
 //! A mark in every personal field of every operation, which is gone after an erasure. Also random histories of several people,
 //! with erasures in between.
 
-use crate::support::document::served_document;
-use crate::support::people::{MARK, erase_all, items_with, steps};
 use crate::support::prelude::*;
 use crate::support::property::{check, runtime};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 
 /// Operations whose bodies have personal fields, besides batches and imports. Names and notes of the catalog, processes,
 /// settings and webhooks aren't personal.
@@ -227,7 +224,7 @@ impl World {
             let id = client.post("/users", body).await.id();
             let scopes = ["assets:read", "assets:write", "processes:read", "processes:write"];
             let key = json!({"name": format!("{mark} key"), "user_id": id, "scopes": scopes});
-            let own = client.with_key_of(&client.post("/keys", key).await.data());
+            let own = client.with_new_key(key).await;
             people.push(Human { id, mark, client: own, is_erased: false });
         }
         let asset = client.asset(json!({"name": "Laptop"})).await;

@@ -1,16 +1,13 @@
 //! Erasures with failing calls, erasures killed at any point, and concurrent requests: no personal data comes back.
 
-use crate::support::people::{MARK, Person, erase, erase_all, erase_person, items_with, leaves, person, with_person};
 use crate::support::prelude::*;
-use crate::support::{Disturbance, dropped_after};
-use tokio::task::yield_now;
 
 /// A person whose erasure takes few calls, each of which fails once in the full run.
 async fn somebody(client: &Client) -> Person {
     let body = json!({"email": format!("{MARK}@example.com"), "display_name": MARK, "role": "technician"});
     let id = client.post_once("/users", &body, "user").await.id();
     let key = json!({"name": format!("{MARK} key"), "user_id": id, "scopes": ["assets:read", "assets:write"]});
-    let own = client.with_key_of(&client.post("/keys", key).await.data());
+    let own = client.with_new_key(key).await;
     let asset = own.asset(json!({"name": "Laptop", "assigned_to": id, "notes": MARK})).await;
     let process = create_process(client, json!([step("user_picker", "who"), signature_step()])).await;
     let body = json!({"asset_id": asset, "through": "sign", "step_data": {"who": id, "sign": SIGNATURE}});

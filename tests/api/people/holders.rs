@@ -1,12 +1,7 @@
 //! Notes, and processes without a picked user, such as a return: texts and signatures are about the person who had the assets.
 //! Also receipts of processes with a person who was erased later.
 
-use crate::support::people::{
-    MARK, Person, erase_all, erase_leaver, erase_person, items_with, leaves, signed_return, steps, with_person,
-};
 use crate::support::prelude::*;
-use crate::support::processes::{advance_movement, public_keys};
-use crate::support::table::all_items;
 use shared::domain::receipts::key::check;
 
 /// A technician, and a client with a key bound to the technician.
@@ -246,7 +241,7 @@ async fn the_signing_page_shows_a_pseudonym_in_place_of_an_earlier_signer() {
     let asset = client.asset(json!({"name": "Tablet"})).await;
     let path = format!("/processes/instances/{}", crate::support::processes::start(&own, &process, &asset).await);
     own.post(&format!("{path}/advance"), json!({"step_data": {"sign": SIGNATURE}})).await.data();
-    let link = crate::support::signing::Link::for_guest(&client, &path).await;
+    let link = Link::for_guest(&client, &path).await;
     erase_person(&api, &client, &ada).await;
     let session = link.signer(&client).session().await;
     let signed = &session["submitted"][0];

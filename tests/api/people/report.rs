@@ -1,8 +1,6 @@
 //! The report on a person contains everything that an erasure would remove.
 
-use crate::support::people::{MARK, Person, erase, erase_all, items_with, leaves, person, with_person};
 use crate::support::prelude::*;
-use crate::support::processes::advance_movement;
 
 async fn part(client: &Client, user: &str, from: &Value) -> Value {
     let from = from.as_str().map(|from| format!("?from={from}")).unwrap_or_default();
@@ -145,8 +143,7 @@ async fn of_a_history_that_is_too_long_for_a_response_the_newest_values_are_repo
 #[tokio::test(start_paused = true)]
 async fn a_long_report_has_several_parts_and_each_resource_once() {
     let (_, client, ada) = with_person().await;
-    let key = client.post("/keys", json!({"name": "Second", "user_id": ada.id, "scopes": ["assets:write"]})).await.data();
-    let own = client.with_key(key["api_key"].as_str().unwrap());
+    let own = client.with_new_key(json!({"name": "Second", "user_id": ada.id, "scopes": ["assets:write"]})).await;
     own.create_all(&vec![json!({"name": "Dock"}); 300]).await;
     client.patch(&format!("/assets/{}", ada.asset), json!({"assigned_to": null})).await.data();
     let parts = all_parts(&client, &ada.id).await;

@@ -1,8 +1,6 @@
 //! Process instances: from the start through each step to the end.
 
 use crate::support::prelude::*;
-use crate::support::processes::large_signature;
-use insta::assert_json_snapshot;
 
 #[tokio::test(start_paused = true)]
 async fn a_completed_handover_assigns_the_asset_to_its_new_user() {

@@ -1,7 +1,6 @@
 //! Movements: one process for several assets, for example a single signature for a laptop, a dock and two screens.
 
 use crate::support::prelude::*;
-use crate::support::processes::{advance_movement, large_signature};
 
 /// Steps that assign the assets to a user, who signs for them.
 fn handover_steps() -> Value {
@@ -65,7 +64,7 @@ async fn one_signature_is_stored_for_several_assets() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_instance_of_a_movement_keeps_its_image() {
+async fn a_cancelled_instance_of_a_movement_keeps_its_image_whose_path_stands_for_the_signature() {
     let client = over_http().await;
     let steps = json!([{"type": "text", "key": "a", "label": "A"}, {"type": "signature", "key": "s", "label": "S"}]);
     let (process, ids) = (create_process(&client, steps).await, client.assets(2).await);
@@ -79,11 +78,7 @@ async fn a_cancelled_instance_of_a_movement_keeps_its_image() {
     let done = advance_movement(&client, movement, json!({"s": other})).await.data();
     assert_eq!(done["instances"][1]["step_data"]["s"], other);
     assert_eq!(client.get(&cancelled).await.data(), shown);
-}
 
-#[tokio::test(start_paused = true)]
-async fn the_path_of_an_image_stands_for_the_signature() {
-    let client = over_http().await;
     let steps = json!([{"type": "signature", "key": "s", "label": "S"}, {"type": "complete", "key": "c", "label": "C"}]);
     let (process, ids) = (create_process(&client, steps).await, client.assets(2).await);
     let movement = start_movement(&client, &process, &ids).await["id"].as_str().unwrap().to_owned();

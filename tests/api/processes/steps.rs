@@ -85,7 +85,7 @@ async fn submitted_values_can_not_be_changed_and_unknown_keys_are_refused() {
     }
     let invalid = json!({"step_data": {"c": 2}, "current_step": -1, "x": 1});
     assert_eq!(client.post(&path, invalid).await.field_errors(), ["/current_step", "/step_data/c", "/x"]);
-    let many: serde_json::Map<String, Value> = (0..51).map(|n| (format!("k{n}"), json!(UNKNOWN_ID))).collect();
+    let many: Map<String, Value> = (0..51).map(|n| (format!("k{n}"), json!(UNKNOWN_ID))).collect();
     assert_eq!(advance(&client, &instance, json!(many)).await.field_errors(), ["/step_data"]);
     assert_eq!(
         client.post(&path, json!({"step_data": [], "current_step": -1})).await.field_errors(),

@@ -1,11 +1,7 @@
 //! A link's secret is not an API key, and an API key is not a link's secret. Guesses cost next to nothing.
 
 use crate::keys::secrets::traces;
-use crate::support::operations::for_links;
 use crate::support::prelude::*;
-use crate::support::signing::{forged, link_status, signer_named};
-use crate::support::{Replica, log};
-use shared::domain::values::id::{LinkId, TenantId};
 use tracing::level_filters::LevelFilter;
 
 const LIMIT: u64 = 60;

@@ -1,8 +1,6 @@
 //! How signing links end: after their last step, on expiry, with their process, or by revocation.
 
 use crate::support::prelude::*;
-use crate::support::processes::advance_movement;
-use crate::support::signing::{link_status, signer_named};
 
 /// How long the page offers the receipt after the last step.
 const RECEIPT_SECONDS: u32 = 24 * 3600;
@@ -39,7 +37,7 @@ async fn a_link_expires_to_the_millisecond() {
     let path = started(&client, steps()).await;
     let link = Link::create(&client, &path, json!({"signer": {"name": "Grace"}, "expires_in": 60})).await;
     api.stop_clock();
-    let end: shared::domain::values::time::Timestamp = link.shown(&client).await["expires_at"].as_str().unwrap().parse().unwrap();
+    let end: Timestamp = link.shown(&client).await["expires_at"].as_str().unwrap().parse().unwrap();
     api.advance_clock_millis(end.millis() - 1 - api.now().millis());
     let signer = link.signer(&client);
     assert_eq!(signer.session().await["ends_at"], end.to_string());
@@ -121,7 +119,7 @@ async fn a_used_link_shows_the_end_and_the_receipt_for_a_day() {
     let first = signer.sign_once(&body, "k").await;
     let session = first.data();
     let used = link.shown(&client).await;
-    let used_at: shared::domain::values::time::Timestamp = used["used_at"].as_str().unwrap().parse().unwrap();
+    let used_at: Timestamp = used["used_at"].as_str().unwrap().parse().unwrap();
     let end = used_at.plus_seconds(RECEIPT_SECONDS);
     assert_eq!((&session["status"], &session["ends_at"]), (&json!("used"), &json!(end)));
     assert_eq!((&session["steps"], &session["is_completed"]), (&json!([]), &json!(false)));

@@ -1,9 +1,7 @@
 //! Signing links with failing calls, dropped requests and concurrent requests: a retried request takes effect exactly once, and
 //! nothing is half done.
 
-use crate::support::Disturbance;
 use crate::support::prelude::*;
-use crate::support::signing::signer_named;
 use tokio::time::sleep;
 
 /// Calls `case` with each fault at each place of its request, for a new tenant each time, because finding events reads all events

@@ -1,9 +1,6 @@
 //! Signing links as their creator sees them: creation, lists, scopes, revocation and limits.
 
-use crate::support::functions::Function;
 use crate::support::prelude::*;
-use crate::support::signing::signer_named;
-use axum::body::Body;
 
 const DEFAULT_SECONDS: u32 = 3 * 24 * 3600;
 
@@ -96,7 +93,7 @@ async fn a_signer_is_a_user_or_somebody_with_a_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_link_ends_with_the_step_that_it_names() {
+async fn a_link_ends_with_the_step_that_it_names_or_after_a_minute_to_thirty_days() {
     let client = over_http().await;
     let sign = |key: &str| step("signature", key);
     let steps = json!([step("text", "a"), sign("first"), step("text", "b"), sign("second"), step("text", "c")]);
@@ -118,6 +115,16 @@ async fn a_link_ends_with_the_step_that_it_names() {
         assert_eq!(until(with(wrong)).await.field_errors(), ["/until"], "{wrong}");
     }
     assert_eq!(until(json!({"signer": {"name": "Ada"}, "until": 1})).await.field_errors(), ["/until"]);
+
+    let links = format!("{}/links", instance(&client).await);
+    let with = |seconds: Value| json!({"signer": {"name": "Ada"}, "expires_in": seconds});
+    for seconds in [60, 30 * 24 * 3600] {
+        let data = client.post(&links, with(json!(seconds))).await.data();
+        assert_eq!(time(&data["expires_at"]), time(&data["created_at"]).plus_seconds(seconds));
+    }
+    for wrong in [json!(59), json!(30 * 24 * 3600 + 1), json!(-60), json!("60"), json!(60.5), json!(1e20)] {
+        assert_eq!(client.post(&links, with(wrong.clone())).await.field_errors(), ["/expires_in"], "{wrong}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,20 +162,6 @@ async fn a_return_ends_with_the_confirmation_of_whoever_receives_the_asset() {
     assert_eq!(client.post(&format!("{path}/advance"), body).await.data()["status"], "completed");
     let asset = client.get(&format!("/assets/{asset}")).await.data();
     assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("returned"), &Value::Null));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_link_lives_from_a_minute_to_thirty_days() {
-    let client = over_http().await;
-    let links = format!("{}/links", instance(&client).await);
-    let with = |seconds: Value| json!({"signer": {"name": "Ada"}, "expires_in": seconds});
-    for seconds in [60, 30 * 24 * 3600] {
-        let data = client.post(&links, with(json!(seconds))).await.data();
-        assert_eq!(time(&data["expires_at"]), time(&data["created_at"]).plus_seconds(seconds));
-    }
-    for wrong in [json!(59), json!(30 * 24 * 3600 + 1), json!(-60), json!("60"), json!(60.5), json!(1e20)] {
-        assert_eq!(client.post(&links, with(wrong.clone())).await.field_errors(), ["/expires_in"], "{wrong}");
-    }
 }
 
 #[tokio::test(start_paused = true)]

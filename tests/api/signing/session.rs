@@ -1,9 +1,6 @@
 //! A signer's session: steps to submit, submitted values, and the page's texts.
 
 use crate::support::prelude::*;
-use crate::support::signing::{link_status, stated};
-use shared::domain::values::id::LinkId;
-use std::collections::BTreeMap;
 
 /// One step of each type.
 fn every_type() -> Value {
@@ -100,7 +97,7 @@ async fn a_session_names_the_process_the_assets_and_the_signer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_movement_is_signed_for_as_a_whole() {
+async fn a_movement_is_signed_for_as_a_whole_without_cancelled_instances() {
     let client = over_http().await;
     let process = create_process(&client, json!([step("text", "note"), signature_step()])).await;
     let movement = start_movement(&client, &process, &client.assets(3).await).await;
@@ -122,12 +119,8 @@ async fn a_movement_is_signed_for_as_a_whole() {
     for instance in done["instances"].as_array().unwrap() {
         assert_eq!(instance["step_data"], json!({"note": "n", "sign": SIGNATURE}));
     }
-}
 
-/// Cancelled instances don't hand their assets over, so nobody signs for them.
-#[tokio::test(start_paused = true)]
-async fn assets_whose_instance_was_cancelled_are_not_shown() {
-    let client = over_http().await;
+    // Cancelled instances don't hand their assets over, so nobody signs for them.
     let process = create_process(&client, json!([signature_step()])).await;
     let movement = start_movement(&client, &process, &client.assets(3).await).await;
     let link = Link::for_guest(&client, &format!("/movements/{}", movement["id"].as_str().unwrap())).await;
@@ -206,7 +199,7 @@ async fn the_first_session_opens_the_link_and_the_last_step_uses_it_up() {
     let before = api.now();
     signer.session().await;
     let opened = link.shown(&client).await;
-    let at: shared::domain::values::time::Timestamp = opened["opened_at"].as_str().unwrap().parse().unwrap();
+    let at: Timestamp = opened["opened_at"].as_str().unwrap().parse().unwrap();
     assert!(before <= at && at <= api.now(), "{at}");
     let table = api.dump().await;
     signer.session().await;
@@ -392,7 +385,7 @@ async fn a_session_shows_nothing_of_other_instances_and_tenants() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_statement_of_a_step_is_shown_everywhere_and_repeated_by_the_receipt() {
+async fn the_statement_of_a_step_is_checked_shown_everywhere_and_repeated_by_the_receipt() {
     let client = over_http().await;
     let statement = "I received what is listed above.\nI return it <when> asked.";
     let own = json!({"type": "signature", "key": "own", "label": "Own", "statement": statement});
@@ -415,11 +408,7 @@ async fn the_statement_of_a_step_is_shown_everywhere_and_repeated_by_the_receipt
     let page = client.get(&format!("{path}/receipt?format=html")).await.text().to_owned();
     assert!(page.contains("I received what is listed above.\nI return it &#60;when&#62; asked."), "{page}");
     assert!(page.contains("I confirm what is stated above."), "{page}");
-}
 
-#[tokio::test(start_paused = true)]
-async fn a_statement_is_checked_as_other_texts_are() {
-    let client = over_http().await;
     let with = |statement: Value| {
         let step = json!({"type": "signature", "key": "sign", "label": "Sign", "statement": statement});
         json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": [step]})
@@ -483,7 +472,7 @@ async fn every_language_has_every_text_of_the_page_and_each_text_is_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_statement_that_a_signer_read_is_stored_and_repeated_in_its_language() {
+async fn the_statement_that_a_signer_read_is_stored_and_repeated_in_its_language_also_to_the_next_signer() {
     let client = over_http().await;
     let path = started(&client, json!([signature_step()])).await;
     let signer = Link::for_guest(&client, &path).await.signer(&client);
@@ -502,11 +491,7 @@ async fn the_statement_that_a_signer_read_is_stored_and_repeated_in_its_language
     assert!(page.text().contains(&format!("<bdi>{statement}</bdi>")), "{}", page.text());
     let history = client.get(&format!("{path}/history?verify=true")).await.json();
     assert_eq!(history["verification"]["valid"], true, "{history}");
-}
 
-#[tokio::test(start_paused = true)]
-async fn the_next_signer_sees_what_the_first_one_read_and_a_statement_of_the_organization_as_it_is() {
-    let client = over_http().await;
     let own = json!({"type": "signature", "key": "own", "label": "Own", "required": true, "statement": "I got it."});
     let second = json!({"type": "signature", "key": "second", "label": "Second", "required": true});
     let path = started(&client, json!([signature_step(), own, second])).await;

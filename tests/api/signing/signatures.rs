@@ -2,8 +2,6 @@
 
 use crate::http::dry_run::check_only_reads;
 use crate::support::prelude::*;
-use crate::support::processes::{dotted_signature, large_signature};
-use crate::support::signing::{link_status, signer_named};
 
 /// Starts a process with a note and a required signature, and creates a link for both.
 async fn two_steps(client: &Client) -> (String, Link) {
@@ -13,7 +11,7 @@ async fn two_steps(client: &Client) -> (String, Link) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signature_that_others_have_stored_does_not_count() {
+async fn a_signature_that_others_have_stored_does_not_count_and_an_optional_one_can_be_left_out() {
     let client = over_http().await;
     for by_key in [true, false] {
         let (path, link) = two_steps(&client).await;
@@ -38,11 +36,7 @@ async fn a_signature_that_others_have_stored_does_not_count() {
         let step = receipt["steps"].as_array().unwrap().iter().find(|step| step["step"]["key"] == "sign").unwrap().clone();
         assert_eq!(step["submitted_by"]["user_name"], "Mary", "{step}");
     }
-}
 
-#[tokio::test(start_paused = true)]
-async fn an_optional_signature_can_be_left_out_although_one_is_stored() {
-    let client = over_http().await;
     let path = started(&client, json!([step("text", "note"), step("signature", "optional")])).await;
     advance(&client, id_of(&path), json!({"optional": SIGNATURE})).await.data();
     let signer = Link::for_guest(&client, &path).await.signer(&client);
@@ -234,7 +228,7 @@ async fn steps_outside_the_link_are_not_found_out_by_trying() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_an_image_of_the_same_request_is_marked_as_typed() {
+async fn only_an_image_of_the_same_request_is_marked_as_typed_and_may_be_sent_again_unchanged() {
     let client = over_http().await;
     let path = started(&client, json!([step("text", "note"), signature_step()])).await;
     // The stored signature was drawn by somebody else.
@@ -245,12 +239,8 @@ async fn only_an_image_of_the_same_request_is_marked_as_typed() {
     signer.sign(json!({"step_data": {"sign": SIGNATURE}})).await.data();
     let receipt = client.get(&format!("{path}/receipt")).await.json();
     assert!(receipt["receipt"]["steps"][1]["value"].get("typed").is_none(), "{receipt}");
-}
 
-/// Clients can repeat all earlier values with each call.
-#[tokio::test(start_paused = true)]
-async fn a_typed_signature_may_be_sent_again_unchanged() {
-    let client = over_http().await;
+    // Clients can repeat all earlier values with each call.
     let path = started(&client, json!([signature_step(), step("text", "a"), step("text", "b")])).await;
     let link = Link::create(&client, &path, json!({"signer": {"name": "Grace"}, "until": "a"})).await;
     let signer = link.signer(&client);

@@ -116,8 +116,13 @@ impl Client {
         self.with_key(key["api_key"].as_str().expect("a key"))
     }
 
+    /// A client with a new key.
+    pub async fn with_new_key(&self, body: Value) -> Self {
+        self.with_key_of(&self.post("/keys", body).await.data())
+    }
+
     pub async fn scoped(&self, scopes: &[&str]) -> Self {
-        self.with_key_of(&self.post("/keys", json!({"name": "scoped", "scopes": scopes})).await.data())
+        self.with_new_key(json!({"name": "scoped", "scopes": scopes})).await
     }
 
     pub async fn user(&self, name: &str) -> String {

@@ -22,9 +22,7 @@ pub use api::{Api, Replica, Template};
 pub use client::{Client, Reply, call};
 pub use dev_server::test_data::{case_count, full_tests, sample};
 pub use disturbance::{Disturbance, at_each_place, dropped_after};
-pub use functions::{over_http, samples_over_http};
 pub use property::{paused_runtime, runtime};
-pub use table::{Snapshot, all_items};
 
 /// A well-formed ID that no resource has.
 pub const UNKNOWN_ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";

@@ -38,8 +38,7 @@ pub async fn person(client: &Client) -> Person {
     let body = json!({"email": format!("{MARK}@example.com"), "display_name": mark("name"), "role": "technician"});
     let id = client.post_once("/users", &body, "user").await.id();
     let scopes = ["assets:read", "assets:write", "processes:read", "processes:write", "users:read"];
-    let key = client.post("/keys", json!({"name": mark("key"), "user_id": id, "scopes": scopes})).await.data();
-    let own = client.with_key(key["api_key"].as_str().unwrap());
+    let own = client.with_new_key(json!({"name": mark("key"), "user_id": id, "scopes": scopes})).await;
     let body = json!({"name": "Laptop", "assigned_to": id, "notes": mark("notes")});
     let asset = own.post_once("/assets", &body, "asset").await.id();
     client.patch(&format!("/assets/{asset}"), json!({"notes": mark("more notes")})).await.data();

@@ -1,8 +1,6 @@
 //! Costs of requests: consecutive round trips, and the capacity units that the table reports.
 
 use crate::support::prelude::*;
-use crate::support::processes::complete_onboarding;
-use crate::support::signing::signer_named;
 use dev_server::meter::Cost;
 use shared::domain::keys::api_key::DEFAULT_RATE_LIMIT;
 use std::io::Write;

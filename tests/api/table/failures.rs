@@ -1,35 +1,8 @@
 //! Throttling, conflicts and lost responses: whichever call of a write fails, nothing is lost, done twice or half done.
 
 use crate::http::idempotency::{stored, unmarked};
-use crate::support::operations::{Operation, WRITE_METHODS};
 use crate::support::prelude::*;
-use crate::support::samples::{Samples, event_count};
-use crate::support::{Snapshot, full_tests};
-use shared::domain::values::id::{ApiKeyId, AssetId};
 use std::io::Write;
-
-#[tokio::test(start_paused = true)]
-async fn a_conflict_is_retried() {
-    let (api, client) = Api::with_tenant().await;
-    client.use_key_once().await;
-    api.faults.conflict(3);
-    let made = client.post("/assets", json!({"name": "x"})).await;
-    assert_eq!((made.status.as_u16(), api.faults.planned()), (201, 0));
-    assert_eq!(event_chain(&api, &client, &made.id()).await.len(), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lasting_conflict_is_503_and_changes_nothing() {
-    let (api, client) = Api::with_tenant().await;
-    let path = format!("/assets/{}", client.asset(json!({"name": "x"})).await);
-    let before = api.dump().await;
-    api.faults.conflict(1000);
-    let refused = client.patch(&path, json!({"name": "y"})).await;
-    refused.problem(503, "UNAVAILABLE");
-    assert_eq!(refused.header("retry-after"), "1");
-    assert!(api.faults.planned() > 900, "only {} of 1000 conflicts were left", api.faults.planned());
-    assert_eq!(api.dump().await, before);
-}
 
 #[tokio::test(start_paused = true)]
 async fn after_three_throttled_attempts_the_response_is_503() {
@@ -53,7 +26,7 @@ async fn after_three_throttled_attempts_the_response_is_503() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_response_was_lost_takes_effect_once() {
+async fn conflicts_and_lost_responses_are_retried_and_a_lasting_conflict_is_503() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
     api.faults.lose_response("TransactWriteItems");
@@ -64,6 +37,19 @@ async fn a_call_whose_response_was_lost_takes_effect_once() {
     api.faults.lose_response("TransactWriteItems");
     assert_eq!(client.patch(&path, json!({"name": "y"})).await.data()["name"], "y");
     assert_eq!(event_chain(&api, &client, &made.id()).await.len(), 2);
+    // A conflict is retried.
+    api.faults.conflict(3);
+    let made = client.post("/assets", json!({"name": "x"})).await;
+    assert_eq!((made.status.as_u16(), api.faults.planned()), (201, 0));
+    assert_eq!(event_chain(&api, &client, &made.id()).await.len(), 1);
+    // A lasting conflict is a 503.
+    let before = api.dump().await;
+    api.faults.conflict(1000);
+    let refused = client.patch(&path, json!({"name": "z"})).await;
+    refused.problem(503, "UNAVAILABLE");
+    assert_eq!(refused.header("retry-after"), "1");
+    assert!(api.faults.planned() > 900, "only {} of 1000 conflicts were left", api.faults.planned());
+    assert_eq!(api.dump().await, before);
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,7 +35,7 @@ impl Measured {
 /// A schema of about 23 KB.
 fn large_schema() -> Value {
     let field = |n: usize| (format!("field_{n:03}"), json!({"type": "string", "maxLength": 80, "title": "x".repeat(170)}));
-    json!({"type": "object", "properties": (0..100).map(field).collect::<serde_json::Map<_, _>>()})
+    json!({"type": "object", "properties": (0..100).map(field).collect::<Map<_, _>>()})
 }
 
 /// Steps of about 52 KB: a picker, a checklist and a signature.

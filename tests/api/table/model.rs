@@ -3,7 +3,6 @@
 //! all assets, process instances and events match the model.
 
 use crate::support::prelude::*;
-use crate::support::{property, runtime};
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
 

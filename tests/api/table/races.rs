@@ -18,7 +18,6 @@
 //! `409 PROCESS_RUNNING instance_id={won}`. `a|b` stands for either, `*` for any text, `{won}` and `{data}` for the ID and the
 //! data of a successful request.
 
-use crate::support::full_tests;
 use crate::support::prelude::*;
 
 const ASSETS: &str = r#"

@@ -2,16 +2,10 @@
 //! earlier state. The check must report it. A repair rebuilds derived items and changes nothing else: no record, no event, no
 //! item of an unknown record, and nothing with a change in progress.
 
-use crate::support::all_items;
 use crate::support::prelude::*;
-use crate::support::processes::{advance_movement, completed_receipt};
-use crate::support::table::delete_item;
 use axum::http::StatusCode;
 use dev_server::invariants;
-use shared::domain::history::event::hash;
-use shared::store::keys::{Item, Key};
-use shared::store::{ChangeContext, CheckMode, CheckReport, Removal};
-use std::collections::BTreeMap;
+use shared::store::CheckReport;
 
 /// The items of a table by partition and sort key, without request counters.
 type Items = BTreeMap<(String, String), Item>;
@@ -617,7 +611,7 @@ async fn what_a_newer_release_wrote_stays() {
         if entry(&item)["entity_id"] == json!(user) {
             let text = item["entry"].as_s().unwrap().replace("\"user.created\"", "\"gadget.created\"");
             item.insert("hash".into(), AttributeValue::S(hash(&text)));
-            item.insert("entry".into(), aws_sdk_dynamodb::types::AttributeValue::S(text));
+            item.insert("entry".into(), AttributeValue::S(text));
             api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
         }
     }

@@ -1,6 +1,5 @@
 //! The table requests of every route, the embedded engine's port, and an integration's day in few requests.
 
-use crate::support::operations::METHODS;
 use crate::support::prelude::*;
 use dev_server::engine::Engine;
 use shared::store::keys::{HISTORY, LIST_INDEX};
@@ -164,7 +163,7 @@ fn send(engine: &Engine, method: &str, headers: &str) -> String {
 }
 
 #[test]
-fn programs_on_this_machine_can_use_the_engine() {
+fn programs_on_this_machine_can_use_the_engine_but_pages_of_any_origin_are_refused() {
     let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
     let port = engine.url.rsplit(':').next().unwrap().to_owned();
     for host in [
@@ -177,12 +176,6 @@ fn programs_on_this_machine_can_use_the_engine() {
         let response = send(&engine, "POST", &format!("host: {host}\r\n"));
         assert!(response.starts_with("HTTP/1.1 200") && response.contains("TableNames"), "{host}: {response}");
     }
-}
-
-#[test]
-fn pages_of_any_origin_are_refused() {
-    let engine = Engine::start(None, ([127, 0, 0, 1], 0).into()).unwrap();
-    let port = engine.url.rsplit(':').next().unwrap().to_owned();
     for headers in [
         format!("host: 127.0.0.1:{port}\r\norigin: https://evil.example\r\n"),
         format!("host: 127.0.0.1:{port}\r\norigin: null\r\n"),

@@ -1,12 +1,7 @@
 //! Unreadable records: errors name them, other records stay available, and the operator can restore or remove them.
 
 use crate::support::prelude::*;
-use crate::support::samples::Samples;
-use crate::support::table::{item, set_attribute};
-use crate::support::{all_items, log};
-use shared::store::keys::{Item, Key, PK, SK};
-use shared::store::{CheckMode, Removal};
-use uuid::Uuid;
+use shared::store::keys::{PK, SK};
 
 /// Kinds that have lists, each with its collection.
 const LISTED: [(Kind, &str); 9] = [
@@ -146,7 +141,7 @@ async fn a_damaged_record_is_a_finding_until_it_is_taken_from_a_backup() {
             (*kind, id, key)
         })
         .collect();
-    all.push((Kind::Tenant, shared::domain::values::id::Id::uuid(client.tenant), tenant_key));
+    all.push((Kind::Tenant, Id::uuid(client.tenant), tenant_key));
     all.push(receipt_keys(&api, &client).await);
     for (kind, id, key) in sample(all, 3) {
         let sound = item(&api, &key).await.unwrap();

@@ -1,9 +1,7 @@
 //! Tenants and their settings.
 
 use crate::support::prelude::*;
-use crate::support::processes::complete_onboarding;
-use insta::assert_json_snapshot;
-use shared::store::{TenantStore, WriteError};
+use shared::store::TenantStore;
 
 #[tokio::test(start_paused = true)]
 async fn new_settings_have_defaults_and_show_number_ranges() {

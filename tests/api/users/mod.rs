@@ -1,9 +1,6 @@
 //! Users, owners of keys, and offboarding, which starts the return of all of a user's assets.
 
-use crate::support::Disturbance;
-use crate::support::document::served_document;
 use crate::support::prelude::*;
-use insta::assert_json_snapshot;
 
 #[tokio::test(start_paused = true)]
 async fn a_new_user_has_every_field() {
@@ -130,7 +127,7 @@ async fn users_are_searched_and_filtered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_says_what_it_is_and_what_it_permits() {
+async fn a_key_says_in_one_round_trip_what_it_is_what_it_permits_and_when_a_rotated_secret_ends() {
     let (api, client) = Api::with_tenant().await;
     let body =
         json!({"name": "scanner", "scopes": ["assets:read"], "rate_limit_per_minute": 7, "expires_at": "2027-01-01T00:00:00Z"});
@@ -150,31 +147,7 @@ async fn a_key_says_what_it_is_and_what_it_permits() {
     assert_eq!((&tenant["name"], &tenant["time_zone"]), (&json!("New Acme"), &json!("Europe/Berlin")));
     let other = api.tenant().await;
     assert_eq!(other.get("/me").await.data()["tenant"]["id"], other.tenant.to_string());
-}
 
-#[tokio::test(start_paused = true)]
-async fn the_owner_and_what_the_role_leaves_of_the_scopes_are_shown() {
-    let client = over_http().await;
-    let body = json!({"email": "ada@example.com", "display_name": "Ada", "role": "viewer"});
-    let ada = client.post("/users", body).await.id();
-    let key = json!({"name": "ada's", "scopes": ["assets:read", "assets:write", "keys:read"], "user_id": ada});
-    let bound = client.with_key_of(&client.post("/keys", key).await.data());
-    let me = bound.get("/me").await.data();
-    assert_eq!(me["key"]["scopes"], json!(["assets:read"]));
-    assert_eq!(me["user"], json!({"id": ada, "email": "ada@example.com", "display_name": "Ada", "role": "viewer"}));
-    client.patch(&format!("/users/{ada}"), json!({"role": "technician", "display_name": "Countess"})).await.data();
-    let me = bound.get("/me").await.data();
-    assert_eq!(
-        (&me["key"]["scopes"], &me["user"]["display_name"]),
-        (&json!(["assets:read", "assets:write"]), &json!("Countess"))
-    );
-    client.patch(&format!("/users/{ada}"), json!({"is_active": false})).await.data();
-    bound.get("/me").await.problem(401, "UNAUTHORIZED");
-}
-
-#[tokio::test(start_paused = true)]
-async fn it_takes_one_round_trip_and_shows_when_a_rotated_secret_ends() {
-    let (api, client) = Api::with_tenant().await;
     let key = client.post("/keys", json!({"name": "x", "scopes": ["assets:read"]})).await.data();
     let old = client.with_key_of(&key);
     old.get("/me").await.data();
@@ -188,6 +161,26 @@ async fn it_takes_one_round_trip_and_shows_when_a_rotated_secret_ends() {
     let path = format!("/keys/{}/rotate", key["id"].as_str().unwrap());
     client.post(&path, json!({"grace_seconds": 60})).await.data();
     assert!(old.get("/me").await.data()["key"]["expires_at"].is_string());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_owner_and_what_the_role_leaves_of_the_scopes_are_shown() {
+    let client = over_http().await;
+    let body = json!({"email": "ada@example.com", "display_name": "Ada", "role": "viewer"});
+    let ada = client.post("/users", body).await.id();
+    let key = json!({"name": "ada's", "scopes": ["assets:read", "assets:write", "keys:read"], "user_id": ada});
+    let bound = client.with_new_key(key).await;
+    let me = bound.get("/me").await.data();
+    assert_eq!(me["key"]["scopes"], json!(["assets:read"]));
+    assert_eq!(me["user"], json!({"id": ada, "email": "ada@example.com", "display_name": "Ada", "role": "viewer"}));
+    client.patch(&format!("/users/{ada}"), json!({"role": "technician", "display_name": "Countess"})).await.data();
+    let me = bound.get("/me").await.data();
+    assert_eq!(
+        (&me["key"]["scopes"], &me["user"]["display_name"]),
+        (&json!(["assets:read", "assets:write"]), &json!("Countess"))
+    );
+    client.patch(&format!("/users/{ada}"), json!({"is_active": false})).await.data();
+    bound.get("/me").await.problem(401, "UNAUTHORIZED");
 }
 
 async fn in_use(client: &Client, user: &str, count: usize) -> Vec<String> {

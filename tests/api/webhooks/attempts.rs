@@ -2,7 +2,7 @@
 
 use crate::support::prelude::*;
 use crate::support::queue::delivery;
-use crate::support::webhooks::{send, webhook_id, webhook_path, with_delivery, with_webhook};
+use crate::support::webhooks::*;
 use shared::domain::webhooks::{
     Delivery, DeliveryRequest, DeliveryStatus, MAX_REPLAYS_PER_DAY, Message, ReplayRequest, WebhookEvents,
 };
@@ -126,7 +126,7 @@ async fn a_list_counts_the_newest_five_hundred_at_a_bounded_cost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_asks_for_the_delivery_anew_and_writes_nothing() {
+async fn a_retry_asks_for_the_delivery_anew_and_writes_nothing_and_one_of_a_test_is_a_test() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
     for status in [DeliveryStatus::Failed, DeliveryStatus::Delivered, DeliveryStatus::Pending] {
@@ -141,21 +141,13 @@ async fn a_retry_asks_for_the_delivery_anew_and_writes_nothing() {
         assert_eq!(shown["attempts"].as_array().unwrap().len(), 1);
         assert_eq!(api.dump().await, before);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_retry_is_later_than_the_request_before_whatever_the_clocks_say() {
-    let (api, client) = Api::with_tenant().await;
     let (_, retry, delivery) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
+    // The request before is from a clock that is ahead.
     let ahead = Delivery { requested_at: api.now().plus_seconds(600), ..delivery };
     api.queue.put(client.tenant, &ahead).await;
     client.post(&retry, json!({})).await.data();
     assert_eq!(asked(&api).requested_at, Timestamp::from_millis(ahead.requested_at.millis() + 1));
-}
 
-#[tokio::test(start_paused = true)]
-async fn a_retry_of_a_test_is_a_test() {
-    let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["*"])).await;
     let test = client.send("POST", &format!("{}/test", webhook_path(&webhook)), None, "").await.id();
     api.queue.take();
@@ -238,9 +230,30 @@ fn sending(webhook: &str, retry: &str) -> [(String, Value); 3] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_that_fails_is_a_503_and_a_repetition_sends_the_same_message() {
+async fn a_message_has_no_version_a_dry_run_sends_none_and_a_repetition_after_a_failure_of_the_queue_the_same() {
     let (api, client) = Api::with_tenant().await;
     let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
+    for (path, body) in sending(&webhook, &retry) {
+        let reply = client.send_json("POST", &path, &body.to_string(), ("if-match", "*")).await;
+        reply.problem(412, "PRECONDITION_FAILED");
+        let dry = client.post(&format!("{path}?dry_run=true"), body).await;
+        assert_eq!((dry.status.as_u16(), dry.header("dry-run")), (200, "true"), "{path}");
+        assert_eq!(dry.data().get("id").is_some_and(Value::is_null), path.ends_with("/test"));
+    }
+    assert_eq!(api.queue.take(), []);
+
+    for path in [format!("{webhook}/test"), retry.clone()] {
+        for (content_type, body) in [(None, ""), (Some("application/json"), "{}")] {
+            assert_eq!(client.send("POST", &path, content_type, body).await.status.as_u16(), 200, "{path} {body}");
+            assert_eq!(api.queue.take().len(), 1);
+        }
+        let reply = client.post(&path, json!({"a": 1, "b": 2})).await;
+        let errors = reply.problem(422, "VALIDATION_ERROR")["errors"].clone();
+        assert_eq!((errors[0]["pointer"].as_str(), errors[1]["pointer"].as_str()), (Some("/a"), Some("/b")));
+        client.send("POST", &path, Some("application/json"), "{").await.problem(400, "MALFORMED_REQUEST");
+        assert!(api.queue.take().is_empty(), "nothing is sent for a request that is refused");
+    }
+
     for (path, body) in sending(&webhook, &retry) {
         api.queue.fail(1);
         let reply = client.post(&path, body.clone()).await;
@@ -256,37 +269,6 @@ async fn a_queue_that_fails_is_a_503_and_a_repetition_sends_the_same_message() {
         assert_eq!(messages.len(), 1, "{path}");
         let text = serde_json::to_string(&messages[0]).unwrap();
         assert!(text.contains(sent["requested_at"].as_str().unwrap()), "{path}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_message_has_no_version_to_expect_and_a_dry_run_sends_none() {
-    let (api, client) = Api::with_tenant().await;
-    let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
-    for (path, body) in sending(&webhook, &retry) {
-        let reply = client.send_json("POST", &path, &body.to_string(), ("if-match", "*")).await;
-        reply.problem(412, "PRECONDITION_FAILED");
-        let dry = client.post(&format!("{path}?dry_run=true"), body).await;
-        assert_eq!((dry.status.as_u16(), dry.header("dry-run")), (200, "true"), "{path}");
-        assert_eq!(dry.data().get("id").is_some_and(Value::is_null), path.ends_with("/test"));
-    }
-    assert_eq!(api.queue.take(), []);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_test_and_a_retry_have_no_body_but_an_empty_one() {
-    let (api, client) = Api::with_tenant().await;
-    let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
-    for path in [format!("{webhook}/test"), retry] {
-        for (content_type, body) in [(None, ""), (Some("application/json"), "{}")] {
-            assert_eq!(client.send("POST", &path, content_type, body).await.status.as_u16(), 200, "{path} {body}");
-            assert_eq!(api.queue.take().len(), 1);
-        }
-        let reply = client.post(&path, json!({"a": 1, "b": 2})).await;
-        let errors = reply.problem(422, "VALIDATION_ERROR")["errors"].clone();
-        assert_eq!((errors[0]["pointer"].as_str(), errors[1]["pointer"].as_str()), (Some("/a"), Some("/b")));
-        client.send("POST", &path, Some("application/json"), "{").await.problem(400, "MALFORMED_REQUEST");
-        assert!(api.queue.take().is_empty(), "nothing is sent for a request that is refused");
     }
 }
 
@@ -366,8 +348,8 @@ async fn copies_of_a_request_are_one_replay_and_a_failed_one_is_none() {
     client.post(&replay, body.clone()).await.problem(503, "UNAVAILABLE");
     let with_version = client.send_json("POST", &replay, &body.to_string(), ("if-match", "\"1-0\"")).await;
     with_version.problem(412, "PRECONDITION_FAILED");
-    let copies = futures_util::future::join_all((0..3).map(|_| client.post_once(&replay, &body, "key"))).await;
-    let shown: Vec<Value> = copies.iter().map(crate::support::Reply::data).collect();
+    let copies = join_all((0..3).map(|_| client.post_once(&replay, &body, "key"))).await;
+    let shown: Vec<Value> = copies.iter().map(Reply::data).collect();
     assert!(shown.iter().all(|copy| *copy == shown[0]), "{shown:?}");
     assert_eq!(sent(&api).len(), 1);
     assert_eq!(client.post_once(&replay, &body, "key").await.data(), shown[0]);

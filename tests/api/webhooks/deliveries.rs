@@ -2,20 +2,14 @@
 
 use crate::support::prelude::*;
 use crate::support::queue::VISIBILITY;
-use crate::support::webhooks::{
-    URL, created, delivering, delivery, encrypted, replay, send, settle, stream_batch, webhook, with_webhook,
-};
+use crate::support::webhooks::*;
 use crate::table::requests::{is_guarded, partitions};
-use chrono::TimeDelta;
-use shared::app::BatchHandler;
 use shared::app::system_clock;
-use shared::domain::history::event::Actor;
 use shared::domain::webhooks::{
     AttemptFailure, DeliveryRequest, DeliveryStatus, Message, RETENTION, RETRY_DELAYS, ReplayRequest, TestEvent, Webhook,
     WebhookSecret,
 };
 use shared::queue::NewMessage;
-use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
 async fn a_delivery_has_the_entry_of_the_feed_and_is_recorded() {

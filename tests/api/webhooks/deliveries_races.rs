@@ -1,18 +1,11 @@
 //! At-least-once delivery: despite failures, crashes and concurrency, every event reaches every active webhook that
 //! subscribes to it.
 
-use crate::support::Disturbance;
 use crate::support::prelude::*;
-use crate::support::webhooks::{
-    ObservedKeyEncryption, Pipeline, Receivers, TestWebhook, delivering, delivery, event_id, replay, send, settle, stream_batch,
-    webhook,
-};
+use crate::support::webhooks::*;
 use deliver::Deliver;
 use shared::domain::webhooks::{Attempted, DeliveryRequest, DeliveryStatus, DisabledReason, Message};
-use shared::key_encryption::KeyEncryption;
 use shared::queue::Queue;
-use std::collections::HashSet;
-use std::sync::Arc;
 
 /// A tenant with two webhooks, and an event for both.
 struct Case {
@@ -298,7 +291,7 @@ fn on_a_faulty_table(seed: u64) {
             // The request can fail, but its event is in the stream if it was committed.
             client.post("/assets", json!({"name": format!("a{n}")})).await;
             let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
-            let is_asset = |record: &&serde_json::Value| {
+            let is_asset = |record: &&Value| {
                 record["dynamodb"]["NewImage"]["entry"]["S"].as_str().unwrap().contains(r#""type":"asset.created""#)
             };
             let ids = records.iter().filter(is_asset).map(event_id);

@@ -1,9 +1,7 @@
 //! Failing and slow webhooks delay no others, and the service disables webhooks that keep failing.
 
 use crate::support::prelude::*;
-use crate::support::webhooks::{Pipeline, TestWebhook, delivering, webhook, with_webhook};
-use chrono::TimeDelta;
-use shared::domain::history::event::Actor;
+use crate::support::webhooks::*;
 use shared::domain::webhooks::{
     AttemptFailure, DeliveryRequest, DeliveryStatus, DisabledReason, Health, Message, TestEvent, Webhook,
 };

@@ -1,15 +1,11 @@
 //! From the table's stream to the queue: one message for each event, for the webhooks that subscribe to it.
 
-use crate::support::dropped_after;
 use crate::support::prelude::*;
 use crate::support::queue::deliveries;
-use crate::support::webhooks::{TestWebhook, URL, delivering, event_id, stream_batch, stream_record, webhook};
-use shared::app::BatchHandler;
+use crate::support::webhooks::*;
 use shared::domain::webhooks::Message;
 use shared::queue::NewMessage;
 use shared::store::max_event_delay;
-use std::collections::HashSet;
-use tokio::time::Instant;
 
 fn sequence_number(record: &Value) -> String {
     record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()
@@ -185,7 +181,7 @@ async fn a_batch_is_repeated_from_its_first_event_with_a_message() {
     assert!(pipeline.queue.stop_failing());
     let late = pipeline.fanout.handle_until(stream_batch(&records), Instant::now()).await;
     assert_eq!(reported(&late), [sequence_number(&records[0])]);
-    let in_time = pipeline.fanout.handle_until(stream_batch(&records), Instant::now() + std::time::Duration::from_secs(60)).await;
+    let in_time = pipeline.fanout.handle_until(stream_batch(&records), Instant::now() + Duration::from_secs(60)).await;
     assert_eq!((reported(&in_time).len(), pipeline.queue.take_sent().len()), (0, 1));
 }
 

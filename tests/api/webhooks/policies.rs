@@ -1,21 +1,16 @@
 //! Compares roles with calls, for the functions between the table's stream and webhook receivers.
 
 use crate::deployment::{allows_partition, granted, needed, statements, texts};
-use crate::support::functions::{resource, resources, variables_of_all};
 use crate::support::prelude::*;
 use crate::support::queue::TestQueue;
-use crate::support::webhooks::{stream_batch, stream_record};
-use axum::Router;
+use crate::support::webhooks::*;
 use axum::http::StatusCode;
 use axum::routing::post;
 use deliver::{Deliver, Sender};
 use fanout::Fanout;
-use shared::app::App;
+use shared::domain::webhooks::{AddressPolicy, DeliveryRequest, Message};
 use shared::app::dynamodb::Event;
 use shared::app::sqs::SqsEvent;
-use shared::domain::webhooks::{AddressPolicy, DeliveryRequest, Message};
-use shared::store::Store;
-use std::sync::Arc;
 
 async fn stream_event(api: &Api, client: &Client) -> Event {
     let query = api.dynamo.query().table_name(&api.table).key_condition_expression("PK = :pk AND begins_with(SK, :event)");

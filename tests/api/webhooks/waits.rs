@@ -2,17 +2,13 @@
 
 use crate::support::prelude::*;
 use crate::support::queue::VISIBILITY;
-use crate::support::table::set_text;
-use crate::support::webhooks::{Pipeline, TestWebhook, created, delivering, delivery, send, webhook, with_webhook};
-use crate::support::{Disturbance, full_tests};
-use chrono::TimeDelta;
+use crate::support::webhooks::*;
 use deliver::{Deliver, SignedDelivery, Transport};
 use futures_util::future::BoxFuture;
-use shared::domain::history::event::Actor;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryRequest, DeliveryStatus, Message, TestEvent};
 use shared::queue::{NewMessage, Queue};
-use std::sync::{Arc, Mutex};
-use tokio::time::{Instant, sleep, timeout};
+use std::sync::Mutex;
+use tokio::time::{sleep, timeout};
 
 /// A delivery that has failed three times, and is due in half an hour.
 struct Waiting {

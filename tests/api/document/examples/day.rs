@@ -2,14 +2,10 @@
 //! every kind of error.
 
 use super::recorder::{Scenario, id};
-use crate::support::bulk::{costly, creations};
 use crate::support::prelude::*;
 use crate::support::queue::delivery;
-use crate::support::webhooks::{Pipeline, URL, webhook};
-use shared::app::App;
+use crate::support::webhooks::*;
 use shared::domain::webhooks::{Attempt, Delivery, DeliveryStatus};
-use shared::store::Store;
-use std::sync::Arc;
 
 const JSON: Option<&str> = Some("application/json");
 

@@ -3,13 +3,11 @@
 mod day;
 mod recorder;
 
-use crate::support::document::at;
 use crate::support::prelude::*;
 use jsonschema::Validator;
 use recorder::Scenario;
 use shared::domain::webhooks::WebhookEvents;
 use std::path::PathBuf;
-use std::sync::LazyLock;
 use tokio::sync::OnceCell;
 
 /// This operation's example would be the whole document.

@@ -2,13 +2,8 @@
 
 use crate::support::prelude::*;
 use sha2::{Digest, Sha512};
-use shared::domain::keys::api_key::{BearerToken, Credential, LinkToken, Secret, Token};
-use shared::domain::values::hex;
-use shared::domain::values::id::{ApiKeyId, TenantId};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use shared::domain::keys::api_key::{BearerToken, Credential};
 use std::rc::Rc;
-use uuid::Uuid;
 
 pub fn id(resource: &Value) -> String {
     resource["id"].as_str().unwrap().to_owned()
