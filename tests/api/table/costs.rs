@@ -169,22 +169,22 @@ async fn links_cost_no_more_round_trips_and_units_than_planned() {
 }
 
 /// Measures requests, and collects the rows of a table.
-struct Costs<'a> {
+pub struct Costs<'a> {
     api: &'a Api,
     lines: Vec<String>,
 }
 
-fn cost(round_trips: usize, calls: usize, read_units: f64, write_units: f64) -> Cost {
+pub fn cost(round_trips: usize, calls: usize, read_units: f64, write_units: f64) -> Cost {
     Cost { round_trips, calls, read_units, write_units }
 }
 
 impl<'a> Costs<'a> {
-    fn new(api: &'a Api) -> Self {
+    pub fn new(api: &'a Api) -> Self {
         Self { api, lines: Vec::new() }
     }
 
     /// Fails unless the request succeeds and costs at most `max`.
-    async fn of(&mut self, name: &str, request: impl Future<Output = Reply>, max: Cost) {
+    pub async fn of(&mut self, name: &str, request: impl Future<Output = Reply>, max: Cost) -> Reply {
         self.api.meter.take();
         let reply = request.await;
         assert!(reply.status.is_success(), "{name}: {}", reply.text());
@@ -197,14 +197,15 @@ impl<'a> Costs<'a> {
         assert!(is_cheap, "{name} costs {cost:?}, more than {max:?}");
         assert!(max.calls == 0 || round_trips > 0 && read_units > 0.0, "{name} was not measured: {cost:?}");
         let dollars = read_units * READ_UNIT_PRICE + write_units * WRITE_UNIT_PRICE;
-        self.lines.push(format!("{name:<42}{round_trips:>12}{calls:>7}{read_units:>12.1}{write_units:>13.1}{dollars:>15.2}"));
+        self.lines.push(format!("{name:<52}{round_trips:>12}{calls:>7}{read_units:>12.1}{write_units:>13.1}{dollars:>15.2}"));
+        reply
     }
 
     /// Prints to stdout directly, so that passing tests show it, too.
-    fn print(self) {
+    pub fn print(self) {
         let mut out = std::io::stdout().lock();
         let [trips, reads, writes] = ["round trips", "read units", "write units"];
-        writeln!(out, "\n{:<42}{trips:>12}{:>7}{reads:>12}{writes:>13}{:>15}", "request", "calls", "$ per million").unwrap();
+        writeln!(out, "\n{:<52}{trips:>12}{:>7}{reads:>12}{writes:>13}{:>15}", "request", "calls", "$ per million").unwrap();
         writeln!(out, "{}", self.lines.join("\n")).unwrap();
     }
 }

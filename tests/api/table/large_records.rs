@@ -2,34 +2,12 @@
 //! 23 KB or steps of 52 KB. docs/scale.md has most of the printed table.
 
 use crate::support::prelude::*;
-use std::io::Write;
+use crate::table::costs::{Costs, cost};
+use dev_server::meter::Cost;
 
-/// An API with a meter, and the table of costs.
-struct Measured {
-    api: Api,
-    client: Client,
-    rows: Vec<String>,
-}
-
-impl Measured {
-    /// Fails if the request takes more than `max_writes` write units. Returns the response.
-    async fn send(&mut self, name: &str, method: &str, path: &str, body: Value, max_writes: f64) -> Value {
-        self.send_with(name, method, path, body, "", max_writes).await
-    }
-
-    /// Like [`Measured::send`], with an idempotency key unless it is empty.
-    async fn send_with(&mut self, name: &str, method: &str, path: &str, body: Value, key: &str, max_writes: f64) -> Value {
-        let headers = if key.is_empty() { vec![] } else { vec![("idempotency-key", key)] };
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        self.api.meter.take();
-        let reply = self.client.send_with(method, path, Some("application/json"), body, &headers).await;
-        assert!(reply.status.is_success(), "{name}: {}", reply.text());
-        let cost = self.api.meter.take();
-        let (reads, writes) = (cost.read_units, cost.write_units);
-        assert!(writes <= max_writes, "{name} takes {writes} write units, more than {max_writes}");
-        self.rows.push(format!("{name:<52}{:>12}{reads:>12.1}{writes:>13.1}", cost.round_trips));
-        reply.json()["data"].clone()
-    }
+/// At most so many write units.
+fn writes(most: f64) -> Cost {
+    cost(usize::MAX, usize::MAX, f64::MAX, most)
 }
 
 /// A schema of about 23 KB.
@@ -61,75 +39,75 @@ async fn operations_stay_cheap_however_large_schemas_and_steps_are() {
     let model = client.post("/catalog/models", body).await.id();
     let user = client.user("Ada").await;
     let other = client.user("Grace").await;
-    let mut m = Measured { api, client, rows: Vec::new() };
+    let mut costs = Costs::new(&api);
     let max = f64::MAX;
 
-    let asset = m.send("create an asset", "POST", "/assets", json!({"name": "plain"}), 15.0).await;
-    let asset = format!("/assets/{}", asset["id"].as_str().unwrap());
+    let asset = costs.of("create an asset", client.post("/assets", json!({"name": "plain"})), writes(15.0)).await;
+    let asset = format!("/assets/{}", asset.id());
     let typed = json!({"name": "typed", "asset_type_id": large_type});
-    let typed = m.send("create an asset of the type", "POST", "/assets", typed, 15.0).await["id"].as_str().unwrap().to_owned();
+    let typed = costs.of("create an asset of the type", client.post("/assets", typed), writes(15.0)).await.id();
     let with_model = json!({"name": "model", "model_id": model});
-    m.send("create an asset of a model of the type", "POST", "/assets", with_model.clone(), 15.0).await;
-    m.send_with("the same, with an idempotency key", "POST", "/assets", with_model, "one", max).await;
-    m.send("change an asset's name", "PATCH", &asset, json!({"name": "new"}), max).await;
-    m.send("assign an asset", "PATCH", &asset, json!({"assigned_to": user}), max).await;
-    m.send("delete an asset", "DELETE", &asset, Value::Null, max).await;
+    costs.of("create an asset of a model of the type", client.post("/assets", with_model.clone()), writes(15.0)).await;
+    costs.of("the same, with an idempotency key", client.post_once("/assets", &with_model, "one"), writes(max)).await;
+    costs.of("change an asset's name", client.patch(&asset, json!({"name": "new"})), writes(max)).await;
+    costs.of("assign an asset", client.patch(&asset, json!({"assigned_to": user})), writes(max)).await;
+    costs.of("delete an asset", client.delete(&asset), writes(max)).await;
     let body = json!({"email": "a@example.com", "display_name": "A", "role": "viewer"});
-    let new_user = m.send("create a user", "POST", "/users", body, max).await["id"].as_str().unwrap().to_owned();
-    m.send("delete a user", "DELETE", &format!("/users/{new_user}"), Value::Null, max).await;
+    let new_user = costs.of("create a user", client.post("/users", body), writes(max)).await.id();
+    costs.of("delete a user", client.delete(&format!("/users/{new_user}")), writes(max)).await;
 
     let body = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": large_steps()});
-    let process = m.send("create the definition", "POST", "/processes", body, max).await["id"].as_str().unwrap().to_owned();
+    let process = costs.of("create the definition", client.post("/processes", body), writes(max)).await.id();
     let process = format!("/processes/{process}");
-    m.send("rename the definition", "PATCH", &process, json!({"name": "Mine"}), 15.0).await;
+    costs.of("rename the definition", client.patch(&process, json!({"name": "Mine"})), writes(15.0)).await;
     let start = format!("{process}/start");
     let items = |list: usize| large_steps()[list]["items"].clone();
     let steps = [json!({"who": user}), json!({"first": items(1)}), json!({"second": items(2)}), json!({"sign": SIGNATURE})];
-    let begun = m.send("start an instance", "POST", &start, json!({"asset_id": typed}), 20.0).await;
-    let instance = format!("/processes/instances/{}", begun["id"].as_str().unwrap());
+    let begun = costs.of("start an instance", client.post(&start, json!({"asset_id": typed})), writes(20.0)).await;
+    let instance = format!("/processes/instances/{}", begun.id());
     let advance = format!("{instance}/advance");
-    m.send("advance: pick a user", "POST", &advance, json!({"step_data": steps[0]}), 15.0).await;
-    m.send("advance: check nothing", "POST", &advance, json!({"step_data": {}}), 15.0).await;
-    m.send("advance: check nothing", "POST", &advance, json!({"step_data": {}}), 15.0).await;
-    m.send("complete: sign", "POST", &advance, json!({"step_data": steps[3]}), 25.0).await;
-    m.send("get an instance", "GET", &instance, Value::Null, max).await;
-    let second = m.client.asset(json!({"name": "second"})).await;
+    costs.of("advance: pick a user", client.post(&advance, json!({"step_data": steps[0]})), writes(15.0)).await;
+    costs.of("advance: check nothing", client.post(&advance, json!({"step_data": {}})), writes(15.0)).await;
+    costs.of("advance: check nothing", client.post(&advance, json!({"step_data": {}})), writes(15.0)).await;
+    costs.of("complete: sign", client.post(&advance, json!({"step_data": steps[3]})), writes(25.0)).await;
+    costs.of("get an instance", client.get(&instance), writes(max)).await;
+    let second = client.asset(json!({"name": "second"})).await;
     let body = json!({"asset_id": second});
-    let begun = m.send_with("start an instance, with an idempotency key", "POST", &start, body, "two", 20.0).await;
-    let instance = format!("/processes/instances/{}", begun["id"].as_str().unwrap());
-    m.send("cancel an instance", "POST", &format!("{instance}/cancel"), json!({}), 20.0).await;
+    let begun =
+        costs.of("start an instance, with an idempotency key", client.post_once(&start, &body, "two"), writes(20.0)).await;
+    let instance = format!("/processes/instances/{}", begun.id());
+    costs.of("cancel an instance", client.post(&format!("{instance}/cancel"), json!({})), writes(20.0)).await;
 
     let mut assets = Vec::new();
     for n in 0..20 {
-        assets.push(m.client.asset(json!({"name": format!("moved {n}"), "asset_type_id": large_type})).await);
+        assets.push(client.asset(json!({"name": format!("moved {n}"), "asset_type_id": large_type})).await);
     }
     let body = json!({"asset_ids": assets});
-    let movement = m.send("start a movement of 20", "POST", &start, body.clone(), max).await;
-    let movement = format!("/movements/{}", movement["id"].as_str().unwrap());
+    let movement = costs.of("start a movement of 20", client.post(&start, body.clone()), writes(max)).await;
+    let movement = format!("/movements/{}", movement.id());
     let advance = format!("{movement}/advance");
-    m.send("advance a movement of 20: pick a user", "POST", &advance, json!({"step_data": {"who": other}}), max).await;
-    m.send("advance a movement of 20: check nothing", "POST", &advance, json!({"step_data": {}}), max).await;
-    m.send("cancel a movement of 20", "POST", &format!("{movement}/cancel"), json!({}), max).await;
-    let movement = m.client.post(&start, body).await.id();
+    costs
+        .of("advance a movement of 20: pick a user", client.post(&advance, json!({"step_data": {"who": other}})), writes(max))
+        .await;
+    costs.of("advance a movement of 20: check nothing", client.post(&advance, json!({"step_data": {}})), writes(max)).await;
+    costs.of("cancel a movement of 20", client.post(&format!("{movement}/cancel"), json!({})), writes(max)).await;
+    let movement = client.post(&start, body).await.id();
     let advance = format!("/movements/{movement}/advance");
     for _ in 0..3 {
-        m.client.post(&advance, json!({"step_data": {}})).await.data();
+        client.post(&advance, json!({"step_data": {}})).await.data();
     }
-    m.send("complete a movement of 20", "POST", &advance, json!({"step_data": {}}), max).await;
+    costs.of("complete a movement of 20", client.post(&advance, json!({"step_data": {}})), writes(max)).await;
 
     // No event is recent any more, and the list indexes are loaded.
-    m.api.advance_clock(120);
-    m.client.get("/assets").await.data();
-    m.client.get("/processes/instances").await.data();
-    m.send("get an asset of the type", "GET", &format!("/assets/{typed}"), Value::Null, max).await;
-    m.send("list 20 assets of the type", "GET", "/assets", Value::Null, max).await;
-    m.send("list 20 instances", "GET", "/processes/instances", Value::Null, max).await;
-    m.send("list the definitions", "GET", "/processes", Value::Null, max).await;
-    m.send("get the history of an asset", "GET", &format!("/assets/{typed}/history"), Value::Null, max).await;
-    // Written to stdout directly, so that passing tests show the table, too.
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "\n{:<52}{:>12}{:>12}{:>13}", "operation", "round trips", "read units", "write units").unwrap();
-    writeln!(out, "{}", m.rows.join("\n")).unwrap();
+    api.advance_clock(120);
+    client.get("/assets").await.data();
+    client.get("/processes/instances").await.data();
+    costs.of("get an asset of the type", client.get(&format!("/assets/{typed}")), writes(max)).await;
+    costs.of("list 20 assets of the type", client.get("/assets"), writes(max)).await;
+    costs.of("list 20 instances", client.get("/processes/instances"), writes(max)).await;
+    costs.of("list the definitions", client.get("/processes"), writes(max)).await;
+    costs.of("get the history of an asset", client.get(&format!("/assets/{typed}/history")), writes(max)).await;
+    costs.print();
 }
 
 fn text_step(key: &str) -> Value {
