@@ -97,13 +97,6 @@ async fn refused_everywhere(client: &Client, asset: &str, body: &Value, pointer:
     assert_eq!(batch.field_errors(), [format!("/operations/0/body{pointer}")], "{body}");
 }
 
-/// Creates a type whose assets need a memory size, and can have a color.
-async fn laptops(client: &Client) -> String {
-    let properties = json!({"ram_gb": {"type": "integer"}, "color": {"type": "string"}, "ports": {"items": {"type": "string"}}});
-    let schema = json!({"required": ["ram_gb"], "additionalProperties": false, "properties": properties});
-    client.type_with_schema("Laptop", "LAP", schema).await
-}
-
 #[tokio::test(start_paused = true)]
 async fn single_custom_fields_are_set_and_the_others_stay() {
     let client = over_http().await;
@@ -135,7 +128,9 @@ async fn single_custom_fields_are_set_and_the_others_stay() {
 #[tokio::test(start_paused = true)]
 async fn the_errors_of_single_custom_fields_point_at_them_and_a_batch_sets_all_or_none() {
     let client = over_http().await;
-    let asset_type = laptops(&client).await;
+    let properties = json!({"ram_gb": {"type": "integer"}, "color": {"type": "string"}, "ports": {"items": {"type": "string"}}});
+    let schema = json!({"required": ["ram_gb"], "additionalProperties": false, "properties": properties});
+    let asset_type = client.type_with_schema("Laptop", "LAP", schema).await;
     let create = async |fields: Value| {
         let body = json!({"name": "x", "asset_type_id": asset_type, "custom_fields_patch": fields});
         client.post("/assets", body).await.field_errors()

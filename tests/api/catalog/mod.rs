@@ -35,21 +35,6 @@ async fn entries_are_created_read_changed_and_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn codes_and_names_of_manufacturers_are_unique() {
-    let client = over_http().await;
-    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
-    let again = client.post("/catalog/asset-types", json!({"name": "Other", "code": "LAP", "kind": "physical"})).await;
-    let taken = again.problem(409, "DUPLICATE");
-    assert_eq!((&taken["field"], &taken["asset_type_id"]), (&json!("code"), &json!(laptop)));
-    client.post("/catalog/manufacturers", json!({"name": "Groß AG"})).await.data();
-    let again = client.post("/catalog/manufacturers", json!({"name": " GROSS ag "})).await;
-    assert_eq!(again.problem(409, "DUPLICATE")["field"], "name");
-    let long = "é".repeat(255);
-    client.post("/catalog/manufacturers", json!({"name": long})).await.data();
-    client.post("/catalog/manufacturers", json!({"name": long})).await.problem(409, "DUPLICATE");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_model_must_refer_to_an_existing_manufacturer_and_type_and_keeps_its_type_in_use() {
     let client = over_http().await;
     let body = json!({"name": "XPS", "manufacturer_id": UNKNOWN_ID, "asset_type_id": UNKNOWN_ID});
@@ -75,7 +60,7 @@ async fn a_model_must_refer_to_an_existing_manufacturer_and_type_and_keeps_its_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_are_searched_and_filtered() {
+async fn lists_are_searched_and_filtered_and_codes_and_names_of_manufacturers_are_unique() {
     let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     client.asset_type("Phone", "PHN", "physical").await;
@@ -93,6 +78,16 @@ async fn lists_are_searched_and_filtered() {
         assert_eq!(client.total(&path).await, total, "{path}");
     }
     assert_eq!(client.get("/catalog/models?manufacturer_id=x&kind=y").await.field_errors(), ["kind", "manufacturer_id"]);
+
+    let again = client.post("/catalog/asset-types", json!({"name": "Other", "code": "LAP", "kind": "physical"})).await;
+    let taken = again.problem(409, "DUPLICATE");
+    assert_eq!((&taken["field"], &taken["asset_type_id"]), (&json!("code"), &json!(laptop)));
+    client.post("/catalog/manufacturers", json!({"name": "Groß AG"})).await.data();
+    let again = client.post("/catalog/manufacturers", json!({"name": " GROSS ag "})).await;
+    assert_eq!(again.problem(409, "DUPLICATE")["field"], "name");
+    let long = "é".repeat(255);
+    client.post("/catalog/manufacturers", json!({"name": long})).await.data();
+    client.post("/catalog/manufacturers", json!({"name": long})).await.problem(409, "DUPLICATE");
 }
 
 /// Creates asset types with schemas of 32 KB, every tenth of kind `logical`.
@@ -130,7 +125,8 @@ async fn lists_and_filters_read_no_schemas_but_those_of_their_page() {
     );
     let title = types.data()[0]["custom_fields_schema"]["title"].as_str().unwrap().len();
     assert!(title > 32_000, "{title}");
-    let logical = types_of_kind(&client, "logical").await;
+    let types = client.get("/catalog/asset-types?limit=20").await.data();
+    let logical = types.as_array().unwrap().iter().find(|found| found["kind"] == "logical").unwrap()["id"].as_str().unwrap();
     let asset = client.asset(json!({"name": "licence", "asset_type_id": logical})).await;
     client.asset(json!({"name": "laptop"})).await;
     api.advance_clock(120);
@@ -156,12 +152,6 @@ async fn lists_and_filters_read_no_schemas_but_those_of_their_page() {
         let body = json!({"name": "n", "code": "NEW", "kind": "physical"});
         client.post("/catalog/asset-types", body).await.problem(409, "CONFLICT");
     }
-}
-
-async fn types_of_kind(client: &Client, kind: &str) -> String {
-    let types = client.get("/catalog/asset-types?limit=20").await.data();
-    let found = types.as_array().unwrap().iter().find(|found| found["kind"] == kind).unwrap();
-    found["id"].as_str().unwrap().to_owned()
 }
 
 /// Above a few megabytes, a list doesn't keep the records in memory, but reads the page again.

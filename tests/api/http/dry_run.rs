@@ -170,7 +170,7 @@ async fn content_that_a_dry_run_would_write_is_not_taken_for_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_parameter_is_true_or_false_and_known_to_writes_only() {
+async fn the_parameter_is_true_or_false_for_writes_only_and_an_idempotency_key_is_refused() {
     let (api, client) = Api::with_tenant().await;
     let body = json!({"name": "x"});
     let before = api.dump().await;
@@ -185,11 +185,7 @@ async fn the_parameter_is_true_or_false_and_known_to_writes_only() {
     assert_eq!(api.dump().await, before);
     let made = client.post("/assets?dry_run=false", body).await;
     assert_eq!((made.status.as_u16(), made.header("dry-run")), (201, ""));
-}
 
-#[tokio::test(start_paused = true)]
-async fn an_idempotency_key_is_refused_and_nothing_is_replayed() {
-    let (api, client) = Api::with_tenant().await;
     let body = r#"{"name":"x"}"#;
     let send = async |path: &str, key: &str| client.send_json("POST", path, body, ("idempotency-key", key)).await;
     send("/assets", "k").await.data();

@@ -182,43 +182,50 @@ fn bounds(document: &Value, schema: &Value) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn enumerations_name_their_values_and_bounds_their_bounds() {
+async fn enumerations_name_their_values_and_bounds_and_lengths_their_bounds() {
     let (client, samples) = samples_over_http().await;
     let (document, operations) = operations();
-    let mut seen = 0;
-    let mut check = |detail: String, document: &Value, schema: &Value, what: &str| {
-        let expected = enumerated(document, schema).unwrap_or_default().into_iter().chain(bounds(document, schema));
-        for value in expected {
-            assert!(detail.contains(&value), "{what}: {detail} does not name {value}");
-            seen += 1;
+    let (mut seen, mut long) = (0, 0);
+    let mut check = |reply: &Reply, place: &str, named: &[String], is_long: bool| {
+        let detail = error_at(reply, place);
+        // Errors of enumerations in bodies list their values, even for a long text.
+        let says_more = is_long && place.starts_with('/') && detail.contains("the nearest are ");
+        for value in named {
+            assert!(says_more || detail.contains(value), "{place}: {detail} does not name {value}");
+            *(if is_long { &mut long } else { &mut seen }) += 1;
         }
+    };
+    // Wrong values, with what the errors name, and whether the value is a long text.
+    let wrong = |schema: &Value| {
+        let named: Vec<String> =
+            enumerated(document, schema).unwrap_or_default().into_iter().chain(bounds(document, schema)).collect();
+        let others = ["-1", "\"nothing\""].map(|wrong| (wrong.to_owned(), named.clone(), false));
+        let max = max_length(document, schema);
+        let long = max.map(|max| (json!("a".repeat(max as usize + 1)).to_string(), vec![max.to_string()], true));
+        others.into_iter().filter(|other| !other.1.is_empty()).chain(long).collect::<Vec<_>>()
     };
     for operation in operations.iter().filter(|operation| operation.needs_key) {
         let (path, body) = samples.request(&operation.method, &operation.path);
         let path = path.split('?').next().unwrap();
         for parameter in operation.description["parameters"].as_array().into_iter().flatten().filter(|it| it["in"] == "query") {
-            let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
-            if enumerated(document, schema).is_none() && bounds(document, schema).is_empty() {
-                continue;
+            let name = parameter["name"].as_str().unwrap();
+            for (value, named, is_long) in wrong(&parameter["schema"]) {
+                let path = format!("{path}?{name}={}", value.trim_matches('"'));
+                let reply = client.send(&operation.method, &path, Some(content_type(&operation.path)), body.clone()).await;
+                check(&reply, name, &named, is_long);
             }
-            let content_type = Some(content_type(&operation.path));
-            let reply = client.send(&operation.method, &format!("{path}?{name}=-1"), content_type, body.clone()).await;
-            check(error_at(&reply, name), document, schema, &format!("{operation} {name}"));
         }
         let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
         for (name, schema) in at(document, schema)["properties"].as_object().into_iter().flatten() {
-            if enumerated(document, schema).is_none() && bounds(document, schema).is_empty() {
-                continue;
-            }
-            for wrong in ["-1", "\"nothing\""] {
+            for (value, named, is_long) in wrong(schema) {
                 let mut sent: Value = serde_json::from_str(&body).unwrap();
-                sent[name] = serde_json::from_str(wrong).unwrap();
+                sent[name] = serde_json::from_str(&value).unwrap();
                 let reply = client.send(&operation.method, path, Some("application/json"), sent.to_string()).await;
-                check(error_at(&reply, &format!("/{name}")), document, schema, &format!("{operation} {name}"));
+                check(&reply, &format!("/{name}"), &named, is_long);
             }
         }
     }
-    assert!(seen > 60, "only {seen}");
+    assert!(seen > 60 && long > 30, "only {seen} and {long}");
     let reply = client.get("/assets?page=1000000001").await;
     assert_eq!(error_at(&reply, "page"), "must be a whole number from 1 to 1000000000");
     let reply = client.get("/assets?sort=size").await;
@@ -231,37 +238,6 @@ fn max_length(document: &Value, schema: &Value) -> Option<u64> {
     let schema = at(document, schema);
     let any = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
     schema["maxLength"].as_u64().or_else(|| any.filter_map(|schema| max_length(document, schema)).next())
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_text_that_is_too_long_is_answered_with_the_bound() {
-    let (client, samples) = samples_over_http().await;
-    let (document, operations) = operations();
-    let mut seen = 0;
-    for operation in operations.iter().filter(|operation| operation.needs_key) {
-        let (path, body) = samples.request(&operation.method, &operation.path);
-        let content_type = Some(content_type(&operation.path));
-        for parameter in operation.description["parameters"].as_array().into_iter().flatten().filter(|it| it["in"] == "query") {
-            let Some(max) = max_length(document, &parameter["schema"]) else { continue };
-            let (name, long) = (parameter["name"].as_str().unwrap(), "a".repeat(max as usize + 1));
-            let reply = client.send(&operation.method, &format!("{path}?{name}={long}"), content_type, body.clone()).await;
-            assert!(error_at(&reply, name).contains(&max.to_string()), "{operation} {name}: {}", reply.text());
-            seen += 1;
-        }
-        let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
-        for (name, schema) in at(document, schema)["properties"].as_object().into_iter().flatten() {
-            let Some(max) = max_length(document, schema) else { continue };
-            let mut sent: Value = serde_json::from_str(&body).unwrap();
-            sent[name] = "a".repeat(max as usize + 1).into();
-            let reply = client.send(&operation.method, &path, content_type, sent.to_string()).await;
-            let detail = error_at(&reply, &format!("/{name}"));
-            // Errors of enumerations list their values.
-            let says_more = detail.contains("the nearest are ");
-            assert!(says_more || detail.contains(&max.to_string()), "{operation} {name}: {detail}");
-            seen += 1;
-        }
-    }
-    assert!(seen > 30, "only {seen}");
 }
 
 async fn detail(client: &Client, method: &str, path: &str, status: u16, code: &str) -> String {

@@ -105,7 +105,7 @@ async fn several_values_are_separated_by_commas_or_repeated_and_impossible_ones_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_unique_value_finds_whoever_has_it_now() {
+async fn a_unique_value_finds_whoever_has_it_now_for_two_reads_however_many_there_are() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
     let path = "/users?email=ada@example.com";
@@ -119,11 +119,7 @@ async fn a_unique_value_finds_whoever_has_it_now() {
     assert_eq!(names(&client, "/users?email=lovelace@example.com").await.len(), 0);
     let other = api.tenant().await;
     assert_eq!(names(&other, path).await.len(), 0, "another tenant's");
-}
 
-#[tokio::test(start_paused = true)]
-async fn a_unique_value_costs_two_reads_however_many_there_are() {
-    let (api, client) = Api::with_tenant().await;
     for n in 0..30 {
         client.user(&format!("User {n}")).await;
         client.post("/catalog/manufacturers", json!({"name": format!("M{n}")})).await.data();

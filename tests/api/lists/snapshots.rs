@@ -239,20 +239,12 @@ async fn an_index_that_is_gone_takes_no_room() {
 async fn unknown_events_are_kept_in_the_snapshot() {
     let snapshots = Snapshots::start().await;
     snapshots.api.advance_clock(25 * 3600);
-    put_unknown_event(&snapshots).await;
+    let mut entry = snapshots.client.get("/events?limit=1").await.data()[0].clone();
+    entry["type"] = json!("reservation.created");
+    put_event(&snapshots.api, &snapshots.client, entry).await;
     snapshots.assert_not_used("an unknown event").await;
     assert_eq!(snapshots.write().await.written, 4);
     assert!(!snapshots.cold_list().await.1);
-}
-
-async fn put_unknown_event(snapshots: &Snapshots) {
-    let id = EventId::new(snapshots.api.now(), [7; 10]);
-    let feed = snapshots.client.get("/events?limit=1").await.data();
-    let mut entry = feed[0].clone();
-    (entry["id"], entry["type"]) = (json!(id), json!("reservation.created"));
-    let mut item = Keys::of(snapshots.client.tenant).event(id).item();
-    item.insert("entry".into(), AttributeValue::S(entry.to_string()));
-    snapshots.api.dynamo.put_item().table_name(&snapshots.api.table).set_item(Some(item)).send().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

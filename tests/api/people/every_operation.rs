@@ -157,12 +157,8 @@ async fn a_mark_in_every_field_is_nowhere_after_the_erasure() {
         assert!(client.export(export).await.iter().all(|part| !part.contains(MARK)), "{export}");
     }
     // The image of the signature is erased, too.
-    let image = all_images(&api).await;
+    let image = items_with(&api, "\"SIGNATURE#").await.len();
     assert_eq!(image, 0);
-}
-
-async fn all_images(api: &Api) -> usize {
-    items_with(api, "\"SIGNATURE#").await.len()
 }
 
 const PEOPLE: usize = 3;

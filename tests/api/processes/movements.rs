@@ -93,7 +93,7 @@ async fn a_cancelled_instance_of_a_movement_keeps_its_image_whose_path_stands_fo
 }
 
 #[tokio::test(start_paused = true)]
-async fn either_all_assets_start_or_none() {
+async fn either_all_assets_start_or_none_and_a_movement_is_cancelled_as_a_whole() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, handover_steps()).await;
     let path = format!("/processes/{process}/start");
@@ -118,6 +118,24 @@ async fn either_all_assets_start_or_none() {
         (json!({}), "/asset_id"),
     ] {
         assert_eq!(client.post(&path, body.clone()).await.field_errors(), [location], "{body}");
+    }
+
+    let ids = client.assets(3).await;
+    let started = start_movement(&client, &process, &ids).await;
+    let path = format!("/movements/{}/cancel", started["id"].as_str().unwrap());
+    let alone = started["instances"][0]["id"].as_str().unwrap();
+    cancel(&client, alone).await.data();
+    let user = client.user("Ada").await;
+    advance_movement(&client, started["id"].as_str().unwrap(), json!({"u": user})).await.data();
+    let ended = client.post(&path, json!({"reason": "rain"})).await.data();
+    assert_eq!((&ended["status"], &ended["instances"][2]["cancel_reason"]), (&json!("cancelled"), &json!("rain")));
+    assert!(ended["instances"][0]["cancel_reason"].is_null());
+    assert_eq!(client.post(&path, json!({})).await.problem(409, "INSTANCE_CLOSED")["instance_status"], "cancelled");
+    assert_eq!(client.post(&path, json!({"x": 1})).await.field_errors(), ["/x"]);
+    client.delete(&format!("/users/{user}")).await.data();
+    for id in &ids {
+        assert_eq!(event_chain(&api, &client, id).await.len(), 3);
+        client.delete(&format!("/assets/{id}")).await;
     }
 }
 
@@ -170,29 +188,6 @@ async fn a_step_that_is_too_large_for_one_transaction_is_refused() {
     assert_eq!(api.dump().await, before);
     for key in ["a", "b", "c"] {
         advance_movement(&client, &movement, json!({key: if key == "a" { &long } else { "short" }})).await.data();
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_movement_is_cancelled_as_a_whole() {
-    let (api, client) = Api::with_tenant().await;
-    let process = create_process(&client, handover_steps()).await;
-    let ids = client.assets(3).await;
-    let started = start_movement(&client, &process, &ids).await;
-    let path = format!("/movements/{}/cancel", started["id"].as_str().unwrap());
-    let alone = started["instances"][0]["id"].as_str().unwrap();
-    cancel(&client, alone).await.data();
-    let user = client.user("Ada").await;
-    advance_movement(&client, started["id"].as_str().unwrap(), json!({"u": user})).await.data();
-    let ended = client.post(&path, json!({"reason": "rain"})).await.data();
-    assert_eq!((&ended["status"], &ended["instances"][2]["cancel_reason"]), (&json!("cancelled"), &json!("rain")));
-    assert!(ended["instances"][0]["cancel_reason"].is_null());
-    assert_eq!(client.post(&path, json!({})).await.problem(409, "INSTANCE_CLOSED")["instance_status"], "cancelled");
-    assert_eq!(client.post(&path, json!({"x": 1})).await.field_errors(), ["/x"]);
-    client.delete(&format!("/users/{user}")).await.data();
-    for id in &ids {
-        assert_eq!(event_chain(&api, &client, id).await.len(), 3);
-        client.delete(&format!("/assets/{id}")).await;
     }
 }
 

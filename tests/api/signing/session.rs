@@ -22,10 +22,6 @@ fn every_value(user: &str) -> Value {
            "agree": true, "sign": SIGNATURE, "done": true})
 }
 
-async fn link_until(client: &Client, path: &str, until: &str) -> Link {
-    Link::create(client, path, json!({"signer": {"name": "Grace Hopper"}, "until": until})).await
-}
-
 fn keys(session: &Value) -> Vec<&str> {
     session["steps"].as_array().unwrap().iter().map(|entry| entry["step"]["key"].as_str().unwrap()).collect()
 }
@@ -44,7 +40,7 @@ async fn every_type_of_step_can_be_submitted_one_by_one_or_all_at_once() {
     let values = every_value(&user);
     for at_once in [false, true] {
         let path = started(&client, every_type()).await;
-        let link = link_until(&client, &path, "done").await;
+        let link = Link::create(&client, &path, json!({"signer": {"name": "Grace Hopper"}, "until": "done"})).await;
         let signer = link.signer(&client);
         let mut session = signer.session().await;
         let all = keys(&session).into_iter().map(str::to_owned).collect::<Vec<_>>();

@@ -2,7 +2,7 @@
 
 use super::{Api, Client};
 use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
-use base64_simd::URL_SAFE_NO_PAD;
+use base64_simd::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shared::domain::history::event::hash;
@@ -75,12 +75,7 @@ impl Api {
 
 /// Scans the whole table, which only tests may do.
 pub async fn all_items(api: &Api) -> Vec<Item> {
-    let mut items = Vec::new();
-    let mut pages = api.dynamo.scan().table_name(&api.table).into_paginator().send();
-    while let Some(page) = pages.next().await {
-        items.extend(page.unwrap().items.unwrap_or_default());
-    }
-    items
+    api.dynamo.scan().table_name(&api.table).into_paginator().items().send().try_collect().await.unwrap()
 }
 
 fn is_request_counter(item: &Item) -> bool {
@@ -112,12 +107,15 @@ fn render(value: &AttributeValue, text: &mut String) {
     text.push(';');
 }
 
-fn wire_json(item: &Item) -> Value {
+/// An item's attributes, as the API and the stream have them.
+pub fn wire_json(item: &Item) -> Value {
     let value = |value: &AttributeValue| match value {
         AttributeValue::S(text) => json!({"S": text}),
         AttributeValue::N(number) => json!({"N": number}),
         AttributeValue::Bool(flag) => json!({"BOOL": flag}),
-        other => panic!("the index has {other:?}"),
+        AttributeValue::B(bytes) => json!({"B": STANDARD.encode_to_string(bytes.as_ref())}),
+        AttributeValue::M(values) => json!({"M": wire_json(values)}),
+        other => panic!("the item has {other:?}"),
     };
     item.iter().map(|(name, attribute)| (name.clone(), value(attribute))).collect()
 }
@@ -133,10 +131,9 @@ impl Snapshot {
         let mut items = HashMap::new();
         for partition in api.store.tenant(tenant).partitions().await.unwrap() {
             let query = api.dynamo.query().table_name(&api.table).consistent_read(true).key_condition_expression("PK = :pk");
-            let mut pages = query.expression_attribute_values(":pk", partition).into_paginator().send();
-            while let Some(page) = pages.next().await {
-                items.extend(page.unwrap().items.unwrap_or_default().into_iter().map(|item| (Key::of(&item).unwrap(), item)));
-            }
+            let pages = query.expression_attribute_values(":pk", partition).into_paginator();
+            let found: Vec<Item> = pages.items().send().try_collect().await.unwrap();
+            items.extend(found.into_iter().map(|item| (Key::of(&item).unwrap(), item)));
         }
         Self { tenant, items }
     }
@@ -181,8 +178,19 @@ pub async fn item(api: &Api, key: &Item) -> Option<Item> {
     get.send().await.unwrap().item
 }
 
-/// Writes copies of a record with different IDs and without histories, as if they had been created before the record. `change`
-/// gets the number of each copy, from 1 on.
+/// Writes an event to the table, with a current ID unless it has none.
+pub async fn put_event(api: &Api, client: &Client, mut entry: Value) {
+    let id = EventId::new(api.now(), [7; 10]);
+    if entry.get("id").is_some() {
+        entry["id"] = json!(id);
+    }
+    let mut item = Keys::of(client.tenant).event(id).item();
+    item.insert("entry".into(), AttributeValue::S(entry.to_string()));
+    api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
+}
+
+/// Writes copies of a record with other IDs and without histories, as if they were created before it. `change` gets the number
+/// of each copy, from 1 on.
 pub async fn copy_record(
     api: &Api,
     client: &Client,
@@ -243,26 +251,25 @@ fn commitments(item: &Item) -> Value {
 pub async fn event_chain(api: &Api, client: &Client, id: &str) -> Vec<Value> {
     let partition = Keys::of(client.tenant).partition();
     let query = api.dynamo.query().table_name(&api.table).key_condition_expression("PK = :pk");
-    let mut pages = query.expression_attribute_values(":pk", partition).into_paginator().send();
+    let pages = query.expression_attribute_values(":pk", partition).into_paginator();
+    let items: Vec<Item> = pages.items().send().try_collect().await.unwrap();
     let mut entries: Vec<(Value, String, String)> = Vec::new();
     let mut last_hash = None;
-    while let Some(page) = pages.next().await {
-        for item in page.unwrap().items() {
-            let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
-            match text("type").as_deref() {
-                Some("event") => {
-                    let entry = text("entry").unwrap();
-                    // Parsing is slow in a debug build, and most events belong to other resources.
-                    let event: Value = if entry.contains(id) { serde_json::from_str(&entry).unwrap() } else { Value::Null };
-                    if event["entity_id"] == id {
-                        let mut shown = event.clone();
-                        shown["commitments"] = commitments(item);
-                        entries.push((event, readers_hash(&shown), text("hash").unwrap()));
-                    }
+    for item in &items {
+        let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
+        match text("type").as_deref() {
+            Some("event") => {
+                let entry = text("entry").unwrap();
+                // Parsing is slow in a debug build, and most events belong to other resources.
+                let event: Value = if entry.contains(id) { serde_json::from_str(&entry).unwrap() } else { Value::Null };
+                if event["entity_id"] == id {
+                    let mut shown = event.clone();
+                    shown["commitments"] = commitments(item);
+                    entries.push((event, readers_hash(&shown), text("hash").unwrap()));
                 }
-                _ if text("id").as_deref() == Some(id) => last_hash = text("last_hash"),
-                _ => {}
             }
+            _ if text("id").as_deref() == Some(id) => last_hash = text("last_hash"),
+            _ => {}
         }
     }
     entries.sort_by_key(|(event, ..)| event["version"].as_u64());

@@ -2,16 +2,14 @@
 //! that tests control.
 
 use super::queue::{self, TestQueue, VISIBILITY};
+use super::table::wire_json;
 use super::{Api, Client, Disturbance, dropped_after};
 use aws_sdk_dynamodb::Client as Dynamo;
-use aws_sdk_dynamodb::types::AttributeValue;
-use base64_simd::STANDARD;
 use chrono::TimeDelta;
 use deliver::{Deliver, SignedDelivery, Transport};
 use fanout::Fanout;
 use futures_util::future::BoxFuture;
-use serde_json::{Map, Value, json};
-use shared::app::dynamodb::Event;
+use serde_json::{Value, json};
 use shared::domain::record::Stored;
 use shared::domain::values::id::{EventId, Id, TenantId, WebhookId};
 use shared::domain::values::time::Timestamp;
@@ -149,7 +147,9 @@ impl Pipeline {
         if let Some(response) = &response {
             self.queue.delete(&event, response);
         }
-        settle_calls().await;
+        for _ in 0..20 {
+            yield_now().await;
+        }
         api.advance_clock(VISIBILITY.num_seconds());
         response.is_none()
     }
@@ -237,13 +237,6 @@ pub fn replay(api: &Api, hook: &TestWebhook, since: Timestamp, until: Timestamp,
 /// Sends a message to the queue of first attempts, as the API does for a retry.
 pub async fn send(pipeline: &Pipeline, message: impl Into<Message>) {
     pipeline.queue.send(vec![message.into().into()]).await.unwrap();
-}
-
-/// Waits until the calls of a dropped future have taken effect, long before a message is visible again.
-async fn settle_calls() {
-    for _ in 0..20 {
-        yield_now().await;
-    }
 }
 
 #[derive(Debug, Clone)]
@@ -341,11 +334,8 @@ pub struct Stream {
 impl Stream {
     /// Records of events since the last call, oldest first.
     pub async fn new_records(&mut self, dynamo: &Dynamo, table: &str) -> Vec<Value> {
-        let mut pages = dynamo.scan().table_name(table).consistent_read(true).into_paginator().send();
-        let mut items = Vec::new();
-        while let Some(page) = pages.next().await {
-            items.extend(page.unwrap().items.unwrap_or_default());
-        }
+        let scan = dynamo.scan().table_name(table).consistent_read(true).into_paginator();
+        let mut items: Vec<Item> = scan.items().send().try_collect().await.unwrap();
         items.retain(|item| sort_key(item).starts_with("EVENT#") && self.seen.insert(sort_key(item).to_owned()));
         items.sort_by(|a, b| sort_key(a).cmp(sort_key(b)));
         items.iter().map(|item| stream_record("INSERT", item)).collect()
@@ -361,20 +351,8 @@ fn sort_key(item: &Item) -> &str {
     item["SK"].as_s().unwrap()
 }
 
-fn attribute(value: &AttributeValue) -> Value {
-    match value {
-        AttributeValue::S(text) => json!({"S": text}),
-        AttributeValue::N(number) => json!({"N": number}),
-        AttributeValue::B(bytes) => json!({"B": STANDARD.encode_to_string(bytes.as_ref())}),
-        AttributeValue::M(values) => {
-            json!({"M": values.iter().map(|(name, value)| (name.clone(), attribute(value))).collect::<Map<_, _>>()})
-        }
-        other => panic!("an event has {other:?}"),
-    }
-}
-
 pub fn stream_record(event_name: &str, item: &Item) -> Value {
-    let image: Map<String, Value> = item.iter().map(|(name, value)| (name.clone(), attribute(value))).collect();
+    let image = wire_json(item);
     json!({
         "eventID": "7de3041dd709b024af6f29e4fa13d34c", "eventName": event_name, "eventVersion": "1.1",
         "eventSource": "aws:dynamodb", "awsRegion": "us-east-1",

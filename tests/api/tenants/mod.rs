@@ -133,38 +133,24 @@ async fn nothing_of_the_tenant_stays_and_nothing_of_another_goes() {
     client.get("/assets").await.problem(401, "UNAUTHORIZED");
     assert_eq!(other.get("/assets").await.status, 200);
     assert!(store(&api, &client).count_items(|_| {}).await.unwrap().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_that_began_before_leaves_nothing_either() {
-    let api = Api::start().await;
-    let before = api.dump().await;
+    // A table that throttles only takes longer.
     let client = api.tenant().await;
-    client.use_key_once().await;
-    let mut held = api.faults.hold("TransactWriteItems");
-    let late = tokio::spawn({
-        let client = client.clone();
-        async move { client.post("/assets", json!({"name": "late"})).await.status }
-    });
-    held.arrived().await;
+    fill(&client).await;
     let store = store(&api, &client);
     store.begin_deletion().await.unwrap();
-    let deletion = tokio::spawn({
-        let store = store.clone();
-        async move { store.delete_items(Duration::from_secs(1), |_| {}).await.unwrap() }
-    });
-    while !store.count_items(|_| {}).await.unwrap().keys().eq(["tenant"]) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    held.release();
-    assert_eq!(late.await.unwrap(), 201);
-    deletion.await.unwrap();
+    // More failures than the SDK's attempts.
+    api.faults.throttle("Query", 7);
+    api.faults.throttle("BatchWriteItem", 7);
+    let key = json!({"PK": {"S": "T#x"}, "SK": {"S": "x"}});
+    let unprocessed = json!({"UnprocessedItems": {(&api.table): [{"DeleteRequest": {"Key": key}}]}});
+    api.faults.plan("BatchWriteItem", 1, 200, &unprocessed, true);
+    store.delete_items(Duration::ZERO, |_| {}).await.unwrap();
     store.finish_deletion().await.unwrap();
-    assert_eq!(api.dump().await, before);
+    assert_eq!((api.faults.planned(), api.dump().await), (0, before));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupted_deletion_goes_on() {
+async fn an_interrupted_deletion_goes_on_and_a_request_that_began_before_leaves_nothing() {
     let (api, other) = Api::with_tenant().await;
     other.asset(json!({"name": "stays"})).await;
     let before = api.dump().await;
@@ -197,25 +183,29 @@ async fn an_interrupted_deletion_goes_on() {
         assert!(api.dump().await == before, "{operation} {place}");
         assert_eq!(registered(&api).await, 1);
     }
-}
 
-#[tokio::test(start_paused = true)]
-async fn a_table_that_throttles_only_takes_longer() {
-    let api = Api::start().await;
-    let before = api.dump().await;
     let client = api.tenant().await;
-    fill(&client).await;
+    client.use_key_once().await;
+    let mut held = api.faults.hold("TransactWriteItems");
+    let late = tokio::spawn({
+        let client = client.clone();
+        async move { client.post("/assets", json!({"name": "late"})).await.status }
+    });
+    held.arrived().await;
     let store = store(&api, &client);
     store.begin_deletion().await.unwrap();
-    // More failures than the SDK makes attempts.
-    api.faults.throttle("Query", 7);
-    api.faults.throttle("BatchWriteItem", 7);
-    let key = json!({"PK": {"S": "T#x"}, "SK": {"S": "x"}});
-    let unprocessed = json!({"UnprocessedItems": {(&api.table): [{"DeleteRequest": {"Key": key}}]}});
-    api.faults.plan("BatchWriteItem", 1, 200, &unprocessed, true);
-    store.delete_items(Duration::ZERO, |_| {}).await.unwrap();
+    let deletion = tokio::spawn({
+        let store = store.clone();
+        async move { store.delete_items(Duration::from_secs(1), |_| {}).await.unwrap() }
+    });
+    while !store.count_items(|_| {}).await.unwrap().keys().eq(["tenant"]) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    held.release();
+    assert_eq!(late.await.unwrap(), 201);
+    deletion.await.unwrap();
     store.finish_deletion().await.unwrap();
-    assert_eq!((api.faults.planned(), api.dump().await), (0, before));
+    assert_eq!(api.dump().await, before);
 }
 
 #[tokio::test(start_paused = true)]

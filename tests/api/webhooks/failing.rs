@@ -31,7 +31,7 @@ async fn disablings(api: &Api, client: &Client, hook: &TestWebhook) -> Vec<Value
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_410_disables_at_once() {
+async fn status_410_disables_at_once_and_once() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     pipeline.receivers.respond(|_| 410);
     let event = attempted(&api, &client, &mut pipeline).await;
@@ -50,6 +50,20 @@ async fn status_410_disables_at_once() {
     attempted(&api, &client, &mut pipeline).await;
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 1);
+
+    // Many deliveries get a 410 concurrently: the webhook is disabled once.
+    hook.activate(true).await;
+    client.assets(10).await;
+    let events = pipeline.fan_out(&api).await;
+    pipeline.run().await;
+    api.advance_clock(200);
+    pipeline.run_to_end(&api).await;
+    assert_eq!(disablings(&api, &client, &hook).await.len(), 2);
+    for event in events {
+        let record = hook.delivery(&event).await;
+        assert!(record.is_none_or(|record| record.status == DeliveryStatus::Failed), "{event}");
+    }
+    assert_eq!(pipeline.queue.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,24 +152,6 @@ async fn what_has_changed_meanwhile_is_respected() {
     api.check_invariants(client.tenant, "failures").await;
 }
 
-/// Many deliveries get a 410 concurrently: the webhook is disabled once.
-#[tokio::test(start_paused = true)]
-async fn it_is_disabled_once() {
-    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
-    pipeline.receivers.respond(|_| 410);
-    client.assets(10).await;
-    let events = pipeline.fan_out(&api).await;
-    pipeline.run().await;
-    api.advance_clock(200);
-    pipeline.run_to_end(&api).await;
-    assert_eq!(disablings(&api, &client, &hook).await.len(), 1);
-    for event in events {
-        let record = hook.delivery(&event).await;
-        assert!(record.is_none_or(|record| record.status == DeliveryStatus::Failed), "{event}");
-    }
-    assert_eq!(pipeline.queue.len(), 0);
-}
-
 const URLS: [&str; 3] = ["https://example.com/one", "https://example.com/two", "https://example.com/three"];
 
 async fn with_webhooks() -> (Api, Client, Pipeline, Vec<TestWebhook>) {
@@ -193,7 +189,7 @@ fn only_delivery(sent: &[NewMessage]) -> &DeliveryRequest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_webhook_is_attempted_apart_until_it_succeeds() {
+async fn a_failing_or_slow_webhook_is_attempted_apart_until_it_succeeds_or_is_quick() {
     let (api, client, mut pipeline, hooks) = with_webhooks().await;
     pipeline.receivers.respond(|sent| if sent.url == URLS[0] { 500 } else { 204 });
     first_attempts(&api, &client, &mut pipeline).await;
@@ -209,11 +205,7 @@ async fn a_failing_webhook_is_attempted_apart_until_it_succeeds() {
     assert_eq!(arrived(&pipeline), [URLS[0], URLS[0]]);
     first_attempts(&api, &client, &mut pipeline).await;
     assert_eq!((arrived(&pipeline).len(), pipeline.queue.take_sent_retries()), (3, vec![]));
-}
 
-#[tokio::test(start_paused = true)]
-async fn a_slow_webhook_is_attempted_apart_until_it_is_quick() {
-    let (api, client, mut pipeline, hooks) = with_webhooks().await;
     let health = async || api.store.tenant(client.tenant).webhook_health(hooks[1].id).await.unwrap();
     pipeline.receivers.set_slow(&[URLS[1]]);
     for expected in [3, 2] {
@@ -257,30 +249,12 @@ async fn what_can_not_be_read_for_some_comes_back_and_delays_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_failure_whose_record_can_not_be_written_does_not_end_the_attempts() {
-    let (api, client, mut pipeline, hooks) = with_webhooks().await;
-    pipeline.receivers.respond(|sent| if sent.url == URLS[0] { 500 } else { 204 });
-    let event = first_attempts(&api, &client, &mut pipeline).await;
-    let partition = Keys::of(client.tenant).webhook_partition(hooks[0].id);
-    api.faults.throttle_writes_to(&[partition.as_s().unwrap().clone()]);
-    api.advance_clock(6);
-    pipeline.run().await;
-    api.faults.throttle_writes_to(&[]);
-    assert_eq!(hooks[0].delivery(&event).await.unwrap().attempts.len(), 1);
-    pipeline.receivers.respond(|_| 204);
-    pipeline.run_to_end(&api).await;
-    let record = hooks[0].delivery(&event).await.unwrap();
-    let statuses: Vec<_> = record.attempts.iter().map(|attempt| attempt.status.unwrap()).collect();
-    assert_eq!((record.status, statuses), (DeliveryStatus::Delivered, vec![500, 500, 204]));
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_attempt_whose_record_can_not_be_written_is_recorded_later_and_not_made_again() {
     let (api, client, mut pipeline, hooks) = with_webhooks().await;
+    let partition = [Keys::of(client.tenant).webhook_partition(hooks[0].id).as_s().unwrap().clone()];
     for (status, expected) in [(204, DeliveryStatus::Delivered), (500, DeliveryStatus::Pending)] {
         pipeline.receivers.respond(move |sent| if sent.url == URLS[0] { status } else { 204 });
-        let partition = Keys::of(client.tenant).webhook_partition(hooks[0].id);
-        api.faults.throttle_writes_to(&[partition.as_s().unwrap().clone()]);
+        api.faults.throttle_writes_to(&partition);
         let event = first_attempts(&api, &client, &mut pipeline).await;
         api.faults.throttle_writes_to(&[]);
         assert_eq!((arrived(&pipeline).len(), hooks[0].delivery(&event).await), (3, None));
@@ -306,4 +280,17 @@ async fn an_attempt_whose_record_can_not_be_written_is_recorded_later_and_not_ma
         assert_eq!((record.status, record.attempts.len()), (DeliveryStatus::Delivered, 1 + 2 * again));
         pipeline.receivers.take();
     }
+    // A second failure whose record can not be written does not end the attempts.
+    pipeline.receivers.respond(|sent| if sent.url == URLS[0] { 500 } else { 204 });
+    let event = first_attempts(&api, &client, &mut pipeline).await;
+    api.faults.throttle_writes_to(&partition);
+    api.advance_clock(6);
+    pipeline.run().await;
+    api.faults.throttle_writes_to(&[]);
+    assert_eq!(hooks[0].delivery(&event).await.unwrap().attempts.len(), 1);
+    pipeline.receivers.respond(|_| 204);
+    pipeline.run_to_end(&api).await;
+    let record = hooks[0].delivery(&event).await.unwrap();
+    let statuses: Vec<_> = record.attempts.iter().map(|attempt| attempt.status.unwrap()).collect();
+    assert_eq!((record.status, statuses), (DeliveryStatus::Delivered, vec![500, 500, 204]));
 }
