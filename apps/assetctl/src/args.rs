@@ -187,11 +187,6 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
     fn help_has_exit_codes_and_no_key() {
         let help = Cli::command().render_long_help().to_string();
         assert!(help.contains("130  interrupted") && !help.contains("apl_"), "{help}");

@@ -195,39 +195,3 @@ impl Exported {
         writer.flush()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table(texts: &[&str], delimiter: u8) -> (u64, String) {
-        let (mut parts, mut output) = (Exported::default(), Vec::new());
-        texts.iter().for_each(|text| parts.add(text.as_bytes()).unwrap());
-        parts.write_table(texts.concat().as_bytes(), &mut output, delimiter).unwrap();
-        (parts.rows, String::from_utf8(output).unwrap())
-    }
-
-    #[test]
-    fn the_table_has_the_columns_of_all_parts_and_their_cells() {
-        let parts = [
-            "id,name,custom_fields.b\r\n1,'=A,\"\"\"16\"\"\"\r\n",
-            "id,name\r\n",
-            "id,name,custom_fields.a,custom_fields.b,custom_fields.c\r\n2,\"B, \"\"C\"\"\r\nD\",-5,,null\r\n3,\" \",\\N,,\r\n",
-        ];
-        let (rows, table) = table(&parts, b',');
-        assert_eq!(rows, 3);
-        assert_eq!(
-            table,
-            "id,name,custom_fields.a,custom_fields.b,custom_fields.c\r\n1,'=A,,\"\"\"16\"\"\",\r\n\
-             2,\"B, \"\"C\"\"\r\nD\",-5,,null\r\n3, ,\\N,,\r\n"
-        );
-    }
-
-    #[test]
-    fn a_part_alone_stays_as_it_is() {
-        let part = "id,name,custom_fields.a\r\n1,\"a\n\",\"x,\"\"\"\r\n2,,\r\n";
-        assert_eq!(table(&[part], b',').1, part);
-        let semicolons = "id;name;custom_fields.a\r\n1;\"a\n\";\"x,\"\"\"\r\n2;;\r\n";
-        assert_eq!(table(&[part], b';').1, semicolons);
-    }
-}

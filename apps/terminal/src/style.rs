@@ -66,14 +66,3 @@ impl Drop for Notice {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_painted_only_with_colours() {
-        assert_eq!(paint("200", GOOD, true), "\u{1b}[32m200\u{1b}[0m");
-        assert_eq!(paint("200", GOOD, false), "200");
-    }
-}

@@ -84,20 +84,19 @@ mod tests {
     use crate::import::args::tests::parsed;
 
     /// The key of a chunk, given its number, body, and whether some rows identify no record.
-    fn key(options: &[&str], api_key_text: &str, again: &str, (number, body, has_unmatched): (u64, &str, bool)) -> String {
+    fn key(options: &[&str], api_key_text: &str, (number, body, has_unmatched): (u64, &str, bool)) -> String {
         let api_key = api_key([(Some(api_key_text.into()), None), (None, None)]).unwrap();
         let connection = Connection { base_url: base_url(Some("https://a.example"), false).unwrap(), api_key };
-        let keys = Keys::new(&parsed(options), &connection, "assets/import", "match=x", again).unwrap();
+        let keys = Keys::new(&parsed(options), &connection, "assets/import", "match=x", "").unwrap();
         keys.of(&Chunk { number, body: body.into(), has_unmatched, ..Chunk::default() })
     }
 
     #[test]
     fn a_request_that_creates_is_known_by_its_place() {
-        let none = |file, body| key(&[file], "k", "", (1, body, true));
+        let none = |file, body| key(&[file], "k", (1, body, true));
         assert_eq!(none("a.csv", "row"), none("a.csv", "other"));
         assert_ne!(none("a.csv", "row"), none("b.csv", "row"));
-        let with =
-            |options: &[&str], body| key(&[&["a.csv", "--match", "asset_tag"], options].concat(), "k", "", (1, body, true));
+        let with = |options: &[&str], body| key(&[&["a.csv", "--match", "asset_tag"], options].concat(), "k", (1, body, true));
         assert_eq!(with(&["--create-unmatched"], "row"), with(&["--create-unmatched"], "other"));
         // Without that option, the service refuses rows that identify no record.
         assert_ne!(with(&[], "row"), with(&[], "other"));
@@ -105,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_request_that_updates_is_known_by_its_content() {
-        let of = |file, api_key, chunk| key(&[file, "--match", "asset_tag"], api_key, "", chunk);
+        let of = |file, api_key, chunk| key(&[file, "--match", "asset_tag"], api_key, chunk);
         let first = of("a.csv", "k", (1, "row", false));
         assert_eq!((first.len(), &first), (64, &of("b.csv", "k", (1, "row", false))));
         for (file, api_key, chunk) in
@@ -133,13 +132,5 @@ mod tests {
         assert_eq!(attempts, BTreeMap::from([(1, 1), (4, 1)]));
         let second = of(attempts);
         assert!(key(&second, 1) != key(&first, 1) && key(&second, 2) == key(&first, 2));
-    }
-
-    #[test]
-    fn other_keys_are_made_for_importing_again() {
-        for options in [&["a.csv"][..], &["a.csv", "--match", "asset_tag"]] {
-            let of = |again| key(options, "k", again, (1, "row", options.len() == 1));
-            assert!(of("") != of("x") && of("x") == of("x") && of("x") != of("y"));
-        }
     }
 }

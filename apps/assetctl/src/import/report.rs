@@ -643,21 +643,6 @@ mod tests {
     }
 
     #[test]
-    fn settled_rows_are_counted() {
-        let data = json!([
-            {"row": 1, "outcome": "created", "id": "a"},
-            {"row": 2, "outcome": "refused", "id": null, "errors": [{"column": "name", "detail": "is empty", "code": "VALIDATION_ERROR"}]},
-            {"row": 3, "outcome": "unchanged", "id": "b", "errors": []},
-            {"row": 4, "outcome": "created", "id": "c", "replayed": true},
-        ]);
-        let Ok(Results::Settled(rows)) = read(&data, 4) else { panic!("not settled") };
-        let mut counts = Counts::default();
-        rows.iter().for_each(|row| counts.add(row));
-        assert_eq!(counts, Counts { created: 1, refused: 1, unchanged: 1, already: 1, ..Counts::default() });
-        assert_eq!(rows[1].errors[0].to_string(), "name: is empty");
-    }
-
-    #[test]
     fn temporary_errors_and_misfits_are_recognized() {
         let refused = |code: &str| json!([{"row": 1, "outcome": "refused", "errors": [{"detail": "busy", "code": code}]}]);
         for code in TEMPORARY {

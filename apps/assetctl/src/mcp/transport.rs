@@ -302,28 +302,4 @@ mod tests {
         lines.send(serde_json::from_value(question).expect("a question")).await.expect("sent");
         assert!(ready(&mut lines).await.is_some());
     }
-
-    #[tokio::test]
-    async fn a_line_that_is_too_long_is_refused_and_the_next_one_is_read() {
-        let (client, server) = tokio::io::duplex(1 << 12);
-        let (mut input, output) = tokio::io::split(client);
-        let (reader, writer) = tokio::io::split(server);
-        let mut lines = Lines::new(reader, writer);
-        let sent = tokio::spawn(async move {
-            let long = format!("{{\"a\":\"{}\"}}\n\n", "x".repeat(3 * MAX_LINE));
-            input_all(output, &[long, request(1)]).await;
-            let mut answer = String::new();
-            BufReader::new(&mut input).read_line(&mut answer).await.expect("an answer");
-            serde_json::from_str::<Value>(&answer).expect("JSON")
-        });
-        assert!(matches!(lines.receive().await, Some(JsonRpcMessage::Request(_))));
-        let answer = sent.await.expect("an end");
-        assert_eq!((&answer["error"]["code"], answer.get("id")), (&json!(INVALID_REQUEST), Some(&Value::Null)));
-    }
-
-    async fn input_all(mut output: impl AsyncWrite + Unpin, texts: &[String]) {
-        for text in texts {
-            output.write_all(text.as_bytes()).await.expect("written");
-        }
-    }
 }

@@ -246,8 +246,8 @@ fn a_mapping_that_is_appended_counts() {
     let (service, folder) = (Service::start(), Folder::new());
     let text = "Name,Location,First,Last\na,Oslo,Ada,Lovelace\n";
     let path = folder.file("assets.csv", text);
-    let pasted = ["--map", "Name=name", "--map", "Location=", "--map", "First=", "--map", "Last="];
-    let appended = ["--map", "Location=custom_fields.location", "--map", "First + Last=notes"];
+    let pasted = ["--map", "Name=name", "--map", "Location=", "--map", "First=", "--map", "Last=notes"];
+    let appended = ["--map", "Location=custom_fields.location", "--map", "Last=", "--map", "First + Last=notes"];
     let run = service.import(&path, &[&pasted[..], &appended].concat());
     assert_eq!(run.counts(), [1, 0, 0, 0], "{}", run.stderr);
     let asset = &service.assets()[0];

@@ -309,7 +309,7 @@ fn invalid_messages_are_answered_and_the_session_goes_on() {
     for (line, code, id) in [
         ("{\"jsonrpc\":", -32700, Value::Null),
         ("{\"jsonrpc\":\"2.0\",\"id\":\"a\"}", -32600, json!("a")),
-        (&format!("\"{}\"", "x".repeat(1 << 20)), -32600, Value::Null),
+        (&format!("\"{}\"", "x".repeat(3 << 20)), -32600, Value::Null),
     ] {
         let answer = session.answer_to(line);
         assert_eq!((&answer["jsonrpc"], &answer["error"]["code"], answer.get("id")), (&json!("2.0"), &json!(code), Some(&id)));

@@ -174,10 +174,24 @@ fn for_many_names_all_users_are_read_once() {
 #[test]
 fn options_that_do_not_fit_are_told_before_anything_is_sent() {
     let folder = Folder::new();
-    let path = folder.file("a.csv", "name,Status,S/N\nA,Lager,1\n");
-    let columns = ["--map", "Status=status", "--map", "S/N=serial_number"];
+    let path = folder.file("a.csv", "name,Status,S/N,Farbe\nA,Lager,1,rot\n");
+    let columns = ["--map", "Status=status", "--map", "S/N=serial_number", "--map", "Farbe="];
     for (options, told) in [
-        (&["--set", "status=in_use"][..], "the column \"Status\" is status already"),
+        (
+            &["--set", "serial_number=1"][..],
+            "--set serial_number: the column \"S/N\" is serial_number already; ignore it with --map \"S/N=\"\n",
+        ),
+        (
+            &["--map", "Farbe=assigned_to_name", "--set", "assigned_to=1"],
+            "--set assigned_to: the column \"Farbe\" is assigned_to already; ignore it with --map \"Farbe=\"\n",
+        ),
+        (&["--set", "colour=red"], "--set colour: \"colour\" is not a field of assets\n"),
+        (&["--set", "asset_type_code=LAP", "--set", "asset_type_code=PHO"], "--set asset_type_code: is there twice\n"),
+        (&["--set", "status="], "must be FIELD=VALUE"),
+        (&["--map", "name=notes", "--map", "name + Status=email"], "--map \"name\": is there twice, as notes and as email\n"),
+        (&["--map-value", "Farbe:rot=red"], "--map-value \"Farbe:rot\": the column is not imported\n"),
+        (&["--map-value", "Status:a=b", "--map-value", "Status:a=c"], "--map-value \"Status:a\": is there twice\n"),
+        (&["--map-value", "Status:Lager"], "must be COLUMN:VALUE=MEANING"),
         (&["--set", "assigned_to_name=Ada"], "--set assigned_to_email=ADDRESS"),
         (&["--set", "purchase_date=05.03.2025", "--date-format", "YYYY/MM/DD"], "\"05.03.2025\" is not a date of the form"),
         (&["--map-value", "status:Lager=in_stock"], "name it as the file does"),

@@ -24,7 +24,7 @@ fn typing(mut command: Command, folder: &Folder) -> Child {
 fn entry(index: usize, item: &Value) -> Value {
     let found = |tag: &str, outcome: &str, location: &str| {
         json!({"index": index, "outcome": outcome, "id": format!("id of {tag}"), "asset_tag": tag, "name": "Laptop",
-               "location": location, "assigned_to": null})
+               "location": location, "assigned_to": (outcome == "elsewhere").then_some("u1")})
     };
     match (item["tag"].as_str(), item["serial_number"].as_str()) {
         (Some(tag), _) if tag.starts_with('A') && tag.ends_with(['0', '2', '4', '6', '8']) => found(tag, "seen", PLACE),
@@ -45,6 +45,7 @@ fn entry(index: usize, item: &Value) -> Value {
 fn service(missing: Value) -> Scripted {
     Scripted::start(move |request, _| match request.route.as_str() {
         "GET /me" => Answer::data(&json!({"tenant": {"id": "t1"}, "key": {"scopes": []}})),
+        "GET /users/u1" => Answer::data(&json!({"display_name": "Ada", "email": "ada@example.com"})),
         "POST /assets/seen" => {
             let items = request.body["items"].as_array().unwrap();
             assert!(items.len() <= 100 && request.body["location"] == PLACE, "{}", request.body);
@@ -92,7 +93,7 @@ fn each_code_is_answered_and_missing_assets_are_listed() {
     assert_eq!(taken.code, 3, "{}", taken.stderr);
     for line in [
         "here       A-2 Laptop\n",
-        "elsewhere  A-3 Laptop: London\n",
+        "elsewhere  A-3 Laptop: London, Ada <ada@example.com>\n",
         "here       A-S Laptop\n",
         "here       A-4 Laptop\n",
         "unknown    X-1\n",
@@ -100,17 +101,34 @@ fn each_code_is_answered_and_missing_assets_are_listed() {
     ] {
         assert!(taken.stderr.contains(line), "{line}\n{}", taken.stderr);
     }
-    for line in [
-        "Found      3\n",
-        "Elsewhere  1\n",
-        "Unknown    1\n           X-1\n",
-        "Ambiguous  1\n           S-2: A-7, A-9\n",
-        "Missing    1\n",
-        "M-1        Dock",
-    ] {
-        assert!(taken.stdout.contains(line), "{line}\n{}", taken.stdout);
-    }
-    assert!(!taken.stdout.contains("behind") && !taken.stderr.contains('\u{7}'), "{}", taken.stdout);
+    let (place, rest) = taken.stdout.split_once("Since      ").unwrap();
+    let (since, rest) = rest.split_once('\n').unwrap();
+    let expected = "\
+Place      Berlin / 3rd floor
+Found      3
+Elsewhere  1
+Unknown    1
+           X-1
+Ambiguous  1
+           S-2: A-7, A-9
+Missing    1
+
+ELSEWHERE  NAME    LOCATION  ASSIGNED TO
+A-3        Laptop  London    Ada <ada@example.com>
+
+Missing:
+ASSET TAG  NAME  LOCATION            ASSIGNED TO  LAST SEEN AT
+M-1        Dock  Berlin / 3rd floor
+";
+    assert_eq!((place.to_owned() + rest, since.ends_with(" UTC")), (expected.to_owned(), true));
+    assert!(!taken.stderr.contains('\u{7}'), "{}", taken.stderr);
+    let report = run(command(&service.url, &["stocktake", PLACE, "--json"]), &folder).json();
+    assert_eq!((report["found"].as_array().unwrap().len(), &report["unknown"]), (3, &json!(["X-1"])));
+    assert_eq!(
+        (&report["ambiguous"][0]["candidates"], &report["missing"][0]["asset_tag"]),
+        (&json!(["A-7", "A-9"]), &json!("M-1"))
+    );
+    assert!(report["since"].as_str().unwrap().ends_with(".000Z"), "{report}");
 }
 
 #[test]
@@ -202,14 +220,14 @@ fn lines_without_a_code_are_unknown_and_the_others_are_counted() {
         service.create("/assets", &json!({"name": "Dock", "asset_tag": tag, "location": PLACE}));
     }
     // Bytes that aren't UTF-8, U+FFFD, a control character, and a character that only the service refuses.
-    let codes = b"A-1\nA\xff\nB\xef\xbf\xbd\nA\x01\nC\xef\xb7\x90\nA-2\n";
+    let codes = b"A-1\n \nA\xff\nB\xef\xbf\xbd\nA\x01\nC\xef\xb7\x90\nA-2\n";
     let scans = folder.file("scans.txt", codes);
     let report = run(service.command(&["stocktake", PLACE, "--file", scans.to_str().unwrap(), "--json"]), &folder).json();
     assert_eq!((report["found"].as_array().unwrap().len(), report["unknown"].as_array().unwrap().len()), (2, 4), "{report}");
     let again = || typing(service.command(&["stocktake", PLACE, "--again"]), &folder);
     let typed = type_text(again(), [codes, &b"A-3\n"[..]].concat());
     assert!(typed.code == 0 && typed.stdout.contains("Found      3\n"), "{}{}", typed.stdout, typed.stderr);
-    let utf16: Vec<u8> = "\u{feff}A-1\r\nA-2\r\nA-3\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let utf16: Vec<u8> = "\u{feff}A-1\r\n\"A-2\"\r\n\"\"\r\nA-3\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let typed = type_text(again(), utf16);
     assert!(typed.code == 0 && typed.stdout.contains("Unknown    0\n"), "{}{}", typed.stdout, typed.stderr);
 }

@@ -164,7 +164,8 @@ fn ctrl_c_ends_it_with_a_summary() {
     interrupt(&child);
     let run = end(child);
     assert_eq!(run.code, 130, "{}", run.stderr);
-    assert!(run.stderr.lines().last().unwrap().starts_with("3 events in ") && !run.stderr.contains("error"), "{}", run.stderr);
+    let summary = run.stderr.lines().last().unwrap();
+    assert!(summary.starts_with("3 events in ") && summary.ends_with(" s") && !run.stderr.contains("error"), "{}", run.stderr);
 }
 
 #[test]

@@ -402,37 +402,4 @@ mod tests {
         assert_eq!((values.translate("Status", "aB"), values.translate("Status", "CD")), (Ok("returned"), Ok("in_use")));
         assert!(values.translate("Status", "AB").is_err_and(|error| error.contains("in another case")));
     }
-
-    #[test]
-    fn mappings_must_fit_the_file() {
-        for (text, problem) in
-            [("status:Lager=in_stock", "the file has no such column"), ("Farbe:rot=red", "the column is not imported")]
-        {
-            assert!(resolve(&[text]).is_err_and(|problems| problems[0].contains(problem)), "{text}");
-        }
-        assert!(resolve(&["Status:a=b", "Status:a=c"]).is_err_and(|problems| problems[0].contains("is there twice")));
-        assert!("Lager=in_stock".parse::<ValueMapping>().is_err() && "Status:Lager".parse::<ValueMapping>().is_err());
-    }
-
-    #[test]
-    fn constants_are_fields_that_the_file_does_not_have() {
-        let targets = [Target::Field("serial_number".into()), Target::Field(OWNER_NAME.into())];
-        let names = ["S/N".to_owned(), "Nutzer".to_owned()];
-        let constants: Vec<Constant> =
-            ["asset_type_code=LAP", "serial_number=1", "assigned_to=1", "colour=red", "asset_type_code=PHO"]
-                .map(|text| text.parse().unwrap())
-                .to_vec();
-        let mut problems = Vec::new();
-        check_constants(Kind::Assets, &constants, &targets, &names, &mut problems);
-        assert_eq!(
-            problems,
-            [
-                "--set serial_number: the column \"S/N\" is serial_number already; ignore it with --map \"S/N=\"",
-                "--set assigned_to: the column \"Nutzer\" is assigned_to already; ignore it with --map \"Nutzer=\"",
-                "--set colour: \"colour\" is not a field of assets",
-                "--set asset_type_code: is there twice",
-            ]
-        );
-        assert!("status=".parse::<Constant>().is_err());
-    }
 }

@@ -379,18 +379,6 @@ mod tests {
     }
 
     #[test]
-    fn the_last_mapping_of_a_column_counts_and_two_fields_are_refused() {
-        let mut problems = Vec::new();
-        let given = mappings(&["A=", "B=name", "A=notes", "A=notes", "B="]);
-        assert_eq!(settled(&given, &mut problems), mappings(&["A=notes", "B="]));
-        assert_eq!(problems, [""; 0]);
-        settled(&mappings(&["A=notes", "A=name"]), &mut problems);
-        assert_eq!(problems, ["--map \"A\": is there twice, as notes and as name"]);
-        joined(&mappings(&["A=email", "A + B=name"]), &names(&["A", "B"]), &mut problems);
-        assert_eq!(problems.len(), 2);
-    }
-
-    #[test]
     fn columns_are_joined() {
         let columns = names(&["First", "Last", "A + B", "Site", "Floor", "Room", "C / D"]);
         let given =

@@ -171,44 +171,35 @@ pub fn delimiter_name(delimiter: u8) -> &'static str {
 mod tests {
     use super::*;
 
-    fn detect(bytes: &[u8]) -> &'static str {
-        examine(bytes, None).unwrap().encoding.name()
-    }
-
     fn utf16(text: &str, to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
         text.encode_utf16().flat_map(to_bytes).collect()
     }
 
     #[test]
-    fn a_byte_order_mark_decides() {
-        assert_eq!(detect(b"\xEF\xBB\xBFname"), "UTF-8");
-        assert_eq!(detect(b"\xFF\xFEn\0"), "UTF-16LE");
-        assert_eq!(detect(b"\xFE\xFF\0n"), "UTF-16BE");
+    fn the_encoding_is_detected() {
+        let text = "name\tserial\nGerät\tX1\n";
+        for (bytes, encoding) in [
+            // A byte order mark decides.
+            (&b"\xEF\xBB\xBFname"[..], "UTF-8"),
+            (b"\xFF\xFEn\0", "UTF-16LE"),
+            (b"\xFE\xFF\0n", "UTF-16BE"),
+            // Without one, UTF-16 shows by its zeros.
+            (&utf16(text, u16::to_le_bytes), "UTF-16LE"),
+            (&utf16(text, u16::to_be_bytes), "UTF-16BE"),
+            // German text in one byte per character.
+            (b"Name;Preis\nGer\xE4t;1.249,00 \x80\n", "windows-1252"),
+            (b"M\xFCller", "windows-1252"),
+            (b"B\xFCro K\xF6ln;Stra\xDFe", "windows-1252"),
+            // A few bad bytes are still UTF-8.
+            (b"plain", "UTF-8"),
+            ("Müller, Köln".as_bytes(), "UTF-8"),
+            (b"M\xC3\xBCller, K\xC3\xB6ln, \xFF", "UTF-8"),
+            (b"cut off \xC3", "UTF-8"),
+        ] {
+            assert_eq!(examine(bytes, None).unwrap().encoding.name(), encoding, "{bytes:?}");
+        }
         let marked = examine(&b"\xFF\xFEn\0"[..], Some(UTF_8)).unwrap();
         assert_eq!((marked.encoding.name(), marked.how), ("UTF-16LE", "by its byte order mark"));
-    }
-
-    #[test]
-    fn utf16_without_a_mark_shows_by_its_zeros() {
-        let text = "name\tserial\nGerät\tX1\n";
-        assert_eq!(detect(&utf16(text, u16::to_le_bytes)), "UTF-16LE");
-        assert_eq!(detect(&utf16(text, u16::to_be_bytes)), "UTF-16BE");
-    }
-
-    #[test]
-    fn german_text_in_one_byte_per_character_is_windows_1252() {
-        for text in ["Name;Preis\nGer\u{e4}t;1.249,00 \u{80}\n", "M\u{fc}ller", "B\u{fc}ro K\u{f6}ln;Stra\u{df}e"] {
-            let bytes: Vec<u8> = text.chars().map(|character| u8::try_from(u32::from(character)).unwrap()).collect();
-            assert_eq!(detect(&bytes), "windows-1252", "{text}");
-        }
-    }
-
-    #[test]
-    fn a_few_bad_bytes_are_still_utf8() {
-        assert_eq!(detect("plain".as_bytes()), "UTF-8");
-        assert_eq!(detect("Müller, Köln".as_bytes()), "UTF-8");
-        assert_eq!(detect(b"M\xC3\xBCller, K\xC3\xB6ln, \xFF"), "UTF-8");
-        assert_eq!(detect(b"cut off \xC3"), "UTF-8");
     }
 
     #[test]
@@ -240,11 +231,20 @@ mod tests {
 
     #[test]
     fn rows_that_fit_the_header_decide() {
-        assert_eq!(delimiter("a,b,c\n1,2,3\n"), b',');
-        assert_eq!(delimiter("Name;Preis\nGerät;1.249,00 €\nTisch;99,00 €\n"), b';');
-        assert_eq!(delimiter("name\tnotes\nX\tone, two; three\n"), b'\t');
-        assert_eq!(delimiter("a;b,c;d\n1;2;3\n4;5;6\n"), b';');
-        assert_eq!(delimiter("\"a,b\";c\n\"1,2,3\";4\n"), b';');
+        for (sample, expected) in [
+            ("a,b,c\n1,2,3\n", b','),
+            ("Name;Preis\nGerät;1.249,00 €\nTisch;99,00 €\n", b';'),
+            ("name\tnotes\nX\tone, two; three\n", b'\t'),
+            ("a;b,c;d\n1;2;3\n4;5;6\n", b';'),
+            ("\"a,b\";c\n\"1,2,3\";4\n", b';'),
+            // A single column needs no delimiter.
+            ("serial_number\nX1\nX2\n", b','),
+            ("", b','),
+            ("sep=;\r\nname,x;notes\r\n", b';'),
+        ] {
+            assert_eq!(delimiter(sample), expected, "{sample}");
+        }
+        assert_eq!(["sep=,", "sep=ab", "separator"].map(excel_separator), [Some(b','), None, None]);
     }
 
     #[test]
@@ -252,19 +252,5 @@ mod tests {
         assert_eq!(better_delimiter("a,b,c\n1,2,3\n", b';'), Some((b',', 3)));
         assert_eq!(better_delimiter("a,b;c\n1,2;3\n", b';'), None);
         assert_eq!(better_delimiter("a\nx, y\n", b';'), None);
-    }
-
-    #[test]
-    fn a_single_column_needs_no_delimiter() {
-        assert_eq!(delimiter("serial_number\nX1\nX2\n"), b',');
-        assert_eq!(delimiter(""), b',');
-    }
-
-    #[test]
-    fn excels_first_line_decides() {
-        assert_eq!(delimiter("sep=;\r\nname,x;notes\r\n"), b';');
-        assert_eq!(excel_separator("sep=,"), Some(b','));
-        assert_eq!(excel_separator("sep=ab"), None);
-        assert_eq!(excel_separator("separator"), None);
     }
 }

@@ -447,18 +447,6 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_row_with_a_bad_price_is_sent_as_one_that_the_service_refuses() {
-        let (_, rows) = csv_rows("name;OS;purchase_price;\nA;x;free;\n");
-        assert_eq!(rows[0].sendable.as_ref().unwrap().bytes, b"A,?\n");
-    }
-
-    #[test]
-    fn refused_rows_must_be_mended() {
-        let (_, rows) = csv_rows("reasons;name;OS\nname: bad;A\u{fffd};x\nname: bad;B;x\n");
-        assert_eq!(rows.iter().map(|row| row.sendable.is_ok()).collect::<Vec<_>>(), [false, true]);
-    }
-
     fn ndjson_rows(text: &str) -> Vec<Row> {
         let fields = Fields { decimal_comma: true, match_column: Some("serial_number"), ..Fields::new(Kind::Assets) };
         let mappings = vec!["Serial No=serial_number".parse().unwrap()];

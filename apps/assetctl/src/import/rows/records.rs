@@ -182,15 +182,6 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_off_within_a_quoted_cell_loses_only_its_last_row() {
-        let rows = rows("a,b\nc,\"half of a no");
-        assert_eq!(rows[0], good(1, ["a", "b"]));
-        assert_eq!(rows[1].1, ["c", "half of a no"]);
-        assert!(rows[1].2.unwrap().contains("cut off"));
-        assert_eq!(rows.len(), 2);
-    }
-
-    #[test]
     fn an_open_quote_costs_only_its_row() {
         for end in ["e,f\ng,h\n", "e,f\ng,\"h\"\n", "e,f\ng,h"] {
             let rows = rows(&format!("a,b\nc,\"24 inch\n{end}"));
@@ -247,15 +238,5 @@ mod tests {
             }
             prop_assert!(records.next(Some(3)).unwrap().is_none());
         }
-    }
-
-    #[test]
-    fn unreadable_bytes_belong_to_their_row() {
-        let mut records = Records::new(Text::new(&b"a,b\nc,\xFF\ne,f\n"[..], UTF_8, true), b',');
-        let mut unreadable = Vec::new();
-        while let Some(record) = records.next(Some(2)).unwrap() {
-            unreadable.push(record.is_unreadable);
-        }
-        assert_eq!(unreadable, [false, true, false]);
     }
 }
