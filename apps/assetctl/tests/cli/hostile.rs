@@ -311,8 +311,7 @@ fn listening_goes_on_however_long_the_service_asks_to_wait() {
         _ => Answer::busy("18446744073709551615"),
     };
     let service = Scripted::start(answer);
-    let run = run(&service.url, &["webhooks", "listen", "--for", "1"]);
-    assert!(run.code == 0 && run.stderr.contains("Not now.; waiting for it. No event is lost."), "{}", run.stderr);
+    run(&service.url, &["webhooks", "listen", "--for", "1"]).tells(0, "Not now.; waiting for it. No event is lost.");
 }
 
 #[test]

@@ -49,11 +49,9 @@ fn files_without_a_table_are_explained() {
         ("PK\u{3}\u{4}[Content_Types].xml", "Save it as \"CSV UTF-8\""),
         ("\n\n", "is empty"),
     ] {
-        let run = import(&server.url, &folder.file("a.csv", content), &[]);
-        assert_eq!((run.code, run.stderr.contains(told)), (2, true), "{}", run.stderr);
+        import(&server.url, &folder.file("a.csv", content), &[]).tells(2, told);
     }
-    let run = import(&server.url, &folder.path(""), &[]);
-    assert_eq!((run.code, run.stderr.contains("is a folder")), (2, true), "{}", run.stderr);
+    import(&server.url, &folder.path(""), &[]).tells(2, "is a folder");
     assert_eq!(server.seen().requests, 0);
 }
 
@@ -69,8 +67,7 @@ fn ndjson_and_users() {
     assert!(refused.starts_with("{\"reasons\":\"row 2, line 2: is not a JSON object"), "{refused}");
     assert!(refused.ends_with("\"unreadable\":\"{\\\"email\\\": \\\"b@example.com\\\"\"}\n"), "{refused}");
     let unknown = folder.file("b.ndjson", "{\"name\": \"A\"}\n{\"colour\": \"red\"}\n");
-    let run = import(&server.url, &unknown, &[]);
-    assert_eq!((run.code, run.stderr.contains("unknown column \"colour\"")), (2, true));
+    import(&server.url, &unknown, &[]).tells(2, "unknown column \"colour\"");
 }
 
 #[test]
@@ -93,15 +90,13 @@ fn keys_come_from_files_that_nobody_else_can_read() {
     {
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
-        let open = run(&server.url, &arguments);
-        assert_eq!((open.code, open.stderr.contains("chmod 600")), (2, true));
+        run(&server.url, &arguments).tells(2, "chmod 600");
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
     assert_eq!(run(&server.url, &arguments).code, 0);
     arguments.extend(["--api-key", "wrong"]);
     assert_eq!(run(&server.url, &arguments).code, 2);
-    let wrong = run(&server.url, &["import", path.to_str().unwrap(), "--api-key", "wrong"]);
-    assert_eq!((wrong.code, wrong.stderr.contains("401 UNAUTHORIZED")), (1, true));
+    run(&server.url, &["import", path.to_str().unwrap(), "--api-key", "wrong"]).tells(1, "401 UNAUTHORIZED");
 }
 
 #[cfg(target_os = "linux")]
@@ -219,12 +214,10 @@ fn without_a_column_to_match_a_file_that_changed_is_not_imported_twice() {
     wait_until(|| server.seen().rows.len() > 300);
     kill(child);
     let told = "sent rows 1 to 200 with another content or other options.";
-    let other_options = import(&server.url, &path, &["--set", "notes=x"]);
-    assert!(other_options.code == 2 && other_options.stderr.contains(told), "{}", other_options.stderr);
+    import(&server.url, &path, &["--set", "notes=x"]).tells(2, told);
     let original = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, original.replace("Laptop 150,", "Laptop CL,")).unwrap();
-    let corrected = import(&server.url, &path, &[]);
-    assert!(corrected.code == 2 && corrected.stderr.contains(told), "{}", corrected.stderr);
+    import(&server.url, &path, &[]).tells(2, told);
     assert!(server.seen().rows.iter().all(|row| row["name"] != "Laptop CL" && !row.contains_key("notes")));
     // The import of another file, or into another service, starts from the beginning.
     assert_eq!(import(&slow(0).url, &path, &[]).counts(), [4_000, 0, 0, 0]);
@@ -261,8 +254,7 @@ fn a_busy_service_gets_every_row_once() {
     let server = Server::with(Options { mischief, delay: Duration::from_millis(5), ..Options::default() });
     let folder = Folder::new();
     let path = folder.file("laptops.csv", plain_laptops(3_000));
-    let run = import(&server.url, &path, &[]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
+    let run = import(&server.url, &path, &[]).ok();
     assert_eq!(run.counts(), [3_000, 0, 0, 0]);
     assert!(run.json()["seconds"].as_f64().unwrap() >= 1.0, "Retry-After was not respected");
     assert_eq!(serials(&server), (3_000, 3_000));
@@ -283,12 +275,11 @@ fn a_service_that_stays_away_is_given_up_and_the_same_command_goes_on() {
     let folder = Folder::new();
     let path = folder.file("laptops.csv", plain_laptops(2_000));
     let run = import(&server.url, &path, &["--give-up-after", "1"]);
-    assert!(run.code == 1 && run.stderr.contains("After fixing that, run the same command again."), "{}", run.stderr);
+    run.tells(1, "After fixing that, run the same command again.");
     server.seen().requests = 100;
     assert_eq!(import(&server.url, &path, &[]).code, 0);
     assert_eq!(serials(&server), (2_000, 2_000));
-    let nobody = import("http://127.0.0.1:9/v1", &path, &[]);
-    assert_eq!((nobody.code, nobody.stderr.contains("can't reach http://127.0.0.1:9/v1: ")), (1, true));
+    import("http://127.0.0.1:9/v1", &path, &[]).tells(1, "can't reach http://127.0.0.1:9/v1: ");
     assert_eq!(folder.names(), ["laptops.csv"]);
 }
 

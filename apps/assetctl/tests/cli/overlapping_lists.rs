@@ -74,8 +74,7 @@ fn two_messy_lists_become_one_right_inventory_and_importing_them_again_changes_n
     let paste = |line: &str| service.paste(&folder.path(""), line);
 
     // The list with tags comes first, because a later import can't add them.
-    let suggested = paste("assetctl import purchases.csv --suggest");
-    assert_eq!(suggested.code, 0, "{}", suggested.stderr);
+    let suggested = paste("assetctl import purchases.csv --suggest").ok();
     assert!(suggested.stderr.contains("Zustand: no guess for Schrank 3."), "{}", suggested.stderr);
     assert!(suggested.stderr.contains("10 rows are without a value to match"), "{}", suggested.stderr);
     let thomas = format!("--map-value 'Benutzer:Müller, Thomas=person{THOMAS}@example.com'");
@@ -199,8 +198,7 @@ fn options_that_do_not_fit_are_told_before_anything_is_sent() {
         (&["--valeu", "x"], "error: unexpected argument '--valeu' found\n\nUsage"),
         (&["--map-vale", "x"], "a similar argument exists: '--map-value'"),
     ] {
-        let run = run("http://127.0.0.1:9", &[&["import", path.to_str().unwrap()], &columns[..], options].concat());
-        assert!(run.code == 2 && run.stderr.contains(told), "{}", run.stderr);
+        run("http://127.0.0.1:9", &[&["import", path.to_str().unwrap()], &columns[..], options].concat()).tells(2, told);
     }
 }
 

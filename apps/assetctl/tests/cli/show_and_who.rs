@@ -31,8 +31,7 @@ fn who_had_an_asset_on_a_day() {
             format!("Asset        {tag} Laptop\nAssigned to  Mary <mary@example.org>\nStatus       in_stock\nWhen         now\n"),
         ),
     ] {
-        let shown = service.run(&[&["who"], arguments].concat());
-        assert!(shown.code == 0 && shown.stdout.contains(&expected), "{}{}", shown.stdout, shown.stderr);
+        service.run(&[&["who"], arguments].concat()).shows(&expected);
     }
     let json = service.run(&["who", tag, "--on", &first, "--json"]).json();
     assert_eq!((&json["user"], &json["as_of"]), (&json!(ada), &json!(format!("{first}T23:59:59.999Z"))));
@@ -42,8 +41,7 @@ fn who_had_an_asset_on_a_day() {
         ("9999-12-31", 2, "is out of range"),
         ("1.2.26", 2, "must be a date"),
     ] {
-        let refused = service.run(&["who", tag, "--on", day]);
-        assert!(refused.code == code && refused.stderr.contains(reason), "{}", refused.stderr);
+        service.run(&["who", tag, "--on", day]).tells(code, reason);
     }
     service.send("DELETE", &format!("/assets/{id}"), &json!({}));
     assert!(service.run(&["who", id, "--on", &second]).stdout.contains("Mary"));
@@ -83,8 +81,7 @@ fn events_show_the_changes_of_a_period() {
         (&["--types", "assets"][..], "\n  --types: must be event types"),
         (&["--since", "March"], "March must be YYYY-MM-DD or a time"),
     ] {
-        let refused = service.run(&[&["events"], options].concat());
-        assert!(refused.code == 2 && refused.stderr.contains(told), "{}", refused.stderr);
+        service.run(&[&["events"], options].concat()).tells(2, told);
     }
 }
 
@@ -121,7 +118,7 @@ fn an_asset_is_shown_on_one_screen() {
     assert_eq!((&service.run(&["show", "PF3XK201"]).stdout, &service.run(&["show", &id]).stdout), (text, text));
     let other = service.send("POST", "/assets", &json!({"name": "Twin", "serial_number": "PF3XK201"}));
     let twins = service.run(&["show", "PF3XK201"]);
-    assert!(twins.code == 1 && twins.stderr.contains("several assets have the serial number PF3XK201: "), "{}", twins.stderr);
+    twins.tells(1, "several assets have the serial number PF3XK201: ");
     assert!(twins.stderr.contains(other["data"]["asset_tag"].as_str().unwrap()));
     let json = service.run(&["show", &tag, "--json"]).json();
     assert_eq!((&json["asset"]["id"], &json["process"]["current_step"]), (&json!(id), &json!(1)));
@@ -141,14 +138,12 @@ fn a_serial_number_and_a_tag_can_have_the_form_of_an_id() {
         assert_eq!(service.run(&["show", name, "--json"]).json()["asset"]["id"], id, "{name}");
         assert_eq!(service.run(&["who", name, "--on", &day, "--json"]).json()["asset"]["id"], id, "{name}");
     }
-    let plan = service.run(&["handover", serial, "--to", "mary@example.org", "--dry-run"]);
-    assert!(plan.code == 0 && plan.stdout.contains(" VM\n"), "{}{}", plan.stdout, plan.stderr);
+    service.run(&["handover", serial, "--to", "mary@example.org", "--dry-run"]).shows(" VM\n");
     let labels = service.run(&["labels", serial, "--format", "zpl"]);
     assert_eq!((labels.code, labels.stdout.matches("^XA").count()), (0, 1), "{}", labels.stderr);
     let other = "27aa8378-b0f4-4289-84a4-405da95c6998";
     let missing = service.run(&["show", other]);
     let expected = format!("no asset has the id, the tag or the serial number {other}");
-    assert!(missing.code == 1 && missing.stderr.contains(&expected), "{}", missing.stderr);
-    let never = service.run(&["who", other, "--on", &day]);
-    assert!(never.code == 1 && never.stderr.contains("did not exist at the end of "), "{}", never.stderr);
+    missing.tells(1, &expected);
+    service.run(&["who", other, "--on", &day]).tells(1, "did not exist at the end of ");
 }

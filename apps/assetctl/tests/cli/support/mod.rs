@@ -67,6 +67,25 @@ impl Run {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
     }
 
+    /// Checks that the command succeeded.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Checks the exit code, and that standard error has this text.
+    #[track_caller]
+    pub fn tells(&self, code: i32, text: &str) {
+        assert!(self.code == code && self.stderr.contains(text), "{code} {text:?}: {} {}{}", self.code, self.stdout, self.stderr);
+    }
+
+    /// Checks that the command succeeded, and that standard output has this text.
+    #[track_caller]
+    pub fn shows(&self, text: &str) {
+        assert!(self.code == 0 && self.stdout.contains(text), "{text:?}: {} {}{}", self.code, self.stdout, self.stderr);
+    }
+
     /// The signing link in the output.
     pub fn link(&self) -> String {
         assert!(self.code == 0 && self.stdout.contains("/v1/sign#sgn_"), "{}{}", self.stdout, self.stderr);
