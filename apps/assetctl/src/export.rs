@@ -88,7 +88,7 @@ async fn write(options: &Export, client: &Client, kind: &str, format: Format) ->
     let exported = fetch(options, client, kind, format, &mut parts).await?;
     let mut parts = parts.into_inner().map_err(io::IntoInnerError::into_error)?;
     parts.as_file_mut().rewind()?;
-    let delimiter = options.delimiter.unwrap_or(Delimiter::Comma).byte();
+    let delimiter = options.delimiter.unwrap_or(Delimiter::Comma) as u8;
     match (&options.output, format) {
         (Some(path), Format::Ndjson) => persist(parts, path)?,
         (Some(path), Format::Csv) => {

@@ -6,7 +6,7 @@ use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::{Client, new_run_id, unreadable};
 use crate::interrupt::Interrupt;
 use crate::lookup::{self, items, person, person_with, tag_and_name, text};
-use crate::output::{duration, folded, print, print_json, quote};
+use crate::output::{duration, folded, print_json, quote};
 use clap::Args;
 use qrcode::render::unicode::Dense1x2;
 use qrcode::{EcLevel, QrCode};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
-use terminal::{clean, print_note, print_styled, style, time};
+use terminal::{clean, print, print_note, print_styled, style, time};
 
 /// Maximum number of attempts: the assets are read again after a preparation and after a concurrent change.
 const MAX_LOOKS: u32 = 4;

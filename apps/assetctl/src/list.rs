@@ -5,13 +5,13 @@ use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::{Client, Query, Rows};
 use crate::import::columns::CUSTOM_FIELD;
 use crate::lookup::{everybody, id_of, is_id, items, people_with, person, text, user_named};
-use crate::output::{count, digits, print, print_data, print_json};
+use crate::output::{count, digits, print_json};
 use crate::selection::{AssetFilters, in_options, nearest};
 use crate::show::{actor_name, assigned, time_of, time_zone, what};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use terminal::{Column, Table, print_note, time};
+use terminal::{Column, Table, print, print_data, print_note, time};
 
 /// Columns in a table of assets.
 const COLUMNS: [&str; 6] = ["asset_tag", "name", "status", "location", "assigned_to", "warranty_until"];
@@ -235,7 +235,8 @@ pub fn table(rows: &[Value], columns: &[&str]) -> Table {
 
 fn print_csv(rows: &[Value], columns: &[&str]) -> Result<()> {
     let csv = csv(rows, columns).map_err(|error| CliError::Failed(format!("can't write CSV: {error}")))?;
-    print_data(String::from_utf8_lossy(&csv).trim_end_matches("\r\n"))
+    print_data(String::from_utf8_lossy(&csv).trim_end_matches("\r\n"))?;
+    Ok(())
 }
 
 fn csv(rows: &[Value], columns: &[&str]) -> csv::Result<Vec<u8>> {

@@ -69,7 +69,7 @@ async fn run(global: Global, command: Command) -> Result<u8> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "assetctl", &mut script);
-            output::print_data(String::from_utf8_lossy(&script).trim_end())?;
+            terminal::print_data(String::from_utf8_lossy(&script).trim_end())?;
             Ok(EXIT_SUCCESS)
         }
     }

@@ -5,11 +5,11 @@ use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::handover::RETURN;
 use crate::http::{Client, new_run_id, take};
 use crate::lookup::{self, id_of, is_id, items, person, text};
-use crate::output::{self, count, print, print_json, quote};
+use crate::output::{self, count, print_json, quote};
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use terminal::{Column, Table, clean, print_note};
+use terminal::{Column, Table, clean, print, print_note};
 
 pub const DRY_RUN: &[(&str, &str)] = &[("dry_run", "true")];
 

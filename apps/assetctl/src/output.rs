@@ -17,18 +17,9 @@ pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Prints for people. The reader can close the pipe early, as `head` does.
-pub fn print(text: &str) -> Result<()> {
-    Ok(terminal::print(text)?)
-}
-
-/// Prints for programs, which get every byte and can close the pipe early.
-pub fn print_data(text: &str) -> Result<()> {
-    Ok(terminal::print_data(text).map(drop)?)
-}
-
 pub fn print_json(value: &Value) -> Result<()> {
-    print_data(&serde_json::to_string_pretty(&Exact(value)).map_err(std::io::Error::from)?)
+    terminal::print_data(&serde_json::to_string_pretty(&Exact(value)).map_err(std::io::Error::from)?)?;
+    Ok(())
 }
 
 /// Formats on one line.

@@ -4,13 +4,13 @@ use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::{Client, Page};
 use crate::lookup::{self, id_of, is_id, items, people_with, person_with, tag_and_name, text};
-use crate::output::{digits, print, print_json};
+use crate::output::{digits, print_json};
 use clap::Args;
 use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use terminal::{Column, Table, record, time};
+use terminal::{Column, Table, print, record, time};
 
 /// Number of changes to show.
 const CHANGES: &str = "5";

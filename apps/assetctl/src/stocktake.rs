@@ -10,7 +10,7 @@ use crate::http::{Client, new_run_id, unreadable};
 use crate::interrupt::Interrupt;
 use crate::list;
 use crate::lookup::{is_id, items, person_with, text};
-use crate::output::{confirm, count, folded, hex, print, print_json};
+use crate::output::{confirm, count, folded, hex, print_json};
 use crate::selection::{no_asset_at, normal};
 use crate::show::now;
 use clap::Args;
@@ -26,7 +26,7 @@ use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use terminal::style::{self, GOOD, Style, WARNING, paint};
-use terminal::{clean, clean_hidden, print_note, print_styled_note, ring_bell};
+use terminal::{clean, clean_hidden, print, print_note, print_styled_note, ring_bell};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout_at};
 

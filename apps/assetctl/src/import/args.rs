@@ -114,26 +114,17 @@ pub enum OnError {
 
 /// A delimiter by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[repr(u8)]
 pub enum Delimiter {
     /// ,
     #[value(alias = ",")]
-    Comma,
+    Comma = b',',
     /// ;
     #[value(alias = ";")]
-    Semicolon,
+    Semicolon = b';',
     /// Tab
     #[value(alias = "\t", alias = "\\t")]
-    Tab,
-}
-
-impl Delimiter {
-    pub fn byte(self) -> u8 {
-        match self {
-            Self::Comma => b',',
-            Self::Semicolon => b';',
-            Self::Tab => b'\t',
-        }
-    }
+    Tab = b'\t',
 }
 
 /// Every encoding, without aliases.

@@ -9,7 +9,7 @@ use crate::import::columns::{Columns, REASONS, Target, sent_name};
 use crate::import::remedy::{Help, Remedies, SAME_VALUE};
 use crate::import::rows::{Members, Original, Row, RowError, UNREADABLE, encoding};
 use crate::import::source::Source;
-use crate::output::{Format, count, digits, duration, exact, persist, print, print_json, temporary_beside};
+use crate::output::{Format, count, digits, duration, exact, persist, print_json, temporary_beside};
 use csv::{StringRecord, WriterBuilder};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -22,7 +22,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use terminal::{clean, print_note};
+use terminal::{clean, print, print_note};
 
 /// Maximum number of reasons to show on a terminal.
 const MAX_LINES: usize = 20;

@@ -47,7 +47,7 @@ impl Source {
             )));
         }
         let sample = decode_sample(&examination.sample, examination.encoding);
-        let delimiter = options.delimiter.map_or_else(|| encoding::delimiter(&sample), |delimiter| delimiter.byte());
+        let delimiter = options.delimiter.map_or_else(|| encoding::delimiter(&sample), |delimiter| delimiter as u8);
         let (names, doubled) = Default::default();
         let mut source = Self { path, examination, format, delimiter, names, doubled, doubles: OnceCell::new() };
         (source.names, source.doubled) = match format {

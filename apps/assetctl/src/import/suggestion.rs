@@ -11,7 +11,7 @@ use crate::import::columns::{Columns, Fields, Mapping, OWNER_NAME, Target, compa
 use crate::import::rows::encoding::delimiter_name;
 use crate::import::source::Source;
 use crate::lookup::is_id;
-use crate::output::{count, folded, print_data, print_json, quote};
+use crate::output::{count, folded, print_json, quote};
 use fields::CellType;
 use fields::serial_number::{is_placeholder, is_shortened};
 use serde_json::json;
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
 use strsim::osa_distance;
-use terminal::{clean, print_note};
+use terminal::{clean, print_data, print_note};
 
 /// Maximum number of different values to keep per column.
 const MAX_VALUES: usize = 50;
@@ -139,7 +139,7 @@ fn command(options: &Import) -> Vec<String> {
     let mut command = vec![format!("assetctl import {}", quote(&options.file.display().to_string()))];
     command.extend(words(options));
     command.extend(options.encoding.map(|encoding| format!("--encoding {}", encoding.name())));
-    command.extend(options.delimiter.map(|delimiter| format!("--delimiter {}", delimiter_name(delimiter.byte()))));
+    command.extend(options.delimiter.map(|delimiter| format!("--delimiter {}", delimiter_name(delimiter as u8))));
     command.extend(options.format.map(|format| format!("--format {}", format.name())));
     command
 }

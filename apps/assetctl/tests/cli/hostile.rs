@@ -2,10 +2,8 @@
 //! asks it to wait for hours.
 
 use crate::mcp::odd_answers;
-use crate::support::inventory_files::plain_laptops;
 use crate::support::scripted::{Answer, Endless, Request, Scripted};
-use crate::support::server::{Misbehaviour, Options, Server};
-use crate::support::{Folder, Run, command, end, import, spawn};
+use crate::support::{Folder, Run, command, end, spawn};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -285,23 +283,6 @@ fn a_service_that_asks_to_wait_too_long_is_given_up_at_once() {
     let service = Scripted::start(|_, _| Answer::busy("86400"));
     let run = run(&service.url, &["export", "--give-up-after", "3"]);
     assert!(run.stderr.contains("asks to wait 24 h 0 min, and this command gives up after "), "{}", run.stderr);
-}
-
-#[test]
-fn an_import_that_is_given_up_says_how_it_goes_on() {
-    let mischief = Box::new(|request: usize| (request == 3).then_some(Misbehaviour::Status(429, Some(u64::MAX))));
-    let (server, folder) = (Server::with(Options { mischief, ..Options::default() }), Folder::new());
-    let path = folder.file("laptops.csv", plain_laptops(3_000));
-    let given_up = run(&server.url, &["import", path.to_str().unwrap()]);
-    assert_eq!(given_up.code, 1, "{}", given_up.stderr);
-    assert!(given_up.stderr.contains("this command gives up after "), "{}", given_up.stderr);
-    let told = " rows. After fixing that, run the same command again.";
-    assert!(given_up.stderr.contains("\nStopped after ") && given_up.stderr.contains(told), "{}", given_up.stderr);
-    let resumed = import(&server.url, &path, &[]);
-    let summary = resumed.json();
-    assert_eq!((resumed.code, &summary["rows"], &summary["refused"]), (0, &json!(3_000), &json!(0)), "{}", resumed.stderr);
-    assert!(summary["imported_already"].as_u64().unwrap() >= 200, "{summary}");
-    assert_eq!(server.seen().rows.len(), 3_000);
 }
 
 #[test]

@@ -269,18 +269,28 @@ fn four_requests_are_under_way_at_once() {
 }
 
 #[test]
-fn a_service_that_stays_away_is_given_up_and_the_same_command_goes_on() {
-    let mischief = Box::new(|request: usize| (2..40).contains(&request).then_some(Misbehaviour::Status(503, None)));
-    let server = Server::with(Options { mischief, ..Options::default() });
+fn a_service_that_stays_away_or_asks_to_wait_too_long_is_given_up_and_the_same_command_goes_on() {
+    for (faults, fault, options) in [
+        (2..40, Misbehaviour::Status(503, None), &["--give-up-after", "1"][..]),
+        (3..4, Misbehaviour::Status(429, Some(u64::MAX)), &[]),
+    ] {
+        let mischief = Box::new(move |request: usize| faults.contains(&request).then_some(fault));
+        let (server, folder) = (Server::with(Options { mischief, ..Options::default() }), Folder::new());
+        let path = folder.file("laptops.csv", plain_laptops(3_000));
+        let run = import(&server.url, &path, options);
+        run.tells(1, " rows. After fixing that, run the same command again.");
+        assert!(run.stderr.contains("\nStopped after "), "{}", run.stderr);
+        assert_eq!(run.stderr.contains("this command gives up after "), options.is_empty(), "{}", run.stderr);
+        server.seen().requests = 100;
+        let summary = import(&server.url, &path, &[]).ok().json();
+        assert_eq!((&summary["rows"], &summary["refused"]), (&json!(3_000), &json!(0)));
+        assert!(summary["imported_already"].as_u64().unwrap() >= 200, "{summary}");
+        assert_eq!(serials(&server), (3_000, 3_000));
+        assert_eq!(folder.names(), ["laptops.csv"]);
+    }
     let folder = Folder::new();
-    let path = folder.file("laptops.csv", plain_laptops(2_000));
-    let run = import(&server.url, &path, &["--give-up-after", "1"]);
-    run.tells(1, "After fixing that, run the same command again.");
-    server.seen().requests = 100;
-    assert_eq!(import(&server.url, &path, &[]).code, 0);
-    assert_eq!(serials(&server), (2_000, 2_000));
-    import("http://127.0.0.1:9/v1", &path, &[]).tells(1, "can't reach http://127.0.0.1:9/v1: ");
-    assert_eq!(folder.names(), ["laptops.csv"]);
+    import("http://127.0.0.1:9/v1", &folder.file("a.csv", "name\nA\n"), &[]).tells(1, "can't reach http://127.0.0.1:9/v1: ");
+    assert_eq!(folder.names(), ["a.csv"]);
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl Original {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Sendable {
     /// A line of CSV or NDJSON.
     pub bytes: Vec<u8>,
@@ -102,10 +102,7 @@ pub struct Row {
 /// The result of checking and converting a row's cells.
 #[derive(Default)]
 struct Checked {
-    keys: Vec<u64>,
-    matched: Option<(String, u64)>,
-    skipped: Vec<RowError>,
-    bad: Vec<RowError>,
+    sendable: Sendable,
     errors: Vec<RowError>,
 }
 
@@ -116,18 +113,18 @@ impl Checked {
         match value.and_then(|value| Ok((value, fields.convert(field, value)?))) {
             Ok((value, converted)) => {
                 let key = fields.key(field, value);
-                self.keys.extend(key);
+                self.sendable.keys.extend(key);
                 if let Some(key) = key.filter(|_| fields.match_column == Some(field)) {
-                    self.matched = Some((column.to_owned(), key));
+                    self.sendable.matched = Some((column.to_owned(), key));
                 }
                 converted.map_or(Cow::Borrowed(value), Cow::Owned)
             }
             Err(detail) if fields.skip_bad.iter().any(|skipped| skipped == field) => {
-                self.skipped.push(RowError::of_column(column, detail));
+                self.sendable.skipped.push(RowError::of_column(column, detail));
                 "".into()
             }
             Err(detail) if fields.is_checked(field) => {
-                self.bad.push(RowError::of_column(column, detail));
+                self.sendable.bad.push(RowError::of_column(column, detail));
                 REFUSED.into()
             }
             Err(detail) => {
@@ -138,8 +135,8 @@ impl Checked {
     }
 
     fn finish(self, bytes: Vec<u8>) -> Result<Sendable, Vec<RowError>> {
-        let Self { keys, matched, skipped, bad, errors } = self;
-        if errors.is_empty() { Ok(Sendable { bytes, keys, matched, skipped, bad }) } else { Err([bad, errors].concat()) }
+        let Self { sendable, errors } = self;
+        if errors.is_empty() { Ok(Sendable { bytes, ..sendable }) } else { Err([sendable.bad, errors].concat()) }
     }
 }
 
