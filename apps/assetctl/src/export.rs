@@ -108,11 +108,8 @@ fn to_standard_output(mut file: &File, format: Format, exported: &Exported, deli
         Format::Ndjson => io::copy(&mut file, &mut output).map(drop),
         Format::Csv => exported.write_table(BufReader::new(file), &mut output, delimiter),
     };
-    match written.and_then(|()| output.flush()) {
-        // The CSV writer wraps the error.
-        Err(error) if !terminal::is_broken_pipe(&error) => Err(error.into()),
-        _ => Ok(()),
-    }
+    terminal::is_read(written.and_then(|()| output.flush()))?;
+    Ok(())
 }
 
 /// Fetches all parts, and writes them one after another.

@@ -209,9 +209,8 @@ async fn to_standard_output(client: &Client, options: &Labels, format: LabelForm
             label.push(b'\n');
         }
         let mut output = terminal::data();
-        match output.write_all(&label).and_then(|()| output.flush()) {
-            Err(error) if terminal::is_broken_pipe(&error) => return Ok(()),
-            written => written?,
+        if !terminal::is_read(output.write_all(&label).and_then(|()| output.flush()))? {
+            break;
         }
     }
     Ok(())

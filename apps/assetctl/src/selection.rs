@@ -155,13 +155,10 @@ fn option_of(parameter: &str) -> String {
 }
 
 /// Codes of all asset types; empty if the key has no access to them.
-async fn codes(client: &Client) -> BTreeSet<String> {
+async fn codes(client: &Client) -> Vec<String> {
     let types = client.data("catalog/asset-types", &[("limit", "100")]).await.unwrap_or_default();
-    items(&types).iter().filter_map(|one| one["code"].as_str().map(str::to_owned)).collect()
-}
-
-fn listed(codes: &BTreeSet<String>) -> String {
-    codes.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+    let codes: BTreeSet<&str> = items(&types).iter().filter_map(|one| one["code"].as_str()).collect();
+    codes.into_iter().map(str::to_owned).collect()
 }
 
 impl AssetFilters {
@@ -172,7 +169,7 @@ impl AssetFilters {
             && detail.contains("\n  --type: ")
         {
             let codes = codes(client).await;
-            detail.push_str(&if codes.is_empty() { String::new() } else { format!("\nThere are {}.", listed(&codes)) });
+            detail.push_str(&if codes.is_empty() { String::new() } else { format!("\nThere are {}.", codes.join(", ")) });
         }
         error
     }
@@ -182,7 +179,7 @@ impl AssetFilters {
         if let Some(code) = &self.asset_type {
             let codes = codes(client).await;
             if !codes.is_empty() && !codes.iter().any(|known| folded(known) == folded(code)) {
-                print_note(&format!("no asset has the type {code}; there are {}", listed(&codes)));
+                print_note(&format!("no asset has the type {code}; there are {}", codes.join(", ")));
             }
         }
         for (field, value) in self.values() {
@@ -210,10 +207,6 @@ pub struct Asset {
 }
 
 /// `names` are as in [`lookup::asset`]. Returns the assets in this order, without duplicates.
-///
-/// # Errors
-///
-/// Same as [`lookup::asset`].
 pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
     let bar = ProgressBar::new_spinner().with_message("finding assets");
     let mut assets: Vec<Asset> = Vec::new();

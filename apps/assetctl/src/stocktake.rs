@@ -156,7 +156,7 @@ fn are_serials(codes: &[String], assets: &[Value]) -> bool {
 
 /// Name of the user of an asset found elsewhere, or the ID if the key can't read names. Empty for other results.
 async fn holder(client: &Client, people: &mut BTreeMap<String, String>, answer: &Answer) -> String {
-    let Some(id) = answer.assigned_to.as_deref().filter(|_| answer.outcome == "elsewhere") else { return String::new() };
+    let Some(id) = answer.assigned_to.as_deref().filter(|_| answer.outcome == ELSEWHERE) else { return String::new() };
     if !people.contains_key(id) {
         let person = person_with(client, id).await.unwrap_or_else(|_| id.to_owned());
         people.insert(id.to_owned(), person);
@@ -345,6 +345,8 @@ fn refused(detail: &str) -> BTreeSet<usize> {
 }
 
 const UNKNOWN: &str = "unknown";
+const ELSEWHERE: &str = "elsewhere";
+/// Several assets have this serial number.
 const AMBIGUOUS: &str = "ambiguous";
 
 /// The outcome of scanning a code.
@@ -395,7 +397,7 @@ fn say(answer: &Answer, owner: &str) {
     let (label, style, more): (&str, Style, String) = match answer.outcome.as_str() {
         "seen" => ("here     ", GOOD, String::new()),
         "moved" => ("moved    ", GOOD, String::new()),
-        "elsewhere" => {
+        ELSEWHERE => {
             let place = answer.location.as_deref().unwrap_or("no place");
             let owner = if owner.is_empty() { String::new() } else { format!(", {owner}") };
             ("elsewhere", WARNING, format!(": {place}{owner}"))
@@ -513,8 +515,8 @@ impl State {
         self.answers.values().filter(|answer| is_meant(answer)).collect()
     }
 
-    fn elsewhere(&self) -> Vec<&Answer> {
-        self.with(|answer| answer.outcome == "elsewhere")
+    fn having(&self, outcome: &str) -> Vec<&Answer> {
+        self.with(|answer| answer.outcome == outcome)
     }
 
     fn unknown(&self) -> Vec<&str> {
@@ -522,24 +524,19 @@ impl State {
         unknown.into_iter().map(|answer| answer.code.as_str()).collect()
     }
 
-    /// Several assets have this serial number.
-    fn ambiguous(&self) -> Vec<&Answer> {
-        self.with(|answer| answer.outcome == AMBIGUOUS)
-    }
-
     fn report(&self, place: &str, missing: &[Value]) -> Value {
         json!({
             "location": place, "since": format!("{:.3}", self.since), "found": self.with(Answer::is_found),
-            "elsewhere": self.elsewhere(), "unknown": self.unknown(), "ambiguous": self.ambiguous(), "missing": missing,
+            "elsewhere": self.having(ELSEWHERE), "unknown": self.unknown(), "ambiguous": self.having(AMBIGUOUS), "missing": missing,
         })
     }
 
     /// `people` are names by ID.
     fn in_words(&self, place: &str, missing: &[Value], people: &BTreeMap<String, String>) -> String {
         let width = terminal::width();
-        let (found, moved) = (self.with(Answer::is_found).len(), self.with(|answer| answer.outcome == "moved").len());
+        let (found, moved) = (self.with(Answer::is_found).len(), self.having("moved").len());
         let moved = if moved > 0 { format!(", of which {moved} moved here") } else { String::new() };
-        let (elsewhere, unknown, ambiguous) = (self.elsewhere(), self.unknown(), self.ambiguous());
+        let (elsewhere, unknown, ambiguous) = (self.having(ELSEWHERE), self.unknown(), self.having(AMBIGUOUS));
         let mut members = vec![
             ("Place", place.to_owned()),
             ("Since", shown(self.since)),

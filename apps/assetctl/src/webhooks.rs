@@ -101,10 +101,6 @@ enum Ending {
 }
 
 /// Prints events as they come, and forwards them to a receiver.
-///
-/// # Errors
-///
-/// Returns an error if the service refuses a request, or if too few events arrive.
 pub async fn listen(options: &Listen, connection: &Connection, is_json: bool) -> Result<u8> {
     let mut interrupt = Interrupt::listen();
     let began = Instant::now();

@@ -12,9 +12,7 @@ mod tips;
 
 pub use examples::{check_examples, examples};
 pub use manual::parse_arguments;
-pub use print::{
-    ask, data, is_broken_pipe, print, print_data, print_error, print_note, print_styled, print_styled_note, ring_bell,
-};
+pub use print::{ask, data, is_read, print, print_data, print_error, print_note, print_styled, print_styled_note, ring_bell};
 pub use style::Notice;
 pub use table::{Column, Table, record};
 pub use text::{clean, clean_hidden, clean_lines, pad, time};

@@ -40,15 +40,23 @@ pub fn data() -> Box<dyn Write> {
 }
 
 fn print_line(mut output: impl Write, text: &str) -> io::Result<bool> {
-    match writeln!(output, "{text}").and_then(|()| output.flush()) {
+    is_read(writeln!(output, "{text}").and_then(|()| output.flush()))
+}
+
+/// Returns whether an output is still read, from the result of writing to it. The reader can close the pipe early.
+///
+/// # Errors
+///
+/// Returns any other error.
+pub fn is_read(written: io::Result<()>) -> io::Result<bool> {
+    match written {
         Err(error) if is_broken_pipe(&error) => Ok(false),
         written => written.map(|()| true),
     }
 }
 
 /// Whether the error, or one that it wraps, says that the reader closed the pipe.
-#[must_use]
-pub fn is_broken_pipe(error: &io::Error) -> bool {
+fn is_broken_pipe(error: &io::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {

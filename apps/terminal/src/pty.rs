@@ -64,17 +64,8 @@ impl Session {
     ///
     /// Returns an error with the program's output if the text doesn't appear in time.
     pub fn wait_for(&self, text: &str) -> io::Result<String> {
-        let start = Instant::now();
-        loop {
-            let shown = self.shown();
-            if shown.contains(text) {
-                return Ok(shown);
-            }
-            if start.elapsed() > TIMEOUT {
-                return Err(io::Error::other(format!("{text:?} does not appear in:\n{shown}")));
-            }
-            std::thread::sleep(INTERVAL);
-        }
+        let shown = poll(|| Ok(Some(self.shown()).filter(|shown| shown.contains(text))))?;
+        shown.ok_or_else(|| io::Error::other(format!("{text:?} does not appear in:\n{}", self.shown())))
     }
 
     /// # Errors
@@ -88,24 +79,28 @@ impl Session {
     ///
     /// Returns an error with the program's output if it doesn't end in time.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait()? {
-                // The last output may not have arrived yet.
-                std::thread::sleep(10 * INTERVAL);
-                return Ok(status);
-            }
-            if start.elapsed() > TIMEOUT {
-                return Err(io::Error::other(format!("the program does not end:\n{}", self.shown())));
-            }
-            std::thread::sleep(INTERVAL);
-        }
+        let status = poll(|| self.child.try_wait())?;
+        // The last output may not have arrived yet.
+        std::thread::sleep(10 * INTERVAL);
+        status.ok_or_else(|| io::Error::other(format!("the program does not end:\n{}", self.shown())))
     }
 
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
+}
+
+/// Looks until something is found; `None` if it takes too long.
+fn poll<T>(mut look: impl FnMut() -> io::Result<Option<T>>) -> io::Result<Option<T>> {
+    let start = Instant::now();
+    while start.elapsed() <= TIMEOUT {
+        if let Some(found) = look()? {
+            return Ok(Some(found));
+        }
+        std::thread::sleep(INTERVAL);
+    }
+    Ok(None)
 }
 
 impl Drop for Session {

@@ -103,10 +103,7 @@ impl Remedies<'_> {
 
     /// The file's imported columns, with their fields.
     fn columns(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.names.iter().zip(self.targets).filter_map(|(name, target)| match target {
-            Target::Field(field) => Some((name.as_str(), field.as_str())),
-            Target::Ignored | Target::Nameless => None,
-        })
+        self.names.iter().zip(self.targets).filter_map(|(name, target)| Some((name.as_str(), target.field()?)))
     }
 
     fn field(&self, column: &str) -> Option<&str> {
@@ -158,7 +155,7 @@ impl Remedies<'_> {
     fn price(&self, cell: &str) -> String {
         if !self.options.decimal_comma && price_with_point(cell, true).is_some() {
             "if its comma separates thousands: --decimal-point; if it is a decimal comma: --decimal-comma".into()
-        } else if !self.options.decimal_comma && price_with_comma(cell).is_ok() {
+        } else if !self.options.decimal_comma && price_with_comma(cell).is_some() {
             "--decimal-comma".into()
         } else {
             format!("write it as {}", if self.options.decimal_comma { "1.249,00" } else { "1249.00" })

@@ -5,7 +5,7 @@ use crate::error::{CliError, Result};
 use crate::http::unreadable;
 use crate::import::args::{Import, OnError, resend_command};
 use crate::import::chunks::Chunk;
-use crate::import::columns::{Columns, REASONS, Target, sent_name};
+use crate::import::columns::{Columns, REASONS, sent_name};
 use crate::import::remedy::{Help, Remedies, SAME_VALUE};
 use crate::import::rows::{Members, Original, Row, RowError, UNREADABLE, encoding};
 use crate::import::source::Source;
@@ -163,10 +163,7 @@ pub struct Report<'a> {
 impl<'a> Report<'a> {
     pub fn new(source: &'a Source, options: &'a Import, columns: &'a Columns) -> Self {
         let targets = columns.targets.iter().zip(&source.names);
-        let names = targets.filter_map(|(target, name)| match target {
-            Target::Field(field) => Some((sent_name(field), name.as_str())),
-            Target::Ignored | Target::Nameless => None,
-        });
+        let names = targets.filter_map(|(target, name)| Some((sent_name(target.field()?), name.as_str())));
         Self {
             source,
             options,

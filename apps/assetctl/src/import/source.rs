@@ -135,15 +135,12 @@ impl Source {
     fn skip_bad(&self, options: &Import, targets: &[Target], problems: &mut Vec<String>) -> Vec<String> {
         let mut fields = Vec::new();
         for column in &options.skip_bad {
-            let is_it = |(name, target): (&String, &Target)| match target {
-                Target::Field(field) if field == column || name.trim() == column => Some(field.clone()),
-                _ => None,
-            };
-            match self.names.iter().zip(targets).find_map(is_it) {
-                Some(field) if options.match_by.column() == Some(&*field) => {
+            let mut imported = self.names.iter().zip(targets).filter_map(|(name, target)| Some((name.trim(), target.field()?)));
+            match imported.find(|(name, field)| name == column || field == column) {
+                Some((_, field)) if options.match_by.column() == Some(field) => {
                     problems.push(format!("--skip-bad {column}: rows are matched by it"));
                 }
-                Some(field) => fields.push(field),
+                Some((_, field)) => fields.push(field.to_owned()),
                 None => problems.push(format!("--skip-bad {column}: no column of the file is imported as that")),
             }
         }
@@ -246,8 +243,7 @@ pub async fn find_owners(client: &Client, source: &Source, options: &Import, col
 fn names(source: &Source, options: &Import, columns: &Columns) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let mut targets = columns.targets.iter().zip(&source.names);
-    let is_owner = |target: &Target| matches!(target, Target::Field(field) if field == OWNER_NAME);
-    let Some((_, column)) = targets.find(|(target, _)| is_owner(target)) else { return Ok(names) };
+    let Some((_, column)) = targets.find(|(target, _)| target.field() == Some(OWNER_NAME)) else { return Ok(names) };
     let mut rows = source.rows(options, columns)?;
     while let Some(row) = rows.next()? {
         let cell = row.original.text(&source.names, column).unwrap_or_default();

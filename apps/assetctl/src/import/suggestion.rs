@@ -386,12 +386,10 @@ fn owners(options: &mut Import, survey: &Survey, given: &[Mapping], notes: &mut 
 }
 
 fn vocabularies(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
-    let given: Vec<String> = options.value_mappings.iter().map(|mapping| mapping.cell.clone()).collect();
+    let given = options.value_mappings.clone();
     for column in survey.columns.iter().filter(|column| known(&column.field).next().is_some()) {
-        let is_open = |value: &str| {
-            let is_known = known(&column.field).any(|known| known == value);
-            !is_known && !given.iter().any(|cell| *cell == format!("{}:{value}", column.name))
-        };
+        let is_given = |value: &str| given.iter().any(|mapping| mapping.cell == format!("{}:{value}", column.name));
+        let is_open = |value: &str| !known(&column.field).any(|known| known == value) && !is_given(value);
         let mut strange = Vec::new();
         for value in column.spellings().filter(|value| is_open(value)) {
             match guess(&column.field, value) {
@@ -416,9 +414,7 @@ fn types(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     }
     let is_code =
         |text: &str| (2..=8).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
-    let is_given = |new: &ValueMapping| options.value_mappings.iter().any(|known| known.cell == new.cell);
-    let texts = column.spellings().filter(|text| !is_code(text)).map(|text| ValueMapping::new(name, text, ""));
-    let new: Vec<ValueMapping> = texts.filter(|new| !is_given(new)).collect();
+    let new = without_meaning(options, column, |text| !is_code(text));
     if let Some(first) = new.first() {
         notes.push(format!(
             "{name}: {}. Write the code after each \"=\", such as --map-value \"{}=LAP\": without one, \
@@ -432,6 +428,12 @@ fn types(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
         ));
     }
     options.value_mappings.extend(new);
+}
+
+/// Mappings to no meaning for the column's values that no option maps.
+fn without_meaning(options: &Import, column: &Surveyed, is_meant: impl Fn(&str) -> bool) -> Vec<ValueMapping> {
+    let all = column.spellings().filter(|value| is_meant(value)).map(|value| ValueMapping::new(&column.name, value, ""));
+    all.filter(|new| !options.value_mappings.iter().any(|known| known.cell == new.cell)).collect()
 }
 
 fn unguessed(column: &Surveyed, strange: &[&str]) -> String {
@@ -574,10 +576,7 @@ fn matching(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
         && let Some(serials) = survey.column("serial_number")
     {
         // Unless rows are matched by serial number, the service would accept placeholders as serial numbers.
-        let given = |new: &ValueMapping| options.value_mappings.iter().any(|known| known.cell == new.cell);
-        let placeholders = serials.spellings().map(|value| ValueMapping::new(&serials.name, value, ""));
-        let new: Vec<_> = placeholders.filter(|new| !given(new)).collect();
-        options.value_mappings.extend(new);
+        options.value_mappings.extend(without_meaning(options, serials, |_| true));
     }
 }
 
@@ -683,7 +682,7 @@ struct Prices {
 impl Prices {
     fn note(&mut self, cell: &str) {
         let number = |price: Option<String>| price.and_then(|price| price.parse::<f64>().ok());
-        let with_comma = number(price_with_comma(cell).ok());
+        let with_comma = number(price_with_comma(cell));
         match (with_comma, number(price_with_point(cell, false)), number(price_with_point(cell, true))) {
             (Some(one), Some(other), _) => self.ambiguous += u64::from((one - other).abs() > f64::EPSILON),
             (Some(_), None, Some(_)) => self.thousands += 1,

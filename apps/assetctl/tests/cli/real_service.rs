@@ -32,7 +32,7 @@ fn create_catalog(service: &Service) {
 
 /// Name, model, purchase date, price in cents, owner and notes of each valid laptop, by serial number.
 fn german_rows(bytes: &[u8]) -> BTreeMap<String, Value> {
-    let text = crate::support::inventory_files::decode_windows_1252(bytes);
+    let text = encoding_rs::WINDOWS_1252.decode(bytes).0;
     let mut reader = csv::ReaderBuilder::new().delimiter(b';').flexible(true).from_reader(text.as_bytes());
     let rows = reader.records().map(Result::unwrap).zip(1..);
     let mut laptops = BTreeMap::<String, Value>::new();

@@ -160,6 +160,13 @@ pub enum Target {
     Nameless,
 }
 
+impl Target {
+    /// The field as which the column is sent.
+    pub fn field(&self) -> Option<&str> {
+        if let Self::Field(field) = self { Some(field) } else { None }
+    }
+}
+
 /// A file's columns, and how to send their cells.
 #[derive(Debug)]
 pub struct Columns {
@@ -226,17 +233,15 @@ pub fn resolve(
         target(kind, name.trim(), mappings, &mut problems)
     };
     let targets: Vec<Target> = names.iter().zip(1..).map(target_of).collect();
-    for (index, target) in targets.iter().enumerate() {
-        if let Target::Field(field) = target
-            && targets
-                .iter()
-                .take(index)
-                .any(|other| matches!(other, Target::Field(other) if sent_name(other) == sent_name(field)))
+    let sent: Vec<Option<&str>> = targets.iter().map(|target| target.field().map(sent_name)).collect();
+    for (index, field) in sent.iter().enumerate() {
+        if let Some(name) = field
+            && sent.iter().take(index).any(|other| other == field)
         {
-            problems.push(format!("column {}: another column is {}, too", index + 1, sent_name(field)));
+            problems.push(format!("column {}: another column is {name}, too", index + 1));
         }
     }
-    if problems.is_empty() && !targets.iter().any(|target| matches!(target, Target::Field(_))) {
+    if problems.is_empty() && sent.iter().all(Option::is_none) {
         problems.push("no column is left to import".into());
     }
     if problems.is_empty() { Ok(targets) } else { Err(problems) }
@@ -306,7 +311,10 @@ impl Fields {
         }
         match self.kind.import_column(field).map(|column| column.cell) {
             Some(CellType::Date) => self.date(value),
-            Some(CellType::Number) if self.decimal_comma => price_with_comma(value).map(Some),
+            Some(CellType::Number) if self.decimal_comma => match price_with_comma(value) {
+                None => Err(format!("{value:?} is not a price with a decimal comma, such as 1.249,00 €")),
+                price => Ok(price),
+            },
             Some(CellType::Number) => Ok(price_with_point(value, self.decimal_point).filter(|price| price != value)),
             _ => Ok(None),
         }
@@ -362,19 +370,14 @@ mod tests {
     }
 
     #[test]
-    fn known_columns_need_no_mapping() {
-        let columns = names(&["name", " serial_number ", "custom_fields.RAM ", "", "reasons"]);
-        let targets = resolve(Kind::Assets, &columns, &BTreeSet::new(), &[]);
+    fn columns_are_known_or_mapped_or_ignored() {
+        let targets =
+            |columns: &[&str], given: &[&str]| resolve(Kind::Assets, &names(columns), &BTreeSet::new(), &mappings(given));
         let field = |name: &str| Target::Field(name.to_owned());
         let expected = vec![field("name"), field("serial_number"), field("custom_fields.RAM"), Target::Nameless, Target::Ignored];
-        assert_eq!(targets, Ok(expected));
-    }
-
-    #[test]
-    fn mappings_name_and_ignore_columns() {
-        let given = mappings(&["Gerät=name", "a=b=notes", "OS="]);
-        let targets = resolve(Kind::Assets, &names(&["Gerät", "a=b", "OS"]), &BTreeSet::new(), &given);
-        assert_eq!(targets, Ok(vec![Target::Field("name".into()), Target::Field("notes".into()), Target::Ignored]));
+        assert_eq!(targets(&["name", " serial_number ", "custom_fields.RAM ", "", "reasons"], &[]), Ok(expected));
+        let given = ["Gerät=name", "a=b=notes", "OS="];
+        assert_eq!(targets(&["Gerät", "a=b", "OS"], &given), Ok(vec![field("name"), field("notes"), Target::Ignored]));
         assert!("nothing".parse::<Mapping>().is_err());
     }
 

@@ -9,7 +9,7 @@ use csv::{StringRecord, WriterBuilder};
 use decode::{MAX_ROW, Text};
 use encoding::excel_separator;
 use fields::CellType;
-use records::{Record, Records};
+use records::{Record, Records, with_last};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -174,10 +174,7 @@ impl<R: Read> CsvRows<R> {
 
     /// The header of the sent columns, the first line of every request.
     pub fn header(&self) -> Vec<u8> {
-        let fields = self.targets.iter().filter_map(|target| match target {
-            Target::Field(field) => Some(sent_name(field)),
-            Target::Ignored | Target::Nameless => None,
-        });
+        let fields = self.targets.iter().filter_map(Target::field).map(sent_name);
         encode(&fields.chain(self.fields.constants.iter().map(|constant| constant.field.as_str())).collect())
     }
 
@@ -190,7 +187,9 @@ impl<R: Read> CsvRows<R> {
             let sendable = self.sendable(&record);
             let is_good = sendable.as_ref().is_ok_and(|sendable| sendable.bad.is_empty());
             let is_cut_off = record.broken.is_some() || (!is_good && self.text().is_last_line_open());
-            let original = Original::Cells(if is_cut_off { marked(&record.cells) } else { record.cells });
+            // With a replacement character, importing the row again without a correction fails.
+            let marked = |cell: &str| format!("{cell}\u{fffd}");
+            let original = Original::Cells(if is_cut_off { with_last(&record.cells, marked) } else { record.cells });
             return Ok(Some(Row { number: self.number, line: record.line, original, sendable }));
         }
         Ok(None)
@@ -235,13 +234,6 @@ impl<R: Read> CsvRows<R> {
         (cells < columns || has_more)
             .then(|| RowError::of_row(format!("has {cells} cells, but the header has {columns}{cut_off}")))
     }
-}
-
-/// Appends a replacement character to a cut-off row, so that importing it again without a correction fails.
-fn marked(cells: &StringRecord) -> StringRecord {
-    let last = cells.len().saturating_sub(1);
-    let mark = |index| if index == last { "\u{fffd}" } else { "" };
-    cells.iter().enumerate().map(|(index, cell)| format!("{cell}{}", mark(index))).collect()
 }
 
 /// Encodes a row for the service.

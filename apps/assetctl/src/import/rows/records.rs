@@ -70,7 +70,7 @@ impl<R: Read> Records<R> {
             return self.first_line(start, "has a quote that isn't closed").map(Some);
         }
         if is_open {
-            cells = without_end(&cells);
+            cells = with_last(&cells, without_end);
         }
         let broken = is_open.then_some("is cut off: the file ends in the middle of a quoted cell");
         Ok(Some(self.finish(start, end, cells, broken)))
@@ -141,14 +141,16 @@ fn builder(delimiter: u8) -> ReaderBuilder {
     builder
 }
 
-/// Removes [`END_OF_TEXT`] from the last cell.
-fn without_end(cells: &StringRecord) -> StringRecord {
-    let cut = |cell: &str| {
-        let text = cell.trim_end_matches('\n').trim_end_matches(END_OF_TEXT).to_owned();
-        text.strip_suffix('\n').map_or(text.clone(), str::to_owned)
-    };
+/// Removes [`END_OF_TEXT`] from a cell.
+fn without_end(cell: &str) -> String {
+    let text = cell.trim_end_matches('\n').trim_end_matches(END_OF_TEXT);
+    text.strip_suffix('\n').unwrap_or(text).to_owned()
+}
+
+/// Changes the last cell.
+pub fn with_last(cells: &StringRecord, change: impl Fn(&str) -> String) -> StringRecord {
     let last = cells.len().saturating_sub(1);
-    cells.iter().enumerate().map(|(index, cell)| if index == last { cut(cell) } else { cell.to_owned() }).collect()
+    cells.iter().enumerate().map(|(index, cell)| if index == last { change(cell) } else { cell.to_owned() }).collect()
 }
 
 #[cfg(test)]

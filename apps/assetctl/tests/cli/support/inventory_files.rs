@@ -154,11 +154,6 @@ pub fn encode_windows_1252(text: &str) -> Vec<u8> {
     WINDOWS_1252.encode(text).0.into_owned()
 }
 
-/// The inverse of [`encode_windows_1252`].
-pub fn decode_windows_1252(bytes: &[u8]) -> String {
-    WINDOWS_1252.decode(bytes).0.into_owned()
-}
-
 fn german_price(cents: u32) -> String {
     let (euros, cents) = (cents / 100, cents % 100);
     if euros < 1_000 {
