@@ -32,13 +32,12 @@ impl ApiKey {
     }
 }
 
-/// Key and key file, from the options and from the environment. Options take precedence.
-pub type KeySources = [(Option<String>, Option<PathBuf>); 2];
-
+/// `sources` are key and key file, from the options and from the environment. Options take precedence.
+///
 /// # Errors
 ///
 /// Returns [`CliError::Usage`] if there is no key, or if other people can read the key file.
-pub fn api_key(sources: KeySources) -> Result<ApiKey> {
+pub fn api_key(sources: [(Option<String>, Option<PathBuf>); 2]) -> Result<ApiKey> {
     let twice = ["give --api-key or --api-key-file, not both", "set ASSETCTL_API_KEY or ASSETCTL_API_KEY_FILE, not both"];
     for (source, twice) in sources.into_iter().zip(twice) {
         let key = match source {

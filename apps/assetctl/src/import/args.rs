@@ -138,11 +138,12 @@ fn encoding(name: &str) -> Result<&'static encoding_rs::Encoding, String> {
         .ok_or_else(|| format!("no such encoding; save the file as UTF-8, or name one of {ENCODINGS}"))
 }
 
-/// The options that affect rows, in shell syntax.
-pub fn words(options: &Import) -> Vec<String> {
+/// The command that imports the file with the options that affect rows, in shell syntax, one word per option.
+pub fn command(options: &Import, file: &Path) -> Vec<String> {
     let option = |name: &str, value: &str| format!("{name} {}", quote(value));
     let flag = |name: &str, is_set: bool| is_set.then(|| name.to_owned());
-    let mut words: Vec<String> = flag("--users", options.users).into_iter().collect();
+    let mut words = vec![format!("assetctl import {}", quote(&file.display().to_string()))];
+    words.extend(flag("--users", options.users));
     words.extend(options.mappings.iter().map(as_option));
     let values = options.value_mappings.iter();
     words.extend(values.map(|mapping| option("--map-value", &format!("{}={}", mapping.cell, mapping.meaning))));
@@ -155,12 +156,6 @@ pub fn words(options: &Import) -> Vec<String> {
     words.extend(flag("--decimal-point", options.decimal_point));
     words.extend(options.skip_bad.iter().map(|column| option("--skip-bad", column)));
     words
-}
-
-/// The command that imports the file with the refused rows.
-pub fn resend_command(options: &Import, refused: &Path) -> String {
-    let file = format!("assetctl import {}", quote(&refused.display().to_string()));
-    [vec![file], words(options)].concat().join(" ")
 }
 
 #[cfg(test)]

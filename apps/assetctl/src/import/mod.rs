@@ -17,7 +17,7 @@ use crate::http::{Client, new_run_id};
 use crate::import::args::{Import, OnError};
 use crate::import::columns::{Columns, Mapping, Target, sent_name};
 use crate::import::keys::Keys;
-use crate::import::report::{Outcome, Report, Summary};
+use crate::import::report::{Outcome, Report};
 use crate::import::sender::{Ending, Sender};
 use crate::import::source::{Source, find_owners};
 use crate::interrupt::Interrupt;
@@ -155,7 +155,7 @@ impl Run<'_> {
     }
 
     fn end(&self, mut report: Report<'_>, began: Instant, has_written: bool) -> Result<u8> {
-        let is_good = report.print(&Summary { elapsed: began.elapsed(), has_written, is_json: self.is_json })?;
+        let is_good = report.print(began.elapsed(), has_written, self.is_json)?;
         Ok(if is_good { EXIT_SUCCESS } else { EXIT_REFUSED })
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::error::{CliError, Result};
 use crate::http::unreadable;
-use crate::import::args::{Import, OnError, resend_command};
+use crate::import::args::{Import, OnError, command};
 use crate::import::chunks::Chunk;
 use crate::import::columns::{Columns, REASONS, sent_name};
 use crate::import::remedy::{Help, Remedies, SAME_VALUE};
@@ -11,7 +11,7 @@ use crate::import::rows::{Members, Original, Row, RowError, UNREADABLE, encoding
 use crate::import::source::Source;
 use crate::output::{Format, count, digits, duration, exact, persist, print_json, temporary_beside};
 use csv::{StringRecord, WriterBuilder};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -128,13 +128,6 @@ pub fn results(body: &[u8], sent: usize) -> Result<Results> {
     })
 }
 
-#[derive(Debug, Serialize)]
-struct RefusedRow {
-    row: u64,
-    line: u64,
-    errors: Vec<RowError>,
-}
-
 /// Accumulates the results of the rows.
 pub struct Report<'a> {
     source: &'a Source,
@@ -143,8 +136,8 @@ pub struct Report<'a> {
     /// Column names in the file, by field name in the request.
     columns: HashMap<&'a str, &'a str>,
     pub counts: Counts,
-    /// The first refused rows.
-    refused: Vec<RefusedRow>,
+    /// The first refused rows, with their errors.
+    refused: Vec<Value>,
     reasons: Reasons,
     file: Option<RefusedFile>,
     /// Reasons for leaving cells out of imported rows.
@@ -223,7 +216,7 @@ impl<'a> Report<'a> {
             file.write(row, &errors)?;
             errors.iter().for_each(|error| self.reasons.add(row, error, self.remedies.of(error, &row.original)));
             if self.refused.len() < MAX_TOLD {
-                self.refused.push(RefusedRow { row: row.number, line: row.line, errors });
+                self.refused.push(json!({"row": row.number, "line": row.line, "errors": errors}));
             }
         }
         if is_refused && self.refused_chunk.is_none() {
@@ -335,26 +328,19 @@ impl RefusedFile {
     }
 }
 
-/// What the summary of an import shows besides the report.
-pub struct Summary {
-    pub elapsed: Duration,
-    pub has_written: bool,
-    pub is_json: bool,
-}
-
 impl Report<'_> {
     /// Prints the summary after the last row. Returns whether all rows were accepted.
-    pub fn print(&mut self, summary: &Summary) -> Result<bool> {
+    pub fn print(&mut self, elapsed: Duration, has_written: bool, is_json: bool) -> Result<bool> {
         let file = self.finish()?;
-        if summary.is_json {
-            print_json(&self.as_json(summary, file.as_deref()))?;
+        if is_json {
+            print_json(&self.as_json(elapsed, has_written, file.as_deref()))?;
         } else {
-            self.print_words(summary, file.as_deref())?;
+            self.print_words(elapsed, has_written, file.as_deref())?;
         }
         Ok(self.counts.refused == 0)
     }
 
-    fn print_words(&self, summary: &Summary, file: Option<&Path>) -> Result<()> {
+    fn print_words(&self, elapsed: Duration, has_written: bool, file: Option<&Path>) -> Result<()> {
         let reasons = self.reasons.most_frequent();
         for reason in reasons.iter().take(MAX_LINES) {
             print_note(&format!("{}\n  {}", clean(&reason.to_string()), clean(&reason.help())));
@@ -363,12 +349,12 @@ impl Report<'_> {
         if more > 0 {
             print_note(&format!("and {}, in the file of refused rows", count(more, "more reason")));
         }
-        let (heading, would_be) = match (self.options.dry_run, summary.has_written) {
+        let (heading, would_be) = match (self.options.dry_run, has_written) {
             (true, _) => ("Dry run, nothing was written:", " would be"),
             (_, true) => ("Imported:", ""),
             _ => ("Nothing was written:", " would be"),
         };
-        let (rows, kind, elapsed) = (count(self.counts.rows(), "row"), self.options.kind().path(), duration(summary.elapsed));
+        let (rows, kind, elapsed) = (count(self.counts.rows(), "row"), self.options.kind().path(), duration(elapsed));
         let Counts { created, updated, unchanged, refused, skipped, already } = self.counts;
         let already_imported = if already > 0 { format!(", {already} imported already") } else { String::new() };
         print(&format!(
@@ -382,14 +368,14 @@ impl Report<'_> {
         self.print_changes()?;
         let Some(path) = file else { return Ok(()) };
         let (refused, aborts) = (path.display(), self.options.on_error == OnError::Abort);
-        if summary.has_written && !aborts {
-            let command = resend_command(self.options, path);
+        if has_written && !aborts {
+            let command = command(self.options, path).join(" ");
             print_note(&format!("The refused rows are in {refused}. Correct them there, and import them:\n  {command}"));
             return Ok(());
         }
         let source = self.source.path.display();
         print_note(&format!("The refused rows and the reasons are in {refused}. Correct them in {source}, and import it again."));
-        if summary.has_written {
+        if has_written {
             print_note("Rows in earlier requests were written. Importing the file again leaves them unchanged.");
         }
         Ok(())
@@ -433,7 +419,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    fn as_json(&self, summary: &Summary, file: Option<&Path>) -> Value {
+    fn as_json(&self, elapsed: Duration, has_written: bool, file: Option<&Path>) -> Value {
         let Counts { created, updated, unchanged, refused, skipped, already } = self.counts;
         json!({
             "kind": self.options.kind().path(),
@@ -441,7 +427,7 @@ impl Report<'_> {
             "encoding": self.source.examination.encoding.name(),
             "delimiter": encoding::delimiter_name(self.source.delimiter),
             "dry_run": self.options.dry_run,
-            "written": summary.has_written,
+            "written": has_written,
             "rows": self.counts.rows(),
             "created": created,
             "updated": updated,
@@ -452,7 +438,7 @@ impl Report<'_> {
             "skipped_cells": self.skipped_cells,
             "skipped_cell_reasons": self.skipped.as_json(),
             "changes": self.changes.as_json(),
-            "seconds": summary.elapsed.as_secs_f64(),
+            "seconds": elapsed.as_secs_f64(),
             "refused_file": file,
             "refused_reasons": self.reasons.as_json(),
             "refused_rows": self.refused,

@@ -4,14 +4,14 @@
 
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::import::OF_RECORD;
-use crate::import::args::{Import, MatchBy, words};
+use crate::import::args::{Import, MatchBy, command};
 use crate::import::columns::convert::{DateFormat, ValueMapping, date_of_day_number, price_with_comma, price_with_point};
 use crate::import::columns::suggest::{plain, suggestions};
 use crate::import::columns::{Columns, Fields, Mapping, OWNER_NAME, Target, compared, joined, settled};
 use crate::import::rows::encoding::delimiter_name;
 use crate::import::source::Source;
 use crate::lookup::is_id;
-use crate::output::{count, folded, print_json, quote};
+use crate::output::{count, folded, print_json};
 use fields::CellType;
 use fields::serial_number::{is_placeholder, is_shortened};
 use serde_json::json;
@@ -118,7 +118,10 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
             count(*number, "cell")
         ));
     }
-    let words = command(&suggested);
+    let mut words = command(&suggested, &suggested.file);
+    words.extend(options.encoding.map(|encoding| format!("--encoding {}", encoding.name())));
+    words.extend(options.delimiter.map(|delimiter| format!("--delimiter {}", delimiter_name(delimiter as u8))));
+    words.extend(options.format.map(|format| format!("--format {}", format.name())));
     if is_json {
         let options = words.get(1..).unwrap_or_default();
         let report = json!({
@@ -132,16 +135,6 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     print_note("Nothing was sent. This command imports the file; add --dry-run to check every row first:");
     print_data(&words.join(" \\\n  "))?;
     Ok(EXIT_SUCCESS)
-}
-
-/// The words of the command, one per option.
-fn command(options: &Import) -> Vec<String> {
-    let mut command = vec![format!("assetctl import {}", quote(&options.file.display().to_string()))];
-    command.extend(words(options));
-    command.extend(options.encoding.map(|encoding| format!("--encoding {}", encoding.name())));
-    command.extend(options.delimiter.map(|delimiter| format!("--delimiter {}", delimiter_name(delimiter as u8))));
-    command.extend(options.format.map(|format| format!("--format {}", format.name())));
-    command
 }
 
 fn dates(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {

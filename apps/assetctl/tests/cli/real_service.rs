@@ -1,7 +1,7 @@
 //! Imports inventories into the real service, and exports them again.
 
 use crate::support::inventory_files::{
-    GERMAN_HEADER, MODELS, Mess, cut_off, german_catalog_options, german_laptops, intune_options, intune_utf16, is_doubled, mess,
+    GERMAN_HEADER, MODELS, Mess, cut_off, german_laptops, german_options_with, intune_options, intune_utf16, is_doubled, mess,
     owners, plain_laptops,
 };
 use crate::support::service::Service;
@@ -89,7 +89,7 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
     let count = |kind| (1..=rows).filter(|row| mess(*row) == kind).count() as u64;
     let doubled = (1..=rows).filter(|row| is_doubled(*row)).count() as u64;
     let refused = rows - count(Mess::None) - count(Mess::DoubledSerial) + doubled;
-    let mut options = german_catalog_options();
+    let mut options = german_options_with("Hersteller=manufacturer_name,Modell=model_name");
     options.extend(["--match", "serial_number"]);
 
     let dry = service.import(&path, &[&options[..], &["--dry-run"]].concat());

@@ -210,12 +210,9 @@ pub fn check_constants(kind: Kind, constants: &[Constant], targets: &[Target], n
     }
 }
 
-/// The meanings of a column's values, in the order of the options.
-type Meanings = Vec<(String, String)>;
-
-/// Meanings of values, by column name.
+/// Values with their meanings, in the order of the options, by column name.
 #[derive(Debug, Clone, Default)]
-pub struct Values(BTreeMap<String, Meanings>);
+pub struct Values(BTreeMap<String, Vec<(String, String)>>);
 
 impl Values {
     /// Adds a problem for each mapping without an imported column.

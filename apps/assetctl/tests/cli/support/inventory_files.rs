@@ -42,19 +42,14 @@ pub const GERMAN_HEADER: &str = "Gerät;Hersteller;Modell;Seriennummer;Kaufdatum
 
 /// Options of `assetctl import` for [`german_laptops`].
 pub fn german_options() -> Vec<&'static str> {
-    let columns = "Gerät=name,Hersteller=manufacturer,Modell=model,Seriennummer=serial_number,Kaufdatum=purchase_date,\
-                   Kaufpreis=purchase_price,Garantie bis=warranty_until,Benutzer E-Mail=assigned_to_email,Bemerkung=notes";
-    [maps(columns), vec!["--date-format", "DD.MM.YYYY", "--decimal-comma"]].concat()
+    german_options_with("Hersteller=manufacturer,Modell=model")
 }
 
-/// [`german_options`] with models from the catalog instead of free text.
-pub fn german_catalog_options() -> Vec<&'static str> {
-    let in_catalog = |option| match option {
-        "Hersteller=manufacturer" => "Hersteller=manufacturer_name",
-        "Modell=model" => "Modell=model_name",
-        option => option,
-    };
-    german_options().into_iter().map(in_catalog).collect()
+/// The options with other fields for manufacturer and model.
+pub fn german_options_with(models: &'static str) -> Vec<&'static str> {
+    let columns = "Gerät=name,Seriennummer=serial_number,Kaufdatum=purchase_date,Kaufpreis=purchase_price,\
+                   Garantie bis=warranty_until,Benutzer E-Mail=assigned_to_email,Bemerkung=notes";
+    [maps(columns), maps(models), vec!["--date-format", "DD.MM.YYYY", "--decimal-comma"]].concat()
 }
 
 /// Options of `assetctl import` for [`intune_utf16`].
