@@ -2,6 +2,7 @@
 
 use crate::support::inventory_files::{german_laptops, german_options, plain_laptops};
 use crate::support::server::{Misbehaviour, Options, Server};
+use crate::support::service::Service;
 use crate::support::{Folder, KEY, command, end, import, interrupt, kill, run, spawn, wait_until};
 use serde_json::json;
 use std::collections::HashSet;
@@ -96,7 +97,7 @@ fn keys_come_from_files_that_nobody_else_can_read() {
     assert_eq!(run(&server.url, &arguments).code, 0);
     arguments.extend(["--api-key", "wrong"]);
     assert_eq!(run(&server.url, &arguments).code, 2);
-    run(&server.url, &["import", path.to_str().unwrap(), "--api-key", "wrong"]).tells(1, "401 UNAUTHORIZED");
+    Service::start().run(&["import", path.to_str().unwrap(), "--api-key", "wrong"]).tells(1, "401 UNAUTHORIZED");
 }
 
 #[cfg(target_os = "linux")]

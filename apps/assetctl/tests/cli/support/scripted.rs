@@ -4,7 +4,7 @@ use super::{KEY, serve};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub struct Request {
     pub query: BTreeMap<String, String>,
     /// The JSON body, or an array for several lines of JSON.
     pub body: Value,
+    pub bytes: Bytes,
+    pub content_type: String,
     pub idempotency_key: Option<String>,
 }
 
@@ -62,6 +64,12 @@ impl Answer {
     pub fn problem(status: u16, code: &str, detail: &str) -> Self {
         let body = json!({"status": status, "code": code, "detail": detail}).to_string();
         Self { status, ..Self::new("application/problem+json", body) }
+    }
+
+    /// A problem document with one error.
+    pub fn invalid(error: &Value) -> Self {
+        let body = json!({"status": 422, "code": "VALIDATION_ERROR", "detail": "1 error.", "errors": [error]}).to_string();
+        Self { status: 422, ..Self::new("application/problem+json", body) }
     }
 
     /// A problem document with `Retry-After`.
@@ -107,18 +115,22 @@ fn lines(body: &[u8]) -> serde_json::Result<Value> {
 async fn answer(State(service): State<Arc<Service>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     assert_eq!(headers["authorization"], format!("Bearer {KEY}"));
     let url = reqwest::Url::parse(&format!("http://x{uri}")).unwrap();
+    let header = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap().to_owned());
     let request = Request {
         route: format!("{method} {}", uri.path().strip_prefix("/v1").unwrap()),
         query: url.query_pairs().into_owned().collect(),
         body: serde_json::from_slice(&body).or_else(|_| lines(&body)).unwrap_or_default(),
-        idempotency_key: headers.get("idempotency-key").map(|key| key.to_str().unwrap().to_owned()),
+        bytes: body,
+        content_type: header("content-type").unwrap_or_default(),
+        idempotency_key: header("idempotency-key"),
     };
     let number = {
         let mut requests = service.requests.lock().unwrap();
         requests.push(request.clone());
         requests.len() - 1
     };
-    let Answer { status, body, headers } = (service.script)(&request, number);
+    // Scripts can wait.
+    let Answer { status, body, headers } = tokio::task::block_in_place(|| (service.script)(&request, number));
     let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
     for (name, value) in headers {
         response.headers_mut().insert(name, value.parse().unwrap());

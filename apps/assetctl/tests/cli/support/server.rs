@@ -1,17 +1,12 @@
 //! A fake import endpoint in memory, with faults on demand.
 
-use super::{KEY, serve};
-use axum::Router;
+use super::scripted::{Answer, Request, Scripted};
 use axum::body::Bytes;
-use axum::extract::{Query, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
-use axum::routing::post;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::sleep;
 use std::time::Duration;
-use tokio::runtime::Runtime;
 
 /// The fault for each request, numbered from 0.
 pub type Mischief = Box<dyn Fn(usize) -> Option<Misbehaviour> + Send + Sync>;
@@ -39,16 +34,9 @@ pub struct Seen {
     bodies: HashMap<String, Bytes>,
 }
 
-struct Service {
-    seen: Mutex<Seen>,
-    mischief: Mischief,
-    delay: Duration,
-    crowd: usize,
-}
-
 pub struct Server {
-    service: Arc<Service>,
-    _runtime: Runtime,
+    seen: Arc<Mutex<Seen>>,
+    _scripted: Scripted,
     pub url: String,
 }
 
@@ -71,90 +59,63 @@ impl Server {
     }
 
     pub fn with(options: Options) -> Self {
-        let Options { mischief, delay, crowd } = options;
-        let service = Arc::new(Service { seen: Mutex::default(), mischief, delay, crowd });
-        let routes = Router::new().route("/v1/assets/import", post(import)).route("/v1/users/import", post(import));
-        let (runtime, url) = serve(routes.with_state(Arc::clone(&service)));
-        Self { service, _runtime: runtime, url: url + "/v1" }
+        let seen = Arc::<Mutex<Seen>>::default();
+        let shared = Arc::clone(&seen);
+        let scripted = Scripted::start(move |request, _| answer(&shared, &options, request));
+        Self { seen, url: scripted.url.clone(), _scripted: scripted }
     }
 
     pub fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.service.seen.lock().unwrap()
+        self.seen.lock().unwrap()
     }
 }
 
-impl Service {
-    /// Waits for enough concurrent requests, up to a time limit.
-    async fn wait_for_crowd(&self) {
-        for _ in 0..1_000 {
-            if self.seen.lock().unwrap().most_at_once >= self.crowd {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-}
-
-fn problem(status: u16, code: &str, detail: &str, errors: Value) -> Response {
-    let body = json!({"status": status, "code": code, "detail": detail, "request_id": "r", "errors": errors}).to_string();
-    (StatusCode::from_u16(status).unwrap(), [("content-type", "application/problem+json")], body).into_response()
-}
-
-async fn import(
-    State(service): State<Arc<Service>>,
-    Query(query): Query<HashMap<String, String>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+fn answer(seen: &Mutex<Seen>, options: &Options, request: &Request) -> Answer {
+    assert!(["POST /assets/import", "POST /users/import"].contains(&request.route.as_str()), "{}", request.route);
     let number = {
-        let mut seen = service.seen.lock().unwrap();
+        let mut seen = seen.lock().unwrap();
         seen.requests += 1;
         seen.under_way += 1;
         seen.most_at_once = seen.most_at_once.max(seen.under_way);
         seen.requests - 1
     };
-    tokio::time::sleep(service.delay).await;
-    if number >= service.crowd {
-        service.wait_for_crowd().await;
-    }
-    let mut seen = service.seen.lock().unwrap();
+    sleep(options.delay);
+    // Waits for enough concurrent requests, up to a time limit.
+    let is_crowded = || number < options.crowd || seen.lock().unwrap().most_at_once >= options.crowd;
+    (0..1_000).take_while(|_| !is_crowded()).for_each(|_| sleep(Duration::from_millis(10)));
+    let mut seen = seen.lock().unwrap();
     seen.under_way -= 1;
-    if headers["authorization"] != format!("Bearer {KEY}") {
-        return problem(401, "UNAUTHORIZED", "No valid key.", json!([]));
-    }
-    assert!(body.len() < 1 << 20);
-    let misbehaviour = (service.mischief)(number);
+    assert!(request.bytes.len() < 1 << 20);
+    let misbehaviour = (options.mischief)(number);
     if let Some(Misbehaviour::Status(status, retry_after)) = misbehaviour {
-        let mut response = problem(status, "SOME_CODE", "Not now.", json!([]));
-        if let Some(seconds) = retry_after {
-            response.headers_mut().insert("retry-after", seconds.into());
-        }
-        return response;
+        let answer = Answer::problem(status, "SOME_CODE", "Not now.");
+        return match retry_after {
+            Some(seconds) => answer.with("retry-after", seconds.to_string()),
+            None => answer,
+        };
     }
-    let is_csv = headers["content-type"] == "text/csv";
-    let rows = if is_csv { csv_rows(&body) } else { ndjson_rows(&body) };
+    let is_csv = request.content_type == "text/csv";
+    let rows = if is_csv { csv_rows(&request.bytes) } else { ndjson_rows(&request.bytes) };
     if let Some(column) = rows.first().and_then(|row| row.keys().find(|column| *column == "custom_fields.unknown")) {
-        return problem(422, "VALIDATION_ERROR", "Invalid.", json!([{"column": column, "detail": "unknown column"}]));
+        return Answer::invalid(&json!({"column": column, "detail": "unknown column"}));
     }
-    let key = headers["idempotency-key"].to_str().unwrap().to_owned();
-    if seen.bodies.get(&key).is_some_and(|earlier| *earlier != body) {
-        let errors = json!([{"header": "Idempotency-Key", "detail": "was sent with another request"}]);
-        return problem(422, "VALIDATION_ERROR", "1 error.", errors);
+    let key = request.idempotency_key.as_deref().unwrap();
+    if seen.bodies.get(key).is_some_and(|earlier| *earlier != request.bytes) {
+        return Answer::invalid(&json!({"header": "Idempotency-Key", "detail": "was sent with another request"}));
     }
-    seen.bodies.insert(key.clone(), body);
+    seen.bodies.insert(key.to_owned(), request.bytes.clone());
     let is_busy = matches!(misbehaviour, Some(Misbehaviour::RowsUnavailable));
-    let data = seen.import(&query, &key, &rows, is_busy);
+    let data = seen.import(request.parameter("match"), key, &rows, is_busy);
     if matches!(misbehaviour, Some(Misbehaviour::LoseResponse)) {
-        return problem(502, "", "", json!([]));
+        return Answer::problem(502, "", "");
     }
-    axum::Json(json!({"data": data, "meta": {"rows": data.len()}})).into_response()
+    Answer::data(&data.into())
 }
 
 impl Seen {
-    fn import(&mut self, query: &HashMap<String, String>, key: &str, rows: &[Fields], is_busy: bool) -> Vec<Value> {
+    fn import(&mut self, match_column: &str, key: &str, rows: &[Fields], is_busy: bool) -> Vec<Value> {
         assert!(rows.len() <= 200 && !rows.is_empty());
         let mut settled = self.settled.remove(key).unwrap_or_default();
-        let match_column = query.get("match").filter(|column| *column != "none").map(String::as_str);
         let mut data = Vec::new();
         for (index, row) in rows.iter().enumerate() {
             let refused = |error: Value| json!({"row": index + 1, "outcome": "refused", "id": null, "errors": [error]});
@@ -174,13 +135,10 @@ impl Seen {
         data
     }
 
-    fn write(&mut self, row: &Fields, match_column: Option<&str>) -> &'static str {
-        let value = match_column.and_then(|column| row.get(column)).filter(|value| !value.is_empty());
-        let same = |value: &String| {
-            self.rows.iter().position(|stored| match_column.and_then(|column| stored.get(column)) == Some(value))
-        };
-        let found = value.and_then(same);
-        match found {
+    /// No row has a column `none`, so with it, each row is new.
+    fn write(&mut self, row: &Fields, match_column: &str) -> &'static str {
+        let value = row.get(match_column).filter(|value| !value.is_empty());
+        match value.and_then(|value| self.rows.iter().position(|stored| stored.get(match_column) == Some(value))) {
             Some(index) if self.rows[index] == *row => "unchanged",
             Some(index) => {
                 self.rows[index] = row.clone();
