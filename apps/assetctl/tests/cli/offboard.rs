@@ -123,11 +123,7 @@ fn requests_are_repeated_under_their_key_until_nothing_is_left() {
     assert!(done.stdout.ends_with("\n  assetctl return AST-1 AST-2 AST-3\n  assetctl return AST-4 AST-5\n"), "{}", done.stdout);
     let keys: Vec<Option<String>> = service.posts().into_iter().map(|post| post.idempotency_key).collect();
     assert!(keys[1].is_some() && keys[1] == keys[2] && keys[3].is_some() && keys[3] != keys[2], "{keys:?}");
-    let endless = Scripted::start(|_, _| {
-        let mut nothing = offboarding(1..1, false, true);
-        nothing["movements"] = json!([]);
-        Answer::data(&nothing)
-    });
+    let endless = Scripted::start(|_, _| Answer::data(&without_assets(true, true)));
     run(&endless.url, &["offboard", USER, "--yes"]).tells(1, "starts nothing");
 }
 
@@ -144,8 +140,8 @@ fn nothing_starts_without_a_yes() {
     }
 }
 
-fn without_assets(is_active: bool) -> Value {
-    let mut answer = offboarding(1..1, false, false);
+fn without_assets(is_active: bool, has_more: bool) -> Value {
+    let mut answer = offboarding(1..1, false, has_more);
     answer["movements"] = json!([]);
     answer["user"]["is_active"] = is_active.into();
     answer
@@ -156,8 +152,8 @@ fn nothing_is_asked_if_there_is_nothing_to_do() {
     // With `deactivate`, a dry run reports the user's future state as inactive; without, the current state.
     for (is_active, options, asks) in [(false, &[][..], false), (true, &[], true), (true, &["--keep-active"], false)] {
         let service = Scripted::start(move |request, _| match request.body["deactivate"] == true {
-            true => Answer::data(&without_assets(false)),
-            false => Answer::data(&without_assets(is_active)),
+            true => Answer::data(&without_assets(false, false)),
+            false => Answer::data(&without_assets(is_active, false)),
         });
         let mut command = command(&service.url, &[&["offboard", USER], options].concat());
         let run = Run::of(command.stdin(Stdio::null()).output().unwrap());

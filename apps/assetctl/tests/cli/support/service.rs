@@ -36,20 +36,16 @@ pub struct Service {
     _engine: Engine,
 }
 
-struct Served {
-    end: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-}
+/// Ends the server, and waits for its end.
+type Served = (oneshot::Sender<()>, JoinHandle<()>);
 
-impl Served {
-    fn start(runtime: &Runtime, listener: TcpListener, router: Router) -> Self {
-        let (end, ended) = oneshot::channel();
-        let task = runtime.spawn(async move {
-            let ended = async { ended.await.unwrap_or_default() };
-            axum::serve(listener, router).with_graceful_shutdown(ended).await.unwrap();
-        });
-        Self { end, task }
-    }
+fn serve(runtime: &Runtime, listener: TcpListener, router: Router) -> Served {
+    let (end, ended) = oneshot::channel();
+    let task = runtime.spawn(async move {
+        let ended = async { ended.await.unwrap_or_default() };
+        axum::serve(listener, router).with_graceful_shutdown(ended).await.unwrap();
+    });
+    (end, task)
 }
 
 impl Service {
@@ -72,13 +68,13 @@ impl Service {
             (server::router(App::new(store)), tenant.api_key.expose(), listener)
         });
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let served = Mutex::new(Some(Served::start(&runtime, listener, router.clone())));
+        let served = Mutex::new(Some(serve(&runtime, listener, router.clone())));
         Self { url, key, router, runtime, served, _engine: engine }
     }
 
     /// Closes all connections and the port, until the service is started again.
     pub fn stop(&self) {
-        let Served { end, task } = self.served.lock().unwrap().take().unwrap();
+        let (end, task) = self.served.lock().unwrap().take().unwrap();
         end.send(()).unwrap();
         self.runtime.block_on(task).unwrap();
     }
@@ -86,7 +82,7 @@ impl Service {
     pub fn start_again(&self) {
         let address = self.url.strip_prefix("http://").unwrap().strip_suffix("/v1").unwrap();
         let listener = self.runtime.block_on(TcpListener::bind(address)).unwrap();
-        *self.served.lock().unwrap() = Some(Served::start(&self.runtime, listener, self.router.clone()));
+        *self.served.lock().unwrap() = Some(serve(&self.runtime, listener, self.router.clone()));
     }
 
     /// Sends a request, which must succeed.
