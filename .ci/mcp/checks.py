@@ -118,7 +118,7 @@ async def questions_are_answered():
         label = (await caller.client.read_resource(f"asset://{tag}/label")).contents[0]
         assert label.mime_type == "image/svg+xml" and label.text.startswith("<svg"), label
         prompt = (await caller.client.get_prompt("who_has_what", {"who_or_what": "Ada"})).messages[0].content.text
-        assert 'What is meant: "Ada".' in prompt, prompt
+        assert 'Limit the answer to "Ada".' in prompt, prompt
 
 
 async def changes_are_told_once():

@@ -26,7 +26,7 @@ pub struct Deletion {
 }
 
 struct Plan {
-    /// The tenant's name; its id if the name can't be read.
+    /// The tenant's name, or its ID if the name can't be read.
     name: String,
     /// Number of items by kind.
     items: BTreeMap<String, u64>,

@@ -1,8 +1,8 @@
 //! AWS region and credentials from the environment, and the check of this computer's clock.
 //!
 //! Events are sorted by the time in their IDs, and readers of the change feed rely on an ID being recent when the event is
-//! written. AWS sets the functions' clocks, but the operator's computer may have a wrong time, so nothing is changed while the
-//! clocks differ.
+//! written. AWS sets the functions' clocks, but the clock of the operator's computer may be wrong, so nothing is changed while
+//! the clocks differ by more than readers allow for.
 
 use anyhow::{Context, Result, bail};
 use aws_config::{BehaviorVersion, SdkConfig};

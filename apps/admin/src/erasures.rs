@@ -84,7 +84,7 @@ const REPEATED: &[Field] = &[
     (Column::text("STILL REFER"), |row| cell(&row["still_refer"])),
 ];
 
-/// Repeats the erasures in `file`, each in the tenant of its line. A failed one doesn't stop the others.
+/// Repeats the erasures in `file`, each in the tenant named on its line. A failed erasure doesn't stop the others.
 pub async fn repeat(store: &Store, file: &Path, is_dry_run: bool) -> Result<Output> {
     let bucket = Bucket::from_env().await?;
     let (mut rows, mut is_success) = (Vec::new(), true);
@@ -130,7 +130,8 @@ async fn repeat_one(
     Ok(Ok(erased(&store, user, removed, still_refer)))
 }
 
-/// Reads all lines written by [`list`] before any erasure is repeated. Ignores other members, which are for people.
+/// Reads the IDs from all lines, so that an invalid line is found before any erasure is repeated. The other members that [`list`]
+/// writes are for people.
 fn lines(file: &Path) -> Result<BTreeSet<(TenantId, UserId)>> {
     let mut text = String::new();
     let read = match file.to_str() {

@@ -75,7 +75,7 @@ pub enum Command {
         #[arg(long, value_name = "FILE")]
         keys: PathBuf,
     },
-    /// Print every change in a tenant, oldest first. Changes of the last few seconds may be missing.
+    /// Print every change in a tenant, oldest first. Changes made in the last few seconds may be missing.
     #[command(after_help = examples("admin events --tenant Acme --since 2027-01-01T00:00:00Z\nadmin events --tenant Acme --json | jq .type"))]
     Events {
         /// Tenant ID or name.
@@ -89,7 +89,7 @@ pub enum Command {
     ///
     /// A point-in-time restore can contain only part of the last transactions. The check compares records, their history,
     /// processes, references, unique values and stored responses, and prints contradictions, each with its repair or with what
-    /// you can do. It also finds deliveries to webhooks whose next attempt is an hour overdue, because their message is lost.
+    /// you can do. It also finds webhook deliveries whose next attempt is an hour overdue because their message was lost.
     /// First stop everything that writes to the tenant.
     #[command(after_help = examples("admin check --tenant Acme\nadmin check --tenant Acme --repair --dry-run"))]
     Check {
@@ -103,11 +103,11 @@ pub enum Command {
         /// Print what --repair would do, and write nothing, like a check without --repair.
         #[arg(long)]
         dry_run: bool,
-        /// Retry queue, where --repair puts the lost messages of overdue deliveries: the stack's output RetryQueueUrl.
+        /// Queue to which --repair sends the lost messages of overdue deliveries again: the stack's output RetryQueueUrl.
         #[arg(long, env = "RETRY_QUEUE_URL", value_name = "URL")]
         retry_queue: Option<String>,
     },
-    /// List a tenant's erasures of people, oldest user first. They contain no names: keep the list outside of the table.
+    /// List a tenant's erasures of people, oldest user first. The list contains no names; keep it outside of the table.
     ///
     /// After a restore, `admin erase --repeat` repeats them.
     #[command(after_help = examples("admin erasures --tenant Acme\nadmin erasures --tenant Acme --since 2027-01-01T00:00:00Z --json"))]
@@ -115,22 +115,22 @@ pub enum Command {
         /// Tenant ID or name.
         #[arg(long)]
         tenant: String,
-        /// List only erasures that ended at this time or later, or have not ended, for example 2027-01-01T00:00:00Z.
+        /// List only erasures that ended at or after this time, such as 2027-01-01T00:00:00Z, or that haven't ended.
         #[arg(long, value_name = "TIME")]
         since: Option<Timestamp>,
     },
     /// Erase a person's data, or repeat erasures after a restore. Exits with code 1 if an erasure is refused or fails.
     ///
-    /// A pseudonym replaces the person's names, texts and signatures, including in the history, which still verifies. As with the
-    /// API, the user must be inactive, and have no assets and no open processes. --repeat ignores this, and prints what still
-    /// refers to the user. Repeat the command to continue an interrupted erasure. Set SNAPSHOTS_URL to the functions' value to
-    /// delete the tenant's snapshots in S3 too.
+    /// A pseudonym replaces the person's names, texts and signatures, including in the history, which can still be verified. As
+    /// with the API, the user must be inactive, and have no assets and no open processes. --repeat ignores this, and prints what
+    /// still refers to the user. Repeat the command to continue an interrupted erasure. To delete the tenant's snapshots in S3
+    /// too, set SNAPSHOTS_URL to the same value as for the functions.
     #[command(after_help = examples("admin erase --tenant Acme --dry-run \\\n  --user 01890a5d-ac96-774b-bcce-b302099a8057\nadmin erase --repeat erasures.jsonl"))]
     Erase {
         /// Tenant ID or name.
         #[arg(long, requires = "user", required_unless_present = "repeat")]
         tenant: Option<String>,
-        /// User ID, even of a deleted user.
+        /// User ID. The user may be deleted already.
         #[arg(long, value_name = "ID", requires = "tenant", value_parser = user_id)]
         user: Option<UserId>,
         /// Output of `admin erasures`, for one or several tenants; - reads it from the standard input.
@@ -210,7 +210,7 @@ pub enum TenantCommand {
         #[command(flatten)]
         effect: Effect,
     },
-    /// Add system processes that are missing in tenants created by an older version.
+    /// Add system processes that tenants created by an older version lack.
     #[command(after_help = examples("admin tenant upgrade --dry-run\nadmin tenant upgrade --tenant Acme"))]
     Upgrade {
         /// Tenant ID or name [default: all tenants].
@@ -222,7 +222,8 @@ pub enum TenantCommand {
     /// Delete a tenant and all its data.
     ///
     /// First prints what will be deleted and what will remain, and asks for the tenant's name. Repeat the command to continue an
-    /// interrupted deletion. Set SNAPSHOTS_URL to the functions' value to delete the tenant's snapshots in S3 too.
+    /// interrupted deletion. To delete the tenant's snapshots in S3 too, set SNAPSHOTS_URL to the same value as for the
+    /// functions.
     #[command(after_help = examples("admin tenant delete Acme --dry-run\nadmin tenant delete Acme"))]
     Delete {
         /// Tenant ID or name.
@@ -291,8 +292,8 @@ pub enum ReceiptKeyCommand {
     /// Create a new key that signs a tenant's receipts from now on.
     ///
     /// Receipts signed by the old key can still be verified, but its private key is destroyed. The new private key is stored
-    /// encrypted: set RECEIPT_KMS_KEY_ID to the processes function's value or, for a dev server, RECEIPT_KEY_FILE to the file
-    /// receipt.key in its data folder.
+    /// encrypted: set RECEIPT_KMS_KEY_ID to the same value as for the processes function or, for a dev server, RECEIPT_KEY_FILE
+    /// to the file receipt.key in its data folder.
     #[command(after_help = examples("admin receipt-key rotate --tenant Acme --dry-run"))]
     Rotate {
         /// Tenant ID or name.
@@ -328,7 +329,7 @@ const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
 /// # Errors
 ///
-/// Returns a message with an example, even for a key instead of its ID.
+/// Returns a message with an example. If the text is a key, the message asks for its ID instead.
 pub fn key_id(text: &str) -> Result<ApiKeyId, String> {
     text.parse().map_err(|_| {
         let what = if text.starts_with("apl_") { "must be the ID of the key, not the key itself" } else { "must be an ID" };
@@ -347,11 +348,11 @@ pub fn user_id(text: &str) -> Result<UserId, String> {
     text.parse().map_err(|_| format!("must be an ID, such as {ID}"))
 }
 
-/// `text` is the noun for the kind.
+/// Parses the noun for a kind, such as `asset`.
 ///
 /// # Errors
 ///
-/// Returns a message with the nearest kind, and with all kinds.
+/// Returns a message with the most similar kind, and with all kinds.
 pub fn kind(text: &str) -> Result<Kind, String> {
     let nouns = || Kind::ALL.iter().map(|kind| kind.as_str());
     Kind::ALL.iter().copied().find(|kind| kind.as_str() == text).ok_or_else(|| {
@@ -368,7 +369,7 @@ pub fn parameter(text: &str) -> Result<(String, u64), String> {
     parts.ok_or_else(|| "must be a name and a number, such as ReservedConcurrency=20".to_owned())
 }
 
-/// Fails if this computer's clock differs from the service's.
+/// Fails if this computer's clock differs too much from the service's.
 async fn store_from_env(table: &str) -> Result<(Store, SdkConfig)> {
     let aws = environment::load().await?;
     let date = ServiceDate::default();

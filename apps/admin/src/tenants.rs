@@ -1,4 +1,4 @@
-//! Tenants: finding them by ID or name, creating, listing, limiting and upgrading them.
+//! Finds tenants by ID or name, and creates, lists, limits and upgrades them.
 
 use crate::output::{Field, Output, cell};
 use anyhow::{Result, bail};
@@ -23,7 +23,7 @@ pub async fn id_of(store: &Store, tenant: &str) -> Result<TenantId> {
     find(tenant, &named.collect::<Vec<_>>()).map_err(anyhow::Error::msg)
 }
 
-/// `tenant` is an ID or a name.
+/// Returns the store of the tenant with this ID or name.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub fn mark_dry_run(mut value: Value, is_dry_run: bool, assigned: &[&str]) -> Va
     value
 }
 
-/// Two concurrent creations can still get the same name: the table doesn't need unique names.
+/// Two concurrent creations can still use the same name, which is harmless: nothing requires unique names.
 pub async fn refuse_same_name(store: &Store, name: &str) -> Result<()> {
     let tenants = store.tenants().await?;
     let same = |tenant: &&RegisteredTenant| tenant.record.as_ref().is_some_and(|it| is_same(&it.value.name, name));
@@ -154,7 +154,7 @@ fn is_same(one: &str, other: &str) -> bool {
     form(one) == form(other)
 }
 
-/// Finds a tenant by its name, case-insensitive.
+/// Finds a tenant by its name, ignoring case.
 ///
 /// # Errors
 ///
@@ -171,7 +171,7 @@ pub fn find<T: Copy + ToString>(name: &str, tenants: &[(T, &str)]) -> Result<T, 
         }
         several => {
             let ids = several.iter().take(MAX_SAME).map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            Err(format!("{} tenants are called {name:?}; use one of their ids: {ids}", several.len()))
+            Err(format!("{} tenants are called {name:?}; use one of their IDs: {ids}", several.len()))
         }
     }
 }
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn ambiguous_and_unknown_names_say_what_there_is() {
-        assert_eq!(find("BETA", &TENANTS), Err("2 tenants are called \"BETA\"; use one of their ids: 2, 3".into()));
+        assert_eq!(find("BETA", &TENANTS), Err("2 tenants are called \"BETA\"; use one of their IDs: 2, 3".into()));
         let unknown = find("acmee", &TENANTS).unwrap_err();
         assert!(unknown.starts_with("tenant \"acmee\" not found; the nearest: \"Acme\", "), "{unknown}");
         assert!(find("x", &[] as &[(u32, &str)]).unwrap_err().contains("there are no tenants"));

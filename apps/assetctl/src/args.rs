@@ -150,7 +150,7 @@ pub enum Command {
     /// Show an asset with all its fields, the running process and the latest changes
     #[command(after_help = examples("assetctl show AST-000007\nassetctl show PF3XK201 --json"))]
     Show {
-        /// The asset: a tag, an id, or a serial number that only one asset has
+        /// The asset: a tag, an ID, or a serial number that only one asset has
         #[arg(value_name = "TAG")]
         asset: String,
     },

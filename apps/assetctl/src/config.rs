@@ -26,7 +26,7 @@ impl fmt::Debug for ApiKey {
 impl ApiKey {
     pub fn authorization(&self) -> Result<HeaderValue> {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0))
-            .map_err(|_| CliError::Usage("the API key has characters that no key has".into()))?;
+            .map_err(|_| CliError::Usage("the API key contains characters that no API key can contain".into()))?;
         value.set_sensitive(true);
         Ok(value)
     }
@@ -78,7 +78,7 @@ fn is_open_to_others(_: &std::fs::Metadata) -> bool {
 
 const VERSION: &str = "/v1";
 
-/// A URL without a path gets `/v1`.
+/// Parses the base URL. A URL without a path gets `/v1`.
 ///
 /// # Errors
 ///
@@ -92,7 +92,7 @@ pub fn base_url(text: Option<&str>, insecure_http: bool) -> Result<Url> {
     let url = with_version(url)?;
     match url.scheme() {
         _ if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() => {
-            Err(CliError::Usage("--base-url has only scheme, host and path".into()))
+            Err(CliError::Usage("--base-url may contain only a scheme, a host and a path".into()))
         }
         "https" => Ok(url),
         "http" if is_local(&url) || insecure_http => Ok(url),

@@ -3,7 +3,7 @@
 /// An error whose text tells the user what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// Wrong arguments, environment or columns: nothing was sent, or a question was refused.
+    /// Wrong arguments, environment or columns: nothing was sent, or the service refused a parameter, or the user answered no.
     #[error("{0}")]
     Usage(String),
     #[error("{0}")]
@@ -42,7 +42,7 @@ impl CliError {
         matches!(self, Self::Answered { code, .. } if code == "NOT_FOUND")
     }
 
-    /// The idempotency key was sent before with another body, path or query.
+    /// The idempotency key was sent before with a different body, path or query.
     pub fn is_used_key(&self) -> bool {
         matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("\n  Idempotency-Key: "))
     }

@@ -42,7 +42,7 @@ pub struct Export {
     pub give_up_after: u64,
 }
 
-/// To a file or to standard output.
+/// Exports to a file or to standard output.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub async fn export(options: &Export, connection: &Connection, is_json: bool) ->
         return Ok(EXIT_SUCCESS);
     }
     let ids = unreadable.join(", ");
-    print_note(&format!("warning: the export lacks {kind} that the service can't read; tell its operator: {ids}"));
+    print_note(&format!("warning: the export lacks {kind} that the service can't read; report this to its operator: {ids}"));
     Ok(EXIT_REFUSED)
 }
 
@@ -151,7 +151,7 @@ struct Exported {
     lengths: Vec<u64>,
     /// Columns of every part, in their order.
     fields: Vec<String>,
-    /// Columns that are only in parts with a value for them.
+    /// Columns that only appear in parts where a record has a value for them.
     custom_fields: BTreeSet<String>,
 }
 

@@ -31,19 +31,19 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// Options of `handover`.
 #[derive(Debug, Args)]
 pub struct Handover {
-    /// Assets to hand over, up to 20: tags, ids or serial numbers
+    /// Assets to hand over, up to 20: tags, IDs or serial numbers
     #[arg(required = true, value_name = "TAG")]
     pub assets: Vec<String>,
-    /// Who gets it: an e-mail address, a name or an id
+    /// Recipient of the assets: an e-mail address, a name or an ID
     #[arg(long, value_name = "USER")]
     pub to: String,
-    /// The process that hands it over, by its slug
+    /// Slug of the process that hands the assets over
     #[arg(long, value_name = "SLUG", default_value = "employee-onboarding")]
     pub process: String,
     /// Run the process `prepare` first on assets that are still in stock
     #[arg(long)]
     pub prepare: bool,
-    /// How it runs
+    /// How the process runs
     #[command(flatten)]
     pub run: RunOptions,
 }
@@ -51,19 +51,19 @@ pub struct Handover {
 /// Options of `return`.
 #[derive(Debug, Args)]
 pub struct Return {
-    /// Assets to take back, up to 20: tags, ids or serial numbers
+    /// Assets to take back, up to 20: tags, IDs or serial numbers
     #[arg(required = true, value_name = "TAG")]
     pub assets: Vec<String>,
-    /// Who gives it back and signs: an e-mail address, a name or an id; otherwise, its user
+    /// Person who gives the assets back and signs: an e-mail address, a name or an ID [default: their user]
     #[arg(long, value_name = "USER")]
     pub from: Option<String>,
-    /// Condition and damage; otherwise, the signer can write it
+    /// Condition of the assets, and any damage; without this option, the signer can describe it
     #[arg(long, value_name = "TEXT")]
     pub condition: Option<String>,
-    /// The process that takes it back, by its slug
+    /// Slug of the process that takes the assets back
     #[arg(long, value_name = "SLUG", default_value = RETURN)]
     pub process: String,
-    /// How it runs
+    /// How the process runs
     #[command(flatten)]
     pub run: RunOptions,
 }
@@ -71,10 +71,10 @@ pub struct Return {
 /// Options of both commands.
 #[derive(Debug, Default, Args)]
 pub struct RunOptions {
-    /// Tick a checklist entry (case-insensitive), or `all`; otherwise, the signer ticks them
+    /// Tick a checklist entry (case-insensitive), or `all`; without this option, the signer ticks the entries
     #[arg(long, value_name = "LABEL")]
     pub tick: Vec<String>,
-    /// Wait until it is signed, and submit the steps that are left
+    /// Wait for the signature, then submit the remaining steps
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
     /// Maximum number of seconds to wait
@@ -280,7 +280,8 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Starts or continues the process. In a dry run, this can be the preparation.
+    /// Starts or continues the process, and returns it. If the assets still need preparation, a dry run ends there and returns
+    /// the preparation process.
     pub async fn begin(&self) -> Result<Running> {
         for number in 1..=MAX_LOOKS {
             let begun = match self.look().await? {
@@ -310,11 +311,11 @@ impl<'a> Order<'a> {
                 begun => return begun,
             }
         }
-        Err(CliError::Failed("others change the assets at the same time; try again".into()))
+        Err(CliError::Failed("others are changing the assets at the same time; try again".into()))
     }
 
-    /// Starts a process on assets, and submits the steps with values. A preparation is completed, because it would block the
-    /// handover otherwise.
+    /// Starts a process on assets, and submits the steps with values. Completes a preparation, which would otherwise block the
+    /// handover.
     async fn start(&self, process: &Value, assets: &[Value]) -> Result<Running> {
         let steps = steps_of(process);
         let (values, ready) = values(steps, 0, &self.given(steps), &self.errand.run.tick);
@@ -348,7 +349,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Submits the open steps up to `through`: one by one if they are too many changes for one transaction.
+    /// Submits the open steps up to `through` together, or singly if they make too many changes for one transaction.
     async fn advance(&self, running: Running, through: &str, values: &Map<String, Value>) -> Result<Running> {
         match self.submit(&running, through, values).await {
             Err(error) if error.is_too_many_steps() => self.advance_singly(running, through, values).await,
@@ -375,7 +376,7 @@ impl<'a> Order<'a> {
 
     /// # Errors
     ///
-    /// The error if the process can't run on one of the assets, or not on all of them together, with advice.
+    /// Returns an error with advice if the process can't run on one of the assets, or can't run on all of them together.
     async fn look(&self) -> Result<State> {
         let (mut running, mut done, mut unprepared, mut wrong) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for asset in &self.assets {
@@ -405,7 +406,7 @@ impl<'a> Order<'a> {
             (0, all) if all == self.assets.len() => self.together(done.swap_remove(0)).await.map(State::Done),
             _ => {
                 let begun = tags(running.iter().chain(&done), "asset_tag");
-                Err(CliError::Failed(format!("{begun} is already in progress or done: name it in a separate command")))
+                Err(CliError::Failed(format!("{begun} is already in progress or done: use a separate command for it")))
             }
         }
     }
@@ -415,8 +416,10 @@ impl<'a> Order<'a> {
         let startable = processes.iter().filter(|process| process["can_start"] == true);
         let slugs: Vec<&str> = startable.map(|process| text(&process["slug"])).collect();
         let change = match slugs.as_slice() {
-            [] => "Change its status first, by an import of asset_tag,status with --match asset_tag: no process can start."
-                .to_owned(),
+            [] => {
+                "Change its status first, by importing a file of asset_tag,status with --match asset_tag: no process can start."
+                    .to_owned()
+            }
             slugs => format!("Change its status first; these processes can start: {}", slugs.join(", ")),
         };
         let holder = asset["assigned_to"].as_str().filter(|holder| !self.errand.is_return && self.user["id"] != **holder);
@@ -428,7 +431,7 @@ impl<'a> Order<'a> {
         })
     }
 
-    /// Whether the instance has the same process and, in a handover, the same user.
+    /// Whether the instance is of the same process and, in a handover, for the same user.
     fn is_own(&self, instance: &Value) -> bool {
         instance["process_id"] == self.process["id"] && (self.errand.is_return || *recipient(instance) == self.user["id"])
     }
@@ -461,7 +464,7 @@ impl<'a> Order<'a> {
         Ok(instances.get(0).filter(|instance| self.is_own(instance)).cloned())
     }
 
-    /// Returns the instance, or its movement, which must have exactly these assets.
+    /// Returns the instance, or its movement, which must contain exactly these assets.
     async fn together(&self, instance: Value) -> Result<Running> {
         let running = match instance["movement_id"].as_str() {
             Some(movement) => Running::read(self.client, &format!("movements/{movement}")).await?,
@@ -508,7 +511,7 @@ impl<'a> Order<'a> {
             let would_be = match (is_completed, is_own) {
                 (true, true) => "This would be completed.",
                 (true, false) => "This would be completed first.",
-                _ => "It would be at this point.",
+                _ => "The process would have reached this state.",
             };
             print(&format!("{summary}\n\n{would_be}"))?;
             return Ok(EXIT_SUCCESS);
@@ -533,8 +536,8 @@ fn tags<'v>(records: impl IntoIterator<Item = &'v Value>, name: &str) -> String 
     clean(&records.into_iter().map(|record| text(&record[name])).collect::<Vec<_>>().join(", "))
 }
 
-/// Draws two rows of modules per line with half blocks, including the quiet zone. `None` if the text is too long for a code.
-/// Draws light modules, because most terminals are dark; with colours, it works on any terminal.
+/// Draws a QR code with half blocks, two rows of modules per line, including the quiet zone. `None` if the text is too long for a
+/// code. Draws the light modules, because most terminals are dark. With colours, the code can be scanned on any terminal.
 fn qr_code(text: &str, is_coloured: bool) -> Option<String> {
     // Screens need no error correction, so this uses the smallest code.
     let code = QrCode::with_error_correction_level(text, EcLevel::L).ok()?;
@@ -679,7 +682,7 @@ impl Running {
     }
 }
 
-/// `path` is the instance's or the movement's. Waits up to `seconds`.
+/// Waits up to `seconds` for the signature. `path` is the path of the instance or the movement.
 ///
 /// # Errors
 ///
@@ -693,7 +696,7 @@ async fn until_signed(client: &Client, path: &str, link: &Value, seconds: u64) -
     };
     match status?.as_str() {
         "used" | "ended" => Ok(()),
-        other => Err(CliError::Failed(format!("not signed: the link is {other}; for another one, repeat the command"))),
+        other => Err(CliError::Failed(format!("not signed: the link is {other}; repeat the command to create a new link"))),
     }
 }
 

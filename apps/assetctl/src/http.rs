@@ -401,7 +401,7 @@ fn wrong_parameter(error: CliError) -> CliError {
 
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| CliError::Failed(format!("no random numbers: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| CliError::Failed(format!("can't generate random numbers: {error}")))?;
     Ok(bytes)
 }
 
@@ -465,7 +465,8 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// Returns an error if waiting is pointless: the time is up, `Retry-After` exceeds it, or the request causes the fault.
+    /// Returns an error if waiting is pointless: the time is up, `Retry-After` exceeds the time left, or the request causes the
+    /// fault.
     pub fn pause(&mut self, busy: &Busy, now: Instant) -> Result<Duration, String> {
         self.attempts = self.attempts.saturating_add(1);
         let pause = pause(self.attempts, busy.retry_after, fastrand::f64());
@@ -507,7 +508,7 @@ pub enum Answer {
 #[derive(Debug, Default)]
 pub struct Busy {
     pub retry_after: Option<Duration>,
-    /// Whether this is a server error, which may have come from the request itself.
+    /// Whether this is a server error, which the request itself may have caused.
     pub is_fault: bool,
     /// No response arrived. The address may be wrong.
     pub is_away: bool,

@@ -2,12 +2,12 @@
 
 use tokio::sync::watch;
 
-/// Counts requests to end the program.
+/// Counts requests to shut the program down.
 #[derive(Debug, Clone)]
 pub struct Interrupt(watch::Receiver<u32>);
 
 impl Interrupt {
-    /// Starts to listen: the first request ends the program in order, the second one at once.
+    /// Starts listening: the first request shuts the program down cleanly, the second one at once.
     pub fn listen() -> Self {
         let (sender, receiver) = watch::channel(0);
         tokio::spawn(async move {
@@ -22,7 +22,7 @@ impl Interrupt {
         *self.0.borrow()
     }
 
-    /// Waits for another request. Returns the number of requests so far.
+    /// Waits for the next request. Returns the number of requests so far.
     ///
     /// Check the number: [`count`](Self::count) can include a request before this method returns it.
     pub async fn next(&mut self) -> u32 {

@@ -88,7 +88,7 @@ async fn sheets(client: &Client, options: &Labels, assets: &[Asset], path: &Path
 /// Options of `labels`.
 #[derive(Debug, Args)]
 pub struct Labels {
-    /// Assets, by tag, id or serial number
+    /// Assets, by tag, ID or serial number
     #[arg(required_unless_present_any = ["all", "filters", "status", "q"], conflicts_with_all = ["all", "filters", "status", "q"])]
     pub assets: Vec<String>,
     /// Every asset
@@ -100,7 +100,7 @@ pub struct Labels {
     /// Print sheets of labels: an HTML file, or several numbered ones
     #[arg(long, default_value = "a4-24", help_heading = "Sheets")]
     pub layout: Layout,
-    /// Number of labels on the first sheet that are used up
+    /// Number of used labels on the first sheet
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sheets")]
     pub skip: usize,
     /// Print single labels: a file for each asset, named by its tag

@@ -1,4 +1,4 @@
-//! `assetctl list`, `events` and `stats`: tables of assets, changes and numbers.
+//! `assetctl list`, `events` and `stats`: tables of assets, changes and statistics.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
@@ -28,7 +28,7 @@ pub struct List {
     /// Which assets
     #[command(flatten)]
     filters: AssetFilters,
-    /// Sort by a field, such as location, or -purchase_price for the highest first; otherwise, the newest come first
+    /// Sort by a field, such as location, or -purchase_price for the highest first [default: newest first]
     #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
     sort: Option<String>,
     /// Fields to show, separated by commas, such as `asset_tag,custom_fields.cost_center`
@@ -51,13 +51,13 @@ pub struct Events {
     /// Up to the end of this day, or up to this time
     #[arg(long, value_name = "DAY")]
     until: Option<String>,
-    /// Only changes by this user (an e-mail address, a name or an id), or by the key or the link with this id
+    /// Only changes by this user (an e-mail address, a name or an ID), or by the key or the link with this ID
     #[arg(long, value_name = "USER")]
     actor: Option<String>,
     /// Only these types, separated by commas: asset.updated, or asset.* for every change of an asset
     #[arg(long, value_name = "TYPES")]
     types: Option<String>,
-    /// Show at most this many events, from the oldest on
+    /// Show at most this many events, oldest first
     #[arg(long, value_name = "NUMBER", value_parser = at_least_one)]
     limit: Option<u64>,
     /// How the events are printed [default: table]
@@ -91,7 +91,7 @@ pub enum Form {
 }
 
 pub fn at_least_one(text: &str) -> Result<u64, String> {
-    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "must be a number from 1 on".to_owned())
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "must be a positive integer".to_owned())
 }
 
 /// The output form from the options.
@@ -141,7 +141,7 @@ pub async fn list(options: &List, connection: &Connection, is_json: bool) -> Res
     Ok(EXIT_SUCCESS)
 }
 
-/// Includes `assigned_user` of each asset if the key has access to users.
+/// Reads assets, each with its `assigned_user` if the key has access to users.
 pub async fn read(client: &Client, query: Query, limit: Option<u64>) -> Result<Rows> {
     let (limit, expand) = (limit.unwrap_or(u64::MAX), ("expand".to_owned(), "assigned_to".to_owned()));
     match client.rows("assets", query.iter().cloned().chain([expand]).collect(), limit).await {
@@ -277,7 +277,7 @@ pub async fn stats(options: &Stats, connection: &Connection, is_json: bool) -> R
     Ok(EXIT_SUCCESS)
 }
 
-/// Adds how to name a custom field, if the error is about `--by`.
+/// Adds advice on how to name a custom field, if the error concerns `--by`.
 fn with_custom_field(error: CliError, by: Option<&str>) -> CliError {
     match (error, by) {
         (CliError::Usage(detail), Some(by)) if detail.contains("\n  --by: ") && !by.contains('.') => {

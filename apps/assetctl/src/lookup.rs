@@ -15,14 +15,14 @@ const MAX_CHARS: usize = 200;
 /// Maximum number of candidates in an error.
 const MAX_CANDIDATES: usize = 5;
 
-/// Finds an asset. `name` is an ID, a tag or otherwise a serial number that only one asset has.
+/// Finds an asset. `name` is an ID, a tag, or a serial number that only one asset has.
 pub async fn asset(client: &Client, name: &str) -> Result<Value> {
     find_asset(client, name).await?.ok_or_else(|| no_asset(name))
 }
 
-/// The error if no asset has the name.
+/// Returns the error for a name that no asset has.
 pub fn no_asset(name: &str) -> CliError {
-    let id = if is_id(name) { "the id, " } else { "" };
+    let id = if is_id(name) { "the ID, " } else { "" };
     CliError::Failed(format!("no asset has {id}the tag or the serial number {name}"))
 }
 
@@ -85,7 +85,7 @@ pub async fn user_named(client: &Client, name: &str) -> Result<Value> {
         (_, []) => Err(CliError::Failed(format!("no user has the name {name}"))),
         (_, all) => {
             let people = all.iter().map(person).collect::<Vec<_>>().join(", ");
-            Err(CliError::Failed(format!("several users match {name}, name one by e-mail address: {people}")))
+            Err(CliError::Failed(format!("several users match {name}; give an e-mail address: {people}")))
         }
     }
 }
@@ -121,7 +121,7 @@ fn only(list: Value) -> Result<Option<Value>> {
     match items(&list) {
         [] => Ok(None),
         [one] if one["id"].is_string() => Ok(Some(one.clone())),
-        several => Err(CliError::Failed(format!("the service answered with {} things instead of one", several.len()))),
+        several => Err(CliError::Failed(format!("the service answered with {} records instead of one", several.len()))),
     }
 }
 

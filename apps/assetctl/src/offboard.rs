@@ -16,15 +16,15 @@ pub const DRY_RUN: &[(&str, &str)] = &[("dry_run", "true")];
 /// Options of `offboard`.
 #[derive(Debug, Args)]
 pub struct Offboard {
-    /// Who leaves: an e-mail address, a name or an id
+    /// User to offboard: an e-mail address, a name or an ID
     pub user: String,
-    /// The process that takes the assets back, by its slug [default: device-return]
+    /// Slug of the process that takes the assets back [default: device-return]
     #[arg(long, value_name = "SLUG")]
     pub process: Option<String>,
     /// Leave the user active
     #[arg(long)]
     pub keep_active: bool,
-    /// Don't ask
+    /// Don't ask for confirmation
     #[arg(long)]
     pub yes: bool,
     /// Show the plan, and write nothing
@@ -72,7 +72,7 @@ async fn is_active(client: &Client, path: &str, plan: &Plan) -> Result<bool> {
     Ok(client.post(path, DRY_RUN, &json!({"deactivate": false}), None).await?["user"]["is_active"] == true)
 }
 
-/// `process` is its slug.
+/// Returns the body of a request to offboard. `process` is the slug of a process.
 pub async fn body(client: &Client, process: Option<&str>, keep_active: bool) -> Result<Value> {
     let mut body = json!({"deactivate": !keep_active});
     if let Some(slug) = process {
@@ -84,7 +84,7 @@ pub async fn body(client: &Client, process: Option<&str>, keep_active: bool) -> 
 fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
     if !plan.unreadable.is_empty() {
         let ids: Vec<&str> = plan.unreadable.iter().map(String::as_str).collect();
-        print_note(&format!("warning: nothing starts on assets that the service can't read: {}", ids.join(", ")));
+        print_note(&format!("warning: no process starts on assets that the service can't read: {}", ids.join(", ")));
     }
     if is_json {
         return print_json(&plan.as_json(!is_done));
@@ -105,7 +105,7 @@ fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
     Ok(())
 }
 
-const MORE: &str = "The user has more assets, which follow later.";
+const MORE: &str = "The user has more assets, which are handled after these.";
 
 /// Asks on standard error, because the result goes to standard output.
 fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
@@ -136,7 +136,9 @@ pub async fn send(client: &Client, path: &str, body: &Value, run: &str, done: &m
             break;
         }
         if !has_started {
-            return Err(CliError::Failed("the service has more assets, but starts nothing; tell its operator".into()));
+            return Err(CliError::Failed(
+                "the service reports more assets, but didn't start a process for any of them; report this to its operator".into(),
+            ));
         }
     }
     Ok(())
@@ -155,7 +157,7 @@ pub struct Plan {
     user: Value,
     pub process: Value,
     movements: Vec<Value>,
-    /// Assets of each list by ID, because a response can repeat assets of an earlier one.
+    /// Assets of each list by ID, because a response can repeat assets of an earlier response.
     assets: BTreeMap<&'static str, BTreeMap<String, Value>>,
     /// IDs of assets that the service can't read.
     pub unreadable: BTreeSet<String>,
@@ -278,8 +280,8 @@ impl Plan {
             tags.sort_unstable();
             let help = match code {
                 "WRONG_ASSET_STATUS" => {
-                    "import a file of asset_tag,status that gives the status in which the process begins; or, if the user doesn't have \
-                     it, one of asset_tag,assigned_to_email with \\N: assetctl import FILE --match asset_tag"
+                    "import a file of asset_tag,status with the status in which the process begins; or, if the user doesn't \
+                     have the asset, a file of asset_tag,assigned_to_email with \\N: assetctl import FILE --match asset_tag"
                 }
                 "PROCESS_RUNNING" => "complete or cancel the process in progress, which assetctl show TAG names",
                 _ => "see the reason above",
@@ -289,7 +291,7 @@ impl Plan {
         tags.into_iter().map(step).collect()
     }
 
-    /// `process` is its name in the line.
+    /// Summarizes the plan in a line. `process` is the process's name.
     pub fn summary(&self, process: &str, is_done: bool) -> String {
         let starts = if is_done { "started" } else { "would start" };
         let mut text = format!("{process} {starts} on {}", count(self.started().count() as u64, "asset"));

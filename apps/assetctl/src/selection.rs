@@ -55,7 +55,7 @@ pub struct AssetFilters {
     /// Assets of this manufacturer
     #[arg(long, value_name = "NAME")]
     manufacturer: Option<String>,
-    /// Assets of this user: an e-mail address, a name or an id; `none` for unassigned assets
+    /// Assets of this user: an e-mail address, a name or an ID; `none` for unassigned assets
     #[arg(long, value_name = "USER")]
     person: Option<String>,
     /// Assets with this value of a custom field: --custom cost_center=0815
@@ -94,7 +94,7 @@ pub fn normal(place: &str) -> String {
     place.split('/').map(words).filter(|level| !level.is_empty()).collect::<Vec<_>>().join(" / ")
 }
 
-/// The known names, most similar first.
+/// Returns the known names, most similar first.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let (name, mut known): (_, Vec<&str>) = (folded(name), known.into_iter().collect());
     known.sort_by_cached_key(|other| {
@@ -174,7 +174,7 @@ impl AssetFilters {
         error
     }
 
-    /// Notes on an empty list: filter values that no asset has.
+    /// Prints notes on an empty list: the filter values that no asset has.
     pub async fn explain_nothing(&self, client: &Client) {
         if let Some(code) = &self.asset_type {
             let codes = codes(client).await;

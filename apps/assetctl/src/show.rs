@@ -25,10 +25,10 @@ const SHOWN_FIRST: &str =
 /// Options of `who`.
 #[derive(Debug, Args)]
 pub struct Who {
-    /// The asset: a tag, a serial number, or an id, also of a deleted asset
+    /// The asset: a tag, a serial number, or an ID, which can also belong to a deleted asset
     #[arg(value_name = "TAG")]
     pub asset: String,
-    /// At the end of this day in the organization's time zone, instead of now
+    /// Show the end of this day in the organization's time zone, instead of now
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub on: Option<Date>,
 }
@@ -77,7 +77,7 @@ pub fn assigned(entries: &[Value]) -> impl Iterator<Item = &str> {
     changes.flat_map(|change| [&change["old"], &change["new"]]).filter_map(Value::as_str)
 }
 
-/// Name of the user who made the change, or otherwise of the key.
+/// Name of the user who made the change, or of the key if it has no user.
 pub fn actor_name(entry: &Value) -> &str {
     entry["actor"]["user_name"].as_str().unwrap_or(text(&entry["actor"]["key_name"]))
 }
@@ -238,7 +238,7 @@ pub fn day(text: &str) -> Result<Date, String> {
 pub fn now() -> Result<Timestamp> {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_second(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX))
-        .map_err(|error| CliError::Failed(format!("the time of this computer: {error}")))
+        .map_err(|error| CliError::Failed(format!("this computer's clock is out of range: {error}")))
 }
 
 /// Converts a time for the service. A day means its start in the time zone, or the start of the next day for the end of a
@@ -287,7 +287,7 @@ fn summary(me: &Value) -> String {
     let (key, tenant, user) = (&me["key"], &me["tenant"], &me["user"]);
     let with_id = |name: &Value, id: &Value| format!("{} ({})", text(name), text(id));
     let user = match user {
-        Value::Null => "none: the key is the tenant's own".to_owned(),
+        Value::Null => "none: the key is not bound to a user".to_owned(),
         user => format!("{} <{}>, {}", text(&user["display_name"]), text(&user["email"]), text(&user["role"])),
     };
     let scopes: Vec<&str> = items(&key["scopes"]).iter().map(text).collect();

@@ -81,10 +81,10 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
     let mut state = State::open(&path, options.again, now()?)?;
     if !state.answers.is_empty() {
         let known = count(state.answers.len() as u64, "code");
-        print_note(&format!("Continues the stock-taking of {}: {known} so far. --again starts over.", shown(state.since)));
+        print_note(&format!("Continuing the stock-taking of {}: {known} so far. --again starts over.", shown(state.since)));
     }
     if options.file.is_none() && std::io::stdin().is_terminal() {
-        print_note("Scan or type codes, one a line. Ctrl-D ends.");
+        print_note("Scan or type codes, one per line. Press Ctrl-D to finish.");
     }
     let mut session = Session { client: &client, place: &place, moves: options.moves, run: new_run_id()?, requests: 0 };
     let (mut people, mut interrupt) = (BTreeMap::new(), Interrupt::listen());
@@ -129,7 +129,7 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
     Ok(EXIT_REFUSED)
 }
 
-const CONTINUES: &str = "Run the same command again: it continues.";
+const CONTINUES: &str = "Run the same command again to continue.";
 
 fn continues(error: CliError) -> CliError {
     match error {
@@ -232,7 +232,7 @@ fn code(line: &str) -> Option<String> {
 /// URL parameters that contain the tag or ID in a label's address.
 const PARAMETERS: [&str; 7] = ["tag", "asset_tag", "asset", "id", "code", "serial", "serial_number"];
 
-/// The tag or ID in a label's address: such a parameter, or otherwise the last path segment with a digit.
+/// The tag or ID in a label's address: the value of such a parameter, or else the last path segment with a digit.
 fn in_label(code: &str) -> String {
     let url = Url::parse(code).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let Some(url) = url else { return code.to_owned() };
@@ -283,7 +283,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Returns a result for each code. If a code is unknown as a tag, it is tried as a serial number, and the other way round.
+    /// Returns a result for each code. If a code is unknown as a tag, it is tried as a serial number, and vice versa.
     async fn send(&mut self, codes: &[String], kind: &mut Kind) -> Result<Vec<Answer>> {
         let mut answers = self.send_as(codes, *kind).await?;
         let unknown: Vec<usize> = (0..answers.len()).filter(|place| answers[*place].outcome == UNKNOWN).collect();
@@ -332,7 +332,7 @@ impl Session<'_> {
         let body = json!({"location": self.place, "move": self.moves, "items": items});
         self.requests += 1;
         let key = format!("{}-{}", self.run, self.requests);
-        match self.client.post_patiently("assets/seen", &body, &key, "Codes are kept, and sent then.").await? {
+        match self.client.post_patiently("assets/seen", &body, &key, "Codes are kept and sent later.").await? {
             Value::Array(entries) if entries.len() == items.len() => Ok(entries),
             _ => Err(unreadable()),
         }
@@ -491,7 +491,7 @@ fn file_name(base_url: &str, tenant: &str, place: &str) -> String {
     format!("{}.jsonl", hex(&digest[..16]))
 }
 
-/// Assets that belong here but were not found. Excludes found ones explicitly, because clocks differ.
+/// Assets that belong here but were not found. Excludes found assets explicitly, because clocks differ.
 async fn missing(client: &Client, place: &str, state: &State) -> Result<Vec<Value>> {
     let query = [
         ("location", escaped(place)),

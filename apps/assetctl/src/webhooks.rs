@@ -39,10 +39,10 @@ assetctl webhooks listen --events \"asset.*,user.created\" \\
   --forward http://127.0.0.1:9000/hook
 assetctl webhooks listen --print json --count 1 --for 60 | jq .data";
 
-/// A command about webhooks.
+/// A webhook command.
 #[derive(Debug, Subcommand)]
 pub enum Webhooks {
-    /// Print events as they come, and forward them to a program on this computer
+    /// Print events as they arrive, and forward them to a program on this computer
     #[command(after_help = examples(LISTEN))]
     Listen(Box<Listen>),
 }
@@ -53,7 +53,7 @@ pub struct Listen {
     /// Send each event to this address, signed as the service signs; http:// and addresses of this computer are allowed
     #[arg(long, value_name = "URL", value_parser = receiver_url)]
     pub forward: Option<Url>,
-    /// Types of events, separated by commas: asset.created, or asset.* for all of a kind; otherwise, every type
+    /// Types of events, separated by commas: asset.created, or asset.* for all of a kind [default: all types]
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     pub events: Vec<String>,
     /// Signing secret to reuse across sessions [default: a new one for each session]
@@ -71,7 +71,7 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// In the service's format; `None` for all.
+    /// The types in the service's format; `None` for all.
     fn types(&self) -> Option<String> {
         let is_all = self.events.is_empty() || self.events.iter().any(|wanted| wanted == "*");
         (!is_all).then(|| self.events.join(","))
@@ -147,7 +147,7 @@ fn exit_code(ending: Ending, counts: Counts, options: &Listen) -> Result<u8> {
         (Ending::Interrupted, _) => Ok(EXIT_INTERRUPTED),
         (Ending::TimeOver, Some(wanted)) if counts.events < wanted => {
             let seconds = options.seconds.unwrap_or_default();
-            Err(CliError::Failed(format!("only {} of {wanted} came in {seconds} s", count(counts.events, "event"))))
+            Err(CliError::Failed(format!("only {} of {wanted} arrived within {seconds} s", count(counts.events, "event"))))
         }
         _ if counts.failed > 0 => Ok(EXIT_REFUSED),
         _ => Ok(EXIT_SUCCESS),
@@ -192,7 +192,7 @@ impl Listener<'_> {
     fn greeting(&self) -> String {
         let forwards = self.options.forward.as_ref().map_or(String::new(), |url| format!(" and forwarding to {url}"));
         let types = self.options.types().unwrap_or_else(|| "all events".into());
-        format!("Listening to {types}{forwards}. Events come about ten seconds after their change. Ctrl-C ends.")
+        format!("Listening to {types}{forwards}. Events arrive about ten seconds after the change. Press Ctrl-C to stop.")
     }
 
     /// Returns whether the output is still read.

@@ -4,11 +4,11 @@ use crate::style;
 use crate::text::{clean, clean_lines, clean_styled};
 use std::io::{self, ErrorKind, StdoutLock, Write};
 
-/// Prints a line for people. The reader can close the pipe early, as `head` does.
+/// Prints a line for people. It isn't an error if the reader closes the pipe early, as `head` does.
 ///
 /// # Errors
 ///
-/// Returns an error when standard output can't be written.
+/// Returns an error if standard output can't be written.
 pub fn print(text: &str) -> io::Result<()> {
     print_line(io::stdout().lock(), &clean_lines(text)).map(drop)
 }
@@ -17,7 +17,7 @@ pub fn print(text: &str) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Returns an error when standard output can't be written.
+/// Returns an error if standard output can't be written.
 pub fn print_styled(text: &str) -> io::Result<bool> {
     print_line(io::stdout().lock(), &clean_styled(text))
 }
@@ -26,7 +26,7 @@ pub fn print_styled(text: &str) -> io::Result<bool> {
 ///
 /// # Errors
 ///
-/// Returns an error when standard output can't be written.
+/// Returns an error if standard output can't be written.
 pub fn print_data(text: &str) -> io::Result<bool> {
     print_line(data(), text)
 }
@@ -94,7 +94,7 @@ pub fn print_error(text: &str) {
 ///
 /// # Errors
 ///
-/// Returns an error when standard input can't be read.
+/// Returns an error if standard input can't be read.
 pub fn ask(question: &str) -> io::Result<Option<String>> {
     write_error(&clean(question), " ");
     let mut line = String::new();
@@ -111,7 +111,7 @@ fn write_error(text: &str, end: &str) {
     let _ = io::stderr().lock().write_all(format!("{text}{end}").as_bytes());
 }
 
-/// Writes to a terminal line by line, so that characters and line breaks are complete.
+/// Writes to a terminal line by line, so that no character or line break is split.
 struct CleanLines<'a> {
     output: StdoutLock<'a>,
     line: Vec<u8>,

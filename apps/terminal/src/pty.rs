@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// deletes, and changes the text direction.
 pub const HOSTILE: &str = "A\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8m\u{9b}31m\u{7f}\u{202e}\u{2067}\u{200e}\u{200f}\u{61c}Z";
 
-/// Timeout for a program to show a text or to end.
+/// Timeout for a program to show a text or to exit.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const INTERVAL: Duration = Duration::from_millis(10);
 
@@ -70,14 +70,14 @@ impl Session {
 
     /// # Errors
     ///
-    /// Returns an error if nobody reads the input.
+    /// Returns an error if the program no longer reads its input.
     pub fn type_text(&mut self, text: &str) -> io::Result<()> {
         self.keyboard.write_all(text.as_bytes())
     }
 
     /// # Errors
     ///
-    /// Returns an error with the program's output if it doesn't end in time.
+    /// Returns an error with the program's output if it doesn't exit in time.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = poll(|| self.child.try_wait())?;
         // The last output may not have arrived yet.
@@ -105,7 +105,7 @@ fn poll<T>(mut look: impl FnMut() -> io::Result<Option<T>>) -> io::Result<Option
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The program may have ended already.
+        // The program may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -5,8 +5,8 @@ use anyhow::{Context, Result, bail};
 use yaml_serde::Value;
 
 const SUBJECT: &str = "Lambda instances";
-/// Number of instances of an account that can't be reserved ("Configuring reserved concurrency for a function", Lambda developer
-/// guide).
+/// Number of instances that AWS keeps unreserved in every account ("Configuring reserved concurrency for a function", Lambda
+/// developer guide).
 const UNRESERVABLE: u64 = 100;
 /// Without reservations, deliveries can take 1/2 of the account's limit. Requests share the rest.
 const DELIVERIES_PART: u64 = 2;
@@ -79,7 +79,7 @@ impl Template {
     fn default(&self, name: &str) -> Result<u64> {
         match self.member(&["Parameters", name, "Default"]).and_then(Value::as_u64) {
             Some(default) => Ok(default),
-            None => bail!("the template has no parameter {name} that is a number"),
+            None => bail!("the template has no numeric parameter {name}"),
         }
     }
 
@@ -88,7 +88,7 @@ impl Template {
         given.map_or_else(|| self.default(name), |(_, value)| Ok(*value))
     }
 
-    /// Sum of what all functions reserve if `ReservedConcurrency` isn't 0.
+    /// Returns the number of instances that all functions together reserve if `ReservedConcurrency` isn't 0.
     fn reserved_instances(&self) -> Result<u64> {
         let resources = self.member(&["Resources"]).and_then(Value::as_mapping).context("the template has no resources")?;
         let common = self.member(&["Globals", "Function", "ReservedConcurrentExecutions"]);
@@ -100,13 +100,13 @@ impl Template {
         reserved.sum()
     }
 
-    /// A number, a reference to a parameter, or the first branch of a condition.
+    /// Evaluates a number, a reference to a parameter, or the first branch of a condition.
     fn number(&self, value: &Value) -> Result<u64> {
         match value {
             Value::Tagged(tagged) => match &tagged.value {
-                Value::Sequence(branches) => self.number(branches.get(1).context("a condition without branches")?),
+                Value::Sequence(branches) => self.number(branches.get(1).context("a condition has no branches")?),
                 Value::String(parameter) => self.parameter(parameter),
-                _ => bail!("an unknown form of a number"),
+                _ => bail!("a number has an unknown form"),
             },
             value => value.as_u64().context("not a number"),
         }

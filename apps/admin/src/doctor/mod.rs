@@ -75,7 +75,7 @@ pub async fn run(name: &str, limit: Option<u64>, parameters: &[(String, u64)]) -
     Ok(Output::nested(json!({"table": name, "findings": rows, "open": open}), "findings", FIELDS).with_success(open == 0))
 }
 
-/// Reports nothing else if the table is missing.
+/// Checks the table. If it is missing, reports only that.
 async fn check(client: &Client, name: &str) -> Vec<Finding> {
     let described = match client.describe_table().table_name(name).send().await {
         Ok(described) => described.table.unwrap_or_else(|| TableDescription::builder().build()),
@@ -109,7 +109,7 @@ async fn check(client: &Client, name: &str) -> Vec<Finding> {
 fn unknown(subject: &str, error: &impl ProvideErrorMetadata, action: &str) -> Finding {
     let cause = [error.code(), error.message()].into_iter().flatten().collect::<Vec<_>>().join(": ");
     let cause = if cause.is_empty() { "no response" } else { &cause };
-    Finding::new(subject, State::Unknown, format!("It can't be read, which needs {action}: {cause}"))
+    Finding::new(subject, State::Unknown, format!("It can't be read; this needs {action}: {cause}"))
 }
 
 async fn reachable(client: &Client, name: &str, described: &TableDescription) -> Finding {
@@ -119,7 +119,7 @@ async fn reachable(client: &Client, name: &str, described: &TableDescription) ->
     }
     match Store::new(client.clone(), name, system_clock()).ping().await {
         Ok(()) => Finding::new("table", State::Fine, "It responds."),
-        Err(error) => Finding::new("table", State::Unknown, format!("It can't be read, which needs dynamodb:GetItem: {error}")),
+        Err(error) => Finding::new("table", State::Unknown, format!("It can't be read; this needs dynamodb:GetItem: {error}")),
     }
 }
 
@@ -148,7 +148,7 @@ fn stream(described: &TableDescription) -> Finding {
     let view = described.stream_specification().and_then(|stream| stream.stream_view_type());
     let lacking =
         "No stream has new images, so webhooks get nothing. For a restored table, see the runbook's section \"Restore\".";
-    Finding::of("stream", view == Some(&StreamViewType::NewImage), "It has new images.", lacking)
+    Finding::of("stream", view == Some(&StreamViewType::NewImage), "It contains new images.", lacking)
 }
 
 fn recovery(described: Option<&ContinuousBackupsDescription>) -> Finding {

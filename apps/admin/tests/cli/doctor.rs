@@ -143,5 +143,5 @@ async fn before_the_first_deployment_only_the_accounts_limit_is_compared() {
     let (state, text) = &findings["Lambda instances"];
     assert!(state == "problem" && text.contains("Request 150 in Service Quotas"), "{findings:?}");
     let unknown = operator.error(&["doctor", "--parameter", "DeliveryConcurency=2"]);
-    assert!(unknown.contains("no parameter DeliveryConcurency"), "{unknown}");
+    assert!(unknown.contains("no numeric parameter DeliveryConcurency"), "{unknown}");
 }

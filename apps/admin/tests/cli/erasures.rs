@@ -18,7 +18,7 @@ fn id(record: &Value) -> String {
     record["id"].as_str().unwrap().to_owned()
 }
 
-/// Creates Ada, who has an asset.
+/// A tenant with Ada, a user who has an asset.
 struct Fixture {
     operator: Operator,
     /// With a clock two minutes behind, because users who have just changed can't be erased.

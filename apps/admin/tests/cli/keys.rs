@@ -41,7 +41,7 @@ async fn keys_are_listed_with_owner_expiry_and_scopes() {
     let tenant = made["tenant_id"].as_str().unwrap();
     let scopes = ["--scopes", "assets:read"];
     operator.json(&[&["key", "create", "--tenant", tenant, "--name", "late", "--rate-limit", "5"], &scopes[..]].concat());
-    // Binds the key to the user, and lets it expire.
+    // Binds the key to the user, with an expiry time an hour ago.
     let store = operator.store_with_clock(-7200).tenant(tenant.parse().unwrap());
     let keys: Vec<Stored<ApiKey>> = store.all().await.unwrap();
     let late = keys.iter().find(|key| &*key.value.name == "late").unwrap();
@@ -120,7 +120,7 @@ async fn dry_runs_say_what_would_happen_and_write_nothing() {
         }
         assert_eq!(dump(&operator).await, before, "{arguments:?}");
     }
-    assert!(!key_file.exists(), "a dry run has created a key");
+    assert!(!key_file.exists(), "a dry run created a key");
     // `--dry-run` fails if the real command would fail.
     let past = [&create[..], &["--expires-at", "2020-01-01T00:00:00Z", "--dry-run"]].concat();
     assert!(operator.error(&past).contains("in the future"));

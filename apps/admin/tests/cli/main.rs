@@ -25,7 +25,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use terminal::pty::Session;
 
-/// A well-formed id that no tenant has.
+/// A well-formed ID that no tenant has.
 const UNKNOWN_ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
 /// A table in an embedded engine, and the environment that lets the command line reach it.

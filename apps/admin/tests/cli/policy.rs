@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 const TARGET: &str = "x-amz-target: dynamodb_20120810.";
 
-/// Starts a proxy in front of an engine. Returns its URL, and what clients send through it.
+/// Starts a proxy in front of an engine. Returns its URL, and the bytes that clients send through it.
 fn proxy(engine: SocketAddr) -> (String, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -68,7 +68,7 @@ async fn a_tenants_requests_can_be_limited_and_the_limit_removed() {
     assert_eq!(listed(), 3);
     let api = operator.api(operator.store(), key);
     let mut statuses = Vec::new();
-    // A new minute can start meanwhile.
+    // A new minute, which resets the limit, can start during the requests.
     for _ in 0..8 {
         statuses.push(api.send("GET", "/settings", &[], "").await.unwrap().0.as_u16());
     }
@@ -86,7 +86,7 @@ async fn an_upgrade_adds_missing_system_processes() {
     let operator = Operator::start().await;
     let tenant = operator.create_tenant();
     assert_eq!(operator.json(&["tenant", "upgrade"]), json!({"tenant_id": tenant, "added": []}));
-    // Makes the tenant older than this process.
+    // Removes a system process, as if the tenant had been created before it was introduced.
     let store = operator.store().tenant(tenant.parse().unwrap());
     let processes: Vec<Stored<Process>> = store.all().await.unwrap();
     let repair = processes.into_iter().find(|process| process.value.slug.as_str() == "repair").unwrap();

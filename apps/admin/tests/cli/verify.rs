@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Creates a tenant with a user who was changed twice, some time ago. Returns the tenant, its store, and the keys of the user's
 /// events, oldest first.
 async fn tenant_with_changed_user(operator: &Operator) -> (String, TenantStore, Vec<Item>) {
-    // Writes of the last few seconds are not verified, because they may not be visible yet.
+    // Writes made in the last few seconds are not verified, because they may not be visible yet.
     let past = operator.store_with_clock(-60);
     let created = past.create_tenant("Acme".parse().unwrap(), Some("ada@example.com".parse().unwrap()), 600).await.unwrap();
     let (store, id) = (past.tenant(created.tenant_id), created.user_id.unwrap());

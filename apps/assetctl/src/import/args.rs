@@ -15,35 +15,35 @@ pub struct Import {
     /// Import users instead of assets
     #[arg(long)]
     pub users: bool,
-    /// Say which field a column is: --map "Serial No=serial_number"; --map "OS=" ignores a column; --map "First Name + Last
-    /// Name=display_name" joins columns; if you map a column twice, the last one counts
+    /// Map a column to a field: --map "Serial No=serial_number"; --map "OS=" ignores a column; --map "First Name + Last
+    /// Name=display_name" joins columns; if you map a column twice, the last mapping counts
     #[arg(long = "map", value_name = "COLUMN=FIELD")]
     pub mappings: Vec<Mapping>,
-    /// Say what a value means: --map-value "Status:Lager=in_stock"; COLUMN is the name in the file, not the field of --map
+    /// Map a value to its meaning: --map-value "Status:Lager=in_stock"; COLUMN is the name in the file, not the field of --map
     #[arg(long = "map-value", value_name = "COLUMN:VALUE=MEANING")]
     pub value_mappings: Vec<ValueMapping>,
-    /// Give all rows a value: --set asset_type_code=LAP
+    /// Set a field to the same value in all rows: --set asset_type_code=LAP
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     pub constants: Vec<Constant>,
-    /// Print a command that imports the file, as far as columns and values look familiar, and send nothing
+    /// Print a command that imports the columns and values of the file that look familiar, and send nothing
     #[arg(long)]
     pub suggest: bool,
-    /// The column that finds the record to update; with serial_number and email, a new value creates a record
+    /// The column that identifies the record to update; with serial_number and email, a new value creates a record
     #[arg(long = "match", value_name = "COLUMN", default_value = "none")]
     pub match_by: MatchBy,
-    /// Create records from rows without a value to match, and from unknown tags
+    /// Create records from rows without a value to match, and from rows with unknown tags
     #[arg(long)]
     pub create_unmatched: bool,
-    /// What happens to the good rows when one is refused
+    /// What happens to valid rows if another row is refused
     #[arg(long, default_value = "skip")]
     pub on_error: OnError,
     /// Import a row without its bad cell in this column, instead of refusing it: --skip-bad assigned_to_email
     #[arg(long = "skip-bad", value_name = "COLUMN")]
     pub skip_bad: Vec<String>,
-    /// Check every row, say what would change, and write nothing
+    /// Check every row, report what would change, and write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Import rows again that were imported in the last 24 hours; with the NAME that an interrupted run prints, continue it
+    /// Re-import rows that were imported in the last 24 hours; with the NAME printed by an interrupted run, continue that run
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "dry_run")]
     pub again: Option<String>,
     /// How dates are written, besides YYYY-MM-DD: "DD.MM.YYYY", or "%d.%m.%Y"
@@ -52,7 +52,7 @@ pub struct Import {
     /// Read prices such as 1.249,00 €
     #[arg(long)]
     pub decimal_comma: bool,
-    /// Read $1,249 as a price of more than a thousand; without it, only $12.49 and $1,249.00 are understood
+    /// Read $1,249 as a price of more than a thousand; without this option, only $12.49 and $1,249.00 are understood
     #[arg(long, conflicts_with = "decimal_comma")]
     pub decimal_point: bool,
     /// Encoding, if the detected one is wrong, such as utf-8 or windows-1252
@@ -79,9 +79,9 @@ impl Import {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum MatchBy {
-    /// Every row creates
+    /// Every row creates a record
     None,
-    /// The service's id, as an export has it
+    /// The service's ID, as in an export
     Id,
     /// The asset's tag
     AssetTag,
@@ -103,10 +103,10 @@ impl MatchBy {
     }
 }
 
-/// The treatment of good rows when one is refused.
+/// The treatment of valid rows if another row is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnError {
-    /// They are imported
+    /// Valid rows are imported
     Skip,
     /// Nothing is imported: all rows are checked before the first is written
     Abort,

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 /// Maximum number of rows in a request.
 pub const MAX_ROWS: usize = 200;
-/// In bytes. The service accepts 1 MiB.
+/// Maximum size of a request body, in bytes. The service accepts 1 MiB.
 const MAX_BODY: usize = 1_000_000;
 
 pub enum Rows<R> {
@@ -133,7 +133,7 @@ impl Chunk {
     fn add(&mut self, row: Row, header: &[u8], doubles: &Doubles) {
         let mut sendable = row.sendable.and_then(|sendable| doubles.check(row.number, sendable));
         if sendable.as_ref().is_ok_and(|sendable| header.len() + sendable.bytes.len() > MAX_BODY) {
-            sendable = Err(vec![RowError::of_row("is longer than a request may be, 1 MB")]);
+            sendable = Err(vec![RowError::of_row("is longer than the maximum of 1 MB for a request")]);
         }
         if let Ok(sendable) = &mut sendable {
             if self.body.is_empty() {

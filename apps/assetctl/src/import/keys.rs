@@ -1,5 +1,5 @@
-//! The idempotency keys of an import's requests. They depend only on the command, so running it again resumes it: for 24 hours,
-//! the service remembers each imported row by the key of its request and its position in it.
+//! The idempotency keys of an import's requests. They depend only on the command, so running the command again resumes the
+//! import: for 24 hours, the service remembers each imported row by its request's key and its position in the request.
 
 use crate::config::Connection;
 use crate::error::Result;
@@ -18,15 +18,15 @@ pub struct Keys {
     by_place: Sha256,
     by_content: Sha256,
     create_unmatched: bool,
-    /// How often all rows of a request were refused, by request number. Nothing was created, so other rows can be sent in their
-    /// place.
+    /// How often all rows of a request were refused, by request number. Such a request created nothing, so other rows can be sent
+    /// in its place.
     attempts: BTreeMap<u64, u32>,
     /// File with the attempts.
     state: Option<PathBuf>,
 }
 
 impl Keys {
-    /// `parameters` is the query of the URL. `again` changes the keys of an otherwise equal command.
+    /// `parameters` is the query of the URL. A different `again` changes the keys of an otherwise equal command.
     pub fn new(options: &Import, connection: &Connection, path: &str, parameters: &str, again: &str) -> Result<Self> {
         let hash = |parts: &[&[u8]]| parts.iter().fold(Sha256::new(), |hash, part| hash.chain_update(part).chain_update([0]));
         let file = options.file.canonicalize().unwrap_or_else(|_| options.file.clone());
@@ -42,7 +42,7 @@ impl Keys {
                 again.as_bytes(),
                 b"content",
                 parameters.as_bytes(),
-                // The service rejects an idempotency key that another API key has used, for example before a rotation.
+                // The service rejects an idempotency key that was used with another API key, for example before a rotation.
                 connection.api_key.authorization()?.as_bytes(),
             ]),
             create_unmatched,

@@ -43,7 +43,8 @@ pub async fn import(options: &Import, connection: &Connection, is_json: bool) ->
     run.import().await
 }
 
-/// Ignores an export's ID columns unless rows are matched by ID, because they can be another service's.
+/// Ignores an export's columns `id` and `created_at` unless rows are matched by ID, because the export can be from another
+/// service.
 fn without_ids(options: &Import, source: &Source) -> Import {
     let mut options = options.clone();
     let Some(matched) = options.match_by.column().filter(|column| *column != "id") else { return options };
@@ -67,7 +68,7 @@ fn check_match(options: &Import, columns: &Columns) -> Result<()> {
     if columns.targets.contains(&Target::Field(column.to_owned())) {
         return Ok(());
     }
-    Err(CliError::Usage(format!("--match {column}: no column of the file is {column}; name it with --map \"COLUMN={column}\"")))
+    Err(CliError::Usage(format!("--match {column}: no column is mapped to {column}; map one with --map \"COLUMN={column}\"")))
 }
 
 struct Run<'a> {
@@ -160,8 +161,8 @@ impl Run<'_> {
     }
 }
 
-/// Whether an earlier run of the same command imported rows that the check now refuses as duplicates of themselves. Sends the
-/// first chunk with refused rows: if no earlier run sent it, the service only checks its rows and writes none.
+/// Whether an earlier run of the same command imported rows that the check now refuses as duplicates of what that run created.
+/// Sends the first chunk with refused rows: if no earlier run sent it, the service only checks its rows and writes none.
 async fn has_begun(sender: &Sender<'_>, report: &Report<'_>) -> Result<bool> {
     let Some(chunk) = report.refused_chunk.as_ref().filter(|_| !report.has_broken) else { return Ok(false) };
     match sender.send(chunk, true, &Arc::default()).await {

@@ -47,10 +47,10 @@ impl Remedies<'_> {
             return of_row(&error.detail).to_owned().into();
         }
         if error.detail.starts_with(SAME_VALUE) {
-            return "leave only one of these rows, or correct the value".to_owned().into();
+            return "keep only one of these rows, or correct the value".to_owned().into();
         }
         if error.detail == SHORTENED {
-            return "fill the column again from the source, formatted as text".to_owned().into();
+            return "copy the column from the source again, formatted as text".to_owned().into();
         }
         if self.options.match_by.column() == Some(field) {
             return self.unmatched(field, column, &cell);
@@ -60,16 +60,16 @@ impl Remedies<'_> {
         }
         let text = match field {
             "name" | "email" | "display_name" if !is_in_file => {
-                format!("name the column that has it, --map \"COLUMN={field}\"; or give it to all rows, --set {field}=…")
+                format!("map a column to it, --map \"COLUMN={field}\"; or set it in all rows, --set {field}=…")
             }
             _ if !is_in_file => "correct the row".into(),
             "status" | "role" | "is_active" => match guess(field, &cell) {
                 Some(guess) => format!("if it means {guess}: {}", meaning(guess)),
-                None => format!("say what it means: {}", meaning("MEANING")),
+                None => format!("map it to its meaning: {}", meaning("MEANING")),
             },
-            "asset_type_code" => format!("say which type it is: {}; or create that type", meaning("CODE")),
+            "asset_type_code" => format!("map it to the code of a type: {}; or create that type", meaning("CODE")),
             "assigned_to_email" | OWNER_NAME => format!(
-                "say who it is: {}; or import the user first, with --users; or leave bad cells out: --skip-bad {}",
+                "map it to the user's address: {}; or import the user first, with --users; or leave bad cells out: --skip-bad {}",
                 meaning("ADDRESS"),
                 quote(column)
             ),
@@ -122,7 +122,7 @@ impl Remedies<'_> {
                 "if they are new, import the refused rows by their tags: --match asset_tag --create-unmatched"
             }
             "serial_number" if is_missing => {
-                "give them a serial number or a tag; or create them, anew at each import: --create-unmatched"
+                "give the assets a serial number or a tag; or create them again at each import: --create-unmatched"
             }
             "asset_tag" => "if they are new: --create-unmatched",
             _ => CORRECT,
@@ -165,7 +165,7 @@ impl Remedies<'_> {
 
 fn of_row(detail: &str) -> &'static str {
     if detail.contains('\u{fffd}') {
-        "replace \u{fffd} in the file of refused rows, or use the right --encoding"
+        "replace \u{fffd} in the file of refused rows, or use the correct --encoding"
     } else if detail.contains("in a column without a name") {
         "name the column in the first row of the file, or empty the cell"
     } else {
@@ -193,7 +193,7 @@ mod tests {
         let by_serial = ["--match", "serial_number"];
         for (options, column, detail, expected) in [
             (&by_serial[..], "Serie", "is a placeholder", "--match asset_tag --create-unmatched --map-value Serie:n/a="),
-            (&by_serial, "Serie", "has the same value in row 7", "leave only one"),
+            (&by_serial, "Serie", "has the same value in row 7", "keep only one"),
             (&["--match", "asset_tag"], "Tag", "is not the tag", "--create-unmatched"),
             (&["--match", "asset_tag"], "Serie", "is a placeholder", "no serial number: --map-value Serie:n/a="),
             (&[], "Tag", "is read-only and can't change", "--map Tag="),

@@ -105,7 +105,7 @@ struct ImportResponse {
 #[derive(Debug)]
 pub enum Results {
     Settled(Vec<RowResult>),
-    /// This many rows must be retried, with the same request.
+    /// This many rows are unavailable, so the same request must be sent again.
     Unavailable(usize),
 }
 
@@ -175,7 +175,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Adds the next rows of the file. `results` are those of the sent rows.
+    /// Adds the next rows of the file. `results` has a result for each sent row.
     pub fn add(&mut self, chunk: Chunk, results: Vec<RowResult>) -> Result<()> {
         if !results.is_empty() && results.iter().all(|row| row.outcome == Outcome::Refused) {
             self.refused_chunks.push(chunk.number);
@@ -228,7 +228,7 @@ impl<'a> Report<'a> {
     /// Replaces the names of fields in errors by the file's column names.
     fn named(&self, errors: Vec<RowError>) -> Vec<RowError> {
         let name = |field: String| self.columns.get(field.as_str()).map_or(field.clone(), |name| (*name).to_owned());
-        // The service's text names a query parameter; here it is an option.
+        // The service's message names a query parameter, which is an option of this command.
         let detail = |detail: String| detail.replace("create_unmatched=true", "--create-unmatched");
         let named = |error: RowError| RowError { column: error.column.map(name), detail: detail(error.detail), ..error };
         errors.into_iter().map(named).collect()
@@ -261,7 +261,7 @@ fn path_of(path: &Path, extension: &str) -> PathBuf {
 /// Written to an unnamed temporary file, so that an interrupted import leaves nothing behind.
 struct RefusedFile {
     output: BufWriter<File>,
-    /// Delimiter, and index of the column with an earlier import's reasons; `None` for NDJSON.
+    /// Delimiter, and index of the column with the reasons of an earlier import, if there is one; `None` for NDJSON.
     csv: Option<(u8, Option<usize>)>,
 }
 
@@ -289,7 +289,7 @@ impl RefusedFile {
         }
     }
 
-    /// Puts the reasons before the cells, so that a row with a missing cell still lacks its last one.
+    /// Puts the reasons before the cells, so that a row with too few cells still lacks its last cell.
     fn write_cells(&mut self, reasons: &str, cells: &StringRecord) -> Result<()> {
         let Some((delimiter, earlier)) = self.csv else { return Ok(()) };
         let mut writer = WriterBuilder::new().delimiter(delimiter).flexible(true).from_writer(&mut self.output);
@@ -313,7 +313,8 @@ impl RefusedFile {
         Ok(())
     }
 
-    /// Moves the file next to the imported file. Renames an earlier one, which may contain corrections, to `….old`.
+    /// Moves the file next to the imported file. Renames an earlier file of refused rows, which may contain corrections, to
+    /// `….old`.
     fn finish(self, source: &Source) -> Result<PathBuf> {
         let path = path_of(&source.path, source.format.name());
         let mut rows = self.output.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -362,7 +363,9 @@ impl Report<'_> {
              {refused} refused, {skipped} skipped{already_imported}"
         ))?;
         if already > 0 {
-            print_note("Rows that this command imported in the last 24 hours are left as they are. --again imports them again.");
+            print_note(
+                "Rows that this command imported in the last 24 hours were not imported again. --again imports them again.",
+            );
         }
         self.print_skipped(would_be);
         self.print_changes()?;
@@ -531,7 +534,7 @@ impl Reasons {
     }
 }
 
-/// Removes the cell's text at the beginning, and the numbers of other rows.
+/// Removes the cell's value from the beginning of an error, and the numbers of other rows.
 fn general(detail: &str) -> &str {
     if detail.starts_with(SAME_VALUE) {
         return SAME_VALUE;
@@ -606,7 +609,7 @@ fn text(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         number if digits(number).is_some() => digits(number).unwrap_or_default().to_owned(),
-        Value::String(text) if text.is_empty() => "an empty text".to_owned(),
+        Value::String(text) if text.is_empty() => "an empty value".to_owned(),
         Value::String(text) => text.clone(),
         value => value.to_string(),
     }

@@ -57,7 +57,7 @@ impl Sender<'_> {
     /// # Errors
     ///
     /// Returns [`CliError::Answered`] if the service refuses the first request, [`CliError::Usage`] if an earlier run sent it
-    /// with other rows, and [`CliError::Failed`] if the service refuses another request or doesn't respond for too long.
+    /// with other rows, and [`CliError::Failed`] if the service refuses a later request or doesn't respond for too long.
     pub async fn run<R: Read>(&self, chunks: &mut Chunks<R>, report: &mut Report<'_>, progress: &mut Progress) -> Result<Ending> {
         let (mut open, mut under_way, waits) = (VecDeque::<Open>::new(), JoinSet::new(), Arc::new(Notify::new()));
         let (mut next, mut is_at_end, mut is_stopping, mut has_answered, mut rows) = (None, false, false, false, 0);
@@ -119,7 +119,7 @@ impl Sender<'_> {
                         return Ok(Ending::Interrupted(rows));
                     }
                     let requests = count(under_way.len() as u64, "request");
-                    print_note(&format!("Ending: waiting for {requests} under way. Press Ctrl-C again to end at once."));
+                    print_note(&format!("Stopping: waiting for {requests} in progress. Press Ctrl-C again to stop at once."));
                 }
             }
         }
@@ -146,7 +146,7 @@ impl Sender<'_> {
                     Answer::Busy(busy) => busy,
                     Answer::Done(reply) => match results(&reply.body, sent)? {
                         Results::Settled(mut rows) => {
-                            // An earlier attempt of this run may have imported the rows, so they are not replayed.
+                            // This run's earlier attempt may have imported the rows, so they don't count as an earlier run's.
                             rows.iter_mut().for_each(|row| row.replayed &= !may_be_done);
                             return Ok(Some(rows));
                         }
@@ -172,15 +172,15 @@ impl Sender<'_> {
         }
     }
 
-    /// Adds how to continue. `rows` is the number of rows settled before; `None` for the first request.
+    /// Adds advice on how to continue. `rows` is the number of rows settled before; `None` for the first request.
     fn explain(&self, error: CliError, chunk: &Chunk, rows: Option<u64>) -> CliError {
         let Some(keys) = self.keys else { return error };
         if error.is_used_key() && keys.protects(chunk) {
             let [first, last] = [chunk.rows.first(), chunk.rows.last()].map(|row: Option<&Row>| row.map_or(0, |row| row.number));
             let text = format!(
-                "an import of {} in the last 24 hours sent rows {first} to {last} with another content or other options. Importing \
+                "an import of {} in the last 24 hours sent rows {first} to {last} with different content or options. Importing \
                  them now could create some twice. Correct refused rows in the file of refused rows, and import that file. If none \
-                 of these rows was imported, or all are to be created again, add --again.",
+                 of these rows was imported, or if all should be created again, add --again.",
                 self.file.display()
             );
             return if rows.is_none() { CliError::Usage(text) } else { CliError::Failed(text) };

@@ -75,11 +75,11 @@ impl Source {
         let encoding = self.examination.encoding.name();
         let of_encoding = self.examination.doubt.map(|doubt| match doubt {
             Doubt::IsUtf8 => format!(
-                "Warning: the file is UTF-8. With --encoding {encoding}, its letters beyond ASCII become others: leave the option out."
+                "Warning: the file is UTF-8. With --encoding {encoding}, its non-ASCII letters are garbled: omit the option."
             ),
             Doubt::UndefinedBytes => format!(
-                "Warning: the file has bytes that {encoding} leaves undefined. It is probably in another encoding, for example cp850 or \
-                 Mac Roman: save it as UTF-8."
+                "Warning: the file has bytes that {encoding} leaves undefined. It is probably in a different encoding, for example \
+                 cp850 or Mac Roman: save it as UTF-8."
             ),
         });
         let sample = decode_sample(&self.examination.sample, self.examination.encoding);
@@ -151,13 +151,13 @@ impl Source {
         let is_known = |name: &String| options.kind().has_column(name) || suggest::field(options.kind(), name).is_some();
         let is_strange = self.format == Format::Csv && options.mappings.is_empty() && !self.names.iter().any(is_known);
         let header =
-            "\nNo name looks familiar. If the first row is data already, insert a row with the columns' names before it.";
+            "\nNo column name looks familiar. If the first row contains data, insert a row with the columns' names before it.";
         let users =
             if !options.users && is_list_of_users(&self.names) { "\nThis looks like a list of users: add --users." } else { "" };
         let keep = if options.users { "" } else { " keep it with\n--map \"COLUMN=custom_fields.NAME\"," };
         CliError::Usage(format!(
-            "the columns of {} don't fit; nothing was sent:\n  {}{}{users}\nName each with --map \"COLUMN=FIELD\",{keep} or ignore it with \
-                 --map \"COLUMN=\".\n--suggest prints what the names look like.",
+            "the columns of {} can't be imported; nothing was sent:\n  {}{}{users}\nMap each with --map \"COLUMN=FIELD\",{keep} or \
+                 ignore it with --map \"COLUMN=\".\n--suggest prints guesses from the names.",
             self.path.display(),
             problems.join("\n  "),
             if is_strange { header } else { "" }

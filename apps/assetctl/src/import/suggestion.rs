@@ -38,7 +38,7 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     let mut found = suggestions(options.kind(), &source.names, &suggested.mappings);
     let is_mapped = |name: &String| suggested.mappings.iter().any(|mapping| mapping.column == *name);
     let is_own_field = |name: &&String| options.kind().has_column(name) && !is_mapped(name);
-    // The number of a repeated heading must not create another custom field.
+    // A repeated heading must not create a custom field with its number.
     found.unknown.extend(source.doubled.iter().filter(is_own_field).cloned());
     suggested.mappings.extend(found.mappings);
     let survey = Survey::of(&source, &suggested)?;
@@ -75,7 +75,7 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
         notes.push(format!("Every new {kind} needs {article} {field}, and no column has it: --map \"COLUMN={field}\"."));
     }
     if !options.users && !has("asset_type_code") && !has("asset_type_id") && options.constants.is_empty() {
-        notes.push("No column has the asset type. --set asset_type_code=CODE gives all rows one.".to_owned());
+        notes.push("No column contains the asset type. --set asset_type_code=CODE sets it in all rows.".to_owned());
     }
     if !options.users && (has("model") || has("manufacturer")) {
         notes.push(
@@ -85,14 +85,14 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     if survey.assigned_in_stock > 0 && !options.users && !is_set("status") {
         let assets = count(survey.assigned_in_stock, "asset");
         notes.push(if survey.column("status").is_some() {
-            format!("{assets} would have a holder and be in_stock: --map-value says what a status means.")
+            format!("{assets} would have a user and be in_stock: use --map-value to map their status.")
         } else if survey.assigned_in_stock == survey.rows {
-            format!("{assets} would have a holder and be in_stock: --set status=in_use gives all rows that status.")
+            format!("{assets} would have a user and be in_stock: --set status=in_use sets the status of all rows.")
         } else {
             // A constant status would be wrong for the other rows.
             format!(
-                "{assets} of {} would have a holder and be in_stock. Add a column of the status to the file; or change these assets \
-                 afterwards, by an import of asset_tag,status with --match asset_tag.",
+                "{assets} of {} would have a user and be in_stock. Add a column with the status to the file; or change these \
+                 assets afterwards, by importing a file of asset_tag,status with --match asset_tag.",
                 survey.rows
             )
         });
@@ -105,7 +105,7 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
     }
     if let Some((number, first)) = survey.column("serial_number").and_then(|column| column.shortened.as_ref()) {
         notes.push(format!(
-            "A spreadsheet has shortened {}, such as {first}: they will be refused.",
+            "A spreadsheet has shortened {}, such as {first}, which will be refused.",
             count(*number, "serial number")
         ));
     }
@@ -150,7 +150,7 @@ fn dates(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
             }
         }
         Finding::Ambiguous(one, other) => {
-            notes.push(format!("Dates fit {one} and {other}. Add --date-format with the right one: it is not guessed."));
+            notes.push(format!("Dates fit {one} and {other}. Add --date-format with the correct one: it is not guessed."));
         }
         Finding::Nothing => {}
     }
@@ -201,7 +201,7 @@ const THINGS: &str = "name itemname assetname devicename computername hostname d
 /// Headings of columns with quantities.
 const QUANTITIES: [&str; 2] = ["quantity", "qty"];
 
-/// How many of these headings the file has.
+/// Returns how many of these headings the file has.
 fn number_of(headings: &str, names: &[String]) -> usize {
     let plain: Vec<String> = names.iter().map(|name| plain(name)).collect();
     headings.split_whitespace().filter(|heading| plain.iter().any(|name| name == heading)).count()
@@ -216,13 +216,18 @@ pub fn is_list_of_users(names: &[String]) -> bool {
 /// A note for a file whose rows are probably not assets.
 fn other_than_assets(options: &Import, names: &[String]) -> Option<String> {
     if !options.users && is_list_of_users(names) {
-        return Some("This looks like a list of users: add --users. The command makes an asset of each row.".to_owned());
+        return Some(
+            "This looks like a list of users: add --users. Without that option, the command creates an asset from each row."
+                .to_owned(),
+        );
     }
     let has = |headings: &str| number_of(headings, names);
     let is_kind =
         |(kind, headings, needed): &(&str, &str, usize)| has(headings) >= *needed && (*kind == LICENCES || has(SERIALS) == 0);
     let (kind, ..) = KINDS.iter().find(|kind| is_kind(kind)).filter(|_| !options.users && has(TAGS) == 0)?;
-    Some(format!("This looks like a list of {kind}. The command makes an asset of each row: import it only if that is wanted."))
+    Some(format!(
+        "This looks like a list of {kind}. The command creates an asset from each row: import it only if you want that."
+    ))
 }
 
 /// An imported column and its cells.
@@ -253,7 +258,7 @@ impl Surveyed {
         self.hashes.len() as u64
     }
 
-    /// The different values, case-insensitive.
+    /// The different values, ignoring case.
     fn spellings(&self) -> impl Iterator<Item = &str> {
         let mut seen = HashSet::new();
         self.values.iter().map(String::as_str).filter(move |value| seen.insert(folded(value)))
@@ -433,7 +438,7 @@ fn unguessed(column: &Surveyed, strange: &[&str]) -> String {
     let values: Vec<&str> = known(&column.field).collect();
     let first = strange.first().copied().unwrap_or_default();
     format!(
-        "{}: no guess for {}. Say what it means, --map-value \"{}:{first}=…\": {}.",
+        "{}: no guess for {}. Map each to its meaning, --map-value \"{}:{first}=…\": {}.",
         column.name,
         strange.join(", "),
         column.name,
@@ -522,7 +527,7 @@ fn spaced(text: &str) -> String {
     lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Ignores a column `id` with another system's numbers.
+/// Ignores a column `id` that contains another system's IDs.
 fn foreign_ids(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     let Some(column) = survey.column("id").filter(|column| column.ids == 0) else { return };
     if options.mappings.iter().any(|mapping| mapping.column == column.name) {
@@ -540,7 +545,7 @@ fn matching(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     if options.match_by == MatchBy::None {
         let found = candidates.iter().find(|matching| column_of(matching).is_some());
         options.match_by = found.copied().unwrap_or(MatchBy::None);
-        // New assets can have tags that the service doesn't know yet.
+        // New assets can have tags that don't exist in the service yet.
         options.create_unmatched |= options.match_by == MatchBy::AssetTag;
     }
     let Some(column) = column_of(&options.match_by) else {

@@ -44,7 +44,7 @@ impl Answer {
     }
 }
 
-/// Returns as many rows as fit. `next` says how to get the rest after a number of rows.
+/// Returns as many rows as fit. `next` returns advice on how to get the rest after a number of rows.
 pub fn rows(name: &str, all: Vec<Value>, has_more: bool, next: impl Fn(usize) -> String) -> Map<String, Value> {
     let (count, mut size) = (all.len(), RESERVE);
     let fits = |row: &Value| {

@@ -25,7 +25,7 @@ const MAX_OPERATIONS: usize = 20;
 /// With more plans, the oldest one is dropped.
 const MAX_PLANS: usize = 100;
 
-/// The response of a dry run.
+/// The result of a dry run.
 pub struct Preview {
     /// Records that the plan depends on, with their versions: objects by name.
     pub seen: Value,
@@ -41,7 +41,7 @@ pub struct Plan {
     pub tool: String,
     pub arguments: Value,
     pub preview: Preview,
-    /// The request was sent before, but not answered.
+    /// Whether the request was sent before, but not answered.
     pub is_sent: bool,
     pub expires: Instant,
 }
@@ -62,7 +62,7 @@ impl Plans {
         let mut plans = self.plans.lock().await;
         let is_named = |(own, plan): &(String, Plan)| own == token && plan.expires > Instant::now();
         let plan = plans.iter().position(is_named).and_then(|place| plans.remove(place));
-        let why = "no plan of this session has this token, or it was applied, or has expired";
+        let why = "no plan of this session has this token, or the plan was applied or has expired";
         plan.map(|(_, plan)| plan).ok_or_else(|| CliError::Usage(format!("{why}. This call wrote nothing; plan again")))
     }
 
@@ -87,7 +87,7 @@ async fn preview(access: &Access, tool: &str, arguments: &Value) -> Result<Previ
 pub async fn plan(access: &Access, plans: &Plans, tool: &str, arguments: Value) -> Result<Answer> {
     let preview = preview(access, tool, &arguments).await?;
     let effect = preview.effect.clone();
-    let rest = |shown| format!("{} more changes have no room here: plan fewer assets to see them", preview.changes.len() - shown);
+    let rest = |shown| format!("{} more changes don't fit here: plan fewer assets to see them", preview.changes.len() - shown);
     let mut data = rows("changes", preview.changes.iter().map(shortened).collect(), false, rest);
     data.insert("effect".to_owned(), effect.as_str().into());
     if preview.changes.is_empty() {
@@ -158,7 +158,7 @@ fn changed(seen: &Value, now: &Value) -> Answer {
         all.extend(fields);
     }
     let what = if all.is_empty() { "its version".to_owned() } else { in_words(&all) };
-    let line = format!("Not applied, because it changed since the plan: {what}. Plan again.");
+    let line = format!("Not applied, because something changed since the plan: {what}. Plan again.");
     Answer::new(line, [("applied", false.into()), ("differences", all.into())])
 }
 
@@ -212,7 +212,7 @@ async fn preview_change(access: &Access, arguments: &Value) -> Result<Preview> {
         }
         fields.into_iter().for_each(|change| add(&mut changes, change, &before["asset_tag"]));
     }
-    let by_parts = format!(" Applied {MAX_OPERATIONS} by {MAX_OPERATIONS}, each all or none.");
+    let by_parts = format!(" Applied in batches of {MAX_OPERATIONS}, each all or none.");
     let parts = if batches.len() > 1 { &by_parts } else { "" };
     let effect = match words.as_slice() {
         [] => "the assets have these values already.".to_owned(),
@@ -337,14 +337,14 @@ async fn preview_offboarding(access: &Access, arguments: &Value) -> Result<Previ
     if user["is_active"] == true && !keep_active {
         changes.push(json!({"person": user["email"], "field": "is_active", "from": true, "to": false}));
     }
-    // The plan also says which assets can't be returned.
+    // The plan also lists the assets that can't be returned, with the reasons.
     if !changes.is_empty() {
         let why_not = |asset: &Value| format!("{}: {}", text(&asset["code"]), text(&asset["detail"]));
         let refusal =
             |asset: &Value| json!({"asset": asset["asset_tag"], "field": "process", "to": null, "why_not": why_not(asset)});
         changes.extend(plan.list("not_started").map(refusal));
     }
-    let more = if plan.has_more { " There are more assets, which follow later." } else { "" };
+    let more = if plan.has_more { " There are more assets, which are handled after these." } else { "" };
     let effect = format!("{}: {}.{more}", quoted(&plan.user().into()), plan.summary(&quoted(&plan.process["name"]), false));
     Ok(Preview {
         seen: json!({"person": user, "plan": plan.as_json(true)}),
@@ -370,7 +370,7 @@ mod tests {
     fn a_refusal_names_the_changed_fields() {
         let seen = json!({"AST-1": {"status": "in_stock", "version": "3", "updated_at": "then"}});
         let mut now = json!({"AST-1": {"status": "in_stock", "version": "4", "updated_at": "now"}});
-        assert_eq!(changed(&seen, &now).line, "Not applied, because it changed since the plan: its version. Plan again.");
+        assert_eq!(changed(&seen, &now).line, "Not applied, because something changed since the plan: its version. Plan again.");
         now["AST-1"]["status"] = "returned".into();
         let refused = changed(&seen, &now);
         assert!(refused.line.contains("plan: \"AST-1 status\": \"in_stock\" → \"returned\". Plan"), "{}", refused.line);

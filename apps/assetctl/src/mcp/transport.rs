@@ -27,7 +27,7 @@ const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 
-/// Methods that the server knows.
+/// Methods that the server supports.
 const METHODS: &str = "initialize ping prompts/get prompts/list resources/list resources/read resources/templates/list tools/call \
                        tools/list";
 
@@ -113,7 +113,7 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
             if is_refused || is_whole {
                 let line = std::mem::take(&mut self.line);
                 if is_refused {
-                    return Some(Read::refused(INVALID_REQUEST, &Value::Null, "a message has at most 1 MB"));
+                    return Some(Read::refused(INVALID_REQUEST, &Value::Null, "a message must not exceed 1 MB"));
                 }
                 if !was_skipped && !line.trim_ascii().is_empty() {
                     return Some(Read::of(&line));
@@ -151,15 +151,15 @@ impl Read {
         match serde_json::from_value::<Received>(value) {
             // rmcp reads a message with an invalid ID as a notification.
             Ok(JsonRpcMessage::Notification(_)) if sent_id.is_some() => {
-                Self::refused(INVALID_REQUEST, &id, "an id must be a text or a whole number")
+                Self::refused(INVALID_REQUEST, &id, "the id must be a string or an integer")
             }
             // rmcp reads a known method with invalid params as a custom request.
             Ok(JsonRpcMessage::Request(request)) if is_known(&request.request) => {
-                Self::refused(INVALID_PARAMS, &id, "the params don't fit the method")
+                Self::refused(INVALID_PARAMS, &id, "the params are invalid for the method")
             }
             Ok(message) => Self::Message(Box::new(message)),
             Err(_) if is_named && sent_id.is_none() => Self::Ignored,
-            Err(_) => Self::refused(INVALID_REQUEST, &id, "the line isn't a message of JSON-RPC 2.0"),
+            Err(_) => Self::refused(INVALID_REQUEST, &id, "the line isn't a JSON-RPC 2.0 message"),
         }
     }
 }

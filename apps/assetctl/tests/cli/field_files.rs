@@ -34,7 +34,7 @@ fn snipe_it_assets_with_an_unknown_holder() {
     let path = folder.file("assets.csv", text);
     let (command, notes) = suggest(&service, &path, &[]);
     assert!(command.contains("--match asset_tag") && command.contains("--create-unmatched"), "{command}");
-    assert!(notes.contains("2 assets of 3 would have a holder and be in_stock. Add a column of the status"), "{notes}");
+    assert!(notes.contains("2 assets of 3 would have a user and be in_stock. Add a column with the status"), "{notes}");
     assert!(!notes.contains("--set status") && !command.contains("--set status"), "{notes}");
     assert!(
         notes.contains("Category: 3 values are not codes of asset types. Write the code after each \"=\", such as"),
@@ -228,7 +228,7 @@ fn dates_of_other_forms_are_understood_or_explained() {
     assert!(notes.contains(warning), "{notes}");
     let summary = service.import(&path, &["--date-format", "DD.MM.YYYY"]).json();
     assert_eq!(counts(&summary), [2, 0, 0, 1]);
-    assert_eq!(summary["refused_reasons"][0]["detail"], "\"44606\" is a spreadsheet's day number, of 2022-02-14");
+    assert_eq!(summary["refused_reasons"][0]["detail"], "\"44606\" is a spreadsheet's day number for 2022-02-14");
     for (name, text) in [
         ("both.csv", "name,purchase_date,status\na,31.02.2024,lost\n"),
         ("both.ndjson", "{\"name\":\"a\",\"purchase_date\":\"31.02.2024\",\"status\":\"lost\"}\n"),
@@ -273,7 +273,10 @@ fn a_status_for_all_rows_is_offered_if_all_have_a_holder() {
     let (service, folder) = (Service::start(), Folder::new());
     let path = folder.file("assets.csv", "name,assigned_to_email\na,ada@example.com\nb,ada@example.com\n");
     let (_, notes) = suggest(&service, &path, &[]);
-    assert!(notes.contains("2 assets would have a holder and be in_stock: --set status=in_use gives all rows"), "{notes}");
+    assert!(
+        notes.contains("2 assets would have a user and be in_stock: --set status=in_use sets the status of all rows"),
+        "{notes}"
+    );
     let (_, notes) = suggest(&service, &path, &["--set", "status=in_use"]);
     assert!(!notes.contains("in_stock"), "{notes}");
 }
@@ -284,7 +287,11 @@ fn wrong_encodings_and_delimiters_are_noticed() {
     let utf8 = folder.file("utf8.csv", "name,notes\nMüller,x\n");
     let cp850 = folder.file("cp850.csv", b"name,notes\nM\x81ller,x\n");
     for (path, options, told) in [
-        (&utf8, ["--encoding", "windows-1252"], "the file is UTF-8. With --encoding windows-1252, its letters beyond ASCII"),
+        (
+            &utf8,
+            ["--encoding", "windows-1252"],
+            "the file is UTF-8. With --encoding windows-1252, its non-ASCII letters are garbled",
+        ),
         (&cp850, ["--encoding", "windows-1252"], "for example cp850 or Mac Roman: save it as UTF-8"),
         (&utf8, ["--delimiter", "semicolon"], "with --delimiter semicolon there is 1 column; with comma there are 2 columns."),
     ] {
@@ -305,8 +312,8 @@ fn the_second_column_of_a_heading_is_named_by_its_number() {
     );
     let refused = service.import(&path, &["--map", "Category=notes"]);
     for told in [
-        "column 3 has the heading of an earlier one: name it with --map \"Category (2)=FIELD\"",
-        "column 5 has the heading of an earlier one",
+        "column 3 has the same heading as an earlier column: name it with --map \"Category (2)=FIELD\"",
+        "column 5 has the same heading as an earlier column",
     ] {
         refused.tells(2, told);
     }

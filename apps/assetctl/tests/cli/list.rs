@@ -123,7 +123,7 @@ fn filters_and_groups_of_the_real_service() {
         (&["list", "--type", "Lap-top"][..], "\n  --type: must be 2 to 8 characters from A-Z and 0-9\nThere are LAP, MON.\n"),
         (&["list", "--filter", "foo=1"], "\n  --filter foo: unknown parameter"),
         (&["list", "--columns", "kind"], "--columns: unknown kind; known: asset_kind, "),
-        (&["list", "--limit", "0"], "must be a number from 1 on"),
+        (&["list", "--limit", "0"], "must be a positive integer"),
         (&["list", "--json", "--format", "csv"], "give --json or --format, not both"),
         (&["--json", "list", "--format", "table"], "give --json or --format, not both"),
         (&["labels", "--status", "foo"], "\n  --status: must be one of in_stock"),
@@ -216,7 +216,7 @@ fn records_that_the_service_cannot_read_are_named() {
     let service = Scripted::start(|_, _| Answer::new("text/csv", "id,name\r\n1,A\r\n".into()).with("x-unreadable", "0197-x"));
     let run = run(&service.url, &["export"]);
     assert_eq!((run.code, run.stdout.as_str()), (3, "id,name\r\n1,A\r\n"));
-    assert!(run.stderr.contains("can't read; tell its operator: 0197-x"), "{}", run.stderr);
+    assert!(run.stderr.contains("can't read; report this to its operator: 0197-x"), "{}", run.stderr);
 }
 
 #[test]

@@ -260,7 +260,7 @@ fn a_custom_field_is_changed_and_the_others_stay() {
     // A change of more assets than fit in one batch.
     let order = json!({"assets": tags, "set": {"custom_fields.color": "red"}});
     let (_, line, plan) = session.call("plan_change", &order);
-    assert!(line.contains("45 assets: ") && line.contains("Applied 20 by 20, each all or none."), "{line}");
+    assert!(line.contains("45 assets: ") && line.contains("Applied in batches of 20, each all or none."), "{line}");
     let color = json!({"field": "custom_fields.color", "from": "grey", "to": "red", "assets": tags});
     assert_eq!(plan["changes"], json!([color]));
     let (failed, line, done) = session.apply(&plan);

@@ -79,8 +79,8 @@ fn assets_that_stay_with_the_user_have_a_next_step() {
     let expected = "\
 Do this first, then repeat the command:
   AST-4: complete or cancel the process in progress, which assetctl show TAG names
-  AST-3: import a file of asset_tag,status that gives the status in which the process begins; or, if the user doesn't have it, one of \
-                    asset_tag,assigned_to_email with \\N: assetctl import FILE --match asset_tag
+  AST-3: import a file of asset_tag,status with the status in which the process begins; or, if the user doesn't have the \
+                    asset, a file of asset_tag,assigned_to_email with \\N: assetctl import FILE --match asset_tag
 ";
     assert_eq!((done.code, steps), (3, expected), "{}", done.stderr);
 }
@@ -276,7 +276,7 @@ fn an_offboarding_and_labels_with_the_real_service() {
     let stats = service.run(&["stats", "--json"]).json();
     assert_eq!((&stats["assets"]["total"], &stats["assets"]["value_by_status"]["in_use"]), (&json!(3), &json!("201.00")));
     assert_eq!(service.run(&["me", "--json"]).json()["tenant"]["name"], "Test");
-    assert!(service.run(&["me"]).stdout.contains("User        none: the key is the tenant's own"));
+    assert!(service.run(&["me"]).stdout.contains("User        none: the key is not bound to a user"));
 
     let plan = service.run(&["offboard", "ada@EXAMPLE.com", "--process", "device-return", "--dry-run", "--json"]);
     assert_eq!((plan.code, &plan.json()["movements"][0]["number"]), (3, &json!(null)), "{}", plan.stderr);

@@ -22,7 +22,7 @@ const PEOPLE: [&str; 8] = [
 const INACTIVE: usize = 7;
 /// Index in [`PEOPLE`] of the user who has all devices of "Thomas Müller".
 const THOMAS: usize = 5;
-/// Words in the purchase list, with the status that they mean. The program doesn't know the last word.
+/// Words in the purchase list, with the status that they mean. The program has no guess for the last word.
 const STATES: [(&str, &str); 7] = [
     ("im Einsatz", "in_use"),
     ("Im Einsatz", "in_use"),

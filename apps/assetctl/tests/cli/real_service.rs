@@ -139,7 +139,7 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
     assert_eq!(last.code, 0);
     let serials = service.serials();
     assert_eq!(serials.len() as u64, rows);
-    assert!(serials.is_sorted_by(|one, other| one < other), "a serial number is there twice");
+    assert!(serials.is_sorted_by(|one, other| one < other), "a serial number occurs twice");
 
     check_round_trip(&service, &folder, "assets");
     check_round_trip(&service, &folder, "users");
@@ -233,7 +233,7 @@ fn a_corrected_file_creates_nothing_twice_and_its_refused_rows_are_imported() {
     folder.file("monitors.csv", text("2024-03-10"));
     let corrected = service.import(&path, &[]);
     assert_eq!(corrected.code, 2, "{}", corrected.stderr);
-    for told in ["rows 1 to 200 with another content or other options", "add --again."] {
+    for told in ["rows 1 to 200 with different content or options", "add --again."] {
         assert!(corrected.stderr.contains(told), "{}", corrected.stderr);
     }
     assert_eq!(service.total("/assets"), 248);

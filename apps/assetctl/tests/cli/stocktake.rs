@@ -141,7 +141,7 @@ fn an_interrupted_stock_taking_continues() {
     let sent = service.posts().len();
     // Assets found before are not sent again.
     let again = run(command(&service.url, &[&arguments[..], &["--move"]].concat()), &folder);
-    assert!(again.stderr.starts_with("Continues the stock-taking of "), "{}", again.stderr);
+    assert!(again.stderr.starts_with("Continuing the stock-taking of "), "{}", again.stderr);
     assert!(again.stderr.contains(": 3 codes so far."), "{}", again.stderr);
     let (again, posts) = (again.json(), service.posts().split_off(sent));
     assert_eq!(again["since"], first["since"]);
@@ -198,7 +198,7 @@ fn scans_wait_for_a_service_that_is_away() {
     stderr_until(&mut child, "here       A-1 Dock\n");
     service.stop();
     input.write_all(b"A-2\n").unwrap();
-    stderr_until(&mut child, "waiting for it. Codes are kept, and sent then.\n");
+    stderr_until(&mut child, "waiting for it. Codes are kept and sent later.\n");
     service.start_again();
     stderr_until(&mut child, "here       A-2 Dock\n");
     drop(input);

@@ -13,7 +13,7 @@ use std::str::FromStr;
 pub struct DateFormat {
     given: String,
     strftime: String,
-    /// Whether the format also matches YYYY-MM-DD texts, possibly with another meaning.
+    /// Whether the format also matches YYYY-MM-DD texts, possibly with a different meaning.
     reads_iso: bool,
 }
 
@@ -39,7 +39,7 @@ impl DateFormat {
         let mut parsed = Parsed::new();
         let date = parse(&mut parsed, text, StrftimeItems::new(&self.strftime)).and_then(|()| parsed.to_naive_date());
         match date {
-            Ok(date) if date.year() < 1_000 => Err(format!("{text:?} has a year of two digits: write YY in --date-format")),
+            Ok(date) if date.year() < 1_000 => Err(format!("{text:?} has a two-digit year: write YY in --date-format")),
             Ok(date) => Ok(date.to_string()),
             Err(_) => Err(format!("{text:?} is not a date of the form {}", self.given)),
         }
@@ -199,13 +199,13 @@ pub fn check_constants(kind: Kind, constants: &[Constant], targets: &[Target], n
     for (index, Constant { field, .. }) in constants.iter().enumerate() {
         let is_mapped = |target: &Target| target.field().is_some_and(|mapped| sent_name(mapped) == field);
         if field == OWNER_NAME {
-            problems.push(format!("--set {field}: name the user of all rows with --set assigned_to_email=ADDRESS"));
+            problems.push(format!("--set {field}: give the user of all rows with --set assigned_to_email=ADDRESS"));
         } else if !kind.has_column(field) {
             problems.push(format!("--set {field}: {field:?} is not a field of {}", kind.path()));
         } else if let Some((_, name)) = targets.iter().zip(names).find(|(target, _)| is_mapped(target)) {
             problems.push(format!("--set {field}: the column {name:?} is {field} already; ignore it with --map \"{name}=\""));
         } else if constants.iter().take(index).any(|earlier| earlier.field == *field) {
-            problems.push(format!("--set {field}: is there twice"));
+            problems.push(format!("--set {field}: is given twice"));
         }
     }
 }
@@ -230,14 +230,15 @@ impl Values {
             }
             let meanings = values.0.entry(names.get(index).cloned().unwrap_or_default()).or_default();
             if meanings.iter().any(|(known, _)| known == value) {
-                problem("is there twice");
+                problem("is given twice");
             }
             meanings.push((value.to_owned(), mapping.meaning.clone()));
         }
         values
     }
 
-    /// Returns the meaning of a cell: of the same value, or of the only value that differs only in case.
+    /// Returns the meaning given for a cell's exact value or, without one, the only meaning given for values that differ from it
+    /// in case. Returns the cell itself if there is none.
     ///
     /// # Errors
     ///
@@ -253,7 +254,9 @@ impl Values {
         match similar.next() {
             None => Ok(cell),
             Some((_, meaning)) if similar.all(|(_, other)| other == meaning) => Ok(meaning),
-            Some((first, _)) => Err(format!("{value:?} is {first:?} in another case, and so is another value of --map-value")),
+            Some((first, _)) => {
+                Err(format!("{value:?} differs only in case from {first:?} and from another value of --map-value"))
+            }
         }
     }
 }
@@ -393,6 +396,6 @@ mod tests {
     fn an_ambiguous_case_is_refused_and_an_exact_value_is_not() {
         let values = resolve(&["Status:Ab=in_stock", "Status:aB=returned", "Status:Cd=in_use", "Status:cD=in_use"]).unwrap();
         assert_eq!((values.translate("Status", "aB"), values.translate("Status", "CD")), (Ok("returned"), Ok("in_use")));
-        assert!(values.translate("Status", "AB").is_err_and(|error| error.contains("in another case")));
+        assert!(values.translate("Status", "AB").is_err_and(|error| error.contains("differs only in case")));
     }
 }

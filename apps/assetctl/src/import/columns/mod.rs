@@ -15,10 +15,10 @@ use std::rc::Rc;
 /// The prefix of custom fields.
 pub const CUSTOM_FIELD: &str = "custom_fields.";
 
-/// The column of users by their display names. The service doesn't know it: the user's ID is sent.
+/// The column of users by their display names. The service has no such field: the user's ID is sent.
 pub const OWNER_NAME: &str = "assigned_to_name";
 
-/// Columns that only this program knows.
+/// Columns that only this program understands.
 const OWN_COLUMNS: &[Column] = &[Column::new(
     OWNER_NAME,
     CellType::Text,
@@ -74,7 +74,7 @@ pub const LEVELS: &str = " / ";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Joined {
     pub columns: Vec<String>,
-    /// Text between the cells.
+    /// Text between the joined cells.
     pub separator: &'static str,
 }
 
@@ -111,8 +111,8 @@ impl Mapping {
     }
 }
 
-/// Returns one mapping for each column. The last one counts, because people append options to a pasted command. Adds a problem
-/// for a column with two fields.
+/// Returns one mapping for each column. The last mapping of a column counts, because people append options to a pasted command.
+/// Adds a problem for a column with two different fields.
 pub fn settled(mappings: &[Mapping], problems: &mut Vec<String>) -> Vec<Mapping> {
     let mut settled: Vec<Mapping> = Vec::new();
     for mapping in mappings {
@@ -123,7 +123,7 @@ pub fn settled(mappings: &[Mapping], problems: &mut Vec<String>) -> Vec<Mapping>
         if let (Some(first), Some(second)) = (&known.field, &mapping.field)
             && first != second
         {
-            problems.push(format!("--map {:?}: is there twice, as {first} and as {second}", mapping.column));
+            problems.push(format!("--map {:?}: is given twice, as {first} and as {second}", mapping.column));
         }
         known.field.clone_from(&mapping.field);
     }
@@ -145,7 +145,7 @@ pub fn joined(mappings: &[Mapping], names: &[String], problems: &mut Vec<String>
         }
     }
     let mut single = settled(&single, problems);
-    // A part of a joined column can also be mapped to another field.
+    // A part of a joined column can also be mapped to a field by itself.
     parts.retain(|part: &Mapping| !single.iter().any(|known| known.column == part.column));
     single.extend(parts);
     (single, joined)
@@ -180,7 +180,7 @@ pub fn sent_name(field: &str) -> &str {
     if field == OWNER_NAME { "assigned_to" } else { field }
 }
 
-/// Returns the names, numbered from the second column with the same heading on, as in `Category (2)`; and the numbered names.
+/// Returns the column names, with a number for each repeated heading, as in `Category (2)`; and the numbered names.
 pub fn numbered(headings: &[String]) -> (Vec<String>, BTreeSet<String>) {
     let known: HashSet<&str> = headings.iter().map(String::as_str).collect();
     let (mut counts, mut names, mut doubled) = (HashMap::<&str, u32>::new(), Vec::new(), BTreeSet::new());
@@ -201,7 +201,7 @@ pub fn numbered(headings: &[String]) -> (Vec<String>, BTreeSet<String>) {
     (names, doubled)
 }
 
-/// The target of each column. `doubled` are the names that [`numbered`] has made.
+/// Returns the target of each column. `doubled` are the names that [`numbered`] added a number to.
 ///
 /// # Errors
 ///
@@ -223,11 +223,11 @@ pub fn resolve(
     }
     let target_of = |(name, number): (&String, usize)| {
         let is_mapped = || mappings.iter().any(|mapping| mapping.column == *name);
-        // The number of a repeated heading must not create another custom field.
+        // A repeated heading must not create a custom field with its number.
         if doubled.contains(name) && !is_mapped() {
             let (named, ignored) = (quote(&format!("{name}=FIELD")), quote(&format!("{name}=")));
             let how = format!("name it with --map {named}, or ignore it with --map {ignored}");
-            problems.push(format!("column {number} has the heading of an earlier one: {how}"));
+            problems.push(format!("column {number} has the same heading as an earlier column: {how}"));
             return Target::Ignored;
         }
         target(kind, name.trim(), mappings, &mut problems)
@@ -279,7 +279,7 @@ pub struct Fields {
     /// Constants, converted for the service.
     pub constants: Vec<Constant>,
     pub owners: Rc<Owners>,
-    /// Fields whose bad cells are left out, instead of refusing the row.
+    /// Fields whose invalid cells are left out, instead of refusing the row.
     pub skip_bad: Vec<String>,
     /// Joined columns, by the name of the first one.
     pub joined: BTreeMap<String, Joined>,
@@ -323,7 +323,7 @@ impl Fields {
     fn date(&self, value: &str) -> Result<Option<String>, String> {
         let date = self.date_format.as_ref().map(|format| format.date_or_iso(value));
         match (date, date_of_day_number(value)) {
-            (None | Some(Err(_)), Some(date)) => Err(format!("{value:?} is a spreadsheet's day number, of {date}")),
+            (None | Some(Err(_)), Some(date)) => Err(format!("{value:?} is a spreadsheet's day number for {date}")),
             (date, _) => date.transpose(),
         }
     }
@@ -407,7 +407,7 @@ mod tests {
                 "--map \"OS\": \"os\" is not a field of assets",
                 "unknown column \"Serial No\"; could be serial_number",
                 "unknown column \"email\"; could be assigned_to_email",
-                "column 2: another column is name, too",
+                "column 2: another column is also mapped to name",
             ]
         );
         let of_users = |column: &str| resolve(Kind::Users, &names(&[column]), &BTreeSet::new(), &[]);
@@ -426,8 +426,8 @@ mod tests {
         assert!(doubled.iter().eq(["A (3)", "A (4)", "custom_fields.x (2)"]));
         let problems =
             resolve(Kind::Assets, &numbered, &doubled, &mappings(&["A=", "A (2)=", "A (3)=notes", "A (4)="])).unwrap_err();
-        let expected = "column 8 has the heading of an earlier one: name it with --map \"custom_fields.x (2)=FIELD\", or ignore it with \
-                        --map \"custom_fields.x (2)=\"";
+        let expected = "column 8 has the same heading as an earlier column: name it with --map \"custom_fields.x (2)=FIELD\", or \
+                        ignore it with --map \"custom_fields.x (2)=\"";
         assert_eq!(problems, [expected]);
     }
 
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(plain.convert("purchase_price", "1249.00"), Ok(None));
         for fields in [fields, plain] {
             let refused = fields.convert("purchase_date", "44606");
-            assert_eq!(refused, Err("\"44606\" is a spreadsheet's day number, of 2022-02-14".into()));
+            assert_eq!(refused, Err("\"44606\" is a spreadsheet's day number for 2022-02-14".into()));
         }
     }
 

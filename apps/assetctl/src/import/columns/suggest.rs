@@ -9,7 +9,7 @@ pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
     guess(kind, column).map(|(field, _)| field).or_else(|| is_place().then_some(LOCATION))
 }
 
-/// Lower case, without spaces and punctuation, and without the prefix of Homebox's headings.
+/// Converts to lower case, without spaces and punctuation, and without the prefix of Homebox's headings.
 pub fn plain(column: &str) -> String {
     let column = column.strip_prefix("HB.").unwrap_or(column);
     column.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
@@ -25,7 +25,7 @@ fn of_holder(column: &str) -> Option<String> {
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 
-/// The [plain] heading. For an import of users, the file can be a list of their assets.
+/// The [plain] heading, without the prefix of a holder's column in an import of users: the file can be a list of their assets.
 fn heading(kind: Kind, column: &str) -> String {
     let of_holder = (kind == Kind::Users).then(|| of_holder(column)).flatten();
     of_holder.unwrap_or_else(|| plain(column))
@@ -40,7 +40,7 @@ fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
         let rank = column.headings.split_whitespace().position(|heading| heading == plain)?;
         Some((column.name, rank + 1))
     });
-    // A field's own name, in another case or with spaces.
+    // The field's name itself, possibly with different case or with spaces.
     let same = || columns.clone().find(|column| column.name.replace('_', "") == plain);
     known.or_else(|| same().map(|column| (column.name, 0)))
 }
@@ -49,7 +49,7 @@ fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
 pub struct Suggestions {
     /// A mapping for each field that a column could be.
     pub mappings: Vec<Mapping>,
-    /// Columns without a field, or whose field has a better column.
+    /// Columns that match no field, or whose field has a better column.
     pub unknown: Vec<String>,
 }
 

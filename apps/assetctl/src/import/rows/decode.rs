@@ -62,7 +62,7 @@ impl<R: Read> Text<R> {
         self.is_at_end && !self.ends_with_newline && (rest.is_empty() || rest.starts_with(END_OF_TEXT))
     }
 
-    /// Returns the text between two offsets, which must not be forgotten.
+    /// Returns the text between two offsets. The text must not have been forgotten.
     pub fn between(&self, from: u64, to: u64) -> &str {
         self.text.get(self.index(from)..self.index(to)).unwrap_or_default()
     }
@@ -82,7 +82,7 @@ impl<R: Read> Text<R> {
         found
     }
 
-    /// Goes back to an offset whose text must not be forgotten.
+    /// Goes back to an offset. The text there must not have been forgotten.
     pub fn rewind(&mut self, to: u64) {
         self.cursor = self.index(to);
     }

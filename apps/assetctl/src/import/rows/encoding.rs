@@ -22,7 +22,7 @@ pub struct Examination {
     pub sample: Vec<u8>,
 }
 
-/// A sign that the file is read with a wrong encoding.
+/// A sign that the file is being read in the wrong encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
     /// The file is UTF-8 with characters beyond ASCII.
@@ -129,7 +129,7 @@ fn best_delimiter(sample: &str) -> u8 {
     CANDIDATES.into_iter().rev().max_by_key(|candidate| score(sample, *candidate)).unwrap_or(b',')
 }
 
-/// If the given delimiter makes a single column, returns a delimiter with several, and their number.
+/// If the given delimiter results in a single column, returns a delimiter that results in several, and their number.
 pub fn better_delimiter(sample: &str, given: u8) -> Option<(u8, usize)> {
     let best = best_delimiter(sample);
     let columns = score(sample, best).1;

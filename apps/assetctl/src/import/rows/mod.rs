@@ -26,7 +26,7 @@ const REFUSED: &str = "?";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowError {
-    /// Column name in the file; `None` if the error is about the whole row.
+    /// Column name in the file; `None` if the error concerns the whole row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
     pub detail: String,
@@ -316,7 +316,7 @@ impl<R: Read> NdjsonRows<R> {
         let (mut checked, mut sent) = (Checked::default(), Vec::<(String, Box<RawValue>)>::new());
         for (name, value) in members {
             if name == UNREADABLE {
-                checked.errors.push(RowError::of_column(&name, "replace this line by the object that it should be"));
+                checked.errors.push(RowError::of_column(&name, "replace this line with a valid JSON object"));
                 continue;
             }
             let mut unknown = Vec::new();

@@ -76,7 +76,7 @@ impl<R: Read> Records<R> {
         Ok(Some(self.finish(start, end, cells, broken)))
     }
 
-    /// Whether the record swallowed several rows because a quote isn't closed: its second line is a valid row.
+    /// Whether the record contains several rows because a quote isn't closed: its second line is a valid row.
     fn has_swallowed_rows(&self, start: u64, end: u64, expected: Option<usize>) -> bool {
         let text = self.text();
         let raw = text.between(start, end).trim_start_matches(['\r', '\n']);
