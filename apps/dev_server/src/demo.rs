@@ -94,7 +94,7 @@ impl DemoClock {
         Arc::new(move || system().plus(TimeDelta::days(-days.load(Ordering::Relaxed))))
     }
 
-    /// The clock must never go back.
+    /// Sets how many days the clock lags behind. The clock must never go backwards.
     pub fn set_days_ago(&self, days: i64) {
         self.0.store(days, Ordering::Relaxed);
     }
@@ -142,7 +142,7 @@ impl DemoClient {
         Ok(Self { api: ApiClient { router: self.api.router.clone(), api_key }, host: self.host.clone() })
     }
 
-    /// Returns the ids of the assets.
+    /// Imports assets, and returns their IDs.
     async fn import(&self, rows: impl Iterator<Item = Value>) -> Result<Vec<String>> {
         let rows: Vec<String> = rows.map(|row| row.to_string()).collect();
         let made = self.send("POST", "assets/import", &rows.join("\n")).await?;

@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     log::init(format);
     let ended = Builder::new_current_thread().enable_all().build().map_err(Into::into).and_then(|runtime| {
         let ended = runtime.block_on(run(options, format));
-        // Doesn't wait for requests that haven't ended in time.
+        // Doesn't wait for requests that haven't finished in time.
         runtime.shutdown_background();
         ended
     });

@@ -41,7 +41,7 @@ pub struct Options {
     pub dynamodb_addr: SocketAddr,
     /// Permit webhooks with http and https addresses of this machine, such as http://127.0.0.1:9000/hook.
     ///
-    /// Without it, as in AWS, webhooks need https addresses of public hosts.
+    /// Without this option, as in AWS, webhooks need https addresses of public hosts.
     #[arg(long)]
     pub allow_local_webhooks: bool,
     /// When the server is ready, write base_url, api_key, tenant_id, table, dynamodb_endpoint and, if the demo data has an open

@@ -22,7 +22,7 @@ const RETURN: Duration = Duration::from_secs(60);
 /// Number of receives after which a message is dropped, as in template.yaml.
 const MAX_RECEIVES: u32 = 30;
 
-/// Handles a message. The second argument says whether it is from the retry queue. Returns whether it is finished.
+/// Handles a message. The second argument is whether the message is from the retry queue. Returns whether it is finished.
 pub type Handler = dyn Fn(Message, bool) -> BoxFuture<'static, bool> + Send + Sync;
 
 /// Sends messages. Cheap to clone.
@@ -35,7 +35,7 @@ pub struct MemoryQueue {
 #[derive(Default)]
 struct Counts {
     all: AtomicUsize,
-    /// Messages that no delivery record has.
+    /// Number of messages that are in no delivery record.
     only_here: AtomicUsize,
 }
 
@@ -74,7 +74,7 @@ impl MemoryQueue {
         self.len() == 0
     }
 
-    /// Whether the delivery records have all messages, so that losing the process loses none.
+    /// Whether the delivery records contain all messages, so that losing the process loses none.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
         self.counts.only_here.load(Ordering::Acquire) == 0
@@ -113,7 +113,7 @@ impl Queue for MemoryQueue {
 }
 
 impl Worker {
-    /// Handles messages until told to stop. Messages in flight are handled to the end.
+    /// Handles messages until told to stop, and finishes messages in flight.
     pub async fn run(mut self, handler: Arc<Handler>, mut stop: watch::Receiver<bool>) {
         let (mut handled, mut number) = (JoinSet::<Option<Queued>>::new(), 0);
         while !*stop.borrow() {

@@ -90,7 +90,7 @@ pub fn router(app: App) -> Router {
 ///
 /// # Errors
 ///
-/// Returns an error to print as one line, for example when the address is in use or the data folder can't be written to.
+/// Returns an error to print as one line, for example if the address is in use or the data folder can't be written to.
 pub async fn run(options: Options, format: Format) -> Result<()> {
     let refused = |error: io::Error| anyhow!(cant_listen("--addr", options.addr, &error));
     let listener = TcpListener::bind(options.addr).await.map_err(refused)?;

@@ -91,8 +91,8 @@ pub async fn serve(
     }
 }
 
-/// Handles the request on a separate thread, so that a long computation doesn't block other requests. Occupies `place` until it
-/// ends, even if its connection ends earlier.
+/// Handles the request on a separate thread, so that a long computation doesn't block other requests. Occupies `place` until the
+/// request is handled, even if its connection closes earlier.
 async fn respond(
     router: Router,
     request: Request<Incoming>,

@@ -99,7 +99,8 @@ async fn check_indexes(client: &Client, name: &str, declared: &TableProperties) 
         expected.sort_unstable();
         if actual != expected {
             bail!(
-                "another version created this data: its index {} differs; delete the data folder, or choose another one with --data",
+                "a different version created this data: its index {} differs; delete the data folder, or choose another \
+                 one with --data",
                 index.index_name
             );
         }
@@ -148,7 +149,7 @@ pub async fn enable_stream(client: &aws_sdk_dynamodb::Client, name: &str) -> Res
     let view = StreamViewType::from(declared()?.stream_specification.stream_view_type.as_str());
     let described = client.describe_table().table_name(name).send().await.context("can't describe the table")?;
     let described = described.table().context("the engine returned no description of the table")?;
-    // Enabling it again would give the stream another ARN, and lose the read position.
+    // Enabling it again would give the stream a new ARN, and lose the read position.
     if described.stream_specification().and_then(StreamSpecification::stream_view_type) == Some(&view)
         && let Some(arn) = described.latest_stream_arn()
     {
@@ -201,7 +202,7 @@ impl TableEngine {
         Ok(Self::new(Database::memory()?))
     }
 
-    /// `operation` is DynamoDB's name for it.
+    /// Executes a call. `operation` is DynamoDB's name for the call.
     pub fn execute(&self, operation: &str, mut body: Value) -> TableResponse {
         let token = body.as_object_mut().and_then(|request| request.remove("ClientRequestToken"));
         match token.as_ref().and_then(Value::as_str) {
@@ -210,7 +211,7 @@ impl TableEngine {
         }
     }
 
-    /// A retry waits for the first attempt, and gets its response.
+    /// Executes a transaction. A retry waits for the first attempt, and gets its response.
     fn execute_once(&self, token: &str, operation: &str, body: Value) -> TableResponse {
         let mut transactions = self.transactions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, response)) = transactions.iter().rev().find(|(earlier, _)| earlier == token) {

@@ -38,7 +38,7 @@ pub fn expensive_schema() -> Value {
     json!({"properties": {"list": {"items": {"not": {"anyOf": rules}}}}})
 }
 
-/// Repeats another day's sample.
+/// Environment variable with a seed, which repeats an earlier sample.
 const SEED: &str = "TEST_SEED";
 
 /// Whether `FULL_TESTS=1` requests every case.

@@ -128,7 +128,7 @@ fn the_owner_of_an_asset_that_cannot_be_handed_over_is_named() {
     for (tag, advice) in [
         (&in_use, format!("Ada <ada@example.org> has it: take it back first, assetctl return {in_use}")),
         (&returned, "Ada <ada@example.org> has it. Change its status first; these processes can start: ".to_owned()),
-        (&scrapped, "by an import of asset_tag,status with --match asset_tag: no process can start.".to_owned()),
+        (&scrapped, "by importing a file of asset_tag,status with --match asset_tag: no process can start.".to_owned()),
     ] {
         let line = refused.stderr.lines().find(|line| line.contains(&format!("{tag} Laptop: "))).unwrap_or_default();
         assert!(line.contains(&advice), "{}", refused.stderr);

@@ -119,7 +119,7 @@ fn open_file(path: &Path) -> io::Result<File> {
 /// Writes a file that appears complete or not at all. Only this user can read it, because it contains an API key.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_extension(format!("{}.tmp", std::process::id()));
-    // A draft of an earlier process with the same id could have other permissions.
+    // A draft of an earlier process with the same process ID could have different permissions.
     let _ = fs::remove_file(&draft);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     let written = file.write_all(bytes).and_then(|()| fs::rename(&draft, path));

@@ -1,4 +1,4 @@
-//! Examples of requests, responses and problem documents in the OpenAPI document. A test records them from real ones in
+//! Examples of requests, responses and problem documents in the OpenAPI document. A test records them from real requests in
 //! docs/openapi-examples.json.
 
 use super::shape::{operations, reference};
@@ -100,8 +100,8 @@ fn add(examples: &ByMediaType, body: &mut Value, mut schemas: Option<&mut Value>
     }
 }
 
-/// Adds an example to its schema unless it has one, so that all operations on a record share it. For envelopes and lists, their
-/// parts get the examples: viewers build the whole from them.
+/// Adds an example to its schema unless it has one, so that all operations on a record share it. For envelopes and lists, adds
+/// examples to their parts: viewers build the whole from them.
 fn add_to_schema(schema: &Value, example: &Value, schemas: &mut Value) {
     let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
     let schema = name.map_or_else(|| schema.clone(), |name| schemas[name].clone());

@@ -252,7 +252,7 @@ fn response_headers() -> [(&'static str, Header); 14] {
             integer(0),
             "The number of requests left in the current minute. Absent if the request could not be counted.",
         ),
-        header("X-RateLimit-Reset", integer(0), "When the next minute starts, as Unix time in seconds."),
+        header("X-RateLimit-Reset", integer(0), "The start of the next minute, as Unix time in seconds."),
         header("X-Request-Id", matching("^[ -~]+$"), "Identifies the request in the log."),
         header("X-Unreadable", matching("^[0-9a-f-]+(, [0-9a-f-]+)*$"), "IDs of up to 20 damaged records, which are left out."),
     ]

@@ -44,7 +44,7 @@ impl Engine {
         let cant_open =
             || format!("can't open the database in {}", file.map_or("memory".into(), |file| file.display().to_string()));
         let db = Database::new(&location).with_context(cant_open)?;
-        // Ends with SQLite's synchronous=NORMAL: a power failure can lose the last writes, but not corrupt the file.
+        // Leaves SQLite at synchronous=NORMAL: a power failure can lose the last writes, but not corrupt the file.
         let _ = db.enable_bulk_loading().and_then(|()| db.disable_bulk_loading());
         let records = stream_records(&location).with_context(cant_open)?;
         let (streams, calls) = mpsc::unbounded_channel();
@@ -76,7 +76,7 @@ impl Engine {
     }
 }
 
-/// Has a name, so that a second connection can open the database.
+/// Returns the location of a new database in memory. It has a name, so that a second connection can open it.
 fn in_memory() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("file:engine-{}?mode=memory&cache=shared", COUNT.fetch_add(1, Ordering::Relaxed))
@@ -190,8 +190,8 @@ impl Streams {
         Ok(response.body)
     }
 
-    /// Deletes a table's records before this sequence number, and returns how many. The record with this number stays, because
-    /// the engine numbers records by the clock, but always above the last one.
+    /// Deletes a table's records before this sequence number, and returns their count. The record with this number stays:
+    /// the engine numbers records by the clock, but always above the last record.
     ///
     /// # Errors
     ///

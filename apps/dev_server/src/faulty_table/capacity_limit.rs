@@ -134,7 +134,7 @@ fn consumed_units(body: &[u8]) -> f64 {
     all.iter().filter_map(|capacity| capacity["CapacityUnits"].as_f64()).sum()
 }
 
-/// Each partition has a separate limit for both.
+/// Each partition has a separate limit for reads and for writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Usage {
     Read,

@@ -1,5 +1,5 @@
-//! A table as weak as AWS permits: torn reads, late indexes, lost responses, throttling. At random for simulations, as planned
-//! for tests ([`planned`]), and by the capacity of partitions for benchmarks ([`CapacityLimit`]).
+//! A table as weak as AWS permits: torn reads, late indexes, lost responses, throttling. They occur at random in simulations, as
+//! planned in tests ([`planned`]), and by the capacity of partitions in benchmarks ([`CapacityLimit`]).
 //!
 //! The embedded engine is always consistent. [`FaultyTable`] puts it behind an HTTP client for the SDK that executes calls
 //! in this process, without sockets, so that tokio's paused clock drives everything: the SDK's timeouts and retries, the

@@ -54,7 +54,7 @@ impl FaultyObjects {
         self.state().by_key.clear();
     }
 
-    /// Makes every request fail, or only as many as the table's faults say.
+    /// Makes every request fail or, if `is_down` is false, only as many as the table's faults determine.
     pub fn set_down(&self, is_down: bool) {
         self.state().is_down = is_down;
     }

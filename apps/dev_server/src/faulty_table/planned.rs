@@ -1,4 +1,4 @@
-//! Faults that a test plans one by one ([`Faults`]): calls to any table that fail or wait, indexes that lag or throttle,
+//! Faults that a test plans individually ([`Faults`]): calls to any table that fail or wait, indexes that lag or throttle,
 //! partitions that throttle writes, and reads that see only part of a transaction.
 #![expect(clippy::unwrap_used, reason = "only tests plan faults")]
 
@@ -48,7 +48,7 @@ struct Fault {
 struct FailingCall {
     to_come: usize,
     failure: CallFailure,
-    /// The call that failed, by the SDK's id for it.
+    /// The SDK's invocation ID of the call that failed.
     failed: Option<String>,
 }
 
@@ -114,7 +114,7 @@ impl Faults {
         Held { arrived, release }
     }
 
-    /// Executes `other` while `request` has its first call of this operation on the way to the table.
+    /// Executes `other` while the first call of this operation in `request` is on its way to the table.
     pub async fn overtake<A, B>(
         &self,
         operation: &'static str,
@@ -164,7 +164,7 @@ impl Faults {
         self.state().planned.len()
     }
 
-    /// Makes one call fail, including all retries by the SDK. `place` 0 is the next call, 1 the one after it, and so on.
+    /// Makes one call fail, including all retries by the SDK. `place` is the number of calls before it: 0 for the next call.
     pub fn fail_call(&self, place: usize, failure: CallFailure) {
         self.state().failing = Some(FailingCall { to_come: place, failure, failed: None });
     }
@@ -180,12 +180,12 @@ impl Faults {
         requests.into_iter().map(|(operation, body)| (operation, serde_json::from_slice(&body).unwrap_or_default())).collect()
     }
 
-    /// Freezes the index `list_index` with these rows, by the first letter of their sort keys; `None` thaws it.
+    /// Freezes the index `list_index` with these rows, grouped by the first letter of their sort keys; `None` unfreezes it.
     pub fn freeze_list_index(&self, rows: Option<HashMap<char, Value>>) {
         self.state().list_index = rows;
     }
 
-    /// Freezes the index `history` with these rows; `None` thaws it.
+    /// Freezes the index `history` with these rows; `None` unfreezes it.
     pub fn freeze_history(&self, rows: Option<Vec<Value>>) {
         self.state().history = rows;
     }
@@ -219,17 +219,17 @@ impl Faults {
         self.state().throttled_writes
     }
 
-    /// Makes the next lists that read a record see an earlier state: with these attributes, or, for `None`, no record.
+    /// Makes the next `times` lists that read a record see its earlier state: these attributes or, for `None`, no record.
     pub fn tear_record(&self, times: usize, id: &str, before: Option<Value>) {
         self.tear("BatchGetItem", times, id, None, before);
     }
 
-    /// Hides the event of this version of a record from the next reads of events that would find it.
+    /// Hides the event of this version of a record from the next `times` reads of events that would find it.
     pub fn hide_event(&self, times: usize, id: &str, version: u64) {
         self.tear("Query", times, id, Some(version), None);
     }
 
-    /// Hides the event of this version of a record from the next reads of single events that would find it.
+    /// Hides the event of this version of a record from the next `times` reads of single events that would find it.
     pub fn hide_entry(&self, times: usize, id: &str, version: u64) {
         self.tear("BatchGetItem", times, id, Some(version), None);
     }
@@ -238,7 +238,7 @@ impl Faults {
         self.state().torn.push(TornItem { operation, id: id.to_owned(), version, before, times });
     }
 
-    /// Stops tearing reads. Returns the number of items that were still to be torn.
+    /// Stops tearing reads. Returns the number of items for which torn reads remained.
     pub fn stop_tearing(&self) -> usize {
         std::mem::take(&mut self.state().torn).len()
     }

@@ -198,7 +198,7 @@ impl FaultyTable {
         TableResponse::error(400, code, "The throughput of this partition is exceeded.")
     }
 
-    /// Commits, and shows the change in the other views later.
+    /// Commits a write, and shows it in the other views later.
     async fn write(&self, operation: &str, body: &Value, weaknesses: &Weaknesses) -> TableResponse {
         let (actions, now) = (write_actions(operation, body), Instant::now());
         let is_transaction = operation == "TransactWriteItems";
@@ -470,7 +470,7 @@ pub struct ItemKey {
 }
 
 impl ItemKey {
-    /// From an item, or from the `Key` of a request.
+    /// Returns the key in an item, or in the `Key` of a request.
     fn of(item: &Value) -> Self {
         let text = |name: &str| item[name]["S"].as_str().unwrap_or_default().to_owned();
         Self { partition: text(KEY[0]), sort: text(KEY[1]) }
@@ -539,7 +539,7 @@ fn take_unprocessed(body: &mut Value, mut leave: impl FnMut() -> bool) -> Value 
     Value::Object(unprocessed)
 }
 
-/// Units per index; the table's own have no name.
+/// Consumed units per index. The table's own units have no name.
 fn consumed(response: &Value) -> Vec<(Option<String>, f64)> {
     let reported = match &response["ConsumedCapacity"] {
         Value::Array(all) => all.iter().collect(),

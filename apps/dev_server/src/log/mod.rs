@@ -93,7 +93,7 @@ impl Visit for Fields {
 }
 
 const METHOD_COLUMNS: usize = 7;
-/// Column width of routes. Longer routes push the rest of the line.
+/// Column width of routes. Longer routes shift the rest of the line.
 const ROUTE_COLUMNS: usize = 47;
 /// Fields that the request's line already has, or that are useless on a single machine.
 const OMITTED: [&str; 6] = ["method", "route", "status", "duration_ms", "tenant_id", "key_id"];
@@ -118,7 +118,7 @@ where
     }
 }
 
-/// By this computer's clock, to the second.
+/// The time of day by this computer's clock, to the second.
 fn time_of_day() -> String {
     let now = DateTime::from_timestamp_millis(shared::app::system_clock()().millis()).unwrap_or_default();
     now.with_timezone(&Local).format("%H:%M:%S").to_string()

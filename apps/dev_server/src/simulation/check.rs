@@ -23,14 +23,14 @@ const FEED_INTERVAL: Duration = Duration::from_secs(7);
 pub fn check_lists(service: &Service) {
     let whole = service.table.shown().get(WHOLE_LISTS).copied().unwrap_or_default();
     if whole > 0 && service.table.weaknesses().list_index_lag_millis <= MAX_LIST_INDEX_LAG_MILLIS {
-        service.add_violation(format!("lists have read {whole} pages of all records of a kind from the table"));
+        service.add_violation(format!("lists read {whole} pages of all records of a kind from the table"));
     }
 }
 
 /// Checks lists, events, histories and the invariants of a tenant.
 pub async fn check(service: &Service, tenant: &Tenant, client: &Client) -> Result<()> {
     let wrong = |what: String| service.add_violation(format!("{}: in the end, {what}", tenant.name));
-    // Longer than the feed delays events.
+    // Waits longer than the feed delays events.
     sleep(Duration::from_secs(30)).await;
     let random = SeededRandom::new(0);
     for _ in 0..6 {
@@ -38,7 +38,7 @@ pub async fn check(service: &Service, tenant: &Tenant, client: &Client) -> Resul
     }
     list_users(service, tenant).await;
     read_on(service, tenant).await;
-    // Longer than any index lags.
+    // Waits longer than any index lags.
     service.table.set(Weaknesses::default());
     sleep(Duration::from_secs(3_600)).await;
     for _ in 0..6 {
@@ -72,13 +72,13 @@ async fn check_feed(tenant: &Tenant, client: &Client, wrong: &impl Fn(String)) -
     let shown = tenant.model().events.clone();
     let unique: BTreeSet<String> = shown.iter().cloned().collect();
     if unique.len() != shown.len() {
-        wrong(format!("the feed has shown {} events twice", shown.len() - unique.len()));
+        wrong(format!("the feed showed {} events twice", shown.len() - unique.len()));
     }
     for missing in stored.difference(&unique) {
-        wrong(format!("the feed has not shown the event {missing}"));
+        wrong(format!("the feed did not show the event {missing}"));
     }
     for unknown in unique.difference(&stored) {
-        wrong(format!("the feed has shown the event {unknown}, which is not in the table"));
+        wrong(format!("the feed showed the event {unknown}, which is not in the table"));
     }
     Ok(())
 }
@@ -91,7 +91,7 @@ async fn check_histories(service: &Service, tenant: &Tenant, wrong: &impl Fn(Str
         let path = format!("/assets/{}/history?verify=true&limit=1", id.unwrap_or_default());
         let history = service.settle(&tenant.request("GET", path.clone(), Value::Null)).await.body;
         if history["verification"]["valid"] != true || history["meta"]["total"] != changes {
-            wrong(format!("{path} is {} {} after {changes} changes", history["meta"], history["verification"]));
+            wrong(format!("{path} returned {} {} after {changes} changes", history["meta"], history["verification"]));
         }
     }
 }
@@ -202,27 +202,27 @@ async fn check_list(
     let records = possible(&tenant.model(), from);
     for (place, row) in rows.iter().enumerate() {
         if data[..place].iter().any(|earlier| earlier["id"] == data[place]["id"]) {
-            wrong(format!("{row:?} is listed twice"));
+            wrong(format!("{row:?} was listed twice"));
         }
         if !records.iter().flatten().flatten().any(|allowed| allowed == row) {
             let known: Vec<_> = records.iter().flatten().flatten().filter(|known| known.0 == row.0).collect();
-            wrong(format!("{row:?} is listed, but no longer possible here; possible: {known:?}"));
+            wrong(format!("{row:?} was listed, but was no longer possible; possible: {known:?}"));
         }
     }
     if path.contains("sort=name") && !rows.is_sorted() {
-        wrong(format!("{rows:?} is not sorted"));
+        wrong(format!("{rows:?} was not sorted"));
     }
     let least = records.iter().filter(|states| states.iter().all(Option::is_some)).count() as u64;
     let most = records.iter().filter(|states| states.iter().any(Option::is_some)).count() as u64;
     let total = response.body["meta"]["total"].as_u64().unwrap_or_default();
     if !(least..=most).contains(&total) {
-        wrong(format!("the total is {total}, not {least} to {most}"));
+        wrong(format!("the total was {total}, not {least} to {most}"));
     }
     // The page contains the whole list.
     if path.contains("limit=100") && total <= 100 {
         for states in records.iter().filter(|states| states.iter().all(Option::is_some)) {
             if !states.iter().flatten().any(|state| rows.contains(state)) {
-                wrong(format!("{states:?} is missing"));
+                wrong(format!("{states:?} was missing"));
             }
         }
     }

@@ -71,7 +71,7 @@ const HEADERS: [(&str, &str); 8] = [
     ("host", "elsewhere.example.com"),
 ];
 
-/// Attacks `target` until the simulation is over. The attackers know IDs of the others.
+/// Attacks `target` until the simulation is over. The attackers know IDs from the other tenants.
 pub async fn attack(service: &Service, target: &Tenant, others: &[Tenant], random: SeededRandom) {
     let document = service.settle(&target.request("GET", "/openapi.json", Value::Null)).await.body;
     let mut generator = Generator::new(&document, target, random);
@@ -80,7 +80,7 @@ pub async fn attack(service: &Service, target: &Tenant, others: &[Tenant], rando
         let attack = generator.next(target, others);
         if let Some(response) = service.send(&attack.request).await {
             if let Some(fault) = fault(attack.is_permitted, &response) {
-                service.add_violation(format!("{fault}: {:?} is answered with {response:?}", attack.request));
+                service.add_violation(format!("{fault}: {:?} was answered with {response:?}", attack.request));
             }
             service.count_attack(&response);
             generator.learn(&attack.request, &response);
@@ -134,7 +134,7 @@ async fn finish_erasures(service: &Service, target: &Tenant) -> Result<()> {
             rounds += 1;
         }
         if rounds == MAX_ERASURE_REQUESTS {
-            service.add_violation(format!("{}: the erasure of {} does not end", target.name, erasure.user_id));
+            service.add_violation(format!("{}: the erasure of {} did not finish", target.name, erasure.user_id));
         }
     }
     Ok(())
@@ -143,7 +143,7 @@ async fn finish_erasures(service: &Service, target: &Tenant) -> Result<()> {
 async fn read(service: &Service, target: &Tenant, path: &str) -> Value {
     let response = service.settle(&target.request("GET", path, Value::Null)).await;
     if response.status != 200 {
-        service.add_violation(format!("{}: {path} can't be read: {} {}", target.name, response.status, response.body));
+        service.add_violation(format!("{}: {path} couldn't be read: {} {}", target.name, response.status, response.body));
     }
     response.body
 }
@@ -169,7 +169,7 @@ struct Generator {
     random: SeededRandom,
     operations: Vec<Operation>,
     made: u64,
-    /// The tenant's own resources: their collections and ids.
+    /// The tenant's own resources: their collections and IDs.
     own: Vec<(String, String)>,
     links: Vec<String>,
     /// A key of the tenant with another secret.
@@ -276,7 +276,7 @@ impl Generator {
         path
     }
 
-    /// Replaces the ids and the unique values in an example.
+    /// Replaces the IDs and the unique values in an example.
     fn replace(&self, value: &mut Value, name: &str, id: &impl Fn(&str) -> String) {
         match value {
             Value::Object(members) => members.iter_mut().for_each(|(name, member)| self.replace(member, name, id)),
@@ -316,7 +316,7 @@ fn operations(document: &Value) -> Vec<Operation> {
     let paths = document["paths"].as_object().into_iter().flatten();
     for (path, method) in paths.flat_map(|(path, _)| METHODS.map(|method| (path, method))) {
         let operation = &document["paths"][path][method.to_lowercase()];
-        // Skips exports, which read all records of a kind from the table as lists must not.
+        // Skips exports: they read all records of a kind from the table, which lists must not do.
         if !operation.is_object() || path.ends_with("/export") {
             continue;
         }

@@ -124,7 +124,7 @@ async fn write_snapshots(service: &Service, random: SeededRandom) {
         let run = store.write_snapshots(store.now().plus(MAX_RUN)).await;
         let is_right = run.as_ref().is_ok_and(|report| report.failed == 0);
         if !is_right && was_calm && service.is_calm() {
-            service.add_violation(format!("the writer of snapshots fails: {run:?}"));
+            service.add_violation(format!("the snapshot writer failed: {run:?}"));
         }
         sleep(Duration::from_millis(random.below(MAX_INTERVAL_MILLIS))).await;
     }

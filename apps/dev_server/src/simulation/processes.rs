@@ -38,7 +38,7 @@ async fn start_on(service: &Service, tenant: &Tenant, random: &SeededRandom, pla
     let (started, refused): (Vec<&ApiResponse>, Vec<&ApiResponse>) = responses.iter().partition(|r| r.status == 201);
     if started.len() != 1 || refused.iter().any(|response| response.status != 409) {
         let answers: Vec<(u16, &Value)> = responses.iter().map(|response| (response.status, &response.body)).collect();
-        service.add_violation(format!("{}: starts on {ids:?} return {answers:?}", tenant.name));
+        service.add_violation(format!("{}: starts on {ids:?} returned {answers:?}", tenant.name));
     }
     let mut model = tenant.model();
     let Some(won) = started.first() else {

@@ -60,7 +60,7 @@ pub async fn create_asset(service: &Service, tenant: &Tenant, random: &SeededRan
     let responses = join_all((0..copies).map(|_| service.settle(&request))).await;
     let ids: Vec<String> = responses.iter().map(id_in).collect();
     if responses.iter().any(|response| response.status != 201) || ids.iter().any(|id| *id != ids[0]) {
-        service.add_violation(format!("one asset is created as {responses:?}"));
+        service.add_violation(format!("one asset was created as {responses:?}"));
     }
     let mut model = tenant.model();
     let asset = &mut model.assets[place];
@@ -101,7 +101,7 @@ fn finish(service: &Service, tenant: &Tenant, place: usize, response: &ApiRespon
     let asset = format!("{:?}", model.assets[place]);
     model.assets[place].register.abandon();
     drop(model);
-    service.add_violation(format!("{}: a change of {asset} returns {} {}", tenant.name, response.status, response.body));
+    service.add_violation(format!("{}: changing {asset} returned {} {}", tenant.name, response.status, response.body));
 }
 
 /// Sends two concurrent changes that both require the asset's current version. Exactly one must win.
@@ -149,7 +149,7 @@ pub async fn change_asset_at_once(service: &Service, tenant: &Tenant, random: &S
         }
     }
     if status(&one) == 412 && status(&other) == 412 {
-        service.add_violation(format!("{path}: nobody wins: {one:?} {other:?}"));
+        service.add_violation(format!("{path}: nobody won: {one:?} {other:?}"));
     }
 }
 
@@ -176,7 +176,7 @@ pub async fn read_asset(service: &Service, tenant: &Tenant, random: &SeededRando
         _ => false,
     });
     if !is_possible {
-        service.add_violation(format!("{}: asset {id} is {} {}, not {possible:?}", tenant.name, response.status, response.body));
+        service.add_violation(format!("{}: asset {id} was {} {}, not {possible:?}", tenant.name, response.status, response.body));
     }
 }
 
@@ -202,8 +202,10 @@ pub async fn verify_history(service: &Service, tenant: &Tenant, random: &SeededR
     let is_right = response.status == 200 && response.body["verification"]["valid"] == true && (least..=most).contains(&checked);
     if !is_right && !matches!(response.status, 503 | 429) {
         let verification = &response.body["verification"];
-        service
-            .add_violation(format!("{}: {path} is {} {verification} of {least} to {most} changes", tenant.name, response.status));
+        service.add_violation(format!(
+            "{}: {path} returned {} {verification} of {least} to {most} changes",
+            tenant.name, response.status
+        ));
     }
 }
 
@@ -225,7 +227,7 @@ pub async fn write_user(service: &Service, tenant: &Tenant, random: &SeededRando
     }
 }
 
-/// Creates a user. Sometimes a rival wants the same e-mail address, and exactly one must win.
+/// Creates a user. Sometimes also sends a rival request with the same e-mail address; exactly one must win.
 async fn create_user(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let (place, name) = {
         let mut model = tenant.model();
@@ -241,12 +243,12 @@ async fn create_user(service: &Service, tenant: &Tenant, random: &SeededRandom) 
     let responses = tenant.post_with_rivals(service, "/users", &body, (random, 3)).await;
     let created: Vec<_> = responses.iter().filter(|response| response.status == 201).collect();
     if created.len() != 1 || responses.iter().any(|response| !matches!(response.status, 201 | 409)) {
-        service.add_violation(format!("{}: one user is created as {responses:?}", tenant.name));
+        service.add_violation(format!("{}: one user was created as {responses:?}", tenant.name));
     }
     // Searching by the address finds the user once the creation is acknowledged.
     let found = service.settle(&tenant.request("GET", format!("/users?email={}", email.to_uppercase()), Value::Null)).await;
     if created.iter().any(|response| found.body["data"][0]["id"] != id_in(response)) {
-        service.add_violation(format!("{}: {email} finds {} {}", tenant.name, found.status, found.body));
+        service.add_violation(format!("{}: searching for {email} returned {} {}", tenant.name, found.status, found.body));
     }
     let mut model = tenant.model();
     let user = &mut model.users[place];
@@ -266,7 +268,7 @@ async fn change_user(service: &Service, tenant: &Tenant, random: &SeededRandom, 
     let body = json!({"display_name": state.name, "is_active": state.is_active});
     let response = service.settle(&tenant.request("PATCH", format!("/users/{id}"), body)).await;
     if response.status != 200 {
-        service.add_violation(format!("{}: user {id} can't be changed: {} {}", tenant.name, response.status, response.body));
+        service.add_violation(format!("{}: user {id} couldn't be changed: {} {}", tenant.name, response.status, response.body));
     }
     let register = &mut tenant.model().users[place].register;
     register.end();

@@ -104,7 +104,7 @@ impl Service {
         state.calm_since = (kills_per_mille == 0).then(Instant::now);
     }
 
-    /// Makes all clients idle for this long, and waits for it.
+    /// Makes all clients idle for this long, and waits until they resume.
     pub async fn idle(&self, time: Duration) {
         let until = Instant::now() + time;
         self.state().idle_until = Some(until);
@@ -209,7 +209,7 @@ impl Service {
             };
             sleep(Duration::from_millis(pause + self.random.below(100 << attempt.min(4)))).await;
         }
-        self.add_violation(format!("{} {} never gets a final response", request.method, request.path));
+        self.add_violation(format!("{} {} never got a final response", request.method, request.path));
         unavailable.unwrap_or(ApiResponse { status: 503, ..ApiResponse::default() })
     }
 
@@ -261,12 +261,12 @@ impl Service {
         let what = format!("{} {}", request.method, request.path);
         let Some(response) = response else {
             if life > 60_000 {
-                self.add_violation(format!("{what} gets no response"));
+                self.add_violation(format!("{what} got no response"));
             }
             return;
         };
         if sent.elapsed() > FUNCTION_TIMEOUT {
-            self.add_violation(format!("{what} takes {:?}", sent.elapsed()));
+            self.add_violation(format!("{what} took {:?}", sent.elapsed()));
         }
         // Reads of a history wait for its index: docs/api.md, "History".
         let reads_history =
@@ -279,7 +279,7 @@ impl Service {
             _ => false,
         };
         if is_unexpected {
-            self.add_violation(format!("{what} returns {}: {}", response.status, response.body));
+            self.add_violation(format!("{what} returned {}: {}", response.status, response.body));
         }
     }
 }

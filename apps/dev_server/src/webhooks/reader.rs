@@ -20,8 +20,8 @@ const BUSY: Duration = Duration::from_millis(10);
 /// First and maximum backoff after failures.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// Records stay in the stream until losing the process would lose none of their messages. Otherwise, the next process reads them
-/// again.
+/// Keeps records in the stream until losing the process would lose none of their messages. If the process is lost earlier, the
+/// next one reads the records again.
 pub(super) struct StreamReader {
     streams: Streams,
     stream: String,

@@ -104,7 +104,7 @@ impl Local {
 async fn until(is_true: impl AsyncFn() -> bool) {
     let deadline = Instant::now() + LONG;
     while !is_true().await {
-        assert!(Instant::now() < deadline, "it never became true");
+        assert!(Instant::now() < deadline, "the condition never became true");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

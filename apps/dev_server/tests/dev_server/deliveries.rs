@@ -1,4 +1,4 @@
-//! Deliveries to receivers on this machine, even if the process stops, hangs or is killed meanwhile.
+//! Deliveries to receivers on this machine, even if the process stops, hangs or is killed.
 
 use super::server::{Client, Receiver, Server, log_of, until};
 use serde_json::json;

@@ -78,7 +78,7 @@ impl Server {
     pub fn terminate(mut self) -> Duration {
         let start = Instant::now();
         assert!(Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap().success());
-        let status = until("the server ends", || self.child.try_wait().unwrap());
+        let status = until("the server exits", || self.child.try_wait().unwrap());
         assert!(status.success(), "{status}");
         start.elapsed()
     }
