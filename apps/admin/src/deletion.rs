@@ -109,7 +109,7 @@ fn is_confirmed(name: &str) -> Result<bool> {
 pub struct Bucket(S3);
 
 impl Bucket {
-    /// `None` if the environment names no bucket.
+    /// Opens the bucket that the environment names. `None` if it names none.
     pub async fn from_env() -> Result<Option<Self>> {
         let Some(url) = endpoint(SNAPSHOTS_URL)? else { return Ok(None) };
         let config = environment::load().await?;

@@ -55,7 +55,7 @@ impl Intercept for ServiceDate {
 }
 
 impl ServiceDate {
-    /// `store` must use this interceptor.
+    /// Compares this computer's clock with the service's. `store` must use this interceptor.
     ///
     /// # Errors
     ///
@@ -83,8 +83,8 @@ impl ServiceDate {
     }
 }
 
-/// Minimum time by which this computer's clock is behind the service's, in milliseconds; negative if it is ahead. `sent` and
-/// `received` are times of this computer's clock. The service set `date` between them, rounded down to a second.
+/// Returns the minimum time by which this computer's clock is behind the service's, in milliseconds; negative if it is ahead.
+/// `sent` and `received` are times of this computer's clock. The service set `date` between them, rounded down to a second.
 fn behind(sent: i64, received: i64, date: i64) -> i64 {
     (date - received).max(0) + (date + DATE_RESOLUTION - sent).min(0)
 }

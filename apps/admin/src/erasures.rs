@@ -55,7 +55,7 @@ async fn remove(store: &TenantStore, user: UserId, bucket: Option<&Bucket>) -> R
     Ok(removed)
 }
 
-/// The records that still refer to the user.
+/// Returns the records that still refer to the user.
 fn still(obstacle: &Obstacle) -> Option<Value> {
     match obstacle {
         Obstacle::InUse { assets, processes, instances } => {
@@ -102,7 +102,7 @@ pub async fn repeat(store: &Store, file: &Path, is_dry_run: bool) -> Result<Outp
     Ok(Output::table(rows, REPEATED, "There is nothing to repeat.").with_success(is_success))
 }
 
-/// The inner error is the reason why there is nothing to erase.
+/// Repeats an erasure. The inner error is the reason why there is nothing to erase.
 async fn repeat_one(
     store: &Store,
     tenant: TenantId,

@@ -33,7 +33,7 @@ impl From<Value> for Output {
 }
 
 impl Output {
-    /// `empty` is shown if there are no values.
+    /// Shows `values` as a table, or the text `empty` if there are none.
     pub fn table(values: Vec<Value>, fields: &'static [Field], empty: &'static str) -> Self {
         Self { values, view: View::Table(fields, empty), is_success: true }
     }

@@ -21,7 +21,7 @@ const INSTANCES: &[Field] = &[
     (Column::new("INSTANCE"), |row| cell(&row["instance_id"])),
 ];
 
-/// `keys` is a file with public keys. Returns a summary of the receipt.
+/// Verifies a receipt with the public keys in the file `keys`. Returns a summary of the receipt.
 pub fn verify(file: &Path, keys: &Path) -> Result<Output> {
     let read = |path: &Path| fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()));
     let keys: Jwks =

@@ -13,7 +13,7 @@ use shared::domain::values::text::{Name, composed, fold};
 use shared::store::{DryRun, RegisteredTenant, Store, StoreError, TenantStore};
 use terminal::Column;
 
-/// `tenant` is an ID or a name. Returns an ID even if no tenant has it.
+/// Returns the ID of the tenant with this ID or name. Returns an ID even if no tenant has it.
 pub async fn id_of(store: &Store, tenant: &str) -> Result<TenantId> {
     if let Ok(id) = tenant.parse() {
         return Ok(id);
@@ -62,7 +62,8 @@ pub fn mark_dry_run(mut value: Value, is_dry_run: bool, assigned: &[&str]) -> Va
     value
 }
 
-/// Two concurrent creations can still use the same name, which is harmless: nothing requires unique names.
+/// Fails if a tenant has this name. Two concurrent creations can still use the same name, which is harmless: nothing requires
+/// unique names.
 pub async fn refuse_same_name(store: &Store, name: &str) -> Result<()> {
     let tenants = store.tenants().await?;
     let same = |tenant: &&RegisteredTenant| tenant.record.as_ref().is_some_and(|it| is_same(&it.value.name, name));

@@ -28,7 +28,7 @@ pub const EXIT_REFUSED: u8 = 3;
 pub const EXIT_INTERRUPTED: u8 = 130;
 
 impl CliError {
-    /// The exit code, as in the help text.
+    /// Returns the exit code, as in the help text.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Failed(_) | Self::Unanswered(_) | Self::Answered { .. } => 1,
@@ -37,22 +37,22 @@ impl CliError {
         }
     }
 
-    /// The service doesn't have this resource. A 404 without this code means a wrong address.
+    /// Whether the service lacks this resource. A 404 without this code means a wrong address.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Answered { code, .. } if code == "NOT_FOUND")
     }
 
-    /// The idempotency key was sent before with a different body, path or query.
+    /// Whether the idempotency key was sent before with a different body, path or query.
     pub fn is_used_key(&self) -> bool {
         matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("\n  Idempotency-Key: "))
     }
 
-    /// The steps of these assets make too many changes for one transaction.
+    /// Whether the steps of these assets make too many changes for one transaction.
     pub fn is_too_many_steps(&self) -> bool {
         matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("/through: makes "))
     }
 
-    /// The request conflicts with the current state, for example because of a concurrent change.
+    /// Whether the request conflicts with the current state, for example because of a concurrent change.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Answered { status: 409, .. })
     }

@@ -222,7 +222,7 @@ impl<'a> Order<'a> {
         if self.errand.run.dry_run { &[("dry_run", "true")] } else { &[] }
     }
 
-    /// Values for these steps from the options, except ticks.
+    /// Returns values for these steps from the options, except ticks.
     fn given(&self, steps: &[Value]) -> Map<String, Value> {
         let given = match self.errand.is_return {
             true => self.errand.condition.map(|text| (CONDITION, text.into())),
@@ -243,7 +243,8 @@ impl<'a> Order<'a> {
         Err(CliError::Usage(format!("{tags}: assigned to {why}; name the person who returns and signs: --from USER")))
     }
 
-    /// The idempotency key depends only on path and body, so a retry has the same key even if it follows other requests.
+    /// Sends a POST request. Its idempotency key depends only on path and body, so a retry has the same key even if it follows
+    /// other requests.
     async fn post(&self, path: &str, body: &Value) -> Result<Running> {
         let mut hash = DefaultHasher::new();
         (path, body.to_string()).hash(&mut hash);
@@ -357,7 +358,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// In a dry run, the steps stay open, so this submits none.
+    /// Submits the open steps up to `through` in separate requests. In a dry run, the steps stay open, so this submits none.
     async fn advance_singly(&self, mut running: Running, through: &str, values: &Map<String, Value>) -> Result<Running> {
         while let (false, [step, ..]) = (self.errand.run.dry_run, running.open_steps()) {
             let key = text(&step["key"]).to_owned();
@@ -411,7 +412,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Advice for an asset whose status prevents the start of the process.
+    /// Returns advice for an asset whose status prevents the start of the process.
     async fn advice(&self, asset: &Value, processes: &[Value]) -> Result<String> {
         let startable = processes.iter().filter(|process| process["can_start"] == true);
         let slugs: Vec<&str> = startable.map(|process| text(&process["slug"])).collect();
@@ -478,7 +479,7 @@ impl<'a> Order<'a> {
         Err(CliError::Failed(format!("the {} has {tags}: name exactly these", self.noun())))
     }
 
-    /// The link or the receipt's address goes to standard output, and everything else to standard error.
+    /// Prints the link or the receipt's address on standard output, and everything else on standard error.
     fn show(&self, running: &Running, link: Option<&Value>, is_json: bool) -> Result<u8> {
         let (is_dry_run, is_completed) = (self.errand.run.dry_run, running.is_completed());
         let receipt = self.client.url(&format!("{}/receipt", running.path()), &[("format", "html")])?;
@@ -545,7 +546,7 @@ fn qr_code(text: &str, is_coloured: bool) -> Option<String> {
     Some(drawn.lines().map(|line| style::paint(line, style::CODE, is_coloured)).collect::<Vec<_>>().join("\n"))
 }
 
-/// The user who will get an instance's asset; null if not set yet.
+/// Returns the user who will get an instance's asset; null if not set yet.
 fn recipient(instance: &Value) -> &Value {
     &instance["step_data"][picker(steps_of(instance)).unwrap_or_default()]
 }
@@ -569,17 +570,17 @@ fn is_same(label: &str, entry: &str) -> bool {
     folded(label.trim()) == folded(entry)
 }
 
-/// Case-insensitive, unless another entry of the checklist equals the label.
+/// Whether a label ticks an entry. Ignores case, unless another entry of the checklist equals the label.
 fn ticks(label: &str, entry: &str, checklist: &Value) -> bool {
     is_same(label, "all") || label == entry || is_same(label, entry) && entries(checklist).all(|other| other != label)
 }
 
-/// Entries of a checklist.
+/// Returns the entries of a checklist.
 fn entries(step: &Value) -> impl Iterator<Item = &str> {
     items(&step["items"]).iter().filter_map(Value::as_str)
 }
 
-/// Steps of a process definition or an instance.
+/// Returns the steps of a process definition or an instance.
 fn steps_of(process: &Value) -> &[Value] {
     items(&process["steps"])
 }
@@ -588,7 +589,7 @@ fn is_of_type(step: &Value, kind: &str) -> bool {
     step["type"] == kind
 }
 
-/// The step whose user gets the asset: the last user picker.
+/// Returns the step whose user gets the asset: the last user picker.
 fn picker(steps: &[Value]) -> Option<&str> {
     steps.iter().rfind(|step| is_of_type(step, "user_picker")).map(|step| text(&step["key"]))
 }
@@ -630,7 +631,7 @@ impl Running {
         self.0["status"] == "completed"
     }
 
-    /// The instances that advance together.
+    /// Returns the instances that advance together.
     fn instances(&self) -> Vec<&Value> {
         let all = self.0["instances"].as_array().map_or_else(|| vec![&self.0], |instances| instances.iter().collect());
         let open: Vec<&Value> = all.iter().copied().filter(|instance| instance["status"] == "in_progress").collect();
@@ -641,7 +642,7 @@ impl Running {
         self.instances().first().copied().unwrap_or(&Value::Null)
     }
 
-    /// The value of a field for each instance.
+    /// Returns the value of a field for each instance.
     pub fn members(&self, name: &str) -> Vec<&str> {
         self.instances().iter().map(|instance| text(&instance[name])).collect()
     }
@@ -654,7 +655,7 @@ impl Running {
         self.0["current_step"].as_u64().and_then(|step| usize::try_from(step).ok()).unwrap_or_default()
     }
 
-    /// Steps that are not submitted yet.
+    /// Returns the steps that are not submitted yet.
     pub fn open_steps(&self) -> &[Value] {
         if self.0["status"] == "in_progress" { self.steps().get(self.current_step()..).unwrap_or_default() } else { &[] }
     }
@@ -669,7 +670,7 @@ impl Running {
         !self.open_steps().is_empty() && self.open_steps().iter().all(takes_none)
     }
 
-    /// Unticked checklist entries, and other steps without a value.
+    /// Returns the unticked checklist entries, and other steps without a value.
     fn left_open(&self) -> String {
         let data = &self.first()["step_data"];
         let open = self.steps().iter().flat_map(|step| {

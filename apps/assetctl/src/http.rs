@@ -136,7 +136,7 @@ impl Client {
         Self { give_up_after: Duration::from_secs(seconds), ..self }
     }
 
-    /// For commands that print numbers exactly as the service sends them.
+    /// Keeps numbers exactly as the service sends them, for commands that print them.
     pub fn with_exact_numbers(self) -> Self {
         Self { is_exact: true, ..self }
     }
@@ -356,7 +356,7 @@ impl Client {
     }
 }
 
-/// `None` if the body is longer than any response of the API.
+/// Reads the body. `None` if it is longer than any response of the API.
 async fn body(mut response: Response) -> reqwest::Result<Option<Vec<u8>>> {
     let mut body = Vec::new();
     if response.content_length().is_some_and(|length| length > MAX_BODY_BYTES as u64) {
@@ -371,7 +371,7 @@ async fn body(mut response: Response) -> reqwest::Result<Option<Vec<u8>>> {
     Ok(Some(body))
 }
 
-/// Capped at `u32::MAX` so that adding it to a time can't overflow.
+/// Parses a number of seconds, capped at `u32::MAX` so that adding it to a time can't overflow.
 fn seconds(text: &str) -> Option<Duration> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| Duration::from_secs(text.parse::<u32>().unwrap_or(u32::MAX).into()))
@@ -384,14 +384,14 @@ fn next_link(link: &str) -> Option<&str> {
     parameters.split(';').any(is_next).then_some(target)
 }
 
-/// The innermost cause, without the URL.
+/// Returns the innermost cause, without the URL.
 pub fn cause(error: &reqwest::Error) -> String {
     let first = std::error::Error::source(error);
     let last = std::iter::successors(first, |&cause| cause.source()).last();
     last.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// The service rejects a GET as invalid only for a wrong parameter from the command line.
+/// Turns a GET's validation error into a usage error, because only a parameter from the command line can cause it.
 fn wrong_parameter(error: CliError) -> CliError {
     match error {
         CliError::Answered { status: 422, detail, .. } => CliError::Usage(detail),
@@ -405,12 +405,12 @@ pub fn random<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// The prefix of a command's idempotency keys.
+/// Generates the prefix of a command's idempotency keys.
 pub fn new_run_id() -> Result<String> {
     Ok(hex(&random::<16>()?))
 }
 
-/// A member of a response body; null if the body isn't an object, or lacks it.
+/// Takes a member out of a response body; null if the body isn't an object, or lacks it.
 pub fn take(answer: &mut Value, member: &str) -> Value {
     answer.get_mut(member).map(Value::take).unwrap_or_default()
 }
@@ -488,7 +488,7 @@ impl Backoff {
     }
 }
 
-/// Pause after this many attempts; `random` is between 0 and 1.
+/// Returns the pause after this many attempts; `random` is between 0 and 1.
 fn pause(attempts: u32, retry_after: Option<Duration>, random: f64) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(6)).min(MAX_PAUSE);
     longest.mul_f64(0.5 + random / 2.0).max(retry_after.unwrap_or_default())

@@ -61,7 +61,7 @@ fn check(options: &Labels, is_json: bool) -> Result<()> {
     }))
 }
 
-/// Name of the value in the service and on the command line.
+/// Returns the name of the value in the service and on the command line.
 fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
@@ -149,7 +149,7 @@ pub enum LabelFormat {
 }
 
 impl LabelFormat {
-    /// Prefix of the body's media type.
+    /// Returns the prefix of the body's media type.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Svg => "image/svg+xml",
@@ -240,7 +240,7 @@ fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<(&[T], usize)> {
     pages
 }
 
-/// File names of the pages: the given one, or numbered ones for several pages.
+/// Returns the file names of the pages: the given one, or numbered ones for several pages.
 fn names(path: &Path, pages: usize) -> Vec<PathBuf> {
     if pages <= 1 {
         return vec![path.to_owned(); pages];

@@ -94,7 +94,7 @@ pub fn at_least_one(text: &str) -> Result<u64, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "must be a positive integer".to_owned())
 }
 
-/// The output form from the options.
+/// Returns the output form from the options.
 fn form(format: Option<Form>, is_json: bool) -> Result<Form> {
     match format {
         Some(Form::Table | Form::Csv) if is_json => Err(CliError::Usage("give --json or --format, not both".into())),
@@ -200,7 +200,7 @@ fn row(event: &Value, people: &BTreeMap<String, String>) -> Value {
     json!({"at": event["at"], "asset_tag": tag, "name": name, "what": what(event, people), "who": who})
 }
 
-/// Null if the asset doesn't have the field.
+/// Returns the value of a field. Null if the asset doesn't have the field.
 fn field<'a>(asset: &'a Value, column: &str) -> &'a Value {
     match column.strip_prefix(CUSTOM_FIELD) {
         Some(name) => &asset["custom_fields"][name],
@@ -208,12 +208,12 @@ fn field<'a>(asset: &'a Value, column: &str) -> &'a Value {
     }
 }
 
-/// Heading of a column: `COST CENTER` for `custom_fields.cost_center`.
+/// Returns the heading of a column: `COST CENTER` for `custom_fields.cost_center`.
 fn title(column: &str) -> Column {
     Column::named(&column.trim_start_matches(CUSTOM_FIELD).to_uppercase().replace('_', " "))
 }
 
-/// Text of a cell, empty for null.
+/// Returns the text of a cell, empty for null.
 fn cell(asset: &Value, column: &str) -> String {
     let value = field(asset, column);
     match value {
@@ -287,7 +287,7 @@ fn with_custom_field(error: CliError, by: Option<&str>) -> CliError {
     }
 }
 
-/// A row for each group, one for the rest, and one for the total. `people` are names by ID.
+/// Returns a table with a row for each group, one for the rest, and one for the total. `people` are names by ID.
 fn groups(field: &str, stats: &Value, people: &BTreeMap<String, String>) -> Table {
     let mut table = Table::new(&[title(field), Column::number("ASSETS"), Column::number("PURCHASE PRICE")]);
     let (mut assets, mut value) = (0, Vec::new());
@@ -312,7 +312,7 @@ fn groups(field: &str, stats: &Value, people: &BTreeMap<String, String>) -> Tabl
     table
 }
 
-/// Exact sum of decimal texts, with at least two fractional digits.
+/// Returns the exact sum of decimal texts, with at least two fractional digits.
 fn sum<'a>(prices: impl Iterator<Item = &'a str>) -> String {
     const FRACTION: usize = 4;
     let units = |price: &str| {
@@ -355,7 +355,7 @@ fn summary(stats: &Value) -> String {
     std::iter::once(heading).chain(tables).collect::<Vec<_>>().join("\n\n")
 }
 
-/// `counts` is an object from names to counts.
+/// Returns the names and counts in an object from names to counts.
 fn members(counts: &Value) -> impl Iterator<Item = (&str, String)> {
     counts.as_object().into_iter().flatten().map(|(name, count)| (name.as_str(), count.to_string()))
 }

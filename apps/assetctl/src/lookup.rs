@@ -102,7 +102,7 @@ pub async fn process(client: &Client, slug: &str) -> Result<Value> {
     Err(CliError::Failed(format!("unknown process {slug}; known: {known}")))
 }
 
-/// The ID of the asset type with this code or name, or of the only similar type.
+/// Returns the ID of the asset type with this code or name, or of the only similar type.
 pub async fn asset_type(client: &Client, name: &str) -> Result<String> {
     let coded = client.data("catalog/asset-types", &[("code", name)]).await?;
     let named = client.data("catalog/asset-types", &[("q", name)]).await?;
@@ -116,7 +116,7 @@ pub async fn asset_type(client: &Client, name: &str) -> Result<String> {
     })
 }
 
-/// The list's filter is unique, so it has at most one row.
+/// Returns the row of a list whose filter is unique, so that it has at most one.
 fn only(list: Value) -> Result<Option<Value>> {
     match items(&list) {
         [] => Ok(None),
@@ -125,7 +125,7 @@ fn only(list: Value) -> Result<Option<Value>> {
     }
 }
 
-/// A user's [`person`] text by ID; the ID itself if the user is deleted, or the key has no access to users.
+/// Returns a user's [`person`] text by ID; the ID itself if the user is deleted, or the key has no access to users.
 pub async fn person_with(client: &Client, id: &str) -> Result<String> {
     match client.data(&format!("users/{id}"), &[]).await {
         Ok(user) => Ok(person(&user)),
@@ -134,7 +134,7 @@ pub async fn person_with(client: &Client, id: &str) -> Result<String> {
     }
 }
 
-/// The [`person_with`] texts of these users, by ID.
+/// Returns the [`person_with`] texts of these users, by ID.
 pub async fn people_with<'a>(client: &Client, ids: impl Iterator<Item = &'a str>) -> Result<BTreeMap<String, String>> {
     let mut people = BTreeMap::new();
     for id in ids {
@@ -145,7 +145,7 @@ pub async fn people_with<'a>(client: &Client, ids: impl Iterator<Item = &'a str>
     Ok(people)
 }
 
-/// The [`person`] texts of all users, by ID; empty if the key has no access to users.
+/// Returns the [`person`] texts of all users, by ID; empty if the key has no access to users.
 pub async fn everybody(client: &Client) -> Result<BTreeMap<String, String>> {
     match client.rows("users", Query::new(), u64::MAX).await {
         Err(CliError::Answered { status: 403, .. }) => Ok(BTreeMap::new()),
@@ -153,22 +153,22 @@ pub async fn everybody(client: &Client) -> Result<BTreeMap<String, String>> {
     }
 }
 
-/// `Ada <ada@example.com>`, on one line.
+/// Formats a user as `Ada <ada@example.com>`, on one line.
 pub fn person(user: &Value) -> String {
     terminal::clean(&format!("{} <{}>", text(&user["display_name"]), text(&user["email"])))
 }
 
-/// `AST-000007 My laptop`, on one line.
+/// Formats an asset as `AST-000007 My laptop`, on one line.
 pub fn tag_and_name(asset: &Value) -> String {
     terminal::clean(&format!("{} {}", text(&asset["asset_tag"]), text(&asset["name"])))
 }
 
-/// `-` if the value isn't a string.
+/// Returns a string, or `-` if the value isn't one.
 pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
 }
 
-/// Empty if the value isn't an array.
+/// Returns the items of an array, or none if the value isn't one.
 pub fn items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
@@ -215,7 +215,7 @@ impl Directory<'_> {
         Ok(Self::Copy(all))
     }
 
-    /// The ID of the only active user with this name, or an error with the candidates.
+    /// Returns the ID of the only active user with this name, or an error with the candidates.
     pub async fn find(&self, name: &str) -> Result<Result<String, String>> {
         let (words, longest) = search(name);
         if words.is_empty() || name.chars().count() > MAX_CHARS || name.contains(char::is_control) {
@@ -229,7 +229,7 @@ impl Directory<'_> {
         Ok(decide(name, &users, &similar))
     }
 
-    /// Users whose name or e-mail address contains all of these words.
+    /// Returns the users whose name or e-mail address contains all of these words.
     async fn users(&self, words: &str) -> Result<Vec<User>> {
         match self {
             Self::Service(client) => {
@@ -245,8 +245,8 @@ impl Directory<'_> {
     }
 }
 
-/// The ID of the only active user with this display name, in either word order, or with this e-mail address. `users` contain all
-/// words of the name, and `similar` some of them.
+/// Returns the ID of the only active user with this display name, in either word order, or with this e-mail address. `users`
+/// contain all words of the name, and `similar` some of them.
 fn decide(name: &str, users: &[User], similar: &[User]) -> Result<String, String> {
     let called: Vec<&User> = users.iter().filter(|user| is_called(user, name)).collect();
     let active: Vec<&User> = called.iter().copied().filter(|user| user.is_active).collect();
@@ -274,7 +274,7 @@ fn is_called(user: &User, name: &str) -> bool {
     plain(&user.display_name) == plain(name) || folded(&user.email) == folded(name.trim())
 }
 
-/// `Lovelace, Ada` and `Ada Lovelace` become `ada lovelace`.
+/// Normalizes a name: `Lovelace, Ada` and `Ada Lovelace` become `ada lovelace`.
 fn plain(name: &str) -> String {
     let parts: Vec<&str> = name.split(',').map(str::trim).collect();
     let ordered = match parts.as_slice() {

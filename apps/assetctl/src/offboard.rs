@@ -192,7 +192,7 @@ impl Plan {
         self.assets.get(name).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Number of assets on which the process can't start.
+    /// Returns the number of assets on which the process can't start.
     fn refused(&self) -> usize {
         self.list("not_started").count() + self.unreadable.len()
     }
@@ -201,7 +201,7 @@ impl Plan {
         self.has_more || self.started().next().is_some()
     }
 
-    /// The question to confirm, without a question mark.
+    /// Returns the question to confirm, without a question mark.
     fn question(&self, deactivates: bool) -> String {
         match (self.starts_anything(), deactivates) {
             (true, true) => format!("Start this for {}, and deactivate the user", self.user()),
@@ -210,7 +210,7 @@ impl Plan {
         }
     }
 
-    /// `Ada <ada@example.com>`.
+    /// Returns the user as `Ada <ada@example.com>`.
     pub fn user(&self) -> String {
         person(&self.user)
     }
@@ -229,7 +229,7 @@ impl Plan {
         format!("{}\n\n{summary}", self.table(is_done, terminal::width()))
     }
 
-    /// `width` is the terminal's width in columns. `is_done` means that the plan was executed.
+    /// Returns the plan as a table. `width` is the terminal's width in columns. `is_done` means that the plan was executed.
     fn table(&self, is_done: bool, width: Option<usize>) -> String {
         let mut table = Table::new(&[Column::new("TAG"), Column::text("ASSET"), Column::text("PROCESS")]);
         let mut add = |asset: &Value, what: String| {
@@ -269,7 +269,7 @@ impl Plan {
         groups.into_iter().map(command).collect()
     }
 
-    /// Advice for assets on which the process can't start, by reason.
+    /// Returns advice for assets on which the process can't start, by reason.
     fn next_steps(&self) -> Vec<String> {
         let mut tags: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for asset in self.list("not_started") {

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::{Builder, NamedTempFile};
 
-/// `1 row`, `2 rows`.
+/// Formats a count: `1 row`, `2 rows`.
 pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
@@ -57,7 +57,7 @@ pub fn exact(json: &str) -> serde_json::Result<Value> {
     })
 }
 
-/// The digits of a number that [`exact`] has read.
+/// Returns the digits of a number that [`exact`] has read.
 pub fn digits(value: &Value) -> Option<&str> {
     value.as_str()?.strip_prefix(NUMBER).filter(|digits| digits.bytes().all(|byte| b"0123456789.eE+-".contains(&byte)))
 }
@@ -106,7 +106,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Name of the format, and extension of its files.
+    /// Returns the name of the format, which is also the extension of its files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -121,7 +121,7 @@ impl Format {
         }
     }
 
-    /// The format for a file name's extension.
+    /// Returns the format for a file name's extension.
     pub fn of(path: &Path) -> Self {
         let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
         if matches!(extension.as_deref(), Some("ndjson" | "jsonl")) { Self::Ndjson } else { Self::Csv }
@@ -174,7 +174,7 @@ impl Progress {
         Self { bar, label, size, began: now, done: 0, rows: 0, last_line: now }
     }
 
-    /// `length` is the size of the rows in the file, in bytes.
+    /// Shows progress after rows were settled. `length` is the size of the rows in the file, in bytes.
     pub fn settled(&mut self, rows: u64, length: u64, note: &str) {
         self.rows += rows;
         self.done += length;
@@ -197,7 +197,7 @@ impl Progress {
     }
 }
 
-/// Rows, rate and remaining time. `done` and `left` are bytes of the file.
+/// Describes the rows, their rate and the remaining time. `done` and `left` are bytes of the file.
 fn describe(rows: u64, elapsed: Duration, done: u64, left: u64) -> String {
     let seconds = elapsed.as_secs_f64().max(0.001);
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
@@ -205,7 +205,7 @@ fn describe(rows: u64, elapsed: Duration, done: u64, left: u64) -> String {
     format!("{rows} rows, {rate:.0} rows/s, {} left", duration(Duration::from_secs_f64(time_left.min(1e9))))
 }
 
-/// A duration in its two largest units.
+/// Formats a duration in its two largest units.
 pub fn duration(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),

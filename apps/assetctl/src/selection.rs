@@ -38,7 +38,7 @@ impl Filters {
     }
 }
 
-/// The filters with a value.
+/// Returns the filters with a value.
 fn given<const N: usize>(filters: [(&str, &Option<String>); N]) -> impl Iterator<Item = (String, String)> {
     filters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
 }
@@ -81,7 +81,7 @@ impl AssetFilters {
         Ok(query)
     }
 
-    /// The fields to filter by, with the required values.
+    /// Returns the fields to filter by, with the required values.
     fn values(&self) -> impl Iterator<Item = (String, String)> {
         let custom = self.custom.iter().map(|(name, value)| (format!("custom_fields.{name}"), value.clone()));
         given([("location", &self.location), ("manufacturer", &self.manufacturer)]).chain(custom)
@@ -104,13 +104,13 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
     known
 }
 
-/// `; similar: Köln, Köln / 1st floor`, or empty.
+/// Returns `; similar: Köln, Köln / 1st floor`, or an empty text.
 fn similar(name: &str, known: &BTreeSet<String>) -> String {
     let similar: Vec<&str> = nearest(name, known.iter().map(String::as_str)).into_iter().take(MAX_NAMED).collect();
     if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) }
 }
 
-/// The different values of a field in all assets; for locations, of every level.
+/// Returns the different values of a field in all assets; for locations, of every level.
 async fn values(client: &Client, field: &str) -> Result<BTreeSet<String>> {
     let levels = (field == "location").then_some(("depth", "8"));
     let query: Vec<(&str, &str)> = [("group_by", field)].into_iter().chain(levels).collect();
@@ -125,7 +125,7 @@ async fn values(client: &Client, field: &str) -> Result<BTreeSet<String>> {
     Ok(values)
 }
 
-/// The error text for a location without assets.
+/// Returns the error text for a location without assets.
 pub async fn no_asset_at(client: &Client, place: &str) -> Result<String> {
     Ok(format!("no asset is recorded at {place}{}", similar(place, &values(client, "location").await?)))
 }
@@ -221,7 +221,7 @@ pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
     Ok(assets)
 }
 
-/// Sorted by tag, with natural order of numbers: AST-999 comes before AST-1000.
+/// Returns the matching assets, sorted by tag, with natural order of numbers: AST-999 comes before AST-1000.
 pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> {
     let (bar, mut assets) = (ProgressBar::new_spinner().with_message("finding assets"), Vec::new());
     let parts = client.parts("assets/export", filters.query(), Format::Ndjson, |part| {
@@ -240,7 +240,8 @@ pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> 
     Ok(assets)
 }
 
-/// Sort key of a tag: texts in lower case, and runs of digits by their length without leading zeros, then by their digits.
+/// Returns the sort key of a tag: texts in lower case, and runs of digits by their length without leading zeros, then by their
+/// digits.
 fn in_order(tag: &str) -> (Vec<(String, usize, String)>, String) {
     let (mut parts, mut rest) = (Vec::new(), tag);
     while !rest.is_empty() {

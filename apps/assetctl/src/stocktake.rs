@@ -154,7 +154,7 @@ fn are_serials(codes: &[String], assets: &[Value]) -> bool {
     has("serial_number") && !has("asset_tag")
 }
 
-/// Name of the user of an asset found elsewhere, or the ID if the key can't read names. Empty for other results.
+/// Returns the name of the user of an asset found elsewhere, or the ID if the key can't read names. Empty for other results.
 async fn holder(client: &Client, people: &mut BTreeMap<String, String>, answer: &Answer) -> String {
     let Some(id) = answer.assigned_to.as_deref().filter(|_| answer.outcome == ELSEWHERE) else { return String::new() };
     if !people.contains_key(id) {
@@ -222,7 +222,7 @@ fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     encoding_rs::UTF_8.decode(bytes).0
 }
 
-/// The code on a line, without surrounding quotes.
+/// Returns the code on a line, without surrounding quotes.
 fn code(line: &str) -> Option<String> {
     let line = line.trim();
     let code = line.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(line).trim();
@@ -232,7 +232,7 @@ fn code(line: &str) -> Option<String> {
 /// URL parameters that contain the tag or ID in a label's address.
 const PARAMETERS: [&str; 7] = ["tag", "asset_tag", "asset", "id", "code", "serial", "serial_number"];
 
-/// The tag or ID in a label's address: the value of such a parameter, or else the last path segment with a digit.
+/// Returns the tag or ID in a label's address: the value of such a parameter, or else the last path segment with a digit.
 fn in_label(code: &str) -> String {
     let url = Url::parse(code).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let Some(url) = url else { return code.to_owned() };
@@ -260,7 +260,8 @@ impl Kind {
         if self == Self::Tag { Self::Serial } else { Self::Tag }
     }
 
-    /// `None` if the code is neither a valid tag nor a valid serial number: the service would refuse the whole request.
+    /// Returns the item for a code. `None` if the code is neither a valid tag nor a valid serial number: the service would refuse
+    /// the whole request.
     fn item(self, code: &str) -> Option<Value> {
         let code = in_label(code);
         let length = code.chars().count();
@@ -339,7 +340,7 @@ impl Session<'_> {
     }
 }
 
-/// Indexes of the refused items in an error such as `… /items/1/tag: must not …`.
+/// Returns the indexes of the refused items in an error such as `… /items/1/tag: must not …`.
 fn refused(detail: &str) -> BTreeSet<usize> {
     detail.split("\n  /items/").skip(1).filter_map(|rest| rest.split(['/', ':']).next()?.parse().ok()).collect()
 }
@@ -383,7 +384,7 @@ impl Answer {
         matches!(self.outcome.as_str(), "seen" | "moved")
     }
 
-    /// `AST-000007 My laptop`, or the code if no asset was found.
+    /// Returns `AST-000007 My laptop`, or the code if no asset was found.
     fn named(&self) -> String {
         match &self.asset_tag {
             Some(tag) => format!("{tag} {}", self.name.as_deref().unwrap_or_default()),
@@ -436,7 +437,7 @@ impl State {
         Ok(Self { path: path.to_owned(), since: now, answers: BTreeMap::new() })
     }
 
-    /// `None` if there is no file, or if it is too old.
+    /// Reads the stored stock-taking. `None` if there is no file, or if it is too old.
     fn read(path: &Path, now: Timestamp) -> Result<Option<Self>> {
         let Ok(file) = File::open(path) else { return Ok(None) };
         let mut lines = BufReader::new(file).lines();
@@ -475,7 +476,7 @@ impl State {
     }
 }
 
-/// The user's folder for application state.
+/// Returns the user's folder for application state.
 pub fn state_folder() -> Result<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let state = folder("XDG_STATE_HOME")
@@ -491,7 +492,7 @@ fn file_name(base_url: &str, tenant: &str, place: &str) -> String {
     format!("{}.jsonl", hex(&digest[..16]))
 }
 
-/// Assets that belong here but were not found. Excludes found assets explicitly, because clocks differ.
+/// Returns the assets that belong here but were not found. Excludes found assets explicitly, because clocks differ.
 async fn missing(client: &Client, place: &str, state: &State) -> Result<Vec<Value>> {
     let query = [
         ("location", escaped(place)),

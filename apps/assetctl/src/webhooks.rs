@@ -71,7 +71,7 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// The types in the service's format; `None` for all.
+    /// Returns the types in the service's format; `None` for all.
     fn types(&self) -> Option<String> {
         let is_all = self.events.is_empty() || self.events.iter().any(|wanted| wanted == "*");
         (!is_all).then(|| self.events.join(","))
@@ -210,7 +210,7 @@ impl Listener<'_> {
     }
 }
 
-/// The JSON that receivers get, with the attempt to send it, if given.
+/// Returns the JSON that receivers get, with the attempt to send it, if given.
 fn delivery(event: &Value, attempt: Option<&Attempt>) -> String {
     let mut delivery = json!({"type": event["type"], "timestamp": event["at"], "data": event});
     if let Some(attempt) = attempt {
@@ -319,7 +319,7 @@ impl Receiver {
     }
 }
 
-/// The start of the body; `None` if it is empty.
+/// Reads the start of the body; `None` if it is empty.
 async fn beginning(mut response: Response) -> Option<String> {
     let mut bytes = Vec::new();
     let read = async {
@@ -348,12 +348,12 @@ impl Secret {
         Ok(Self(random::<NEW_BYTES>()?.to_vec()))
     }
 
-    /// The text form that receivers use to verify signatures.
+    /// Returns the text form that receivers use to verify signatures.
     fn expose(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode_to_string(&self.0))
     }
 
-    /// `seconds` is the Unix time of the delivery.
+    /// Signs a delivery. `seconds` is its Unix time.
     fn sign(&self, id: &str, seconds: u64, body: &str) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
         let signature = hmac::sign(&key, format!("{id}.{seconds}.{body}").as_bytes());

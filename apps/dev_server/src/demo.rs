@@ -99,7 +99,7 @@ impl DemoClock {
         self.0.store(days, Ordering::Relaxed);
     }
 
-    /// Must be called before the tenant is created.
+    /// Sets the clock to the start of the history. Must be called before the tenant is created.
     pub fn begin(&self) {
         self.set_days_ago(DAYS);
     }
@@ -249,7 +249,7 @@ async fn create_catalog(api: &DemoClient) -> Result<Vec<String>> {
     Ok(models)
 }
 
-/// Index of an asset's model. Models are spread over the assets.
+/// Returns the index of an asset's model. Models are spread over the assets.
 fn model_of(n: usize) -> usize {
     let mut slot = n * 7 % CYCLE;
     MODELS
@@ -277,13 +277,13 @@ fn is_prepared_laptop(n: usize) -> bool {
     status_of(n) == "preparing" && code_of(n) == "LAP"
 }
 
-/// Index of the owner among the users.
+/// Returns the index of the owner among the users.
 fn owner_of(n: usize) -> Option<usize> {
     let is_owned = status_of(n) == "in_use" && n % OWNERLESS.1 != OWNERLESS.0;
     is_owned.then_some(if n == OVERDUE { STAFF } else { n % STAFF })
 }
 
-/// A row of an import.
+/// Returns a row of an import.
 fn new_asset(n: usize, models: &[String], users: &[String], today: NaiveDate) -> Value {
     let days = i64::try_from(n).unwrap_or_default();
     let day = |days: i64| (today + TimeDelta::days(days)).to_string();
@@ -312,7 +312,7 @@ fn new_asset(n: usize, models: &[String], users: &[String], today: NaiveDate) ->
     row.as_object().into_iter().flatten().filter(is_set).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Assets that change hands in a month.
+/// Returns the assets that change hands in a month, with their changes.
 fn moves_in(month: usize, users: &[String]) -> [(usize, Value); 2] {
     [8 * month + 1, 8 * month + 3].map(|n| {
         let (owner, room) = (&users[(n + month + 1) % STAFF], ROOMS[(n + 1) % ROOMS.len()]);

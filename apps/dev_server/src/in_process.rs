@@ -76,19 +76,19 @@ impl HttpConnector for InProcessEngine {
     }
 }
 
-/// The name of the operation that an SDK request calls.
+/// Returns the name of the operation that an SDK request calls.
 pub(crate) fn operation(request: &HttpRequest) -> String {
     let target = request.headers().get("x-amz-target").and_then(|target| target.split('.').nth(1));
     target.unwrap_or_default().to_owned()
 }
 
-/// Operation and body of an SDK request.
+/// Returns the operation and body of an SDK request.
 pub(crate) fn table_call(request: &HttpRequest) -> (String, Value) {
     let body = request.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
     (operation(request), body)
 }
 
-/// The response in the SDK's form.
+/// Converts a response to the SDK's form.
 pub(crate) fn http_response(response: &TableResponse) -> Result<HttpResponse, ConnectorError> {
     let status = response.status.try_into().map_err(|_| ConnectorError::other("no status".into(), None))?;
     let mut http = HttpResponse::new(status, SdkBody::from(response.body.to_string()));

@@ -112,7 +112,7 @@ impl Intercept for Meter {
 }
 
 impl Meter {
-    /// All calls since the previous `take`.
+    /// Returns the cost of all calls since the previous `take`.
     pub fn take(&self) -> Cost {
         let mut calls = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         calls.sort_by_key(|call| call.end);
@@ -134,7 +134,8 @@ impl Meter {
     }
 }
 
-/// CPU time of this thread. Includes an in-process engine, but not an engine with a port, which has a separate thread.
+/// Returns the CPU time of this thread. Includes an in-process engine, but not an engine with a port, which has a separate
+/// thread.
 #[must_use]
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);

@@ -63,7 +63,7 @@ pub fn in_memory() -> (MemoryQueue, Worker) {
 }
 
 impl MemoryQueue {
-    /// Number of unfinished messages.
+    /// Returns the number of unfinished messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.counts.all.load(Ordering::Acquire)

@@ -74,8 +74,8 @@ pub struct ReadyFile<'a> {
     pub signing_url: Option<&'a str>,
 }
 
-/// The whole API, with the CORS headers that API Gateway adds in AWS. Links start with the caller's `Host`, so that another
-/// device in the network gets links that it can open.
+/// Returns the whole API, with the CORS headers that API Gateway adds in AWS. Links start with the caller's `Host`, so that
+/// another device in the network gets links that it can open.
 pub fn router(app: App) -> Router {
     let cors = CorsLayer::new()
         .allow_origin(Any)

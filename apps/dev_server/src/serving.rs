@@ -121,8 +121,8 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "must be an IP address and a port, such as 127.0.0.1:3001".to_owned())
 }
 
-/// The address that clients should use for a server listening on `address`: if it listens on all interfaces, the address in the
-/// network, or else loopback.
+/// Returns the address that clients should use for a server listening on `address`: if it listens on all interfaces, the address
+/// in the network, or else loopback.
 pub fn reachable(address: SocketAddr) -> SocketAddr {
     if !address.ip().is_unspecified() {
         return address;
@@ -131,7 +131,7 @@ pub fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// The source address of packets to other networks. Connecting a UDP socket sends nothing.
+/// Returns the source address of packets to other networks. Connecting a UDP socket sends nothing.
 fn address_in_network() -> Option<IpAddr> {
     // An address for documentation (RFC 5737): no packet is sent to it.
     const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
@@ -140,7 +140,7 @@ fn address_in_network() -> Option<IpAddr> {
     socket.local_addr().ok().map(|address| address.ip())
 }
 
-/// An error text with the reason, and a better value for `option`.
+/// Returns an error text with the reason, and a better value for `option`.
 pub fn cant_listen(option: &str, address: SocketAddr, error: &Error) -> String {
     let (reason, instead) = match error.kind() {
         ErrorKind::AddrInUse => {

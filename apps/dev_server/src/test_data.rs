@@ -10,13 +10,13 @@ use std::panic::Location;
 use std::time::{SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
-/// A well-formed API key that the tenant never created.
+/// Returns a well-formed API key that the tenant never created.
 #[must_use]
 pub fn made_up_key(tenant: TenantId) -> String {
     made_up::<ApiKeyId>(tenant)
 }
 
-/// A well-formed secret of a signing link that the tenant never created.
+/// Returns a well-formed secret of a signing link that the tenant never created.
 #[must_use]
 pub fn made_up_link(tenant: TenantId) -> String {
     made_up::<LinkId>(tenant)
@@ -31,7 +31,7 @@ pub fn unknown_tenant() -> TenantId {
     TenantId::from_uuid(Uuid::from_bytes([5; 16]))
 }
 
-/// A schema that compares each item of the array `list` with 900 rules.
+/// Returns a schema that compares each item of the array `list` with 900 rules.
 #[must_use]
 pub fn expensive_schema() -> Value {
     let rules: Vec<Value> = (0..900).map(|n| json!({"type": "string", "minLength": n})).collect();
@@ -47,7 +47,7 @@ pub fn full_tests() -> bool {
     std::env::var("FULL_TESTS").is_ok_and(|value| value == "1")
 }
 
-/// Random choices for a call site. Prints the seed, which is shown if the test fails.
+/// Returns a source of random choices for a call site. Prints the seed, which is shown if the test fails.
 #[must_use]
 #[track_caller]
 #[expect(clippy::print_stdout, reason = "only tests call it")]
@@ -56,14 +56,14 @@ pub fn random() -> Rng {
     random_for(Location::caller())
 }
 
-/// Random choices, different for each test or call site.
+/// Returns a source of random choices, different for each test or call site.
 pub fn random_for(what: impl Hash) -> Rng {
     let mut hasher = DefaultHasher::new();
     (seed(), what).hash(&mut hasher);
     Rng::with_seed(hasher.finish())
 }
 
-/// The value of `TEST_SEED`, or the day.
+/// Returns the value of `TEST_SEED`, or the day.
 #[expect(clippy::disallowed_methods, reason = "the day is the seed; the tests' own clock stands still")]
 #[expect(clippy::panic, reason = "only tests call it")]
 fn seed() -> u64 {
@@ -73,7 +73,7 @@ fn seed() -> u64 {
     }
 }
 
-/// A sample in the order of the cases, or all cases in the full run.
+/// Returns a sample in the order of the cases, or all cases in the full run.
 #[must_use]
 #[track_caller]
 pub fn sample<T>(cases: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
@@ -86,7 +86,7 @@ pub fn sample<T>(cases: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
     chosen.into_iter().map(|(_, case)| case).collect()
 }
 
-/// Number of cases for a test with random input: `full` in the full run, otherwise a sixteenth.
+/// Returns the number of cases for a test with random input: `full` in the full run, otherwise a sixteenth.
 #[must_use]
 pub fn case_count(full: u32) -> u32 {
     if full_tests() { full } else { full.div_ceil(16) }

@@ -57,7 +57,7 @@ fn check(root: &Command, command: &Command, path: &str, faults: &mut Vec<String>
     }
 }
 
-/// The examples in a help text, without a `|` or `#` and the text after it.
+/// Returns the examples in a help text, without a `|` or `#` and the text after it.
 fn lines_of(help: &str) -> Vec<String> {
     let section = help.split("Examples:").nth(1).unwrap_or_default().split("\n\n").next().unwrap_or_default();
     let section = section.replace("\\\n", " ");

@@ -30,7 +30,7 @@ pub fn is_error_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Width of the terminal in columns; `None` if standard output isn't a terminal, or its width is unknown.
+/// Returns the width of the terminal in columns; `None` if standard output isn't a terminal, or its width is unknown.
 #[must_use]
 pub fn width() -> Option<usize> {
     let size = if is_terminal() { Term::stdout().size_checked() } else { None };

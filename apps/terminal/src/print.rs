@@ -31,8 +31,8 @@ pub fn print_data(text: &str) -> io::Result<bool> {
     print_line(data(), text)
 }
 
-/// Standard output for programs, which get every byte. Terminals get [clean lines](clean_lines). An incomplete line is written
-/// when flushed.
+/// Returns standard output for programs, which get every byte. Terminals get [clean lines](clean_lines). An incomplete line is
+/// written when flushed.
 #[must_use]
 pub fn data() -> Box<dyn Write> {
     let output = io::stdout().lock();

@@ -47,7 +47,7 @@ pub fn paint(text: &str, style: Style, is_coloured: bool) -> String {
 pub struct Notice(Term);
 
 impl Notice {
-    /// The text must fit on a line.
+    /// Shows a notice. The text must fit on a line.
     #[must_use]
     pub fn show(text: &str) -> Self {
         let term = Term::stderr();

@@ -15,7 +15,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// A column whose cells are never wrapped, such as IDs and times.
+    /// Creates a column whose cells are never wrapped, such as IDs and times.
     #[must_use]
     pub const fn new(title: &'static str) -> Self {
         Self { title: Cow::Borrowed(title), is_right: false, is_text: false }
@@ -27,13 +27,13 @@ impl Column {
         Self { title: Cow::Owned(clean(title)), is_right: false, is_text: true }
     }
 
-    /// A column whose cells are wrapped if the table is too wide.
+    /// Creates a column whose cells are wrapped if the table is too wide.
     #[must_use]
     pub const fn text(title: &'static str) -> Self {
         Self { title: Cow::Borrowed(title), is_right: false, is_text: true }
     }
 
-    /// A right-aligned column.
+    /// Creates a right-aligned column.
     #[must_use]
     pub const fn number(title: &'static str) -> Self {
         Self { title: Cow::Borrowed(title), is_right: true, is_text: false }
@@ -64,8 +64,8 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// `terminal` is the terminal's width in columns; without it, the table has its full width. If the table is too wide even
-    /// with wrapped texts, each row becomes a block with a line for each cell.
+    /// Formats the table. `terminal` is the terminal's width in columns; without it, the table has its full width. If the table
+    /// is too wide even with wrapped texts, each row becomes a block with a line for each cell.
     #[must_use]
     pub fn render(&self, terminal: Option<usize>) -> String {
         match self.widths(terminal.unwrap_or(usize::MAX)) {
@@ -78,7 +78,7 @@ impl Table {
         }
     }
 
-    /// `None` if the table can't be shrunk enough.
+    /// Returns the width of each column. `None` if the table can't be shrunk enough.
     fn widths(&self, terminal: usize) -> Option<Vec<usize>> {
         let longest = |index: usize| self.rows.iter().map(|row| width(&row[index])).max().unwrap_or_default();
         let mut widths: Vec<usize> =

@@ -62,7 +62,7 @@ pub fn time(text: &str) -> String {
     }
 }
 
-/// Width in columns; wide characters take two.
+/// Returns the width in columns; wide characters take two.
 pub fn width(text: &str) -> usize {
     measure_text_width(text)
 }

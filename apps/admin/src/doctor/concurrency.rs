@@ -11,7 +11,8 @@ const UNRESERVABLE: u64 = 100;
 /// Without reservations, deliveries can take 1/2 of the account's limit. Requests share the rest.
 const DELIVERIES_PART: u64 = 2;
 
-/// `parameters` are the stack's parameters that differ from the template's defaults.
+/// Compares the account's `limit` with the instances that the stack needs. `parameters` are the stack's parameters that differ
+/// from the template's defaults.
 ///
 /// # Errors
 ///

@@ -152,7 +152,7 @@ async fn a_damaged_tenant_or_key_does_not_stop_the_operator() {
     assert_eq!(operator.json(&["tenant", "list"])["name"], "Acme");
 }
 
-/// A webhook with three deliveries: due in an hour, slightly late, and an hour and a minute late.
+/// Creates a webhook with three deliveries: due in an hour, 50 minutes late, and 61 minutes late. Returns the last one.
 async fn overdue_delivery(operator: &Operator, tenant: &str) -> Delivery {
     let store = operator.store().tenant(tenant.parse().unwrap());
     let now = store.store().now();

@@ -79,7 +79,7 @@ async fn a_clock_that_is_off_is_refused() {
     }
 }
 
-/// The exit code, and the state and text of each subject.
+/// Returns the exit code, and the state and text of each subject.
 fn findings(operator: &Operator, arguments: &[&str]) -> (Option<i32>, BTreeMap<String, (String, String)>) {
     let output = operator.run(&[&["doctor"], arguments].concat());
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -10,7 +10,7 @@ use shared::domain::user::User;
 use shared::store::keys::{Item, Keys};
 use shared::store::{ChangeContext, UnitOfWork};
 
-/// All items as text, sorted.
+/// Returns all items as text, sorted.
 async fn dump(operator: &Operator) -> Vec<String> {
     let mut pages = operator.client().scan().table_name(server::TABLE).into_paginator().send();
     let mut items: Vec<Item> = Vec::new();
@@ -22,7 +22,7 @@ async fn dump(operator: &Operator) -> Vec<String> {
     texts
 }
 
-/// Equal values have equal texts.
+/// Converts a value to text. Equal values have equal texts.
 fn text(value: &AttributeValue) -> String {
     match value {
         AttributeValue::M(members) => {

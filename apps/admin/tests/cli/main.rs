@@ -46,12 +46,12 @@ impl Operator {
         self.json(&["tenant", "create", "--name", "Acme"])["tenant_id"].as_str().unwrap().to_owned()
     }
 
-    /// A store with the system's clock.
+    /// Returns a store with the system's clock.
     fn store(&self) -> Store {
         Store::new(self.client(), server::TABLE, shared::app::system_clock())
     }
 
-    /// A store whose clock is this many seconds ahead.
+    /// Returns a store whose clock is this many seconds ahead.
     fn store_with_clock(&self, ahead: i64) -> Store {
         let clock = shared::app::system_clock();
         let clock = move || Timestamp::from_millis(clock().millis() + ahead * 1_000);

@@ -39,7 +39,7 @@ fn record(mut from: TcpStream, mut to: TcpStream, recorded: &Mutex<Vec<u8>>) {
     }
 }
 
-/// The actions needed for the calls. A transaction needs the actions of its items ("DynamoDB API permissions" in the AWS
+/// Returns the actions needed for the calls. A transaction needs the actions of its items ("DynamoDB API permissions" in the AWS
 /// developer guide).
 fn needed(sent: &str) -> BTreeSet<String> {
     let operations = sent

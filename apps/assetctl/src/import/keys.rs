@@ -51,8 +51,8 @@ impl Keys {
         })
     }
 
-    /// If sending the rows again would create records twice, the key depends on their position in the file, not on their
-    /// content. The service then refuses corrected rows, instead of creating the others twice.
+    /// Returns a request's key. If sending the rows again would create records twice, the key depends on their position in the
+    /// file, not on their content. The service then refuses corrected rows, instead of creating the others twice.
     pub fn of(&self, chunk: &Chunk) -> String {
         let hash = if self.protects(chunk) { self.by_place.clone() } else { self.by_content.clone().chain_update(&chunk.body) };
         let attempts = self.attempts.get(&chunk.number).copied().filter(|_| self.protects(chunk)).unwrap_or_default();

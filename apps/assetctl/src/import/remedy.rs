@@ -37,7 +37,7 @@ impl From<String> for Help {
 }
 
 impl Remedies<'_> {
-    /// `error` names the column as the file does.
+    /// Returns advice for an error, which names the column as the file does.
     pub fn of(&self, error: &RowError, original: &Original) -> Help {
         let Some(column) = error.column.as_deref() else { return of_row(&error.detail).to_owned().into() };
         let cell = original.text(self.names, column).unwrap_or_default();
@@ -90,7 +90,7 @@ impl Remedies<'_> {
         Help { if_most, ..Help::from(text) }
     }
 
-    /// If most rows have the error, its cause is an option rather than a cell.
+    /// Returns advice for an error that most rows have: its cause is an option rather than a cell.
     fn of_most(&self, field: &str, column: &str) -> String {
         let is_date = self.cell_type(field) == Some(CellType::Date);
         let map = quote(&format!("{column}={field}"));
@@ -101,7 +101,7 @@ impl Remedies<'_> {
         self.options.kind().import_column(field).map(|column| column.cell)
     }
 
-    /// The file's imported columns, with their fields.
+    /// Returns the file's imported columns, with their fields.
     fn columns(&self) -> impl Iterator<Item = (&str, &str)> {
         self.names.iter().zip(self.targets).filter_map(|(name, target)| Some((name.as_str(), target.field()?)))
     }
@@ -114,7 +114,7 @@ impl Remedies<'_> {
         self.columns().find(|(_, mapped)| *mapped == field).map(|(name, _)| name)
     }
 
-    /// Advice for a row whose value doesn't identify a record to update.
+    /// Returns advice for a row whose value doesn't identify a record to update.
     fn unmatched(&self, field: &str, column: &str, cell: &str) -> Help {
         let is_missing = cell.is_empty() || (field == "serial_number" && is_placeholder(cell));
         let text = match field {

@@ -522,7 +522,7 @@ impl Reasons {
         }
     }
 
-    /// Sorted by frequency, then in file order.
+    /// Returns the reasons sorted by frequency, then in file order.
     fn most_frequent(&self) -> Vec<&Reason> {
         let mut reasons: Vec<&Reason> = self.found.iter().collect();
         reasons.sort_by_key(|reason| Reverse(reason.rows));

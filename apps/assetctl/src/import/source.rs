@@ -60,7 +60,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Detected encoding, format and delimiter, in words.
+    /// Describes the detected encoding, format and delimiter in words.
     pub fn describe(&self) -> String {
         let (delimiter, columns) = (encoding::delimiter_name(self.delimiter), count(self.names.len() as u64, "column"));
         let form = match self.format {
@@ -208,7 +208,7 @@ impl Source {
     }
 }
 
-/// Type of a file that isn't text.
+/// Returns the type of a file that isn't text.
 fn binary(sample: &[u8]) -> Option<&'static str> {
     if sample.starts_with(b"PK\x03\x04") || sample.starts_with(b"\xD0\xCF\x11\xE0") {
         return Some("a spreadsheet or an archive, not CSV");
@@ -239,7 +239,7 @@ pub async fn find_owners(client: &Client, source: &Source, options: &Import, col
     Ok(owners)
 }
 
-/// All different names in the rows, after `--map-value`.
+/// Returns all different names in the rows, after `--map-value`.
 fn names(source: &Source, options: &Import, columns: &Columns) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let mut targets = columns.targets.iter().zip(&source.names);

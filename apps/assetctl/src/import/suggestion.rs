@@ -169,7 +169,7 @@ fn prices(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     }
 }
 
-/// `1 row is`, `2 rows are`.
+/// Returns `1 row is` or `2 rows are`.
 fn are(number: u64, thing: &str) -> String {
     format!("{} {}", count(number, thing), if number == 1 { "is" } else { "are" })
 }
@@ -213,7 +213,7 @@ pub fn is_list_of_users(names: &[String]) -> bool {
     !is_thing && number_of(PEOPLE, names) >= MANY_OF_PEOPLE
 }
 
-/// A note for a file whose rows are probably not assets.
+/// Returns a note for a file whose rows are probably not assets.
 fn other_than_assets(options: &Import, names: &[String]) -> Option<String> {
     if !options.users && is_list_of_users(names) {
         return Some(
@@ -253,12 +253,12 @@ struct Surveyed {
 }
 
 impl Surveyed {
-    /// Number of different values of an identifier, without placeholders.
+    /// Returns the number of different values of an identifier, without placeholders.
     fn distinct(&self) -> u64 {
         self.hashes.len() as u64
     }
 
-    /// The different values, ignoring case.
+    /// Returns the different values, ignoring case.
     fn spellings(&self) -> impl Iterator<Item = &str> {
         let mut seen = HashSet::new();
         self.values.iter().map(String::as_str).filter(move |value| seen.insert(folded(value)))
@@ -353,14 +353,14 @@ impl Survey {
         self.columns.iter().find(|column| column.field == field)
     }
 
-    /// Columns with users, by name or by e-mail address.
+    /// Returns the columns with users, by name or by e-mail address.
     fn owners(&self) -> impl Iterator<Item = &Surveyed> {
         self.columns.iter().filter(|column| OWNERS.contains(&column.field.as_str()))
     }
 }
 
-/// The cells of a column with users show whether they are names or e-mail addresses, regardless of its heading. A column with
-/// addresses makes columns with names superfluous. Keeps columns with a `--map`.
+/// Decides by a column's cells, regardless of its heading, whether it contains users' names or their e-mail addresses. A column
+/// with addresses makes columns with names superfluous. Keeps columns with a `--map`.
 fn owners(options: &mut Import, survey: &Survey, given: &[Mapping], notes: &mut Vec<String>) {
     let has_addresses = |column: &&Surveyed| column.addresses * 2 > column.filled;
     let addresses = survey.owners().find(has_addresses).map(|column| column.name.as_str());
@@ -399,7 +399,7 @@ fn vocabularies(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) 
     }
 }
 
-/// Asset types that are not codes are treated as empty, until the user fills in their codes.
+/// Treats asset types that are not codes as empty, until the user fills in their codes.
 fn types(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     let Some(column) = survey.column("asset_type_code") else { return };
     let name = &column.name;
@@ -494,7 +494,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("is_active", "false", "no,n,0,inactive,disabled,nein,falsch,inaktiv,deaktiviert,gesperrt,non,faux,inactif,falso,inactivo"),
 ];
 
-/// The values of a field with a fixed vocabulary; none for other fields.
+/// Returns the values of a field with a fixed vocabulary; none for other fields.
 fn known(field: &str) -> impl Iterator<Item = &'static str> {
     WORDS.iter().filter(move |(known, ..)| *known == field).map(|(_, value, _)| *value)
 }
@@ -521,7 +521,7 @@ pub fn guess(field: &str, word: &str) -> Option<&'static str> {
     near.iter().all(|(distance, other)| *distance > least || *other == value).then_some(value)
 }
 
-/// Lower case, with single spaces instead of punctuation.
+/// Converts to lower case, with single spaces instead of punctuation.
 fn spaced(text: &str) -> String {
     let lower = folded(text);
     lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
@@ -601,7 +601,7 @@ const FORMATS: [&str; 14] = [
     "DD.MM.YYYY HH:mm",
 ];
 
-/// The formats that match a date, except the service's.
+/// Returns the formats that match a date, except the service's.
 pub fn formats_of(cell: &str) -> Vec<&'static str> {
     fitting(cell).filter(|format| FORMATS.first() != Some(format)).collect()
 }
@@ -636,8 +636,8 @@ impl Dates {
         self.0.iter().filter(|(formats, _)| is_wanted(formats)).map(|(_, count)| count).sum()
     }
 
-    /// The most frequent format except the service's, which is always understood. Cells with a day above 12 show the order of
-    /// day and month, unless another cell contradicts.
+    /// Returns the most frequent format except the service's, which is always understood. Cells with a day above 12 show the
+    /// order of day and month, unless another cell contradicts.
     fn finding(&self) -> Finding<&'static str> {
         let [own, others @ ..] = FORMATS;
         let number = |format: &&str| self.count(|formats| formats.contains(format) && !formats.contains(&own));
@@ -652,14 +652,14 @@ impl Dates {
         }
     }
 
-    /// Number of cells in neither this format nor the service's.
+    /// Returns the number of cells in neither this format nor the service's.
     fn misfits(&self, format: &str) -> u64 {
         let [own, ..] = FORMATS;
         self.count(|formats| !formats.contains(&format) && !formats.contains(&own))
     }
 }
 
-/// The format with day and month swapped, if it is in use.
+/// Returns the format with day and month swapped, if it is in use.
 fn swapped(format: &str) -> Option<&'static str> {
     let other = format.replace("DD", "_").replace("MM", "DD").replace('_', "MM");
     FORMATS.into_iter().find(|known| *known == other && *known != format)

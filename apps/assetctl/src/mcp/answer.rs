@@ -58,7 +58,7 @@ pub fn rows(name: &str, all: Vec<Value>, has_more: bool, next: impl Fn(usize) ->
     members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// `: the first; the second; and 3 more.`
+/// Lists the first rows in words: `: the first; the second; and 3 more.`
 pub fn first(rows: &[Value], number: usize, in_words: impl Fn(&Value) -> String) -> String {
     if rows.is_empty() { ".".to_owned() } else { format!(": {}.", joined(rows, number, "; ", "and ", in_words)) }
 }
@@ -68,7 +68,8 @@ fn joined(all: &[Value], number: usize, separator: &str, and: &str, in_words: im
     all.iter().take(number).map(in_words).chain(more).collect::<Vec<_>>().join(separator)
 }
 
-/// The fields that differ, by name, except the version and the time of the last change. Compares custom fields one by one.
+/// Returns the fields that differ, by name, except the version and the time of the last change. Compares custom fields
+/// individually.
 pub fn differences(from: &Value, to: &Value) -> Vec<Value> {
     let (from, to) = (from.as_object().cloned().unwrap_or_default(), to.as_object().cloned().unwrap_or_default());
     let names = from.keys().chain(to.keys().filter(|name| !from.contains_key(*name)));
@@ -87,7 +88,7 @@ pub fn differences(from: &Value, to: &Value) -> Vec<Value> {
     told.collect()
 }
 
-/// `status: "in_use" → "returned"`; shortened if there are many changes.
+/// Describes changes, such as `status: "in_use" → "returned"`. Shortened if there are many.
 pub fn in_words(changes: &[Value]) -> String {
     let value = |value: &Value| if value.is_null() { "none".to_owned() } else { quoted(value) };
     let one = |change: &Value| {

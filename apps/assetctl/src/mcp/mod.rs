@@ -76,7 +76,7 @@ impl Access {
         items(&self.me["key"]["scopes"]).iter().any(|own| own == scope)
     }
 
-    /// The organization's time zone.
+    /// Returns the organization's time zone.
     pub fn zone(&self) -> &Value {
         &self.me["tenant"]["time_zone"]
     }

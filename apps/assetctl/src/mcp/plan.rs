@@ -147,7 +147,7 @@ async fn carry_out(access: &Access, token: &str, plan: &mut Plan) -> Result<Answ
     }
 }
 
-/// The error for a plan that is out of date.
+/// Returns the error for a plan that is out of date.
 fn changed(seen: &Value, now: &Value) -> Answer {
     let mut all = Vec::new();
     for thing in differences(seen, now) {
@@ -162,7 +162,7 @@ fn changed(seen: &Value, now: &Value) -> Answer {
     Answer::new(line, [("applied", false.into()), ("differences", all.into())])
 }
 
-/// The body of a PATCH.
+/// Returns the body of a PATCH.
 async fn change_body(access: &Access, set: &Value) -> Result<Value> {
     let (mut body, mut single) = (Map::new(), Map::new());
     for (name, value) in set.as_object().into_iter().flatten() {

@@ -53,14 +53,14 @@ struct Described<T> {
     what: T,
 }
 
-/// The tools or resources that are available with this key.
+/// Returns the tools or resources that are available with this key.
 pub fn described<T: DeserializeOwned>(all: &str, access: &Access, allow_writes: bool) -> Vec<T> {
     let all: Vec<Described<T>> = serde_json::from_str(all).unwrap_or_default();
     let exists = |one: &Described<T>| (allow_writes || !one.writes) && one.scopes.iter().all(|scope| access.has(scope));
     all.into_iter().filter(exists).map(|one| one.what).collect()
 }
 
-/// The tools that are available with this key. Leaves out `apply` if there is no tool for plans.
+/// Returns the tools that are available with this key. Leaves out `apply` if there is no tool for plans.
 pub fn tools(access: &Access, allow_writes: bool) -> Vec<Tool> {
     let mut all: Vec<Tool> = described(include_str!("tools.json"), access, allow_writes);
     if !all.iter().any(|tool| tool.name.starts_with("plan_")) {
@@ -99,7 +99,7 @@ pub fn check(mut given: Map<String, Value>, tool: &Tool) -> Result<Value> {
     }
 }
 
-/// The texts in an argument.
+/// Returns the texts in an argument.
 pub fn texts(argument: &Value) -> Vec<String> {
     items(argument).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
@@ -110,12 +110,12 @@ pub async fn name_of(access: &Access, id: &Value) -> Result<Value> {
     Ok(person_with(&access.client, id).await?.into())
 }
 
-/// A text unchanged, and any other value as JSON.
+/// Returns a string unchanged, and any other value as JSON.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The list filters in the arguments. `names` are pairs of an argument's and a filter's name.
+/// Returns the list filters in the arguments. `names` are pairs of an argument's and a filter's name.
 fn filters(arguments: &Value, names: &[(&str, &str)]) -> Query {
     names.iter().filter_map(|(name, filter)| Some(((*filter).to_owned(), plain(arguments.get(name)?)))).collect()
 }
@@ -180,13 +180,13 @@ fn row(asset: &Value) -> Value {
     row
 }
 
-/// A row for an asset, without its user.
+/// Returns a row for an asset, without its user.
 pub fn row_of_owner(asset: &Value) -> Value {
     let members = LISTED.into_iter().map(|name| (name.to_owned(), asset[name].clone()));
     members.filter(|(_, value)| !value.is_null() && value != "").collect::<Map<_, _>>().into()
 }
 
-/// `"AST-000007" "My laptop" (in_use, "Ada <ada@example.com>")`; `nobody` if `assigned_to` is null.
+/// Describes an asset: `"AST-000007" "My laptop" (in_use, "Ada <ada@example.com>")`; `nobody` if `assigned_to` is null.
 fn in_words(asset: &Value) -> String {
     let owner = match asset.get("assigned_to") {
         None => String::new(),
@@ -228,7 +228,7 @@ pub async fn show(access: &Access, arguments: &Value) -> Result<Answer> {
     Ok(Answer::new(line, data))
 }
 
-/// An entry of a history or of the feed. `people` are names by ID.
+/// Converts an entry of a history or of the feed. `people` are names by ID.
 fn change(entry: &Value, people: &BTreeMap<String, String>) -> Value {
     let is_update = text(&entry["type"]).ends_with(".updated");
     let one = |(field, change): (&String, &Value)| {
@@ -368,7 +368,7 @@ pub async fn changes(access: &Access, arguments: &Value) -> Result<Answer> {
     Ok(Answer::new(line, data))
 }
 
-/// `asset://AST-000007/label`.
+/// Reads a resource, such as `asset://AST-000007/label`.
 pub async fn read(client: &Client, uri: &str) -> Result<ResourceContents> {
     let (tag, kind) = uri.strip_prefix("asset://").and_then(|rest| rest.rsplit_once('/')).unwrap_or_default();
     let asset = lookup::asset(client, &percent_decode_str(tag).decode_utf8_lossy()).await?;

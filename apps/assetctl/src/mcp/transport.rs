@@ -225,7 +225,7 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for Lines<R> {
     }
 }
 
-/// The ID of the request that a notification cancels.
+/// Returns the ID of the request that a notification cancels.
 fn cancelled(message: &Received) -> Option<RequestId> {
     let message = serde_json::to_value(message).ok().filter(|message| message["method"] == "notifications/cancelled")?;
     serde_json::from_value(message["params"]["requestId"].clone()).ok()
@@ -235,7 +235,7 @@ fn cancelled(message: &Received) -> Option<RequestId> {
 mod tests {
     use super::*;
 
-    /// The code and ID of the error for a line, or the method of its message.
+    /// Returns the code and ID of the error for a line, or the method of its message.
     fn read(line: &str) -> Value {
         match Read::of(line.as_bytes()) {
             Read::Message(message) => serde_json::to_value(&message).expect("a message")["method"].take(),

@@ -61,7 +61,7 @@ fn person() -> Value {
     json!({"id": USER, "display_name": HOSTILE, "email": HOSTILE, "is_active": true})
 }
 
-/// A process definition with an instance of it.
+/// Returns a process definition with an instance of it.
 fn process() -> Value {
     let step = json!({"type": "user_picker", "key": HOSTILE, "label": HOSTILE, "items": [HOSTILE]});
     json!({
@@ -254,7 +254,7 @@ fn run(url: &str, arguments: &[&str]) -> Run {
     end(child)
 }
 
-/// A command for each kind of wait.
+/// Returns a command for each kind of wait.
 fn waiting(file: &str) -> [Vec<&str>; 7] {
     [
         vec!["export", "--give-up-after", "3"],

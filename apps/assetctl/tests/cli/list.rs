@@ -5,7 +5,7 @@ use crate::support::service::Service;
 use crate::support::{Folder, run};
 use serde_json::{Value, json};
 
-/// A service with a list of this many assets, in pages.
+/// Starts a service with a list of this many assets, in pages.
 fn listing(total: u64, may_read_users: bool) -> Scripted {
     Scripted::start(move |request, _| {
         assert_eq!(request.route, "GET /assets");
@@ -157,7 +157,7 @@ fn filters_and_groups_of_the_real_service() {
     assert_eq!(stats["assets"]["total"], 2);
 }
 
-/// A service with an export in parts, which is busy once in the middle.
+/// Starts a service with an export in parts, which is busy once in the middle.
 fn exporting(parts: &'static [&'static str]) -> Scripted {
     Scripted::start(move |request, number| match number {
         1 => Answer::busy("0"),

@@ -24,7 +24,8 @@ fn me(scopes: &[&str]) -> Answer {
     Answer::data(&json!({"key": {"scopes": scopes}, "tenant": {"time_zone": "Europe/Berlin"}}))
 }
 
-/// A service for changing the asset's status to `returned`. `real` is its response to the request that makes the change.
+/// Responds like a service for changing the asset's status to `returned`. `real` is its response to the request that makes the
+/// change.
 fn answer(request: &Request, real: Answer) -> Answer {
     let is_dry_run = request.parameter("dry_run") == "true";
     match request.route.as_str() {
@@ -143,14 +144,14 @@ fn a_begun_handover_goes_on() {
     assert_eq!(session.end(), 0);
 }
 
-/// Idempotency keys of the real requests.
+/// Returns the idempotency keys of the real requests.
 fn keys(service: &Scripted) -> Vec<Option<String>> {
     let real = service.posts().into_iter().filter(|post| post.parameter("dry_run") != "true");
     real.map(|post| post.idempotency_key).collect()
 }
 
-/// A service that prepares an asset and hands it over. It doesn't respond in time to the second read of the asset and to the
-/// first start of the handover.
+/// Starts a service that prepares an asset and hands it over. It doesn't respond in time to the second read of the asset and to
+/// the first start of the handover.
 fn handing_over() -> Scripted {
     let (is_prepared, looks, starts) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
     let steps =
@@ -362,7 +363,7 @@ fn questions_become_filters_and_changes_leave_out_the_setup() {
     assert_eq!(session.end(), 0);
 }
 
-/// Unexpected responses, from the service or from something else at its address.
+/// Returns unexpected responses, from the service or from something else at its address.
 pub fn odd_answers() -> Vec<Value> {
     let thing = json!({"id": ID, "asset_tag": 5, "name": [], "assigned_to": {}, "custom_fields": 5, "steps": 5, "instances": 5});
     let odd =

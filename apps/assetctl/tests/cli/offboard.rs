@@ -12,7 +12,8 @@ fn asset(number: u32) -> Value {
     json!({"asset_id": format!("a{number}"), "asset_tag": format!("AST-{number}"), "asset_name": "Laptop", "instance_id": null})
 }
 
-/// The response for `assets`. They form a movement, except the last one if `is_refused`, on which the process can't start.
+/// Returns the response for `assets`. They form a movement, except the last one if `is_refused`, on which the process can't
+/// start.
 pub fn offboarding(assets: std::ops::Range<u32>, is_refused: bool, has_more: bool) -> Value {
     let mut assets: Vec<Value> = assets.map(asset).collect();
     let refused = is_refused.then(|| {
@@ -178,7 +179,7 @@ fn unknown_users_and_processes_are_named() {
     assert!(service.posts().is_empty());
 }
 
-/// An asset of a user.
+/// Creates an asset of a user.
 fn in_use(service: &Service, user: &str) -> (String, String) {
     let (id, tag) = service.asset("in_use");
     service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": user}));

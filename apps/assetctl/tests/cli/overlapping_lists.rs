@@ -223,7 +223,7 @@ fn state(device: usize) -> (&'static str, &'static str) {
     STATES[device % STATES.len()]
 }
 
-/// UTF-16 with a byte order mark and semicolons. Three devices have no usable serial number.
+/// Returns a list in UTF-16 with a byte order mark and semicolons. Three devices have no usable serial number.
 fn device_management() -> Vec<u8> {
     let mut text = "\u{feff}Device name;Serial number;Manufacturer;Model;Primary user display name;OS\r\n".to_owned();
     for device in 1..=40 {
@@ -236,7 +236,7 @@ fn device_management() -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// Windows-1252 with semicolons, German dates and prices, and last names first.
+/// Returns a list in Windows-1252 with semicolons, German dates and prices, and last names first.
 fn purchases() -> Vec<u8> {
     let mut text = "Inventarnr;Bezeichnung;Seriennummer;Kaufdatum;Kaufpreis;Zustand;Benutzer;Kostenstelle\r\n".to_owned();
     for device in (1..=30).chain(41..=DEVICES) {
@@ -256,7 +256,7 @@ fn purchases() -> Vec<u8> {
     encode_windows_1252(&text)
 }
 
-/// The rows that must be in the inventory.
+/// Returns the rows that must be in the inventory.
 fn expected() -> Vec<Value> {
     let mut devices: Vec<Value> = (1..=DEVICES)
         .map(|device| {

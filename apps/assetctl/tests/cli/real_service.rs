@@ -30,7 +30,7 @@ fn create_catalog(service: &Service) {
     }
 }
 
-/// Name, model, purchase date, price in cents, owner and notes of each valid laptop, by serial number.
+/// Returns name, model, purchase date, price in cents, owner and notes of each valid laptop, by serial number.
 fn german_rows(bytes: &[u8]) -> BTreeMap<String, Value> {
     let text = encoding_rs::WINDOWS_1252.decode(bytes).0;
     let mut reader = csv::ReaderBuilder::new().delimiter(b';').flexible(true).from_reader(text.as_bytes());
@@ -47,7 +47,7 @@ fn german_rows(bytes: &[u8]) -> BTreeMap<String, Value> {
     laptops
 }
 
-/// The same fields of exported assets.
+/// Returns the same fields of exported assets.
 fn asset_rows(assets: &[Value]) -> BTreeMap<String, Value> {
     let row = |asset: &Value| {
         let cents = (asset["purchase_price"].as_f64().unwrap() * 100.0).round();

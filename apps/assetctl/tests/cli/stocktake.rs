@@ -41,7 +41,7 @@ fn entry(index: usize, item: &Value) -> Value {
     }
 }
 
-/// A service whose list of unseen assets is `missing`.
+/// Starts a service whose list of unseen assets is `missing`.
 fn service(missing: Value) -> Scripted {
     Scripted::start(move |request, _| match request.route.as_str() {
         "GET /me" => Answer::data(&json!({"tenant": {"id": "t1"}, "key": {"scopes": []}})),

@@ -212,7 +212,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// `script` returns the response to each delivery, numbered from 0.
+    /// Starts a receiver. `script` returns the response to each delivery, numbered from 0.
     fn start(script: impl Fn(usize) -> (u16, &'static str) + Send + Sync + 'static) -> Self {
         let deliveries = Arc::new(Deliveries { script: Box::new(script), seen: Mutex::default() });
         let routes = Router::new().route("/hook", post(receive)).with_state(Arc::clone(&deliveries));

@@ -67,7 +67,7 @@ impl DataFolder {
         self.path(TABLE)
     }
 
-    /// `None` if the data is in memory.
+    /// Returns the store of snapshots. `None` if the data is in memory.
     pub fn snapshots(&self) -> Option<Arc<dyn ObjectStore>> {
         Some(Arc::new(SnapshotFolder::new(self.path(SNAPSHOTS)?)))
     }

@@ -26,7 +26,7 @@ struct Examples {
     webhooks: BTreeMap<String, Value>,
 }
 
-/// Empty if the file is missing or damaged, which tests detect.
+/// Reads the recorded examples. Empty if the file is missing or damaged, which tests detect.
 fn read() -> Examples {
     std::fs::read(FILE).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }

@@ -162,7 +162,7 @@ fn webhook_request() -> Value {
     })
 }
 
-/// The headers of Standard Webhooks.
+/// Returns the headers of Standard Webhooks.
 fn webhook_headers() -> [Value; 3] {
     let header = |name: &str, schema: Value, text: &str| json!({"name": name, "in": "header", "required": true, "schema": schema, "description": text});
     let [id, timestamp, signature] = HEADERS;

@@ -85,7 +85,7 @@ fn name_values(object: &mut Map<String, Value>) {
     object.insert("x-enum-varnames".into(), json!(names));
 }
 
-/// A section of the components, such as `schemas`.
+/// Returns a section of the components, such as `schemas`.
 fn components<'a>(document: &'a mut Value, kind: &str) -> Option<&'a mut Map<String, Value>> {
     let components = document.get_mut("components")?.as_object_mut()?;
     components.entry(kind).or_insert_with(|| json!({})).as_object_mut()

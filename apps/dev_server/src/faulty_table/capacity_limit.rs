@@ -57,7 +57,7 @@ impl CapacityLimit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The partition to charge for the request; `None` while requests are not limited.
+    /// Returns the partition to charge for the request; `None` while requests are not limited.
     fn limited_partition(&self, request: &HttpRequest) -> Option<Partition> {
         if !self.state().is_limited {
             return None;
@@ -142,7 +142,7 @@ pub enum Usage {
 }
 
 impl Usage {
-    /// Units per second for a partition; `None` if unlimited.
+    /// Returns the units per second for a partition; `None` if unlimited.
     pub fn limit(self, weaknesses: &Weaknesses) -> Option<f64> {
         let limit = match self {
             Self::Read => weaknesses.read_units_per_second,

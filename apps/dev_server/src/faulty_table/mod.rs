@@ -59,8 +59,8 @@ pub struct Weaknesses {
 pub const MAX_DELAY_MILLIS: u64 = 2_500;
 
 impl Weaknesses {
-    /// DynamoDB's everyday behaviour, without faults: calls take time, reads are torn, indexes lag, pages are cut, and hot
-    /// partitions are throttled.
+    /// Returns DynamoDB's everyday behaviour, without faults: calls take time, reads are torn, indexes lag, pages are cut, and
+    /// hot partitions are throttled.
     #[must_use]
     pub fn ordinary() -> Self {
         Self {
@@ -110,7 +110,7 @@ impl SeededRandom {
         mixed ^ (mixed >> 31)
     }
 
-    /// 0 if `limit` is 0.
+    /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub fn below(&self, limit: u64) -> u64 {
         if limit == 0 { 0 } else { self.next() % limit }
     }

@@ -159,7 +159,7 @@ impl Faults {
         self.plan_response(operation, 1, &TableResponse::error(500, "InternalServerError", "lost"), true);
     }
 
-    /// Number of faults that haven't happened yet.
+    /// Returns the number of faults that haven't happened yet.
     pub fn planned(&self) -> usize {
         self.state().planned.len()
     }
@@ -174,7 +174,7 @@ impl Faults {
         self.state().failing.take().is_some_and(|call| call.failed.is_some())
     }
 
-    /// Operations and bodies since the last call.
+    /// Returns the operations and bodies since the last call.
     pub fn take_requests(&self) -> Vec<(String, Value)> {
         let requests = std::mem::take(&mut self.state().requests);
         requests.into_iter().map(|(operation, body)| (operation, serde_json::from_slice(&body).unwrap_or_default())).collect()
@@ -203,7 +203,7 @@ impl Faults {
         capacity.refilled_at = Some(Instant::now());
     }
 
-    /// Number of pages that the index `list_index` has delivered since the last call.
+    /// Returns the number of pages that the index `list_index` has delivered since the last call.
     pub fn take_index_pages(&self) -> usize {
         std::mem::take(&mut self.state().pages.delivered)
     }
@@ -214,7 +214,7 @@ impl Faults {
         (state.throttled, state.throttled_writes) = (partitions.to_vec(), 0);
     }
 
-    /// Number of throttled writes since [`Faults::throttle_writes_to`].
+    /// Returns the number of throttled writes since [`Faults::throttle_writes_to`].
     pub fn throttled_writes(&self) -> usize {
         self.state().throttled_writes
     }
@@ -367,7 +367,7 @@ pub struct FaultyClient {
 }
 
 impl FaultyClient {
-    /// `inner` sends the requests that don't fail.
+    /// Wraps `inner`, which sends the requests that don't fail.
     #[must_use]
     pub fn new(inner: SharedHttpClient, faults: Faults) -> Self {
         Self { inner, faults }

@@ -63,7 +63,7 @@ impl FaultyTable {
         Ok(Self(Arc::new(Shared { databases, random, state: Mutex::default() })))
     }
 
-    /// Each client has its own quota of retries, as in a separate process.
+    /// Returns the configuration of a client. Each client has its own quota of retries, as in a separate process.
     #[must_use]
     pub fn config(&self) -> Builder {
         engine::config("http://faulty.invalid")
@@ -539,7 +539,7 @@ fn take_unprocessed(body: &mut Value, mut leave: impl FnMut() -> bool) -> Value 
     Value::Object(unprocessed)
 }
 
-/// Consumed units per index. The table's own units have no name.
+/// Returns the consumed units per index. The table's own units have no name.
 fn consumed(response: &Value) -> Vec<(Option<String>, f64)> {
     let reported = match &response["ConsumedCapacity"] {
         Value::Array(all) => all.iter().collect(),

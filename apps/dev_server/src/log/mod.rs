@@ -25,7 +25,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// By default, human-readable lines on a terminal, and JSON elsewhere.
+    /// Returns the requested format or, by default, human-readable lines on a terminal, and JSON elsewhere.
     #[must_use]
     pub fn or_default(asked: Option<Self>) -> Self {
         asked.unwrap_or(if std::io::stderr().is_terminal() { Self::Text } else { Self::Json })
@@ -70,7 +70,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Empty if the event has no such field.
+    /// Returns the value of a field. Empty if the event has no such field.
     pub fn get(&self, name: &str) -> &str {
         self.others.iter().find(|(other, _)| *other == name).map_or("", |(_, text)| text)
     }
@@ -118,13 +118,14 @@ where
     }
 }
 
-/// The time of day by this computer's clock, to the second.
+/// Returns the time of day by this computer's clock, to the second.
 fn time_of_day() -> String {
     let now = DateTime::from_timestamp_millis(shared::app::system_clock()().millis()).unwrap_or_default();
     now.with_timezone(&Local).format("%H:%M:%S").to_string()
 }
 
-/// Method, route, status and time; for a failure of the service, also the request ID. The path and the query could contain a key.
+/// Formats method, route, status and time; for a failure of the service, also the request ID. The path and the query could
+/// contain a key.
 fn request_line(fields: &Fields, is_coloured: bool) -> String {
     let status: u16 = fields.get("status").parse().unwrap_or_default();
     let duration = match fields.get("duration_ms") {
@@ -154,7 +155,7 @@ fn style_of(status: u16) -> Style {
     }
 }
 
-/// Level, message, cause, request ID, and other fields.
+/// Formats level, message, cause, request ID, and other fields.
 fn message_line(level: Level, fields: &Fields, is_coloured: bool) -> String {
     let style = match level {
         Level::ERROR => style::ERROR,

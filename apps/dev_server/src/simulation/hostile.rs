@@ -244,7 +244,7 @@ impl Generator {
         }
     }
 
-    /// Usually the ID of a resource in this collection.
+    /// Returns the ID of a resource, usually of one in this collection.
     fn id(&self, collection: &str, others: &[Tenant], is_mutated: bool) -> String {
         let fitting: Vec<&String> = self.own.iter().filter(|(known, _)| known.ends_with(collection)).map(|(_, id)| id).collect();
         let other = self.choose(others).map(|tenant| tenant.model().random_id(&self.random).unwrap_or(tenant.process_id.clone()));
@@ -339,7 +339,7 @@ fn operations(document: &Value) -> Vec<Operation> {
     operations
 }
 
-/// The end of the collection's path, for a member with this name.
+/// Returns the end of the collection's path, for a member with this name.
 fn collection(name: &str) -> &'static str {
     match name {
         "asset_id" | "asset_ids" | "id" => "/assets",

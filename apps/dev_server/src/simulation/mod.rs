@@ -51,7 +51,7 @@ pub struct Report {
     pub violations: Vec<String>,
 }
 
-/// The seed determines the whole run.
+/// Runs a simulation. The seed determines the whole run.
 ///
 /// # Errors
 ///

@@ -69,7 +69,7 @@ pub async fn create_asset(service: &Service, tenant: &Tenant, random: &SeededRan
     asset.register.is_reserved = false;
 }
 
-/// A change and the state after it. The status of an asset in a process can't change.
+/// Returns a change and the state after it. The status of an asset in a process can't change.
 fn random_change(tenant: &Tenant, place: usize, random: &SeededRandom) -> Option<(Value, AssetState)> {
     let mut model = tenant.model();
     let name = random_name(&mut model, random);

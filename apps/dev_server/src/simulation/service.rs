@@ -142,7 +142,7 @@ impl Service {
         report
     }
 
-    /// The store of another instance, with the true time.
+    /// Returns the store of another instance, with the true time.
     pub fn store(&self) -> Store {
         self.store_with_clock(0)
     }
@@ -162,7 +162,7 @@ impl Service {
         self.random.below(2 * MAX_CLOCK_OFFSET_MILLIS + 1) as i64 - MAX_CLOCK_OFFSET_MILLIS as i64
     }
 
-    /// The store of another instance, with a random clock offset.
+    /// Returns the store of another instance, with a random clock offset.
     pub fn store_with_random_clock(&self) -> Store {
         self.store_with_clock(self.random_clock_offset())
     }

@@ -186,7 +186,7 @@ impl<S: Clone> Register<S> {
         self.writes.last().is_some_and(|write| write.ended.is_none())
     }
 
-    /// The possible results of a read that started at `from` and ends now.
+    /// Returns the possible results of a read that started at `from` and ends now.
     pub fn possible(&self, from: Instant) -> Vec<Option<S>> {
         let certain = self.writes.iter().rposition(|write| write.ended.is_some_and(|ended| ended <= from));
         let mut states: Vec<Option<S>> = Vec::new();

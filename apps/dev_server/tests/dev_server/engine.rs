@@ -8,8 +8,8 @@ use dev_server::meter::cpu_time;
 use dev_server::{engine, server, table};
 use std::time::Duration;
 
-/// CPU time of 100 transactions, each with an SDK token: the minimum of ten runs, because other work on the machine evicts the
-/// processor's caches.
+/// Returns the CPU time of 100 transactions, each with an SDK token: the minimum of ten runs, because other work on the machine
+/// evicts the processor's caches.
 async fn least_time(dynamo: &Client, first: u32) -> Duration {
     let mut times = Vec::new();
     for begin in (first..first + 1_000).step_by(100) {

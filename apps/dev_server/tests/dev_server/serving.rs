@@ -207,7 +207,7 @@ impl Server {
         Client(TcpStream::connect(self.address).await.unwrap())
     }
 
-    /// The task ends with the last connection.
+    /// Stops the server. The returned task ends with the last connection.
     fn stop(self) -> JoinHandle<()> {
         self.signal.send(()).unwrap();
         self.serving
@@ -241,7 +241,7 @@ impl Client {
         timeout(LONG, response).await.unwrap()
     }
 
-    /// All bytes until the server closes the connection.
+    /// Reads all bytes until the server closes the connection.
     async fn rest(&mut self) -> String {
         let mut rest = String::new();
         timeout(LONG, self.0.read_to_string(&mut rest)).await.unwrap().unwrap();

@@ -18,7 +18,7 @@ pub struct DateFormat {
 }
 
 impl DateFormat {
-    /// `DD.MM.YYYY` or `%d.%m.%Y`.
+    /// Parses `DD.MM.YYYY` or `%d.%m.%Y`.
     pub fn parse(given: &str) -> Result<Self, String> {
         let strftime = if given.contains('%') { given.to_owned() } else { to_strftime(given) };
         let mut format = Self { given: given.to_owned(), strftime, reads_iso: false };
@@ -96,7 +96,7 @@ pub fn date_of_day_number(text: &str) -> Option<String> {
     (1990..2100).contains(&date.year()).then(|| date.to_string())
 }
 
-/// `$1,249.00` becomes `1249.00`. `None` if the text isn't a price, or is ambiguous: unless the decimal point `is_known`,
+/// Converts `$1,249.00` to `1249.00`. `None` if the text isn't a price, or is ambiguous: unless the decimal point `is_known`,
 /// `1,249` could have a decimal comma.
 pub fn price_with_point(text: &str, is_known: bool) -> Option<String> {
     let number = without_currency(text);
@@ -170,7 +170,7 @@ impl ValueMapping {
         Self { cell: format!("{column}:{value}"), meaning: meaning.to_owned() }
     }
 
-    /// The column with the longest name that the cell begins with, and the value.
+    /// Returns the index of the column with the longest name that the cell begins with, and the value.
     fn split<'a>(&'a self, names: &[String]) -> Option<(usize, &'a str)> {
         let places = self.cell.match_indices(':').map(|(place, _)| (&self.cell[..place], &self.cell[place + 1..]));
         let column = |name: &str| names.iter().position(|known| known.trim() == name.trim());

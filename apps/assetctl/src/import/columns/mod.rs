@@ -45,7 +45,7 @@ impl Kind {
         }
     }
 
-    /// Without `custom_fields.<name>`.
+    /// Returns the columns of an import, without `custom_fields.<name>`.
     pub fn import_columns(self) -> impl Iterator<Item = &'static Column> + Clone {
         let (columns, own) = match self {
             Self::Assets => (ASSET_COLUMNS, OWN_COLUMNS),
@@ -175,7 +175,7 @@ pub struct Columns {
     pub fields: Fields,
 }
 
-/// The name of the field in requests.
+/// Returns the name of the field in requests.
 pub fn sent_name(field: &str) -> &str {
     if field == OWNER_NAME { "assigned_to" } else { field }
 }
@@ -334,7 +334,7 @@ impl Fields {
         matches!(cell, Some(CellType::Date | CellType::Number))
     }
 
-    /// The hash of a value that could identify the same record in another row.
+    /// Returns the hash of a value that could identify the same record in another row.
     ///
     /// A collision only costs time: the rows wait for each other.
     pub fn key(&self, field: &str, value: &str) -> Option<u64> {

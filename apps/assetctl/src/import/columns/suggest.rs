@@ -18,20 +18,21 @@ pub fn plain(column: &str) -> String {
 /// Prefixes of headings about the holder of an asset.
 const HOLDERS: [&str; 3] = ["checkedoutto", "assignedto", "primaryuser"];
 
-/// The [plain] heading of a column about the holder of an asset, without the prefix; `None` for other columns.
+/// Returns the [plain] heading of a column about the holder of an asset, without the prefix; `None` for other columns.
 fn of_holder(column: &str) -> Option<String> {
     let plain = plain(column);
     let rest = HOLDERS.iter().find_map(|holder| plain.strip_prefix(holder))?;
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 
-/// The [plain] heading, without the prefix of a holder's column in an import of users: the file can be a list of their assets.
+/// Returns the [plain] heading, without the prefix of a holder's column in an import of users: the file can be a list of their
+/// assets.
 fn heading(kind: Kind, column: &str) -> String {
     let of_holder = (kind == Kind::Users).then(|| of_holder(column)).flatten();
     of_holder.unwrap_or_else(|| plain(column))
 }
 
-/// The field, and the rank of the heading, where 0 is best.
+/// Guesses the field. Returns it with the rank of the heading, where 0 is best.
 fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
     let plain = heading(kind, column);
     // A location can consist of several columns: see `join_levels`.

@@ -48,7 +48,7 @@ impl<R: Read> Text<R> {
         }
     }
 
-    /// Approximate position in the file of the kept text.
+    /// Returns the approximate position in the file of the kept text.
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
     pub fn raw_position(&self) -> u64 {
         let decoded = self.start + self.text.len() as u64;

@@ -86,7 +86,7 @@ struct Utf8Statistics {
 }
 
 impl Utf8Statistics {
-    /// Plain ASCII doesn't count: its encoding doesn't matter.
+    /// Whether the text is probably UTF-8. Plain ASCII doesn't count: its encoding doesn't matter.
     fn is_utf8(&self) -> bool {
         self.valid > 0 && self.invalid == 0 && self.incomplete.is_empty()
     }
@@ -143,8 +143,8 @@ pub fn excel_separator(line: &str) -> Option<u8> {
     }
 }
 
-/// How many of the first 1,000 rows have as many cells as the header, and that number of cells. A header with a single cell
-/// scores 0.
+/// Returns how many of the first 1,000 rows have as many cells as the header, and that number of cells. A header with a single
+/// cell scores 0.
 fn score(sample: &str, delimiter: u8) -> (usize, usize) {
     let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(false).from_reader(sample.as_bytes());
     let lengths: Vec<usize> = reader.records().take(ROWS).filter_map(Result::ok).map(|record| record.len()).collect();

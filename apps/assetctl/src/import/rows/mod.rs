@@ -61,7 +61,7 @@ pub enum Original {
 }
 
 impl Original {
-    /// The text in a column, without surrounding white space. In NDJSON, values that aren't strings count as their JSON.
+    /// Returns the text in a column, without surrounding white space. In NDJSON, values that aren't strings count as their JSON.
     pub fn text(&self, names: &[String], column: &str) -> Option<String> {
         let text = match self {
             Self::Cells(cells) => cells.get(names.iter().position(|name| name == column)?)?.to_owned(),
@@ -107,7 +107,7 @@ struct Checked {
 }
 
 impl Checked {
-    /// The text to send for a cell; empty if the cell is left out.
+    /// Returns the text to send for a cell; empty if the cell is left out.
     fn text<'a>(&mut self, fields: &'a Fields, column: &str, field: &str, cell: &'a str) -> Cow<'a, str> {
         let value = fields.values.translate(column, cell);
         match value.and_then(|value| Ok((value, fields.convert(field, value)?))) {
@@ -172,7 +172,7 @@ impl<R: Read> CsvRows<R> {
         self.records.text()
     }
 
-    /// The header of the sent columns, the first line of every request.
+    /// Returns the header of the sent columns, the first line of every request.
     pub fn header(&self) -> Vec<u8> {
         let fields = self.targets.iter().filter_map(Target::field).map(sent_name);
         encode(&fields.chain(self.fields.constants.iter().map(|constant| constant.field.as_str())).collect())
@@ -218,7 +218,7 @@ impl<R: Read> CsvRows<R> {
         checked.finish(encode(&cells))
     }
 
-    /// The cell, joined with the cells of other columns; `None` if it isn't joined.
+    /// Returns the cell, joined with the cells of other columns; `None` if it isn't joined.
     fn joined(&self, name: &str, cell: &str, cells: &StringRecord) -> Option<String> {
         let Joined { columns, separator } = self.fields.joined.get(name)?;
         let place = |other: &String| self.names.iter().position(|name| name == other);
@@ -347,7 +347,7 @@ impl<R: Read> NdjsonRows<R> {
     }
 }
 
-/// A member with the cell's value; `None` if the field stays unchanged.
+/// Returns a member with the cell's value; `None` if the field stays unchanged.
 fn member(kind: Kind, field: String, cell: &str) -> Option<(String, Box<RawValue>)> {
     let is_boolean = kind.import_column(&field).is_some_and(|column| column.cell == CellType::Boolean);
     let value = match cell {
@@ -363,7 +363,7 @@ fn raw(text: &str) -> Box<RawValue> {
     to_raw_value(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// Names of the members; none if the line isn't an object.
+/// Returns the names of the members; none if the line isn't an object.
 pub fn member_names(line: &str) -> Vec<String> {
     let members = serde_json::from_str(line).map_or(Vec::new(), |Members(members)| members);
     members.into_iter().map(|(name, _)| name).filter(|name| name != REASONS && name != UNREADABLE).collect()

@@ -46,7 +46,7 @@ impl<R: Read> Records<R> {
         self.text.borrow()
     }
 
-    /// `expected` is the number of cells in the record, if known.
+    /// Reads the next record. `expected` is the number of cells in the record, if known.
     pub fn next(&mut self, expected: Option<usize>) -> io::Result<Option<Record>> {
         let start = self.base + self.reader.position().byte();
         let mut cells = StringRecord::new();

@@ -20,8 +20,8 @@ pub enum Mess {
     TooFewCells,
 }
 
-/// The error of a row, counted from 1. In 100 rows, one has a duplicate serial number; in 250, one has an unknown manufacturer;
-/// in 1,000, one has a bad date, one a bad price and one too few cells.
+/// Returns the error of a row, counted from 1. In 100 rows, one has a duplicate serial number; in 250, one has an unknown
+/// manufacturer; in 1,000, one has a bad date, one a bad price and one too few cells.
 pub fn mess(row: u64) -> Mess {
     match row % 1_000 {
         333 => Mess::BadDate,
@@ -40,7 +40,7 @@ pub fn is_doubled(row: u64) -> bool {
 
 pub const GERMAN_HEADER: &str = "Gerät;Hersteller;Modell;Seriennummer;Kaufdatum;Kaufpreis;Garantie bis;Benutzer E-Mail;Bemerkung";
 
-/// Options of `assetctl import` for [`german_laptops`].
+/// Returns the options of `assetctl import` for [`german_laptops`].
 pub fn german_options() -> Vec<&'static str> {
     german_options_with("Hersteller=manufacturer,Modell=model")
 }
@@ -52,7 +52,7 @@ pub fn german_options_with(models: &'static str) -> Vec<&'static str> {
     [maps(columns), maps(models), vec!["--date-format", "DD.MM.YYYY", "--decimal-comma"]].concat()
 }
 
-/// Options of `assetctl import` for [`intune_utf16`].
+/// Returns the options of `assetctl import` for [`intune_utf16`].
 pub fn intune_options() -> Vec<&'static str> {
     maps(
         "Device name=name,Manufacturer=manufacturer,Model=model,Serial number=serial_number,\
@@ -75,13 +75,13 @@ pub const MODELS: [(&str, &str, u32); 6] = [
 ];
 const NAMES: [&str; 8] = ["Müller", "Schäfer", "Groß", "Böhm", "Weiß", "Lange", "D'Angelo", "van der Berg"];
 
-/// E-mail addresses in lower case, as the service stores them.
+/// Returns e-mail addresses in lower case, as the service stores them.
 pub fn owners() -> Vec<String> {
     (1..=100).map(|number| format!("person{number:03}@example.de")).collect()
 }
 
-/// A file as a German Excel writes it: Windows-1252, semicolons, CRLF, `09.03.2024` and `1.249,00 €`, e-mail addresses in mixed
-/// case, notes with line breaks and quotes, and [errors][mess].
+/// Returns a file as a German Excel writes it: Windows-1252, semicolons, CRLF, `09.03.2024` and `1.249,00 €`, e-mail addresses in
+/// mixed case, notes with line breaks and quotes, and [errors][mess].
 pub fn german_laptops(rows: u64) -> Vec<u8> {
     encode_windows_1252(&german_text(rows))
 }
@@ -116,7 +116,7 @@ fn german_text(rows: u64) -> String {
     text
 }
 
-/// Intune's device export in UTF-16 (little-endian) with a byte order mark and tabs, like Excel's "Unicode text".
+/// Returns Intune's device export in UTF-16 (little-endian) with a byte order mark and tabs, like Excel's "Unicode text".
 pub fn intune_utf16(rows: u64) -> Vec<u8> {
     let mut random = Rng::with_seed(2);
     let owners = owners();
@@ -129,7 +129,7 @@ pub fn intune_utf16(rows: u64) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// UTF-8 with commas and the service's column names, without errors.
+/// Returns a file in UTF-8 with commas and the service's column names, without errors.
 pub fn plain_laptops(rows: u64) -> Vec<u8> {
     let mut text = "name,manufacturer,model,serial_number,purchase_date,purchase_price\n".to_owned();
     for row in 1..=rows {
@@ -138,7 +138,7 @@ pub fn plain_laptops(rows: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// [`plain_laptops`] with a last row that is cut off in the middle of a cell, which is quoted if `in_quotes`.
+/// Returns [`plain_laptops`] with a last row that is cut off in the middle of a cell, which is quoted if `in_quotes`.
 pub fn cut_off(rows: u64, in_quotes: bool) -> Vec<u8> {
     let mut bytes = plain_laptops(rows);
     bytes.extend(if in_quotes { &b"Laptop,Lenovo,\"ThinkPad T1"[..] } else { b"Laptop,Lenovo,Thin" });

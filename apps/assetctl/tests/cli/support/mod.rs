@@ -93,7 +93,7 @@ impl Run {
         self.stdout.trim().to_owned()
     }
 
-    /// The counts in the output of an import with `--json`.
+    /// Returns the counts in the output of an import with `--json`.
     pub fn counts(&self) -> [u64; 4] {
         counts(&self.json())
     }

@@ -47,7 +47,7 @@ impl Answer {
         Self { status: 200, body, headers: vec![("content-type", content_type.to_owned())] }
     }
 
-    /// A response whose body is this document, without an envelope.
+    /// Returns a response whose body is this document, without an envelope.
     pub fn json(document: &Value) -> Self {
         Self::new("application/json", document.to_string())
     }
@@ -92,7 +92,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// `script` returns the response to each request, numbered from 0.
+    /// Starts a service. `script` returns the response to each request, numbered from 0.
     pub fn start(script: impl Fn(&Request, usize) -> Answer + Send + Sync + 'static) -> Self {
         let service = Arc::new(Service { script: Box::new(script), requests: Mutex::default() });
         let (runtime, url) = serve(Router::new().fallback(answer).with_state(Arc::clone(&service)));
@@ -145,7 +145,7 @@ pub struct Endless {
 }
 
 impl Endless {
-    /// All responses have this media type, and a Content-Length if `is_announced`.
+    /// Starts a service. All responses have this media type, and a Content-Length if `is_announced`.
     pub fn start(content_type: &'static str, is_announced: bool) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());

@@ -183,7 +183,7 @@ impl Service {
         run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Sorted.
+    /// Returns the serial numbers of all assets, sorted.
     pub fn serials(&self) -> Vec<String> {
         let mut serials: Vec<String> =
             self.assets().iter().map(|asset| asset["serial_number"].as_str().unwrap_or_default().to_owned()).collect();
