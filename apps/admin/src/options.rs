@@ -192,7 +192,7 @@ pub enum TenantCommand {
     /// List all tenants, oldest first.
     #[command(after_help = examples("admin tenant list\nadmin tenant list --json"))]
     List,
-    /// Limit the requests per minute of all API keys and signing links of a tenant combined.
+    /// Limit the combined requests per minute of a tenant's API keys and signing links.
     ///
     /// Requests above the limit get 429. `admin tenant list` shows the limits. Without a limit, only each key's own limit
     /// applies.

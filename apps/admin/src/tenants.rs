@@ -68,7 +68,7 @@ pub async fn refuse_same_name(store: &Store, name: &str) -> Result<()> {
     let tenants = store.tenants().await?;
     let same = |tenant: &&RegisteredTenant| tenant.record.as_ref().is_some_and(|it| is_same(&it.value.name, name));
     match tenants.iter().filter(|tenant| tenant.deletion_began.is_none()).find(same) {
-        Some(RegisteredTenant { id, .. }) => bail!("tenant {id} has this name; use --allow-same-name to create another one"),
+        Some(RegisteredTenant { id, .. }) => bail!("tenant {id} has this name; use --allow-same-name to create another tenant"),
         None => Ok(()),
     }
 }

@@ -101,7 +101,7 @@ async fn write(options: &Export, client: &Client, kind: &str, format: Format) ->
     Ok(exported)
 }
 
-/// Writes to standard output. The reader can close the pipe early.
+/// Writes to standard output. It isn't an error if the reader closes the pipe early.
 fn to_standard_output(mut file: &File, format: Format, exported: &Exported, delimiter: u8) -> Result<()> {
     let mut output = terminal::data();
     let written = match format {

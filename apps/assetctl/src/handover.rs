@@ -122,7 +122,7 @@ pub async fn handover(errand: Errand<'_>, connection: &Connection, is_json: bool
     let (mut interrupt, client) = (Interrupt::listen(), Client::new(connection)?);
     tokio::select! {
         biased;
-        _ = interrupt.next() => Err(CliError::Interrupted("Interrupted. To go on, repeat the command; a link stays valid.".into())),
+        _ = interrupt.next() => Err(CliError::Interrupted("Interrupted. To continue, repeat the command; a link stays valid.".into())),
         done = carry_out(&client, errand, is_json) => done,
     }
 }
@@ -693,7 +693,9 @@ async fn until_signed(client: &Client, path: &str, link: &Value, seconds: u64) -
     let limit = Duration::from_secs(seconds);
     let Ok(status) = tokio::time::timeout(limit, status_of_ended(client, path, link)).await else {
         let limit = duration(limit);
-        return Err(CliError::Failed(format!("not signed within {limit}; the link stays valid. To go on, repeat the command.")));
+        return Err(CliError::Failed(format!(
+            "not signed within {limit}; the link stays valid. To continue, repeat the command."
+        )));
     };
     match status?.as_str() {
         "used" | "ended" => Ok(()),

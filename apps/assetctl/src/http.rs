@@ -235,7 +235,7 @@ impl Client {
     /// # Errors
     ///
     /// Returns [`CliError::Usage`] if the service refuses a parameter, [`CliError::Answered`] if it refuses the request,
-    /// [`CliError::Unanswered`] if it is busy for too long, and [`CliError::Failed`] if the response has another type.
+    /// [`CliError::Unanswered`] if it is busy for too long, and [`CliError::Failed`] if the response has a different type.
     pub async fn get(&self, url: Url, content_type: &str) -> Result<Reply> {
         self.answered(&Request::get(url), content_type, self.backoff(false), None).await.map_err(wrong_parameter)
     }

@@ -312,7 +312,7 @@ fn groups(field: &str, stats: &Value, people: &BTreeMap<String, String>) -> Tabl
     table
 }
 
-/// Returns the exact sum of decimal texts, with at least two fractional digits.
+/// Returns the exact sum of decimal strings, with at least two fractional digits.
 fn sum<'a>(prices: impl Iterator<Item = &'a str>) -> String {
     const FRACTION: usize = 4;
     let units = |price: &str| {

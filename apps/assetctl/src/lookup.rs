@@ -125,7 +125,7 @@ fn only(list: Value) -> Result<Option<Value>> {
     }
 }
 
-/// Returns a user's [`person`] text by ID; the ID itself if the user is deleted, or the key has no access to users.
+/// Returns [`person`] for the user with this ID; the ID itself if the user is deleted, or the key has no access to users.
 pub async fn person_with(client: &Client, id: &str) -> Result<String> {
     match client.data(&format!("users/{id}"), &[]).await {
         Ok(user) => Ok(person(&user)),
@@ -134,7 +134,7 @@ pub async fn person_with(client: &Client, id: &str) -> Result<String> {
     }
 }
 
-/// Returns the [`person_with`] texts of these users, by ID.
+/// Returns [`person_with`] for these users, by ID.
 pub async fn people_with<'a>(client: &Client, ids: impl Iterator<Item = &'a str>) -> Result<BTreeMap<String, String>> {
     let mut people = BTreeMap::new();
     for id in ids {
@@ -145,7 +145,7 @@ pub async fn people_with<'a>(client: &Client, ids: impl Iterator<Item = &'a str>
     Ok(people)
 }
 
-/// Returns the [`person`] texts of all users, by ID; empty if the key has no access to users.
+/// Returns [`person`] for all users, by ID; empty if the key has no access to users.
 pub async fn everybody(client: &Client) -> Result<BTreeMap<String, String>> {
     match client.rows("users", Query::new(), u64::MAX).await {
         Err(CliError::Answered { status: 403, .. }) => Ok(BTreeMap::new()),

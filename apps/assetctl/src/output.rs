@@ -24,7 +24,7 @@ pub fn print_json(value: &Value) -> Result<()> {
 
 /// Formats on one line.
 pub fn to_json(value: &Value) -> String {
-    // Writing texts and numbers can't fail.
+    // Writing strings and numbers can't fail.
     serde_json::to_string(&Exact(value)).unwrap_or_default()
 }
 
@@ -34,10 +34,10 @@ pub fn confirm(question: &str) -> Result<Option<bool>> {
     Ok(answer.map(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str())))
 }
 
-/// First character of a text that stands for a number with a fraction. In a [`Value`] number, `0.3000` would become `0.3`.
+/// First character of a string that stands for a number with a fraction. In a [`Value`] number, `0.3000` would become `0.3`.
 const NUMBER: char = '\u{1}';
 
-/// Reads JSON. Numbers with a fraction become texts that [`digits`] recognizes, and that [`print_json`] and [`to_json`] write
+/// Reads JSON. Numbers with a fraction become strings that [`digits`] recognizes, and that [`print_json`] and [`to_json`] write
 /// unchanged.
 pub fn exact(json: &str) -> serde_json::Result<Value> {
     Ok(match json.trim_start().as_bytes().first() {

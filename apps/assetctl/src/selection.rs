@@ -130,7 +130,7 @@ pub async fn no_asset_at(client: &Client, place: &str) -> Result<String> {
     Ok(format!("no asset is recorded at {place}{}", similar(place, &values(client, "location").await?)))
 }
 
-/// Replaces parameter names in an error by options.
+/// Replaces parameter names in an error with options.
 pub fn in_options(error: CliError) -> CliError {
     let CliError::Usage(detail) = error else { return error };
     let in_options = |line: &str| match line.strip_prefix("  ").and_then(|line| line.split_once(": ")) {
@@ -162,7 +162,7 @@ async fn codes(client: &Client) -> Vec<String> {
 }
 
 impl AssetFilters {
-    /// Replaces parameter names by options, and adds the existing codes.
+    /// Replaces parameter names with options, and adds the existing codes.
     pub async fn explain(&self, client: &Client, error: CliError) -> CliError {
         let mut error = in_options(error);
         if let CliError::Usage(detail) = &mut error
@@ -240,7 +240,7 @@ pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> 
     Ok(assets)
 }
 
-/// Returns the sort key of a tag: texts in lower case, and runs of digits by their length without leading zeros, then by their
+/// Returns the sort key of a tag: text in lower case, and runs of digits by their length without leading zeros, then by their
 /// digits.
 fn in_order(tag: &str) -> (Vec<(String, usize, String)>, String) {
     let (mut parts, mut rest) = (Vec::new(), tag);

@@ -253,7 +253,7 @@ mod tests {
         queue.send((0..200).map(|_| message(1, 1).into()).collect()).await.unwrap();
         sleep(Duration::from_millis(1)).await;
         assert_eq!((handled.lock().unwrap().len(), queue.len()), (200, 500));
-        // No message is started any more, and the remaining ones don't count as finished.
+        // No more messages are started, and the remaining ones don't count as finished.
         stop.send(true).unwrap();
         sleep(Duration::from_millis(1)).await;
         assert!(queue.send(vec![message(1, 1).into()]).await.is_ok());

@@ -36,7 +36,7 @@ pub const TABLE: &str = "asset-lifecycle";
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval between runs of the snapshot writer.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(600);
-/// How long a run keeps starting on further tenants.
+/// How long a run keeps starting on more tenants.
 const SNAPSHOT_RUN: TimeDelta = TimeDelta::minutes(2);
 
 /// Methods that pages of other origins may use.

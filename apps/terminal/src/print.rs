@@ -185,7 +185,7 @@ mod tests {
             assert!(found.is_empty() || is_exempt, "{} prints with {found:?}: use this crate", file.display());
             unclean += usize::from(!found.is_empty());
         }
-        assert_eq!(unclean, EXEMPT.len(), "an exemption is not needed any more");
+        assert_eq!(unclean, EXEMPT.len(), "an exemption is no longer needed");
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Table {
     }
 
     /// Formats the table. `terminal` is the terminal's width in columns; without it, the table has its full width. If the table
-    /// is too wide even with wrapped texts, each row becomes a block with a line for each cell.
+    /// is too wide even with wrapped cells, each row becomes a block with a line for each cell.
     #[must_use]
     pub fn render(&self, terminal: Option<usize>) -> String {
         match self.widths(terminal.unwrap_or(usize::MAX)) {

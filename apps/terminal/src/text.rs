@@ -1,4 +1,4 @@
-//! Makes texts safe for terminals.
+//! Makes text safe for terminals.
 
 use console::measure_text_width;
 
@@ -52,7 +52,7 @@ pub fn clean_styled(text: &str) -> String {
     cleaned
 }
 
-/// Shortens a time such as `2027-01-01T08:30:00.000Z` to `2027-01-01 08:30`. Returns other texts unchanged.
+/// Shortens a time such as `2027-01-01T08:30:00.000Z` to `2027-01-01 08:30`. Returns any other text unchanged.
 #[must_use]
 pub fn time(text: &str) -> String {
     let is_time = text.len() >= 20 && text.ends_with('Z') && text.get(10..11) == Some("T") && text.get(13..14) == Some(":");

@@ -1,4 +1,4 @@
-//! Compares the account's limit of Lambda instances with what the stack needs.
+//! Compares the account's limit on Lambda instances with the number that the stack needs.
 
 use super::{Finding, State};
 use anyhow::{Context, Result, bail};

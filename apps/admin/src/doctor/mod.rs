@@ -62,7 +62,7 @@ const FIELDS: &[Field] = &[
     (Column::text("FOUND"), |row| cell(&row["text"])),
 ];
 
-/// Checks the table and the account. `limit` is the account's limit of Lambda instances, `parameters` are the stack's parameters
+/// Checks the table and the account. `limit` is the account's limit on Lambda instances, `parameters` are the stack's parameters
 /// that differ from the template's defaults. The exit code is 0 if no problem was found and everything could be read.
 pub async fn run(name: &str, limit: Option<u64>, parameters: &[(String, u64)]) -> Result<Output> {
     let concurrency = concurrency::check(parameters.to_vec(), limit)?;

@@ -22,7 +22,7 @@ async fn dump(operator: &Operator) -> Vec<String> {
     texts
 }
 
-/// Converts a value to text. Equal values have equal texts.
+/// Formats a value as text, which is the same for equal values.
 fn text(value: &AttributeValue) -> String {
     match value {
         AttributeValue::M(members) => {

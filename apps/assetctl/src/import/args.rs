@@ -46,7 +46,7 @@ pub struct Import {
     /// Re-import rows that were imported in the last 24 hours; with the NAME printed by an interrupted run, continue that run
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "dry_run")]
     pub again: Option<String>,
-    /// How dates are written, besides YYYY-MM-DD: "DD.MM.YYYY", or "%d.%m.%Y"
+    /// How dates are written, in addition to YYYY-MM-DD: "DD.MM.YYYY", or "%d.%m.%Y"
     #[arg(long, value_name = "FORMAT", value_parser = DateFormat::parse)]
     pub date_format: Option<DateFormat>,
     /// Read prices such as 1.249,00 €

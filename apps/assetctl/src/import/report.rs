@@ -43,7 +43,7 @@ const TEMPORARY: [&str; 2] = ["UNAVAILABLE", "REQUEST_IN_PROGRESS"];
 pub struct Counts {
     pub created: u64,
     pub updated: u64,
-    /// Rows whose values the record already had.
+    /// Rows that left their records unchanged.
     pub unchanged: u64,
     /// Rows that the service refused, or that can't be sent.
     pub refused: u64,
@@ -225,7 +225,7 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// Replaces the names of fields in errors by the file's column names.
+    /// Replaces the names of fields in errors with the file's column names.
     fn named(&self, errors: Vec<RowError>) -> Vec<RowError> {
         let name = |field: String| self.columns.get(field.as_str()).map_or(field.clone(), |name| (*name).to_owned());
         // The service's message names a query parameter, which is an option of this command.
@@ -512,7 +512,7 @@ impl Reasons {
         }
     }
 
-    /// If most rows have the same error, replaces the advice about single rows by advice about the whole file. `rows` is the
+    /// If most rows have the same error, replaces the advice about single rows with advice about the whole file. `rows` is the
     /// total number of rows.
     fn compare(&mut self, rows: u64) {
         for reason in self.found.iter_mut().filter(|reason| reason.rows >= MANY && reason.rows * 2 > rows) {

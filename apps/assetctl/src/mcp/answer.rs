@@ -110,7 +110,8 @@ pub fn quoted(value: &Value) -> String {
     if short.len() < text.len() { format!("\"{short}…\"") } else { format!("\"{short}\"") }
 }
 
-/// Removes control characters and invisible characters from all texts and names. `most` limits items, members and characters.
+/// Removes control characters and invisible characters from all strings and member names. `most` limits items, members and
+/// characters.
 pub fn clean(value: Value, most: usize) -> Value {
     let short = |text: &str| clean_hidden(text).chars().take(most.max(MAX_QUOTED)).collect::<String>();
     match value {

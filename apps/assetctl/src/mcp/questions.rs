@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Maximum size of a text argument, in bytes: texts become parts of URLs.
+/// Maximum size of a string in the arguments, in bytes: strings become parts of URLs.
 const MAX_TEXT: usize = 2000;
 /// Number of rows to read with one request.
 const PAGE: u64 = 20;
@@ -69,7 +69,7 @@ pub fn tools(access: &Access, allow_writes: bool) -> Vec<Tool> {
     all
 }
 
-/// Validates the arguments of a call against the tool's schema. Nulls and empty texts, which some assistants send, count as
+/// Validates the arguments of a call against the tool's schema. Nulls and empty strings, which some assistants send, count as
 /// absent.
 pub fn check(mut given: Map<String, Value>, tool: &Tool) -> Result<Value> {
     let wrong = |text: String| Err(CliError::Usage(format!("wrong arguments: {text}")));
@@ -89,7 +89,7 @@ pub fn check(mut given: Map<String, Value>, tool: &Tool) -> Result<Value> {
             Some(_) => is_text(value),
         };
         if !fits {
-            return wrong(format!("{name} must match {}, in texts of at most {MAX_TEXT} bytes", properties[name]));
+            return wrong(format!("{name} must match {}, in strings of at most {MAX_TEXT} bytes", properties[name]));
         }
     }
     let required = texts(tool.input_schema.get("required").unwrap_or(&Value::Null));
@@ -99,7 +99,7 @@ pub fn check(mut given: Map<String, Value>, tool: &Tool) -> Result<Value> {
     }
 }
 
-/// Returns the texts in an argument.
+/// Returns the strings in an argument.
 pub fn texts(argument: &Value) -> Vec<String> {
     items(argument).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
@@ -433,8 +433,8 @@ mod tests {
         for (given, reason) in [
             (json!({"assets": ["AST-1"]}), "person is missing"),
             (json!({"assets": ["AST-1"], "person": ""}), "person is missing"),
-            (json!({"assets": ["AST-1"], "person": "x".repeat(2001)}), "in texts of at most 2000 bytes"),
-            (json!({"assets": ["AST-1", "x".repeat(2001)], "person": "Ada"}), "in texts of at most 2000 bytes"),
+            (json!({"assets": ["AST-1"], "person": "x".repeat(2001)}), "in strings of at most 2000 bytes"),
+            (json!({"assets": ["AST-1", "x".repeat(2001)], "person": "Ada"}), "in strings of at most 2000 bytes"),
             (json!({"assets": vec!["AST-1"; 21], "person": "Ada"}), "\"maxItems\":20"),
             (json!({"assets": [], "person": "Ada"}), "assets must match {"),
             (json!({"assets": "AST-1", "person": "Ada"}), "assets must match {"),

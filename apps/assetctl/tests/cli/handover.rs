@@ -318,7 +318,7 @@ fn a_wait_ends_with_the_time_or_the_link() {
     interrupt(&interrupted.child);
     let interrupted = interrupted.end();
     assert_eq!(interrupted.code, 130, "{}", interrupted.stderr);
-    assert!(interrupted.stderr.ends_with("Interrupted. To go on, repeat the command; a link stays valid.\n"));
+    assert!(interrupted.stderr.ends_with("Interrupted. To continue, repeat the command; a link stays valid.\n"));
     let late = wait(&service, &tag, &["--timeout", "1"]);
     let revoked = wait(&service, &tag, &[]);
     let instance = service.get("/processes/instances")["data"][0]["id"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Hostile texts reach programs unchanged, but never a terminal. A command gives up on endless responses, and on a service that
+//! Hostile text reaches programs unchanged, but never a terminal. A command gives up on endless responses, and on a service that
 //! asks it to wait for hours.
 
 use crate::mcp::odd_answers;
@@ -87,7 +87,7 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-/// Commands whose arguments, files and responses contain hostile texts.
+/// Commands whose arguments, files and responses contain hostile text.
 struct Commands {
     folder: Folder,
     service: Scripted,

@@ -28,7 +28,7 @@ const START: i64 = 1_772_704_800_000;
 const MAX_CLOCK_OFFSET_MILLIS: u64 = 500;
 /// As in template.yaml.
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long it takes until earlier faults have no effect any more: a write's 5 s, its 3 s in transit, and a margin.
+/// How long it takes until earlier faults no longer have an effect: a write's 5 s, its 3 s in transit, and a margin.
 const RECOVERY: Duration = Duration::from_secs(10);
 /// With more instances, the oldest one is dropped.
 const MAX_INSTANCES: usize = 6;
@@ -167,7 +167,7 @@ impl Service {
         self.store_with_clock(self.random_clock_offset())
     }
 
-    /// Whether earlier faults have no effect any more.
+    /// Whether earlier faults no longer have an effect.
     pub fn is_calm(&self) -> bool {
         self.was_calm(Instant::now())
     }

@@ -49,7 +49,7 @@ fn addresses_of_this_machine_need_the_option() {
     let server = Server::start(&folder);
     let webhook = server.client.create_webhook(&receiver.url);
     server.terminate();
-    // The webhook still exists, but gets nothing any more.
+    // The webhook still exists, but receives nothing more.
     let data = folder.path().join("data");
     let server = Server::start_with(&folder, &["--data", data.to_str().unwrap()]);
     let body = json!({"url": receiver.url, "events": ["*"]});

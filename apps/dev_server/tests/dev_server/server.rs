@@ -146,7 +146,7 @@ impl Client {
 
     /// Reads the whole change feed, and returns the events of assets once they are complete.
     pub fn asset_events(&self, are_complete: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-        // The feed shows an event only when no earlier one can appear any more.
+        // The feed shows an event only once no earlier event can appear.
         until("the change feed has all events", || {
             let (mut events, mut after) = (Vec::new(), String::new());
             loop {

@@ -13,7 +13,7 @@ use std::str::FromStr;
 pub struct DateFormat {
     given: String,
     strftime: String,
-    /// Whether the format also matches YYYY-MM-DD texts, possibly with a different meaning.
+    /// Whether the format also matches dates such as YYYY-MM-DD, possibly with a different meaning.
     reads_iso: bool,
 }
 
