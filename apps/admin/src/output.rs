@@ -113,7 +113,7 @@ pub fn progress(bar: ProgressBar, template: &str) -> Result<ProgressBar> {
     Ok(bar.with_style(ProgressStyle::with_template(template)?))
 }
 
-/// A value as text for people.
+/// Formats a value for people.
 pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),

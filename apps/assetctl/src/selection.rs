@@ -154,7 +154,7 @@ fn option_of(parameter: &str) -> String {
     }
 }
 
-/// Codes of all asset types; empty if the key has no access to them.
+/// Returns the codes of all asset types; empty if the key has no access to them.
 async fn codes(client: &Client) -> Vec<String> {
     let types = client.data("catalog/asset-types", &[("limit", "100")]).await.unwrap_or_default();
     let codes: BTreeSet<&str> = items(&types).iter().filter_map(|one| one["code"].as_str()).collect();
@@ -206,7 +206,7 @@ pub struct Asset {
     pub asset_tag: String,
 }
 
-/// `names` are as in [`lookup::asset`]. Returns the assets in this order, without duplicates.
+/// Returns the assets with these names, in this order and without duplicates. Names are as in [`lookup::asset`].
 pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
     let bar = ProgressBar::new_spinner().with_message("finding assets");
     let mut assets: Vec<Asset> = Vec::new();

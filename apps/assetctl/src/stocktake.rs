@@ -532,7 +532,7 @@ impl State {
         })
     }
 
-    /// `people` are names by ID.
+    /// Describes the results. `people` are names by ID.
     fn in_words(&self, place: &str, missing: &[Value], people: &BTreeMap<String, String>) -> String {
         let width = terminal::width();
         let (found, moved) = (self.with(Answer::is_found).len(), self.having("moved").len());

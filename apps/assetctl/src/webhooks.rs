@@ -100,7 +100,7 @@ enum Ending {
     Interrupted,
 }
 
-/// Prints events as they come, and forwards them to a receiver.
+/// Prints events as they arrive, and forwards them to a receiver.
 pub async fn listen(options: &Listen, connection: &Connection, is_json: bool) -> Result<u8> {
     let mut interrupt = Interrupt::listen();
     let began = Instant::now();

@@ -138,7 +138,7 @@ impl DemoClient {
         let scopes = ["assets:read", "assets:write", "catalog:read", "processes:read", "processes:write", "users:read"];
         let key = json!({"name": name, "scopes": scopes, "user_id": user}).to_string();
         let made = self.send("POST", "keys", &key).await?;
-        let api_key = made["data"]["api_key"].as_str().context("can't create demo data: there is no key")?.to_owned();
+        let api_key = made["data"]["api_key"].as_str().context("can't create demo data: a response has no api_key")?.to_owned();
         Ok(Self { api: ApiClient { router: self.api.router.clone(), api_key }, host: self.host.clone() })
     }
 
@@ -214,7 +214,7 @@ fn days_ago_of(month: usize) -> i64 {
     DAYS - 30 * (i64::try_from(month).unwrap_or_default() + 1)
 }
 
-/// Returns their ids.
+/// Creates the users, and returns their IDs.
 async fn create_users(api: &DemoClient) -> Result<Vec<String>> {
     let mut users = Vec::new();
     for (name, role) in USERS {
@@ -224,7 +224,7 @@ async fn create_users(api: &DemoClient) -> Result<Vec<String>> {
     Ok(users)
 }
 
-/// Returns the ids of the models.
+/// Creates the catalog, and returns the IDs of the models.
 async fn create_catalog(api: &DemoClient) -> Result<Vec<String>> {
     let mut types = Vec::new();
     for (name, code, kind) in TYPES {

@@ -86,7 +86,7 @@ fn api_name(variant: &impl Debug) -> String {
     format!("{variant:?}")
 }
 
-/// Fails if another version created the table with other index attributes, which lists would be missing.
+/// Fails if a different version created the table with different index attributes: lists would lack attributes.
 async fn check_indexes(client: &Client, name: &str, declared: &TableProperties) -> Result<()> {
     let described = client.describe_table().table_name(name).send().await.context("can't describe the table")?;
     let indexes = described.table().map(|table| table.global_secondary_indexes()).unwrap_or_default();

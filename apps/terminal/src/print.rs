@@ -55,7 +55,7 @@ pub fn is_read(written: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// Whether the error, or one that it wraps, says that the reader closed the pipe.
+/// Whether the error, or one that it wraps, means that the reader closed the pipe.
 fn is_broken_pipe(error: &io::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {

@@ -106,7 +106,7 @@ async fn a_panic_is_a_500_for_one_request_and_is_logged() {
 
     let text = log::text();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let line = lines.iter().find(|line| line["request_id"] == problem["request_id"]).expect("a line with the id of the request");
+    let line = lines.iter().find(|line| line["request_id"] == problem["request_id"]).expect("a line with the ID of the request");
     assert_eq!((line["level"].as_str(), line["status"].as_u64()), (Some("ERROR"), Some(500)));
     assert!(line["cause"].as_str().unwrap().contains("on purpose"));
     let line = lines.iter().find(|line| line["route"] == "/v1/assets").unwrap();

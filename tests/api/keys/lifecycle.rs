@@ -369,7 +369,7 @@ fn no_chain_of_requests_ends_with_a_key_that_can_do_more() {
             body["user_id"] = json!(users[0]);
         }
         let first = client.with_new_key(body).await;
-        // Keys that K may try to rotate without having them.
+        // IDs of keys that K may try to rotate without knowing their secrets.
         let mut ids = vec![Token::parse(&client.key).unwrap().id.to_string()];
         let stronger = json!({"name": "s", "scopes": ["assets:read", "settings:write"], "user_id": users[1]});
         ids.push(client.post("/keys", stronger).await.id());

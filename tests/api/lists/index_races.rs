@@ -180,8 +180,8 @@ async fn ended_instances_and_their_changes_cost_a_cold_list_of_open_ones_nothing
     api.faults.take_requests();
     assert_eq!(reader.total(OPEN).await, 20);
     let requests = api.faults.take_requests();
-    assert!(requests.iter().all(|(_, request)| request["IndexName"] != "list_index"), "the index was loaded again");
-    assert_eq!(requests.iter().filter(|(operation, _)| operation == "Query").count(), 1, "the events were read again");
+    assert!(requests.iter().all(|(_, request)| request["IndexName"] != "list_index"), "the index isn't loaded again");
+    assert_eq!(requests.iter().filter(|(operation, _)| operation == "Query").count(), 1, "only the events are read again");
 }
 
 #[tokio::test(start_paused = true)]

@@ -196,7 +196,7 @@ async fn more_events_than_a_load_costs_make_a_snapshot_useless() {
     assert_eq!((names.len(), has_loaded), (3, true));
 }
 
-/// The snapshot is written while the index `list_index` lags by most of an hour.
+/// The snapshot is written while the index `list_index` lags by almost an hour.
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_has_what_the_index_lacks() {
     let snapshots = Snapshots::start().await;
@@ -216,7 +216,7 @@ async fn a_snapshot_has_what_the_index_lacks() {
     assert_eq!(snapshots.cold_list().await, (vec!["c/-".to_owned(), "z/XPS".to_owned()], false));
 }
 
-/// The index in memory is an hour old, and the table fails while its snapshot is loaded.
+/// The index in memory is an hour old, and the table fails while the index's snapshot is loaded.
 #[tokio::test(start_paused = true)]
 async fn an_index_that_is_gone_takes_no_room() {
     let snapshots = Snapshots::start().await;

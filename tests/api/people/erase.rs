@@ -301,7 +301,7 @@ async fn what_came_back_is_one_finding_for_each_person_and_what_is_erased_is_non
         delete_item(&api, &key).await;
         let damaged = api.dump().await;
         let found = findings(&api, &client, CheckMode::Repair).await;
-        assert_eq!(found[0].subject, format!("{} {}", kind.noun(), id_of(path)), "{found:#?}");
+        assert_eq!(found[0].subject, format!("{} {}", kind.as_str(), id_of(path)), "{found:#?}");
         assert!(found.iter().all(|finding| !finding.is_repaired), "{found:#?}");
         assert_eq!(api.dump().await, damaged, "{found:#?}");
         api.dynamo.put_item().table_name(&api.table).set_item(Some(before)).send().await.unwrap();

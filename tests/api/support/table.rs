@@ -189,8 +189,8 @@ pub async fn put_event(api: &Api, client: &Client, mut entry: Value) {
     api.dynamo.put_item().table_name(&api.table).set_item(Some(item)).send().await.unwrap();
 }
 
-/// Writes copies of a record with other IDs and without histories, as if they were created before it. `change` gets the number
-/// of each copy, from 1 on.
+/// Writes copies of a record with different IDs and without histories, as if they had been created before the record. `change`
+/// gets the number of each copy, from 1 on.
 pub async fn copy_record(
     api: &Api,
     client: &Client,

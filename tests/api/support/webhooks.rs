@@ -10,6 +10,7 @@ use deliver::{Deliver, SignedDelivery, Transport};
 use fanout::Fanout;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use shared::app::dynamodb::Event;
 use shared::domain::record::Stored;
 use shared::domain::values::id::{EventId, Id, TenantId, WebhookId};
 use shared::domain::values::time::Timestamp;

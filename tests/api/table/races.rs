@@ -9,7 +9,7 @@
 //! - `request`, `3 requests`: requests that are sent concurrently to function instances with different clocks. `late`, `early`:
 //!   the second request completes while the first one's transaction, or the last read of a dry run, is in flight.
 //! - `end`: the expected responses, one per request; or `one` for any one of them and a different one for all `others`; or one
-//! for `all`.
+//!   for `all`.
 //! - `then`: a request after this end, and its response.
 //! - `events`: a record's number of events. The chains of all records are checked.
 //!

@@ -138,7 +138,7 @@ async fn nothing_of_the_tenant_stays_and_nothing_of_another_goes() {
     fill(&client).await;
     let store = store(&api, &client);
     store.begin_deletion().await.unwrap();
-    // More failures than the SDK's attempts.
+    // More failures than the SDK makes attempts.
     api.faults.throttle("Query", 7);
     api.faults.throttle("BatchWriteItem", 7);
     let key = json!({"PK": {"S": "T#x"}, "SK": {"S": "x"}});

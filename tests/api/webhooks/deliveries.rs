@@ -4,6 +4,7 @@ use crate::support::prelude::*;
 use crate::support::queue::VISIBILITY;
 use crate::support::webhooks::*;
 use crate::table::requests::{is_guarded, partitions};
+use shared::app::BatchHandler;
 use shared::app::system_clock;
 use shared::domain::webhooks::{
     AttemptFailure, DeliveryRequest, DeliveryStatus, Message, RETENTION, RETRY_DELAYS, ReplayRequest, TestEvent, Webhook,

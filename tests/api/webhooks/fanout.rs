@@ -3,6 +3,7 @@
 use crate::support::prelude::*;
 use crate::support::queue::deliveries;
 use crate::support::webhooks::*;
+use shared::app::BatchHandler;
 use shared::domain::webhooks::Message;
 use shared::queue::NewMessage;
 use shared::store::max_event_delay;

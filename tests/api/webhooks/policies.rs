@@ -8,9 +8,9 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use deliver::{Deliver, Sender};
 use fanout::Fanout;
-use shared::domain::webhooks::{AddressPolicy, DeliveryRequest, Message};
 use shared::app::dynamodb::Event;
 use shared::app::sqs::SqsEvent;
+use shared::domain::webhooks::{AddressPolicy, DeliveryRequest, Message};
 
 async fn stream_event(api: &Api, client: &Client) -> Event {
     let query = api.dynamo.query().table_name(&api.table).key_condition_expression("PK = :pk AND begins_with(SK, :event)");

@@ -25,7 +25,7 @@ async fn tenant_with_user(operator: &Operator) -> (String, Item) {
     (tenant, Keys::of(store.id()).record(Kind::User, users[0].value.id.uuid()).item())
 }
 
-/// The key of the unique marker for the user's e-mail address.
+/// Returns the key of the unique marker for the user's e-mail address.
 fn email_marker(tenant: &str) -> Item {
     let email = Unique { field: "email", value: "ada@example.com".into(), reserved_after_deletion: false };
     Keys::of(tenant.parse().unwrap()).unique(Kind::User, &email).item()

@@ -141,7 +141,7 @@ async fn erasures_are_repeated_in_a_restored_table() {
     assert_eq!(reasons.len(), 2, "{done:?}");
     assert!(reasons.contains(&"the tenant doesn't have the user") && reasons.contains(&"the table doesn't have the tenant"));
     assert_eq!(fixture.operator.json(&["check", "--tenant", "acme"])["open"], 0);
-    // Repeats it from the standard input.
+    // Repeats the erasures from standard input.
     let output = fixture.operator.run_typing(&["erase", "--repeat", "-"], &listed[0].to_string());
     let again: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&again["done"], &again["removed"]["entries"]), (&json!(true), &json!(0)));

@@ -83,7 +83,7 @@ mod tests {
     use crate::config::{api_key, base_url};
     use crate::import::args::tests::parsed;
 
-    /// The key of a chunk, given its number, body, and whether some rows identify no record.
+    /// Returns the key of a chunk, given its number, body, and whether some rows identify no record.
     fn key(options: &[&str], api_key_text: &str, (number, body, has_unmatched): (u64, &str, bool)) -> String {
         let api_key = api_key([(Some(api_key_text.into()), None), (None, None)]).unwrap();
         let connection = Connection { base_url: base_url(Some("https://a.example"), false).unwrap(), api_key };

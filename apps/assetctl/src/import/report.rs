@@ -379,7 +379,7 @@ impl Report<'_> {
         let source = self.source.path.display();
         print_note(&format!("The refused rows and the reasons are in {refused}. Correct them in {source}, and import it again."));
         if has_written {
-            print_note("Rows in earlier requests were written. Importing the file again leaves them unchanged.");
+            print_note("Rows sent before the refused ones were imported. Importing the file again leaves them unchanged.");
         }
         Ok(())
     }

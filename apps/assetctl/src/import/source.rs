@@ -138,10 +138,10 @@ impl Source {
             let mut imported = self.names.iter().zip(targets).filter_map(|(name, target)| Some((name.trim(), target.field()?)));
             match imported.find(|(name, field)| name == column || field == column) {
                 Some((_, field)) if options.match_by.column() == Some(field) => {
-                    problems.push(format!("--skip-bad {column}: rows are matched by it"));
+                    problems.push(format!("--skip-bad {column}: rows are matched by this column"));
                 }
                 Some((_, field)) => fields.push(field.to_owned()),
-                None => problems.push(format!("--skip-bad {column}: no column of the file is imported as that")),
+                None => problems.push(format!("--skip-bad {column}: no imported column or field has this name")),
             }
         }
         fields

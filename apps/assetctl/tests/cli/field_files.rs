@@ -50,7 +50,7 @@ fn snipe_it_assets_with_an_unknown_holder() {
     let again = import_as_suggested(&service, &path, "--skip-bad assigned_to_email --again");
     assert_eq!((counts(&again), &again["skipped_cells"]), ([0, 0, 3, 0], &json!(1)), "{again}");
     let run = service.run(&["import", folder.file("names.csv", "name\na\n").to_str().unwrap(), "--skip-bad", "colour"]);
-    let problem = "--skip-bad colour: no column of the file is imported as that";
+    let problem = "--skip-bad colour: no imported column or field has this name";
     run.tells(2, problem);
 }
 
@@ -263,7 +263,7 @@ fn a_mapping_that_is_appended_counts() {
     for options in [&["--dry-run"][..], &["--suggest"]] {
         let twice = ["--map", "Name=name", "--map", "Location=notes", "--map", "Location=custom_fields.location"];
         let run = service.run(&[&["import", path.to_str().unwrap()], options, &twice].concat());
-        let problem = "--map \"Location\": is there twice, as notes and as custom_fields.location";
+        let problem = "--map \"Location\": is given twice, as notes and as custom_fields.location";
         run.tells(2, problem);
     }
 }

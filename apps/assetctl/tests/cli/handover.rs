@@ -90,7 +90,7 @@ fn several_assets_are_one_movement() {
     let tags: Vec<String> = (0..3).map(|_| service.asset("preparing").1).collect();
     let plan = to_mary(&service, &[&tags[0], &tags[1], "--dry-run"]);
     plan.shows("Steps left  Handed over, Signature of ");
-    assert!(plan.stdout.ends_with("It would be at this point.\n"), "{}", plan.stdout);
+    assert!(plan.stdout.ends_with("The process would have reached this state.\n"), "{}", plan.stdout);
     assert_eq!(service.total("/movements"), 0);
     to_mary(&service, &[&tags[0], &tags[1], &tags[0]]).link();
     let address = to_mary(&service, &[&tags[1], &tags[0], "--tick", "all"]).link();

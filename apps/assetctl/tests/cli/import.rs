@@ -214,7 +214,7 @@ fn without_a_column_to_match_a_file_that_changed_is_not_imported_twice() {
     let child = start(&server.url, &path, &[]);
     wait_until(|| server.seen().rows.len() > 300);
     kill(child);
-    let told = "sent rows 1 to 200 with another content or other options.";
+    let told = "sent rows 1 to 200 with different content or options.";
     import(&server.url, &path, &["--set", "notes=x"]).tells(2, told);
     let original = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, original.replace("Laptop 150,", "Laptop CL,")).unwrap();

@@ -143,7 +143,7 @@ fn a_serial_number_and_a_tag_can_have_the_form_of_an_id() {
     assert_eq!((labels.code, labels.stdout.matches("^XA").count()), (0, 1), "{}", labels.stderr);
     let other = "27aa8378-b0f4-4289-84a4-405da95c6998";
     let missing = service.run(&["show", other]);
-    let expected = format!("no asset has the id, the tag or the serial number {other}");
+    let expected = format!("no asset has the ID, the tag or the serial number {other}");
     missing.tells(1, &expected);
     service.run(&["who", other, "--on", &day]).tells(1, "did not exist at the end of ");
 }

@@ -245,8 +245,8 @@ impl Faults {
 }
 
 impl State {
-    /// The response to a request that the engine doesn't get. Parsing is slow in a debug build, so that only a body that decides
-    /// about it is parsed.
+    /// Returns a response if a fault keeps the request from the engine. Parsing is slow in a debug build, so this only parses a
+    /// body that a fault may depend on.
     fn instead(&mut self, operation: &str, request: &mut HttpRequest) -> Option<TableResponse> {
         if operation == "Query" {
             let (_, body) = table_call(request);
@@ -268,7 +268,7 @@ impl State {
             return self.planned.pop_front();
         }
         let failing = self.failing.as_mut()?;
-        // The SDK's attempts at one call carry the same invocation id.
+        // The SDK's attempts at one call carry the same invocation ID.
         let call = request.headers().get("amz-sdk-invocation-id").unwrap_or_default().to_owned();
         let is_retry = failing.failed.as_ref() == Some(&call);
         if !is_retry && (failing.failed.is_some() || failing.to_come > 0) {
@@ -283,7 +283,7 @@ impl State {
         Some(Fault { operation: "", response: if is_conflict { conflict() } else { throttled() }, after, timed_out })
     }
 
-    /// `None` unless the query is of a frozen index.
+    /// Returns the response to a query of a frozen index, and `None` for other queries.
     fn frozen(&self, request: &Value) -> Option<TableResponse> {
         let rows = match request["IndexName"].as_str()? {
             "list_index" => list_index_rows(self.list_index.as_ref()?, request)?,
@@ -313,7 +313,7 @@ impl State {
         TableResponse { status: whole.status().as_u16(), body }
     }
 
-    /// Restores the item's earlier state. Returns whether it existed.
+    /// Restores the item's earlier state. Returns whether the item existed in that state.
     fn is_visible(&mut self, operation: &str, item: &mut Value) -> bool {
         let event: Value = item["entry"]["S"].as_str().and_then(|entry| serde_json::from_str(entry).ok()).unwrap_or_default();
         let is_of = |torn: &TornItem| {

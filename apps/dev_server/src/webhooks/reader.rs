@@ -111,7 +111,7 @@ impl StreamReader {
     }
 }
 
-/// Same filter as the event source in template.yaml: only new events.
+/// Whether a record passes the filter of the event source in template.yaml: only new events do.
 pub fn is_new_event(record: &Value) -> bool {
     let sort_key = record["dynamodb"]["Keys"][SK]["S"].as_str();
     record["eventName"] == "INSERT" && sort_key.is_some_and(|key| key.starts_with(EVENTS))

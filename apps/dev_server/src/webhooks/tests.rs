@@ -89,7 +89,7 @@ impl Local {
         }
     }
 
-    /// The records that are still in the stream.
+    /// Returns the records that are still in the stream.
     async fn records(&self, arn: &str) -> Vec<Value> {
         let streams = self.engine.streams();
         let described = streams.call("DescribeStream", json!({"StreamArn": arn})).await.unwrap();

@@ -86,7 +86,7 @@ impl Run {
         assert!(self.code == 0 && self.stdout.contains(text), "{text:?}: {} {}{}", self.code, self.stdout, self.stderr);
     }
 
-    /// The signing link in the output.
+    /// Returns the signing link in the output.
     pub fn link(&self) -> String {
         assert!(self.code == 0 && self.stdout.contains("/v1/sign#sgn_"), "{}{}", self.stdout, self.stderr);
         assert_eq!(self.stdout.lines().count(), 1, "{}", self.stdout);

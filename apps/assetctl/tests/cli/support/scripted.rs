@@ -72,7 +72,7 @@ impl Answer {
         Self { status: 422, ..Self::new("application/problem+json", body) }
     }
 
-    /// A problem document with `Retry-After`.
+    /// Returns a problem document with `Retry-After`.
     pub fn busy(retry_after: &str) -> Self {
         Self::problem(503, "UNAVAILABLE", "Not now.").with("retry-after", retry_after)
     }
