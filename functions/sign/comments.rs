@@ -18,7 +18,7 @@ pub fn without_comments(script: &str) -> Result<String, String> {
         }
         if is_in_comment && text.contains("*/") {
             if !text.ends_with("*/") {
-                return Err(format!("a comment must end its line: {text}"));
+                return Err(format!("nothing may follow */ on its line: {text}"));
             }
             is_in_comment = false;
         }

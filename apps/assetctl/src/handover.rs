@@ -188,12 +188,12 @@ impl<'a> Order<'a> {
         }
         let process = lookup::process(client, errand.process).await?;
         let steps = steps_of(&process);
-        let lacks = |step: &str| Err(CliError::Usage(format!("the process {} has no step {step}", errand.process)));
+        let lacks = |step: &str| Err(CliError::Usage(format!("the process {} has no {step}", errand.process)));
         if !errand.is_return && picker(steps).is_none() {
-            return lacks("that picks a user, so it hands nothing over");
+            return lacks("step that picks a user, so it can't hand anything over");
         }
         if errand.condition.is_some() && !steps.iter().any(|step| step["key"] == CONDITION) {
-            return lacks("condition, so it takes no --condition");
+            return lacks("step `condition`, so --condition can't be used");
         }
         let preparation = if errand.prepare { Some(lookup::process(client, PREPARE).await?) } else { None };
         check_labels(&errand.run.tick, steps.iter().chain(preparation.iter().flat_map(steps_of))).map_err(CliError::Usage)?;
@@ -491,7 +491,7 @@ impl<'a> Order<'a> {
             }))?;
             return Ok(EXIT_SUCCESS);
         }
-        let until = link.map(|link| format!("until {} UTC; anyone who has it can sign", time(text(&link["expires_at"]))));
+        let until = link.map(|link| format!("until {} UTC; anyone with the link can sign", time(text(&link["expires_at"]))));
         let is_own = running.0["process_id"] == self.process["id"];
         let direction = if self.errand.is_return { "From" } else { "To" };
         let assets = if let [one] = self.assets.as_slice() { tag_and_name(one) } else { tags(&self.assets, "asset_tag") };

@@ -69,8 +69,8 @@ pub async fn user(client: &Client, user: &str) -> Result<Value> {
     client.object(&format!("users/{id}"), &[]).await
 }
 
-/// Like [`user`], also for inactive users: `name` is an ID, an e-mail address, `Ada <ada@example.com>`, or a name that only one
-/// user has.
+/// Like [`user`], but also finds inactive users by name. `name` is an ID, an e-mail address, `Ada <ada@example.com>`, a unique
+/// display name, or search text that matches only one user.
 pub async fn user_named(client: &Client, name: &str) -> Result<Value> {
     let name = name.rsplit_once('<').and_then(|(_, address)| address.strip_suffix('>')).unwrap_or(name).trim();
     if is_id(name) || name.contains('@') {

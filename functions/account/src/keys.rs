@@ -93,7 +93,7 @@ fn created<T>(key: T, id: ApiKeyId) -> CreatedSecret<T> {
 
 /// Revoke an API key
 ///
-/// The key stops working with the next request. Returns its last state.
+/// The key stops working with the next request. Returns the key's last state.
 #[utoipa::path(delete, path = "/keys/{id}", tag = "keys", responses(ChangeErrors, ChangeConflict))]
 pub async fn delete_key(caller: Caller<KeysWrite>, Path(id): Path<ApiKeyId>) -> Result<Data<KeyView>, ApiError> {
     caller.delete::<ApiKey, _>(id, |_| Ok(())).await

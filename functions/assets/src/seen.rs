@@ -183,7 +183,7 @@ pub struct SeenCounts {
     ambiguous: usize,
 }
 
-/// Outcomes of the items.
+/// What was found for each scanned item, with counts.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SeenResult {
     /// The items, in the order of the request.

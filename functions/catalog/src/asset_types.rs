@@ -159,7 +159,7 @@ pub async fn update_asset_type(
 
 /// Delete an asset type
 ///
-/// Refused while models or assets use the type. Returns its last state.
+/// Refused while models or assets use the type. Returns the type's last state.
 #[utoipa::path(delete, path = "/catalog/asset-types/{id}", tag = "catalog", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_asset_type(
     caller: Caller<CatalogWrite>,

@@ -142,7 +142,7 @@ pub async fn update_manufacturer(
 
 /// Delete a manufacturer
 ///
-/// Refused while models use the manufacturer. Returns its last state.
+/// Refused while models use the manufacturer. Returns the manufacturer's last state.
 #[utoipa::path(delete, path = "/catalog/manufacturers/{id}", tag = "catalog", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_manufacturer(
     caller: Caller<CatalogWrite>,

@@ -185,7 +185,7 @@ pub async fn update_model(
 
 /// Delete a model
 ///
-/// Refused while assets use the model. Returns its last state.
+/// Refused while assets use the model. Returns the model's last state.
 #[utoipa::path(delete, path = "/catalog/models/{id}", tag = "catalog", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_model(caller: Caller<CatalogWrite>, Path(id): Path<ModelId>) -> Result<Data<ModelView>, ApiError> {
     caller.delete::<Model, _>(id, |_| Ok(())).await

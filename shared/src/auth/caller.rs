@@ -252,7 +252,7 @@ impl<C: Credential> UnverifiedRequest<C> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of the headers, or [`WriteError::AlreadyAnswered`] if there is a stored response; the middleware then
+    /// Returns errors in the headers, or [`WriteError::AlreadyAnswered`] if there is a stored response; the middleware then
     /// sends that response.
     pub(super) fn context_with_headers(
         &self,
@@ -314,7 +314,7 @@ impl UnverifiedRequest<ApiKeyId> {
         let store = reads.clone();
         let rest = async move {
             let check = self.key_check(scopes);
-            // The lookup is polled first, so that it joins the batch. An error of the key cancels it.
+            // The lookup is polled first, so that it joins the batch. If the key check fails, the lookup is cancelled.
             let look_up = async { Ok(self.idempotency(&reads).await) };
             let (idempotency, caller) = futures_util::try_join!(look_up, check.verify(key, &batch))?;
             let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
@@ -458,7 +458,7 @@ impl KeyCheck<'_> {
     ///
     /// Returns [`ApiError::Unauthorized`] for a missing key, a wrong secret, or an inactive or deleted owner.
     async fn credentials(&self) -> Result<Credentials, ApiError> {
-        // A key or an owner that can't be read can't be verified.
+        // An unreadable key or owner counts as missing, so the request gets a 401.
         let key = StoreError::tolerate_unreadable(self.store.get::<ApiKey>(self.token.id).await)?;
         let Some(key) = self.accepted(key) else { return self.remember(None) };
         let owner = match key.user_id {

@@ -1,7 +1,7 @@
 //! Authentication by API key or signing link, and changes on behalf of callers.
 //!
 //! The first argument of a handler is a [`Caller`] or a [`Signer`]. The only way to a [`VerifiedCaller`], and so to every write,
-//! is [`Caller::verified`]. No data and no error of the request is disclosed before the key is verified: see
+//! is [`Caller::verified`]. Neither data nor an error in the request is disclosed before the key is verified: see
 //! `http::endpoints`.
 
 mod batch;

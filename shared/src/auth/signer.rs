@@ -60,7 +60,7 @@ impl FromRequestParts<App> for Signer {
 
 impl UnverifiedRequest<LinkId> {
     async fn verified_link(&self, now: Timestamp) -> Result<Stored<Link>, ApiError> {
-        // A link that can't be read can't be verified.
+        // An unreadable link counts as missing, so the request gets a 401.
         let link = StoreError::tolerate_unreadable(self.store.get::<Link>(self.token.id).await)?;
         let link = link.filter(|link| self.token.secret.is_one_of(&[&link.value.hash])).ok_or(ApiError::BadLink(None))?;
         self.notes.note_signer(self.token.tenant, self.token.id);

@@ -3,7 +3,7 @@
 //!
 //! A request's credential is checked while the handler reads. The extractor of a credential begins the check. The handler waits
 //! for `Check::passed` before anything with an effect. The middleware polls both, and sends the handler's response only if the
-//! check passes. Otherwise it sends the error of the check, regardless of the handler's response.
+//! check passes. Otherwise it sends the error from the check, regardless of the handler's response.
 
 use super::openapi::{self, ANY_STATUS, DescribedHandler, Schemas};
 use super::requests::params::{DRY_RUN_PARAMETER, ReceivedRequest, list_header, receive};

@@ -275,7 +275,7 @@ async fn bad_requests_for_labels_are_refused() {
 
 const DOTS_PER_MM: f64 = 300.0 / 25.4;
 
-/// Serves the API to a browser, which can't send a key. Returns the URL.
+/// Serves the API over HTTP and adds the client's key to each request, because the browser can't. Returns the URL.
 async fn serve(client: &Client) -> String {
     let key = HeaderValue::try_from(format!("Bearer {}", client.key)).unwrap();
     let with_key = move |mut request: Request, next: Next| {

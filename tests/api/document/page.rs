@@ -199,7 +199,7 @@ async fn the_page_and_its_files_come_from_here_under_a_strict_policy() {
         }
     }
     assert_eq!(api.faults.take_requests().len(), 0, "the page needs no call to the table");
-    // What is looked at reaches no log.
+    // Searches and keys belong in the fragment, which browsers don't send, so that they can't be logged.
     for router in &routers {
         for query in ["?q=ada", "?key=apl_1", "?status=in_use&page=2"] {
             let refused = send(router, "GET", &format!("/v1/app{query}"), BROWSER).await;

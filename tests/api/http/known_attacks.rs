@@ -132,7 +132,7 @@ fn heads_and_queries() -> Vec<Attack> {
     ]
 }
 
-/// Values at the limits of a field.
+/// Bodies with extreme or deceptive field values.
 fn values() -> Vec<Attack> {
     let key =
         |name, expires_at| post_json(name, "/keys", &json!({"name": "k", "scopes": ["assets:read"], "expires_at": expires_at}));

@@ -257,7 +257,7 @@ async fn nobody_gives_a_role_above_their_own() {
     bound.post("/users", json!({"email": "a@example.com", "display_name": "x", "role": "admin"})).await.data();
 }
 
-/// Sends up to `most` requests, until one is refused. Returns the number of accepted ones.
+/// Sends up to `most` requests, and stops at the first 429. Returns how many were accepted.
 async fn allowed(client: &Client, most: usize) -> usize {
     for n in 0..most {
         if client.get("/assets").await.status == 429 {

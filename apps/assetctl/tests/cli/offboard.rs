@@ -125,7 +125,7 @@ fn requests_are_repeated_under_their_key_until_nothing_is_left() {
     let keys: Vec<Option<String>> = service.posts().into_iter().map(|post| post.idempotency_key).collect();
     assert!(keys[1].is_some() && keys[1] == keys[2] && keys[3].is_some() && keys[3] != keys[2], "{keys:?}");
     let endless = Scripted::start(|_, _| Answer::data(&without_assets(true, true)));
-    run(&endless.url, &["offboard", USER, "--yes"]).tells(1, "starts nothing");
+    run(&endless.url, &["offboard", USER, "--yes"]).tells(1, "didn't start a process for any of them");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn nothing_starts_if_nobody_is_there_to_sign() {
     for (words, code, reason) in [
         (&[nobodys.as_str()][..], 2, "name the person who returns and signs: --from USER"),
         (&[&marys, &adas], 2, "name the person who returns and signs: --from USER"),
-        (&[&marys, "--process", "repair", "--condition", "x"], 2, "the process repair has no step condition"),
+        (&[&marys, "--process", "repair", "--condition", "x"], 2, "the process repair has no step `condition`"),
         (&[&marys, "--from", "eve@example.org"], 1, "no user has the e-mail address eve@example.org"),
         (&[&marys, "--tick", "Dock"], 2, "tick \"Dock\": the checklists have \"Device\", "),
         (&[&service.asset("in_stock").1, "--from", "mary"], 1, "The asset's status is in_stock."),

@@ -150,7 +150,7 @@ fn an_interrupted_stock_taking_continues() {
     assert_eq!(posts[0].body["move"], true);
     // A stock-taking that is new, or in another place, starts empty.
     let new = run(command(&service.url, &[&arguments[..], &["--again"]].concat()), &folder);
-    assert!(!new.stderr.contains("Continues"), "{}", new.stderr);
+    assert!(!new.stderr.contains("Continuing"), "{}", new.stderr);
     run(command(&service.url, &["stocktake", " / "]), &folder).tells(2, "name a place");
 }
 
@@ -162,7 +162,7 @@ fn ctrl_c_leaves_a_stock_taking_that_continues() {
     input.write_all(b"A-2\n").unwrap();
     stderr_until(&mut child, "here       A-2 Laptop\n");
     interrupt(&child);
-    end(child).tells(130, "Run the same command again: it continues.");
+    end(child).tells(130, "Run the same command again to continue.");
     drop(input);
     type_text(typing(command(&service.url, &["stocktake", PLACE]), &folder), "A-4\n").shows("Found      2\n");
 }

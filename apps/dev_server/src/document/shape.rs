@@ -230,7 +230,11 @@ fn response_headers() -> [(&'static str, Header); 14] {
     };
     [
         header("Content-Disposition", matching("^(attachment|inline); filename="), "Suggests a file name."),
-        header("Content-Security-Policy", matching("^default-src 'none'"), "Prevents browsers from loading or running anything."),
+        header(
+            "Content-Security-Policy",
+            matching("^default-src 'none'"),
+            "Content Security Policy. Blocks everything except the scripts, styles and images that the page itself uses.",
+        ),
         header(
             "ETag",
             matching(r#"^"[0-9]+-[0-9a-f]{16}"$"#),

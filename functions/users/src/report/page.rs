@@ -97,7 +97,8 @@ struct Entry<'a> {
     entry: &'a ReportedEntry,
     /// The kind of record, or the event type if the page has no word for the kind.
     what: &'a str,
-    /// The record's names, if they are elsewhere on the page.
+    /// The record's name and a second name, possibly empty, such as an asset's tag and name, if this part of the report has them.
+    /// Otherwise its ID is shown.
     names: Option<[&'a str; 2]>,
     verb: &'static str,
     /// Labels and values.

@@ -418,7 +418,7 @@ impl Rate {
         Self { limit, used, reset, wait }
     }
 
-    /// Returns the number of remaining requests; `None` if the number of used ones is unknown.
+    /// Returns the number of remaining requests; `None` if the number of used requests is unknown.
     pub fn remaining(&self) -> Option<u64> {
         Some(u64::from(self.limit).saturating_sub(self.used?))
     }

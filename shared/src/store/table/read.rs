@@ -126,7 +126,7 @@ impl KeyBatch {
     }
 
     /// Reads items in the batch; `None` if the keys could not join the batch. Never completes if the batch fails: the request
-    /// then ends with the error of its key, and this future is dropped.
+    /// then ends with the error from the key check, and this future is dropped.
     pub(in crate::store) async fn read(&self, keys: &[Key]) -> Option<HashMap<Key, Item>> {
         if !self.join(keys) {
             return None;

@@ -238,7 +238,7 @@ pub fn resolve(
         if let Some(name) = field
             && sent.iter().take(index).any(|other| other == field)
         {
-            problems.push(format!("column {}: another column is {name}, too", index + 1));
+            problems.push(format!("column {}: another column is also mapped to {name}", index + 1));
         }
     }
     if problems.is_empty() && sent.iter().all(Option::is_none) {

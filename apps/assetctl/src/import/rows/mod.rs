@@ -85,7 +85,7 @@ pub struct Sendable {
     pub matched: Option<(String, u64)>,
     /// Errors of cells that are left out.
     pub skipped: Vec<RowError>,
-    /// Errors of cells that are sent as [`REFUSED`], so that the service can find further errors of the row.
+    /// Errors in cells that are sent as [`REFUSED`], so that the service can find further errors in the row.
     pub bad: Vec<RowError>,
 }
 

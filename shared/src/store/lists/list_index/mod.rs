@@ -452,7 +452,8 @@ impl TenantStore {
         Ok(count)
     }
 
-    /// Reads at most `max_pages` pages.
+    /// Reads all events since `since`. Fails with [`RefreshError::TooManyEvents`] if they take more than `max_pages` pages; `None`
+    /// means no limit.
     async fn events_since<I: ListIndex>(&self, since: Timestamp, max_pages: Option<usize>) -> Result<Events, RefreshError> {
         let (from, to) = Keys::events_since(since);
         let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
