@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use shared::auth::Caller;
 use shared::auth::caller::{AssetsRead, AssetsWrite};
 use shared::domain::assets::asset::{Asset, AssetChange, AssetDetails, AssetDetailsChange, CUSTOM_FIELD, CatalogNames, Status};
-use shared::domain::assets::seen::Location;
 use shared::domain::assets::tag::AssetTag;
 use shared::domain::catalog::AssetKind;
 use shared::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch};
@@ -16,7 +15,7 @@ use shared::domain::user::{Email, User};
 use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::values::money::{Price, PriceNumber, PriceText};
-use shared::domain::values::text::{Line, Name, Notes, SearchText};
+use shared::domain::values::text::{Line, Location, Name, Notes, SearchText};
 use shared::domain::values::time::{Date, Timestamp};
 use shared::fields::ASSET_FILTERS;
 use shared::http::openapi::{

@@ -8,6 +8,7 @@
 
 mod assets;
 mod check;
+mod deadline;
 mod history;
 pub mod keys;
 mod lists;
@@ -20,6 +21,7 @@ mod webhooks;
 
 pub use assets::{MAX_ASSIGNMENTS, PastAssets, SerialMatch};
 pub use check::{CheckMode, CheckReport, Finding, Removal};
+pub use deadline::{has_time_for_operation, with_deadline};
 pub use history::feed::{Feed, MAX_BODY_BEFORE_OMISSION, RecordNames};
 pub use history::of_record::HistoryPage;
 pub use lists::export::{AssetExport, Chunk};
@@ -43,10 +45,10 @@ use crate::aws::object_store::ObjectStore;
 use crate::domain::record::Kind;
 use crate::domain::values::id::TenantId;
 use crate::domain::values::time::Timestamp;
-use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_dynamodb::{Client, Config};
 use chrono::TimeDelta;
 use keys::Keys;
 use lists::list_index::{ListIndexCache, Pace};
@@ -251,13 +253,6 @@ pub fn configure_client(config: aws_sdk_dynamodb::config::Builder) -> aws_sdk_dy
     config.retry_config(retries).timeout_config(timeouts.build())
 }
 
-/// Configures calls whose failure doesn't fail their request. They have one retry, for connections that broke while the function
-/// was frozen, and a separate retry quota, so that throttling them doesn't use up the retries of other calls.
-fn dispensable_config() -> aws_sdk_dynamodb::config::Builder {
-    let retries = RetryConfig::standard().with_max_attempts(2).with_initial_backoff(INITIAL_BACKOFF);
-    Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
-}
-
 /// Default number of attempts at an operation that can conflict with others.
 const MAX_ROUNDS: u32 = 6;
 /// Maximum of the first backoff. The maximum doubles with each attempt.
@@ -303,32 +298,6 @@ impl TornReadRetry {
         self.round += 1;
         true
     }
-}
-
-/// Time that long reads must leave for the rest of the request.
-const TIME_TO_RESPOND: Duration = Duration::from_secs(1);
-/// Time limit for the reads of a request without a deadline.
-const DEFAULT_TIME: Duration = Duration::from_secs(10);
-
-tokio::task_local! {
-    static DEADLINE: Instant;
-}
-
-/// Runs a request whose long reads end before `deadline`.
-pub async fn with_deadline<F: Future>(deadline: Instant, request: F) -> F::Output {
-    DEADLINE.scope(deadline, request).await
-}
-
-/// Whether the request has time for another operation, which can take up to [`OPERATION_TIMEOUT`].
-#[must_use]
-pub fn has_time_for_operation() -> bool {
-    DEADLINE.try_with(|deadline| *deadline > Instant::now() + OPERATION_TIMEOUT).unwrap_or(true)
-}
-
-/// Returns the time that the current request has left for reads.
-fn time_to_read() -> Duration {
-    let left = |deadline: &Instant| deadline.saturating_duration_since(Instant::now()).saturating_sub(TIME_TO_RESPOND);
-    DEADLINE.try_with(left).unwrap_or(DEFAULT_TIME)
 }
 
 /// Maximum difference between the clocks of two function instances.

@@ -2,7 +2,6 @@
 //! the values that only lists need: location, model, dates, and the custom fields that lists can filter and sort by.
 
 use crate::assets::csv_cell;
-use crate::assets::seen::Location;
 use crate::assets::tag::AssetTag;
 use crate::catalog::custom_fields::{BudgetSpent, CustomFields, CustomFieldsPatch, Validations};
 use crate::catalog::{AssetKind, AssetType, Manufacturer, Model};
@@ -14,7 +13,7 @@ use crate::values::json::parse_strict;
 use crate::values::money::Price;
 use crate::values::natural_order::natural_cmp_folded;
 use crate::values::string_enum::string_enum;
-use crate::values::text::{Line, Name, Notes};
+use crate::values::text::{Line, Location, Name, Notes};
 use crate::values::time::{Date, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

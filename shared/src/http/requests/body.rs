@@ -4,7 +4,6 @@
 use super::params::{NOT_UTF8, ReceivedBody, ReceivedRequest, received, utf8_json};
 use crate::domain::assets::asset::{AssetDetailsChange, Status, Transitions};
 use crate::domain::assets::label::LabelUrlTemplate;
-use crate::domain::assets::seen::Location;
 use crate::domain::assets::tag::{AssetTag, RowTag, TagPrefix, TagTemplate};
 use crate::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch, FieldsSchema};
 use crate::domain::catalog::{AssetKind, TypeCode, Website};
@@ -19,7 +18,7 @@ use crate::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, V
 use crate::domain::values::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, ProcessId, UserId};
 use crate::domain::values::json::{self, PRIVATE_NAME, UNPAIRED_SURROGATE, parse_strict};
 use crate::domain::values::money::{self, Price};
-use crate::domain::values::text::{Line, Name, Notes};
+use crate::domain::values::text::{Line, Location, Name, Notes};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::{WebhookEvents, WebhookUrl};
 use crate::http::openapi::{Describe, Schemas, add_body, add_schema, schema_or_reference};

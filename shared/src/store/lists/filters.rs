@@ -1,7 +1,6 @@
 //! Filters and sort orders of lists, and their text form in requests.
 
 use crate::domain::assets::asset::{CUSTOM_FIELD, Status};
-use crate::domain::assets::seen::Location;
 use crate::domain::catalog::custom_fields::field_name;
 use crate::domain::catalog::{AssetKind, TypeCode};
 use crate::domain::keys::api_key::Role;
@@ -11,7 +10,7 @@ use crate::domain::user::Email;
 use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, ProcessId, UserId};
 use crate::domain::values::string_enum::string_enum;
-use crate::domain::values::text::{Name, composed, fold};
+use crate::domain::values::text::{Location, Name, composed, fold};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::lists::list_index::{
     AssetColumns, AssetFacet, AssetVectors, ColumnFilter, InstanceColumns, InstanceFacet, LOCATION, RowQuery, SearchTerms,

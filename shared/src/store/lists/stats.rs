@@ -1,13 +1,13 @@
 //! Statistics: counts of rows in list indexes. Like lists, exact after every write.
 
 use crate::domain::assets::asset::{CUSTOM_FIELD, CatalogNames, Cell, Status};
-use crate::domain::assets::seen::upper_levels;
 use crate::domain::assets::stats::{AssetSums, AssetTally, CountedAssets, GroupedAssets, Groups};
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::Process;
 use crate::domain::processes::stats::InstanceStats;
 use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::Id;
+use crate::domain::values::text::upper_levels;
 use crate::store::lists::filters::{AssetFilter, custom_column};
 use crate::store::lists::list_index::{
     AssetFacet, AssetIndex, ColumnVectors, Freshness, InstanceColumns, LOCATION, MODEL, SortedRows, rows_of, summed,

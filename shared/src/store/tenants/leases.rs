@@ -1,7 +1,8 @@
 //! Counts the requests of API keys, signing links and tenants. A function instance leases shares of their limits, so that most
 //! requests cost nothing (docs/adr/0010). The operator sets a tenant's limit, called its ceiling; most tenants have none.
 
-use crate::domain::keys::api_key::{Counter, Lease, Share, WINDOW_SECONDS, window};
+use crate::domain::keys::api_key::{WINDOW_SECONDS, window};
+use crate::domain::keys::lease::{Counter, Lease, Share};
 use crate::domain::record::Kind;
 use crate::domain::values::id::{ApiKeyId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
@@ -9,7 +10,9 @@ use crate::store::keys::{self, EXPIRES, Item, PK, TYPE};
 use crate::store::table::unit_of_work::{Condition, write_error};
 use crate::store::table::unit_of_work::{Purpose, TransactionItem, Write};
 use crate::store::tenants::tenant_deletion::DELETION_BEGAN;
-use crate::store::{OPERATION_TIMEOUT, StoreError, TenantStore, WriteError, dispensable_config, unless_condition_failed};
+use crate::store::{INITIAL_BACKOFF, OPERATION_TIMEOUT, StoreError, TenantStore, WriteError, unless_condition_failed};
+use aws_sdk_dynamodb::Config;
+use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,6 +32,13 @@ const KEPT_SECONDS: i64 = 600;
 const TAKEN: &str = "requests";
 const HELD: &str = "held";
 const LIMIT: &str = "requests_per_minute";
+
+/// Configures calls whose failure doesn't fail their request. They have one retry, for connections that broke while the function
+/// was frozen, and a separate retry quota, so that throttling them doesn't use up the retries of other calls.
+fn dispensable_config() -> aws_sdk_dynamodb::config::Builder {
+    let retries = RetryConfig::standard().with_max_attempts(2).with_initial_backoff(INITIAL_BACKOFF);
+    Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
+}
 
 impl TenantStore {
     /// Updates `last_used_at`. Writes no event, because nobody changed the key. Times out early, so that requests don't wait.

@@ -19,11 +19,10 @@ use super::{
 use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::time::Timestamp;
+use crate::store::deadline::time_to_read;
 use crate::store::keys::{self, BUCKETS, Item, Section};
 use crate::store::table::read;
-use crate::store::{
-    CLOCK_SKEW, MAX_LOAD_AGE, Store, StoreError, TenantStore, TornReadRetry, max_secondary_index_delay, pause, time_to_read,
-};
+use crate::store::{CLOCK_SKEW, MAX_LOAD_AGE, Store, StoreError, TenantStore, TornReadRetry, max_secondary_index_delay, pause};
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
@@ -255,15 +254,6 @@ impl TenantStore {
         let page = self.while_throttled(StoreError::is_throttling, send).await?;
         self.keep_pace(&page).await;
         Ok(page)
-    }
-
-    /// Pauses after a page, in the snapshot writer only.
-    pub(super) async fn keep_pace(&self, page: &QueryOutput) {
-        if let Some(pace) = &self.store.read_pace {
-            let units = page.consumed_capacity.as_ref().and_then(|capacity| capacity.capacity_units).unwrap_or_default();
-            let pause = pace.lock().unwrap_or_else(PoisonError::into_inner).pause_after(units);
-            tokio::time::sleep(pause).await;
-        }
     }
 
     /// Retries a read with backoff while it is throttled: function instances that start together cause throttling for each other,

@@ -38,6 +38,7 @@ use crate::store::{
     CLOCK_SKEW, SECONDARY_INDEX_LAG, Store, StoreError, TenantStore, TornReadRetry, USUAL_EVENT_DELAY, max_event_delay,
     max_secondary_index_delay,
 };
+use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, Select};
 use chrono::TimeDelta;
 use columns::empty_row;
@@ -479,6 +480,15 @@ impl TenantStore {
             }
         }
         Ok(read)
+    }
+
+    /// Pauses after a page, in the snapshot writer only.
+    async fn keep_pace(&self, page: &QueryOutput) {
+        if let Some(pace) = &self.store.read_pace {
+            let units = page.consumed_capacity.as_ref().and_then(|capacity| capacity.capacity_units).unwrap_or_default();
+            let pause = pace.lock().unwrap_or_else(PoisonError::into_inner).pause_after(units);
+            tokio::time::sleep(pause).await;
+        }
     }
 }
 

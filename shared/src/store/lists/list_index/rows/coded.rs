@@ -4,8 +4,7 @@
 use super::Columns;
 use super::segment::{Extremes, Segment};
 use crate::domain::assets::asset::{Cell, number_text};
-use crate::domain::assets::seen::is_at_or_below;
-use crate::domain::values::text::fold;
+use crate::domain::values::text::{fold, is_at_or_below};
 use crate::store::lists::list_index::snapshots::{Decoder, Encoder, to_u32};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -9,19 +9,21 @@ mod segment;
 
 pub use coded::Wanted;
 pub(super) use segment::replace;
-pub use segment::{ColumnVectors, SearchTerms, narrow};
+pub use segment::{ColumnVectors, narrow};
 
 use crate::domain::assets::asset::Cell;
 use crate::domain::record::Record;
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::natural_order::natural_cmp;
+use crate::domain::values::text::fold;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::Section;
 use crate::store::lists::indexed_lists::PageRequest;
 use crate::store::lists::list_index::Inconsistent;
 use crate::store::lists::list_index::snapshots::{Decoder, Encoder, to_u32};
 use coded::{CodedColumns, SegmentColumn, Selected};
-use segment::{Extremes, MAX_SEGMENT_ROWS, Segment};
+use memchr::memmem::Finder;
+use segment::{Extremes, MAX_SEGMENT_ROWS, Segment, Trigram, TrigramSet};
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -214,6 +216,51 @@ pub type Filter<'q, T> = Box<dyn Fn(&T) -> bool + Send + Sync + 'q>;
 
 /// Unmarks rows whose fixed-size values don't match.
 pub type ColumnFilter<'q, C> = Box<dyn Fn(&<C as Columns>::Vectors, &mut [bool]) + Send + Sync + 'q>;
+
+/// Words that must all occur in a row's texts, case-insensitive.
+#[derive(Debug, Clone, Default)]
+pub struct SearchTerms {
+    /// The longest word, which is likely to be the rarest.
+    longest: Option<Finder<'static>>,
+    others: Vec<Finder<'static>>,
+    trigrams: Vec<Trigram>,
+}
+
+impl SearchTerms {
+    pub fn of(search: Option<&str>) -> Self {
+        let text = fold(search.unwrap_or_default());
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        words.sort_by_key(|word| word.len());
+        let trigrams = words.iter().copied().flat_map(Trigram::all_of).collect();
+        let longest = words.pop().map(|word| Finder::new(word).into_owned());
+        Self { longest, others: words.into_iter().map(|word| Finder::new(word).into_owned()).collect(), trigrams }
+    }
+
+    /// Whether there are no words, so that every text matches.
+    pub fn is_empty(&self) -> bool {
+        self.longest.is_none()
+    }
+
+    /// Finds the word to search for first.
+    pub fn finder(&self) -> Option<&Finder<'static>> {
+        self.longest.as_ref()
+    }
+
+    /// Returns `false` only if some word occurs in none of the set's texts.
+    pub fn may_occur_in(&self, texts: &TrigramSet) -> bool {
+        self.trigrams.iter().all(|trigram| texts.contains(*trigram))
+    }
+
+    /// Whether all words occur, not counting the word of [`SearchTerms::finder`]. `texts` must be case-folded.
+    pub fn others_occur_in(&self, texts: &str) -> bool {
+        self.others.iter().all(|word| word.find(texts.as_bytes()).is_some())
+    }
+
+    /// Whether all words occur. `texts` must be case-folded.
+    pub fn occur_in(&self, texts: &str) -> bool {
+        self.longest.iter().all(|word| word.find(texts.as_bytes()).is_some()) && self.others_occur_in(texts)
+    }
+}
 
 /// The conditions and the order of a list. A row matches if it meets all conditions.
 pub struct RowQuery<'q, C: Columns> {

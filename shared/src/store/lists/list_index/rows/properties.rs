@@ -1,8 +1,11 @@
 //! Property tests of rows: every query has the same result as on a plain list of the same rows.
 
 use super::coded::Wanted;
-use super::segment::{SearchTerms, narrow};
-use super::{ColumnFilter, Facet, Filter, FirstRows, Row, RowPosition, RowQuery, RowRef, SortBy, SortKey, SortOrder, SortedRows};
+use super::segment::narrow;
+use super::{
+    ColumnFilter, Facet, Filter, FirstRows, Row, RowPosition, RowQuery, RowRef, SearchTerms, SortBy, SortKey, SortOrder,
+    SortedRows,
+};
 use crate::domain::assets::asset::{Cell, Status};
 use crate::domain::values::natural_order::natural_cmp;
 use crate::domain::values::text::fold;

@@ -3,12 +3,11 @@
 //! words.
 
 use super::coded::{CodedColumns, NO_VALUE, SegmentColumn};
-use super::{Columns, PackedRow, RowValues, SortKey, TEXT_END};
+use super::{Columns, PackedRow, RowValues, SearchTerms, SortKey, TEXT_END};
 use crate::domain::values::natural_order::natural_cmp;
-use crate::domain::values::text::fold;
 use crate::domain::values::time::Timestamp;
 use crate::store::lists::list_index::snapshots::{Decoder, Encoder, to_u32};
-use memchr::memmem::{self, Finder};
+use memchr::memmem;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::ops::Range;
@@ -481,51 +480,6 @@ impl Texts {
     }
 }
 
-/// Words that must all occur in a row's texts, case-insensitive.
-#[derive(Debug, Clone, Default)]
-pub struct SearchTerms {
-    /// The longest word, which is likely to be the rarest.
-    longest: Option<Finder<'static>>,
-    others: Vec<Finder<'static>>,
-    trigrams: Vec<Trigram>,
-}
-
-impl SearchTerms {
-    pub fn of(search: Option<&str>) -> Self {
-        let text = fold(search.unwrap_or_default());
-        let mut words: Vec<&str> = text.split_whitespace().collect();
-        words.sort_by_key(|word| word.len());
-        let trigrams = words.iter().copied().flat_map(Trigram::all_of).collect();
-        let longest = words.pop().map(|word| Finder::new(word).into_owned());
-        Self { longest, others: words.into_iter().map(|word| Finder::new(word).into_owned()).collect(), trigrams }
-    }
-
-    /// Whether there are no words, so that every text matches.
-    pub fn is_empty(&self) -> bool {
-        self.longest.is_none()
-    }
-
-    /// Finds the word to search for first.
-    pub fn finder(&self) -> Option<&Finder<'static>> {
-        self.longest.as_ref()
-    }
-
-    /// Returns `false` only if some word occurs in none of the set's texts.
-    pub fn may_occur_in(&self, texts: &TrigramSet) -> bool {
-        self.trigrams.iter().all(|trigram| texts.contains(*trigram))
-    }
-
-    /// Whether all words occur, not counting the word of [`SearchTerms::finder`]. `texts` must be case-folded.
-    pub fn others_occur_in(&self, texts: &str) -> bool {
-        self.others.iter().all(|word| word.find(texts.as_bytes()).is_some())
-    }
-
-    /// Whether all words occur. `texts` must be case-folded.
-    pub fn occur_in(&self, texts: &str) -> bool {
-        self.longest.iter().all(|word| word.find(texts.as_bytes()).is_some()) && self.others_occur_in(texts)
-    }
-}
-
 /// The bit of a trigram in a set. Several trigrams can share it.
 #[derive(Debug, Clone, Copy)]
 pub struct Trigram(u16);
@@ -587,6 +541,7 @@ impl TrigramSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::values::text::fold;
 
     #[test]
     fn every_word_must_occur_in_some_text() {
