@@ -1,4 +1,5 @@
-//! The dev server's delivery and retry queues: a channel of messages, and waiting ones by time. They are lost with the process.
+//! The dev server's delivery and retry queues: a channel of new messages, and a map of waiting messages by due time. They
+//! are lost with the process.
 //! The next process resumes from the delivery records, and from the table's stream, which keeps its events until they are
 //! handled. Only a test, a retry or a replay that was just requested is lost.
 

@@ -120,7 +120,7 @@ fn connector(trusted: TlsContext) -> SharedHttpConnector {
     SharedHttpConnector::new(builder.build())
 }
 
-/// Returns the retries and timeouts of all clients but the table's: the same limits as for the table (docs/adr/0003-client.md).
+/// Returns the retries and timeouts of the clients of KMS and SQS: the same limits as for the table (docs/adr/0003-client.md).
 #[must_use]
 pub fn limits() -> (RetryConfig, TimeoutConfig) {
     let retries = RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50));

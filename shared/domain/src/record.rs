@@ -240,7 +240,7 @@ impl<T> Patch<T> {
 /// the method ignores them.
 macro_rules! record_change {
     (
-        $(#[doc = $doc:literal])* $change:ident of $record:ident::$method:ident {
+        $(#[doc = $doc:literal])* $change:ident of $vis:vis $record:ident::$method:ident {
             $($need:ident $field:ident: $type:ty,)*
         } $(and { $($rest:tt)* })?
     ) => {
@@ -253,7 +253,7 @@ macro_rules! record_change {
 
         impl $record {
             #[must_use]
-            pub fn $method(&self, change: &$change) -> Self {
+            $vis fn $method(&self, change: &$change) -> Self {
                 let ($change { $($field,)* .. }, mut next) = (change.clone(), self.clone());
                 $(record_change!(@apply $need next $field);)*
                 next

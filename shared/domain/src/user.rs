@@ -81,7 +81,7 @@ pub struct User {
 
 record_change! {
     /// A change to a user.
-    UserChange of User::changed {
+    UserChange of pub User::changed {
         set email: Email,
         set display_name: Name,
         set role: Role,

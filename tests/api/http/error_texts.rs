@@ -225,7 +225,7 @@ async fn enumerations_name_their_values_and_bounds_and_lengths_their_bounds() {
             }
         }
     }
-    assert!(seen > 60 && long > 30, "only {seen} and {long}");
+    assert!(seen > 90 && long > 30, "only {seen} and {long}");
     let reply = client.get("/assets?page=1000000001").await;
     assert_eq!(error_at(&reply, "page"), "must be a whole number from 1 to 1000000000");
     let reply = client.get("/assets?sort=size").await;

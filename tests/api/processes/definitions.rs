@@ -89,7 +89,8 @@ async fn a_system_process_can_only_be_deactivated() {
     assert_eq!(refused["detail"], "Only the status of a system process can change.");
     client.delete(&path).await.problem(409, "CONFLICT");
     assert_eq!(api.dump().await, before);
-    client.patch(&path, json!({"status": "inactive"})).await.data();
+    let name = client.get(&path).await.data()["name"].clone();
+    client.patch(&path, json!({"name": name, "status": "inactive"})).await.data();
     let asset = client.asset(json!({"name": "x"})).await;
     client.post(&format!("{path}/start"), json!({"asset_id": asset})).await.problem(409, "PROCESS_INACTIVE");
     client.patch(&path, json!({"status": "active"})).await.data();

@@ -112,7 +112,7 @@ async fn either_all_assets_start_or_none_and_a_movement_is_cancelled_as_a_whole(
         (json!({"asset_ids": [ids[0]]}), "/asset_ids"),
         (json!({"asset_ids": [ids[0], ids[0]]}), "/asset_ids"),
         (json!({"asset_ids": [ids[0], "x"]}), "/asset_ids"),
-        (json!({"asset_ids": vec![UNKNOWN_ID; 21]}), "/asset_ids"),
+        (json!({"asset_ids": (0..21).map(|n| Uuid::from_u128(n).to_string()).collect::<Vec<_>>()}), "/asset_ids"),
         (json!({"asset_ids": [ids[0], UNKNOWN_ID]}), "/asset_ids/1"),
         (json!({"asset_ids": [ids[0], ids[3]], "asset_id": ids[0]}), "/asset_ids"),
         (json!({}), "/asset_id"),

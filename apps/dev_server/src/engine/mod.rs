@@ -1,5 +1,5 @@
 //! The embedded DynamoDB-compatible engine, with its own port and thread: its SQLite calls block, so it must not run on the
-//! caller's threads. docs/adr/0004 lists where it differs from DynamoDB.
+//! caller's threads. The thread also serves the table's stream. docs/adr/0004 lists where it differs from DynamoDB.
 //!
 //! It checks no credentials, so it refuses requests that a web page could send: requests with an `Origin` and, if only this
 //! machine can reach it, requests for another host, because a page could make a name resolve to this machine (DNS rebinding). The
@@ -179,7 +179,7 @@ type StreamCall = Box<dyn FnOnce(&TableEngine, &Connection) + Send>;
 pub struct Streams(mpsc::UnboundedSender<StreamCall>);
 
 impl Streams {
-    /// `operation` is the name that DynamoDB Streams has for it.
+    /// Executes a call. `operation` is DynamoDB Streams' name for it.
     ///
     /// # Errors
     ///

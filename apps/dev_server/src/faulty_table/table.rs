@@ -501,7 +501,7 @@ pub fn write_actions(operation: &str, body: &Value) -> Vec<WriteAction> {
     members.flat_map(Map::iter).map(|(kind, action_body)| action(kind, action_body)).collect()
 }
 
-/// The partitions that a request reads.
+/// Returns the partitions that a request reads, one per key.
 fn read_partitions(operation: &str, body: &Value) -> Vec<String> {
     match operation {
         "GetItem" => vec![ItemKey::of(&body["Key"]).partition],

@@ -1,5 +1,5 @@
 //! Reads the table's stream like Lambda's event source, and passes matching records to the function `fanout`, in the JSON form
-//! that AWS documents ("Using AWS Lambda with Amazon DynamoDB", Lambda developer guide): the form of the stream, and its ARN.
+//! that AWS documents ("Using AWS Lambda with Amazon DynamoDB", Lambda developer guide): the stream's own form, plus its ARN.
 
 use crate::engine::{Engine, Streams};
 use crate::queue::MemoryQueue;

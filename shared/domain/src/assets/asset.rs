@@ -257,7 +257,7 @@ pub struct AssetDetails {
 }
 
 record_change! {
-    AssetDetailsChange of AssetDetails::with {
+    AssetDetailsChange of pub AssetDetails::with {
         set_or_clear serial_number: Line,
         set_or_clear location: Location,
         set_or_clear purchase_date: Date,
@@ -298,7 +298,7 @@ impl AssetDetails {
 
 record_change! {
     /// Fields set by a POST or PATCH of an asset.
-    AssetChange of Asset::with_plain_fields {
+    AssetChange of pub Asset::with_plain_fields {
         set name: Name,
         set status: Status,
         set_or_clear manufacturer: Line,

@@ -85,7 +85,7 @@ pub struct AssetType {
 
 record_change! {
     /// A change to an asset type.
-    AssetTypeChange of AssetType::changed {
+    AssetTypeChange of pub AssetType::changed {
         set name: Name,
         set code: TypeCode,
         set kind: AssetKind,
@@ -139,7 +139,7 @@ pub struct Manufacturer {
 
 record_change! {
     /// A change to a manufacturer.
-    ManufacturerChange of Manufacturer::changed {
+    ManufacturerChange of pub Manufacturer::changed {
         set name: Name,
         set_or_clear website: Website,
         set_or_clear notes: Notes,
@@ -188,7 +188,7 @@ pub struct Model {
 
 record_change! {
     /// A change to a model.
-    ModelChange of Model::changed {
+    ModelChange of pub Model::changed {
         set name: Name,
         set manufacturer_id: ManufacturerId,
         set asset_type_id: AssetTypeId,

@@ -209,6 +209,9 @@ mod tests {
         assert_eq!(share(444, 0), (6, 444, Some(55)), "up to the last quarter");
         assert_eq!(share(449, 0), (1, 599, None));
         assert_eq!(share(599, 0), (1, 599, None));
+        let (mut table, mut lease) = (Table::default(), Lease::new(600, at(0)));
+        let writes: usize = (0..100).map(|_| table.count(&mut lease, 600).1).sum();
+        assert_eq!(writes, 13, "for the first 100 requests");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct Tenant {
 
 record_change! {
     /// A change to the settings.
-    TenantChange of Tenant::changed {
+    TenantChange of pub Tenant::changed {
         set name: Name,
         set asset_tag_prefix: TagPrefix,
         set asset_tag_template: TagTemplate,

@@ -224,7 +224,12 @@ mod tests {
     }
 
     #[test]
-    fn the_history_has_no_query_of_an_address() {
+    fn neither_debug_text_nor_history_has_a_secret() {
+        let rotated = webhook().rotated(EncryptedSecret(b"second".to_vec()), at(1), at(2));
+        let text = format!("{rotated:?} {:?}", webhook().history_fields());
+        for secret in ["first", "second", "[102, 105", "Zmlyc3"] {
+            assert!(!text.contains(secret), "{text}");
+        }
         let with_token = Webhook { url: "https://example.com/?token=1".parse().expect("an address"), ..webhook() };
         assert!(!json!(with_token.history_fields()).to_string().contains("token"));
     }

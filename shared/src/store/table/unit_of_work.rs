@@ -1,6 +1,6 @@
 //! The unit of work: the only way to write records. A unit collects changes and commits them in one transaction: each record with
 //! one event per change, the markers of its unique values, and the reference counts of the records that it refers to. A
-//! transaction that conflicts with another is retried.
+//! transaction that conflicts with another is retried. Signature images are written as separate items.
 //!
 //! The cost of writing an item, or of checking a condition on an item, depends on the size of the whole item. Records can be
 //! large, so references are counted in a separate small item per record, `REFERENCES#<noun>#<id>`. This item also has the
