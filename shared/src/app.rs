@@ -42,7 +42,7 @@ use tokio::time::Instant;
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
-/// Shared by all clones of [`App`]; every route has a clone.
+/// The parts that all clones of [`App`] share. Every route has a clone.
 #[derive(Clone)]
 struct Parts {
     store: Store,

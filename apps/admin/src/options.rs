@@ -88,9 +88,9 @@ pub enum Command {
     /// Check a tenant's items for consistency, for example after a restore. Exits with code 1 if there are open findings.
     ///
     /// A point-in-time restore can contain only part of the last transactions. The check compares records, their history,
-    /// processes, references, unique values and stored responses, and prints contradictions, each with its repair or with what
-    /// you can do. It also finds webhook deliveries whose next attempt is an hour overdue because their message was lost.
-    /// First stop everything that writes to the tenant.
+    /// processes, references, unique values and stored responses, and prints contradictions, each with its repair or with advice.
+    /// It also finds webhook deliveries whose next attempt is an hour overdue because their message was lost. First stop
+    /// everything that writes to the tenant.
     #[command(after_help = examples("admin check --tenant Acme\nadmin check --tenant Acme --repair --dry-run"))]
     Check {
         /// Tenant ID or name.
@@ -183,7 +183,7 @@ pub enum TenantCommand {
         /// Also create a user with the role admin and this email address.
         #[arg(long, value_name = "EMAIL")]
         admin_email: Option<Email>,
-        /// Create it even if another tenant has this name.
+        /// Create the tenant even if another tenant has this name.
         #[arg(long)]
         allow_same_name: bool,
         #[command(flatten)]
@@ -269,8 +269,8 @@ pub enum KeyCommand {
 pub enum RecordCommand {
     /// Remove a record that can't be read, and end its history. Refuses records that can be read.
     ///
-    /// First try to restore the record from a backup: see the runbook's section "Damaged records". Use this if there is none, and
-    /// then run `admin check --repair` for everything that belonged to the record.
+    /// First try to restore the record from a backup: see the runbook's section "Damaged records". If there is no backup, use
+    /// this command, and then run `admin check --repair` for everything that belonged to the record.
     #[command(after_help = examples("admin record remove --tenant Acme --kind key --dry-run \\\n  --id 01890a5d-ac96-774b-bcce-b302099a8057"))]
     Remove {
         /// Tenant ID or name.

@@ -67,16 +67,16 @@ assetctl return AST-000007 --from mary@example.org --dry-run";
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    everything is done, all rows are fine
-  1    something failed, or nobody signed in time; the same command continues
-       an import, a handover or a return
-  2    the command line, the environment or the columns don't fit; nothing
+  0    everything was done, and all rows were accepted
+  1    something failed, or nobody signed in time; repeat the command to
+       continue an import, a handover or a return
+  2    the command line, the environment or the columns are invalid; nothing
        was written
   3    some rows were refused, and are in a separate file; an export lacks
        records that the service can't read; a process could not start on all
        assets of a user; a receiver refused some events; or assets are missing
        at a stock-taking
-  130  interrupted by Ctrl-C; the same command continues";
+  130  interrupted by Ctrl-C; repeat the command to continue";
 
 fn after_help() -> StyledStr {
     let mut text = examples(EXAMPLES);
@@ -132,7 +132,7 @@ pub enum Command {
     /// Hand assets over to a user, who signs on a phone
     #[command(after_help = examples(HANDOVER))]
     Handover(Box<Handover>),
-    /// Take assets back: their user signs on a phone, and you confirm that they are here
+    /// Take assets back: their user signs on a phone, and you confirm that you received them
     #[command(after_help = examples(RETURN))]
     Return(Box<Return>),
     /// List assets as a table, CSV or JSON
@@ -164,7 +164,7 @@ pub enum Command {
         #[command(subcommand)]
         command: Webhooks,
     },
-    /// Let an assistant ask, plan and, if allowed, apply changes, over the Model Context Protocol
+    /// Let an AI assistant query and, if allowed, change the inventory, over the Model Context Protocol
     #[command(after_help = examples("assetctl mcp\nassetctl mcp --allow-writes"))]
     Mcp(Mcp),
     /// Show statistics: assets by status, type and manufacturer, their value and warranty, process instances

@@ -26,7 +26,7 @@ impl fmt::Debug for ApiKey {
 impl ApiKey {
     pub fn authorization(&self) -> Result<HeaderValue> {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0))
-            .map_err(|_| CliError::Usage("the API key contains characters that no API key can contain".into()))?;
+            .map_err(|_| CliError::Usage("the API key contains invalid characters".into()))?;
         value.set_sensitive(true);
         Ok(value)
     }

@@ -25,7 +25,7 @@ pub struct Export {
     /// What to export
     #[arg(default_value = "assets")]
     pub what: Kind,
-    /// Write to this file, which appears when it is complete, instead of standard output
+    /// Write to this file instead of standard output; the file appears once it is complete
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Format, if not clear from the file extension

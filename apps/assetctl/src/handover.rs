@@ -238,7 +238,7 @@ impl<'a> Order<'a> {
         if self.user.is_object() || !open.iter().any(|step| is_of_type(step, "signature")) {
             return Ok(());
         }
-        let why = if self.assets.len() == 1 { "no user" } else { "no user, or different ones" };
+        let why = if self.assets.len() == 1 { "nobody" } else { "nobody, or to different users" };
         let tags = tags(&self.assets, "asset_tag");
         Err(CliError::Usage(format!("{tags}: assigned to {why}; name the person who returns and signs: --from USER")))
     }
@@ -417,10 +417,9 @@ impl<'a> Order<'a> {
         let startable = processes.iter().filter(|process| process["can_start"] == true);
         let slugs: Vec<&str> = startable.map(|process| text(&process["slug"])).collect();
         let change = match slugs.as_slice() {
-            [] => {
-                "Change its status first, by importing a file of asset_tag,status with --match asset_tag: no process can start."
-                    .to_owned()
-            }
+            [] => "No process can start. Change its status first: import a file with the columns asset_tag and status, with \
+                 --match asset_tag."
+                .to_owned(),
             slugs => format!("Change its status first; these processes can start: {}", slugs.join(", ")),
         };
         let holder = asset["assigned_to"].as_str().filter(|holder| !self.errand.is_return && self.user["id"] != **holder);
@@ -476,7 +475,7 @@ impl<'a> Order<'a> {
             return Ok(running);
         }
         let tags = clean(&running.members("asset_tag").join(" "));
-        Err(CliError::Failed(format!("the {} has {tags}: name exactly these", self.noun())))
+        Err(CliError::Failed(format!("the {} has {tags}: name exactly these assets", self.noun())))
     }
 
     /// Prints the link or the receipt's address on standard output, and everything else on standard error.

@@ -100,7 +100,7 @@ pub struct Labels {
     /// Print sheets of labels: an HTML file, or several numbered ones
     #[arg(long, default_value = "a4-24", help_heading = "Sheets")]
     pub layout: Layout,
-    /// Number of used labels on the first sheet
+    /// Number of labels already used on the first sheet
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sheets")]
     pub skip: usize,
     /// Print single labels: a file for each asset, named by its tag
@@ -112,7 +112,7 @@ pub struct Labels {
     /// Dots per inch of the label printer, for ZPL: 203 or 300 [default: 203]
     #[arg(long, value_name = "N", requires = "format", help_heading = "Single labels")]
     pub dpi: Option<u32>,
-    /// The file of sheets [default: labels.html], or the folder of single labels; ZPL can also go to standard output
+    /// File for sheets [default: labels.html], or folder for single labels; ZPL can also go to standard output
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
 }

@@ -482,7 +482,7 @@ pub fn state_folder() -> Result<PathBuf> {
     let state = folder("XDG_STATE_HOME")
         .or_else(|| folder("LOCALAPPDATA"))
         .or_else(|| Some(folder("HOME")?.join(".local").join("state")))
-        .ok_or_else(|| CliError::Usage("no folder for the state: set HOME or XDG_STATE_HOME".into()))?;
+        .ok_or_else(|| CliError::Usage("no folder to store the stock-taking in: set HOME or XDG_STATE_HOME".into()))?;
     Ok(state.join("assetctl"))
 }
 

@@ -50,7 +50,7 @@ pub enum Webhooks {
 /// Options of `webhooks listen`.
 #[derive(Debug, Args)]
 pub struct Listen {
-    /// Send each event to this address, signed as the service signs; http:// and addresses of this computer are allowed
+    /// Send each event to this address, signed like the service's deliveries; http:// and addresses of this computer are allowed
     #[arg(long, value_name = "URL", value_parser = receiver_url)]
     pub forward: Option<Url>,
     /// Types of events, separated by commas: asset.created, or asset.* for all of a kind [default: all types]

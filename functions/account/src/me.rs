@@ -98,7 +98,7 @@ impl MeView {
     }
 }
 
-/// Get the API key of the request
+/// Get the request's API key
 ///
 /// The key with its effective scopes, its tenant and its owner. Needs no scope.
 #[utoipa::path(get, path = "/me", tag = "keys", responses(InputErrors))]

@@ -23,9 +23,11 @@ shared::body! {
     pub struct SettingsPatch {
         /// Name of the organization.
         optional name: Name,
+        /// Text that replaces `{PREFIX}` in new asset tags.
         optional asset_tag_prefix: TagPrefix,
+        /// Template for new asset tags.
         optional asset_tag_template: TagTemplate,
-        /// Null permits every status change.
+        /// Permitted status changes. Null permits all.
         nullable status_transitions: Transitions,
         /// IANA time zone for pages such as receipts.
         optional time_zone: TimeZone,
@@ -67,7 +69,7 @@ pub struct SettingsView {
     name: Name,
     asset_tag_prefix: TagPrefix,
     asset_tag_template: TagTemplate,
-    /// Null permits every status change.
+    /// Permitted status changes. Null permits all.
     #[schema(required)]
     status_transitions: Option<Transitions>,
     /// IANA time zone for pages such as receipts.

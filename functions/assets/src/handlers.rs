@@ -59,7 +59,7 @@ pub async fn create_asset(caller: Caller<AssetsWrite>, body: JsonBody<NewAsset>)
 
 /// Get an asset
 ///
-/// With `as_of`, as it was at that time, even if it has been deleted since.
+/// With `as_of`, returns the asset as it was at that time, even if it has been deleted since.
 #[utoipa::path(get, path = "/assets/{id}", tag = "assets", responses(ResourceErrors))]
 pub async fn get_asset(
     caller: Caller<AssetsRead>,
@@ -155,7 +155,7 @@ shared::body! {
         nullable asset_type_id: AssetTypeId,
         /// Initial status. Default `in_stock`.
         optional status: Status,
-        /// Catalog model. Fills in the manufacturer and model texts.
+        /// Catalog model. Fills in `manufacturer` and `model`.
         nullable model_id: ModelId,
         /// Free text, if `model_id` is not set.
         nullable manufacturer: Line,
@@ -183,7 +183,7 @@ shared::body! {
         nullable asset_type_id: AssetTypeId,
         /// Asset status.
         optional status: Status,
-        /// Catalog model. Fills in the manufacturer and model texts.
+        /// Catalog model. Fills in `manufacturer` and `model`.
         nullable model_id: ModelId,
         /// Free text, if no model is set.
         nullable manufacturer: Line,
@@ -476,8 +476,8 @@ shared::query! {
         limit: Limit as Limit,
         ..filter: AssetFilterQuery,
         /// `created_at`, `updated_at`, `name`, `asset_tag`, `status`, `location`, `purchase_date`, `purchase_price`,
-        /// `warranty_until`, `last_seen_at` or `custom_fields.<name>`, with a leading `-` for descending order. Numbers in texts
-        /// compare as numbers, and assets without a value come last. Default `-created_at`.
+        /// `warranty_until`, `last_seen_at` or `custom_fields.<name>`, with a leading `-` for descending order. Numbers within
+        /// text are compared as numbers, and assets without a value come last. Default `-created_at`.
         sort: AssetSort as SortText,
         /// Related data to include. `assigned_to` adds `assigned_user`, and needs the scope `users:read`.
         expand: Expand as Expand,

@@ -115,7 +115,7 @@ impl ToSchema for SeenItems {
             text.description(Some(description.to_owned()))
         };
         let item = ObjectBuilder::new()
-            .description(Some("A scanned item. Has exactly one of the members."))
+            .description(Some("A scanned item, identified by exactly one of the members."))
             .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
             .property("tag", text("Asset tag."))
             .property("serial_number", text("Serial number."))
@@ -138,7 +138,7 @@ pub struct SeenCandidate {
     location: Option<Location>,
 }
 
-/// The outcome of an item.
+/// What was found for a scanned item.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SeenAsset {
     /// Zero-based position of the item in the request.
@@ -292,10 +292,10 @@ impl ImportRow for Scan {}
 
 /// Record that assets were seen
 ///
-/// Sets `last_seen_at` of up to 100 assets, each in a transaction with an event `asset.seen`. The response says for each asset
-/// whether it is at `location`, elsewhere or unknown; with `move`, assets elsewhere get the new location. Unless its location
-/// changes, an asset keeps its `updated_at` and the version that `If-Match` compares. An `at` before the last scan changes
-/// nothing.
+/// Sets `last_seen_at` of up to 100 assets, each in a separate transaction with an event `asset.seen`. The response shows whether
+/// each asset is at `location`, elsewhere or unknown; with `move`, assets elsewhere get the new location. Unless its location
+/// changes, an asset keeps its `updated_at` and the version that `If-Match` compares. If `at` is before an asset's last scan, the
+/// asset stays unchanged.
 #[utoipa::path(post, path = "/assets/seen", tag = "assets", responses(InputErrors))]
 pub async fn see_assets(caller: Caller<AssetsWrite>, body: JsonBody<SeenAssets>) -> Result<Json<SeenResult>, ApiError> {
     let SeenAssets { location, at, r#move, items: SeenItems(items) } = body.parse(&caller)?;

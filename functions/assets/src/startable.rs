@@ -58,9 +58,9 @@ impl AssetProcessView {
     }
 }
 
-/// List startable processes
+/// List the processes for an asset
 ///
-/// Lists all process definitions, startable ones first.
+/// Lists all process definitions, with whether each can be started on the asset. Processes that can be started come first.
 #[utoipa::path(get, path = "/assets/{id}/processes", tag = "assets", responses(ResourceErrors))]
 pub async fn list_asset_processes(
     caller: Caller<ProcessesRead>,

@@ -43,8 +43,8 @@ impl Describe for AppPage {
 
 /// Get the inventory page
 ///
-/// A page to look at the inventory, hand assets over, take them back and take stock. It calls this API with the reader's key. Its
-/// state is in the fragment of its address, which browsers don't send. Needs a browser.
+/// A page to view the inventory, hand assets over, take them back and take stock. It calls this API with the API key that the
+/// user enters. The page's state is in the fragment of its address, which browsers don't send. Needs a browser.
 #[utoipa::path(get, path = "/app", tag = "meta", security(()), responses(InputErrors))]
 pub async fn get_app(State(_): State<App>, RawQuery(query): RawQuery) -> Result<AppPage, ApiError> {
     // The query could reveal what someone looks at, so it must not reach a log.

@@ -16,7 +16,7 @@ pub struct Health {
     version: &'static str,
 }
 
-/// Get the health
+/// Check the health of the service
 ///
 /// Checks that the service and its table respond.
 #[utoipa::path(get, path = "/health", tag = "meta", security(()), responses(OpenErrors))]

@@ -183,7 +183,7 @@ shared::body! {
         optional user_id: UserId,
         /// Name of someone who isn't a user.
         optional name: Name,
-        /// E-mail address of that person, for your own use.
+        /// E-mail address of someone who isn't a user, for your own reference.
         optional email: Email,
     }
     read_only: &[]

@@ -275,7 +275,7 @@ impl From<&Process> for OffboardingProcess {
 /// A movement started by an offboarding.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StartedMovement {
-    /// Null in a dry run.
+    /// ID of the movement. Null in a dry run.
     #[schema(value_type = Option<MovementId>, required = true)]
     id: MovementId,
     /// Movement number. Null in a dry run.
@@ -291,7 +291,7 @@ pub struct StartedInstance {
     asset_id: AssetId,
     asset_tag: String,
     asset_name: Name,
-    /// Null in a dry run.
+    /// ID of the process instance. Null in a dry run.
     #[schema(value_type = Option<InstanceId>, required = true)]
     instance_id: InstanceId,
 }

@@ -23,10 +23,10 @@ const MAX_NAMED: usize = 20;
 pub struct Erasure {
     /// The user.
     user_id: UserId,
-    /// Replaces the person's name and texts about the person.
+    /// Pseudonym that replaces the person's name and any text about the person.
     pseudonym: String,
-    /// Whether everything is erased or, in a dry run, counted. If not, send the request again; a dry run then has counted only a
-    /// part.
+    /// Whether everything has been erased. If false, send the request again. In a dry run: whether everything was counted; if
+    /// false, `removed` covers only a part.
     done: bool,
     /// Data removed by this request.
     removed: Removed,

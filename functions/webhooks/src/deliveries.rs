@@ -36,8 +36,8 @@ pub async fn list_deliveries(
 
 /// Send a test event
 ///
-/// Sends an event of the type `webhook.test` to this webhook, even if it is inactive. The list shows the delivery after its first
-/// attempt. Failed tests are retried, except after a 410, and never disable the webhook.
+/// Sends an event of the type `webhook.test` to this webhook, even if it is inactive. The delivery appears in the list after its
+/// first attempt. Failed tests are retried, except after a 410, and never disable the webhook.
 #[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", responses(ResourceErrors, RequestConflict))]
 pub async fn test_webhook(
     caller: Caller<WebhooksWrite>,
@@ -67,8 +67,8 @@ pub async fn test_webhook(
 
 /// Retry a delivery
 ///
-/// Sends the event again, regardless of the delivery's status, with new retries. The list of deliveries changes only after the
-/// first attempt.
+/// Sends the event again, regardless of the delivery's status. Failed attempts are retried as for a new delivery. The list of
+/// deliveries changes only after the first attempt.
 #[utoipa::path(
     post,
     path = "/webhooks/{id}/deliveries/{delivery_id}/retry",

@@ -166,6 +166,7 @@ type Grace = BoundedInteger<0, MAX_GRACE_SECONDS>;
 shared::body! {
     /// A new webhook.
     pub struct NewWebhook {
+        /// Address that events are sent to.
         required url: WebhookUrl,
         /// Purpose.
         nullable description: Notes,
@@ -180,6 +181,7 @@ shared::body! {
 shared::body! {
     /// Fields to change in a webhook.
     pub struct WebhookPatch {
+        /// Address that events are sent to.
         optional url: WebhookUrl,
         /// Purpose.
         nullable description: Notes,

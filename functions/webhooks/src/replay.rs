@@ -51,8 +51,8 @@ pub struct ReplayView {
 
 /// Replay events
 ///
-/// Sends all events of a period again, whether or not they were delivered: one delivery each, which the list then shows. A
-/// webhook can have one replay at a time, and a tenant can start at most 50 a day.
+/// Sends all events of a period again, whether or not they were delivered. Each event gets one delivery, which appears in the
+/// list of deliveries. A webhook can have one replay at a time, and a tenant can start at most 50 a day.
 #[utoipa::path(post, path = "/webhooks/{id}/replay", tag = "webhooks", responses(ResourceErrors, RequestConflict))]
 pub async fn replay_events(
     caller: Caller<WebhooksWrite>,

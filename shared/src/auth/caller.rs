@@ -104,7 +104,7 @@ pub struct Principal {
     pub context: ChangeContext,
     /// The state that the function keeps between requests.
     pub app: App,
-    /// Shared by all changes of the request.
+    /// Validations of custom fields, shared by all changes of the request.
     pub validations: Validations,
 }
 
@@ -208,7 +208,7 @@ impl RequiredScopes for () {
     const SCOPES: &'static [Scope] = &[];
 }
 
-/// For offboarding, which changes a user, starts processes and lists assets.
+/// The scopes for offboarding, which changes a user, starts processes and lists assets.
 impl RequiredScopes for (UsersWrite, ProcessesWrite, AssetsRead) {
     const SCOPES: &'static [Scope] = &[Scope::UsersWrite, Scope::ProcessesWrite, Scope::AssetsRead];
 }
@@ -431,9 +431,9 @@ pub(super) struct KeyCheck<'a> {
 
 /// The state of a key's check before the handler runs.
 pub(super) enum CheckedKey {
-    /// Verified recently, but not yet for this request.
+    /// The key was verified recently, but not yet for this request.
     Known(KnownKey),
-    /// Read for this request, but the request isn't counted yet.
+    /// The key was read for this request, but the request isn't counted yet.
     Read(Box<Credentials>),
     Verified(Box<VerifiedCaller>),
 }
@@ -682,7 +682,7 @@ struct Permission {
     at: Timestamp,
     scopes: Scopes,
     key: KnownKey,
-    /// Until then, all requests exceed the key's rate limit.
+    /// Time until which all requests exceed the key's rate limit.
     exhausted_until: Timestamp,
 }
 

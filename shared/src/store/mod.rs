@@ -77,7 +77,7 @@ pub struct Store {
     snapshots: Option<Arc<dyn ObjectStore>>,
     /// Minimum number of rows for a list to get a snapshot.
     smallest_snapshot: usize,
-    /// Set only in the snapshot writer, which must pause between reads.
+    /// Pace of the reads. Set only in the snapshot writer, which must pause between reads.
     read_pace: Option<Arc<Mutex<Pace>>>,
     blobs: Arc<BlobCache>,
     leases: Arc<Leases>,
@@ -92,7 +92,7 @@ pub struct TenantStore {
     keys: Keys,
     id: TenantId,
     dry_run: Option<DryRun>,
-    /// Set while the request's key is being checked.
+    /// Batch that reads the request's key. Set while the key is being checked.
     key_batch: Option<Arc<KeyBatch>>,
 }
 
@@ -382,7 +382,7 @@ pub struct UnreadableRecord {
     pub kind: Kind,
     /// The ID in the record's key.
     pub id: Option<Uuid>,
-    /// Can quote the record's data, so only the operator may see it.
+    /// Why the record can't be read. Can quote the record's data, so only the operator may see the cause.
     pub cause: String,
 }
 

@@ -234,7 +234,7 @@ async fn nobody_gives_a_role_above_their_own() {
     for role in ["helpdesk", "technician", "admin"] {
         let problem = scoped.patch(&path, json!({"role": role})).await.problem(403, "FORBIDDEN");
         assert_eq!(problem["field"], "role");
-        assert!(problem["detail"].as_str().unwrap().contains("counts as viewer"), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("has the effective role viewer"), "{problem}");
         let body = json!({"email": format!("{role}@example.com"), "display_name": "x", "role": role});
         scoped.post("/users", body).await.problem(403, "FORBIDDEN");
     }

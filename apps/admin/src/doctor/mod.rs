@@ -146,8 +146,8 @@ fn expiry(described: Option<&TimeToLiveDescription>) -> Finding {
 
 fn stream(described: &TableDescription) -> Finding {
     let view = described.stream_specification().and_then(|stream| stream.stream_view_type());
-    let lacking =
-        "No stream has new images, so webhooks get nothing. For a restored table, see the runbook's section \"Restore\".";
+    let lacking = "The table has no stream with new images, so webhooks receive no events. For a restored table, see the \
+        runbook's section \"Restore\".";
     Finding::of("stream", view == Some(&StreamViewType::NewImage), "It contains new images.", lacking)
 }
 

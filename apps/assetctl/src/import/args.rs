@@ -25,7 +25,7 @@ pub struct Import {
     /// Set a field to the same value in all rows: --set asset_type_code=LAP
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     pub constants: Vec<Constant>,
-    /// Print a command that imports the columns and values of the file that look familiar, and send nothing
+    /// Print a command that imports the columns and values recognized in the file, and send nothing
     #[arg(long)]
     pub suggest: bool,
     /// The column that identifies the record to update; with serial_number and email, a new value creates a record

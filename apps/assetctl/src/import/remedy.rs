@@ -77,7 +77,7 @@ impl Remedies<'_> {
                 format!("create the model in the catalog; or let the cells be free text: {}", self.free_text())
             }
             "asset_tag" => format!(
-                "an asset keeps its tag: correct the cell, or leave the tags out with --map {}",
+                "an asset's tag can't change: correct the cell, or leave the tags out with --map {}",
                 quote(&format!("{column}="))
             ),
             _ => match self.cell_type(field) {

@@ -92,7 +92,7 @@ pub fn suggest(options: &Import, is_json: bool) -> Result<u8> {
             // A constant status would be wrong for the other rows.
             format!(
                 "{assets} of {} would have a user and be in_stock. Add a column with the status to the file; or change these \
-                 assets afterwards, by importing a file of asset_tag,status with --match asset_tag.",
+                 assets afterwards: import a file with the columns asset_tag and status, with --match asset_tag.",
                 survey.rows
             )
         });

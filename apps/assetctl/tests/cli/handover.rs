@@ -95,7 +95,7 @@ fn several_assets_are_one_movement() {
     to_mary(&service, &[&tags[0], &tags[1], &tags[0]]).link();
     let address = to_mary(&service, &[&tags[1], &tags[0], "--tick", "all"]).link();
     let part = to_mary(&service, &[&tags[1]]);
-    let expected = format!("the handover has {} {}: name exactly these", tags[0], tags[1]);
+    let expected = format!("the handover has {} {}: name exactly these assets", tags[0], tags[1]);
     part.tells(1, &expected);
     to_mary(&service, &[&tags[0], &tags[1], &tags[2]]).tells(1, "is already in progress or done");
     service.sign(&address, json!({}));
@@ -128,7 +128,10 @@ fn the_owner_of_an_asset_that_cannot_be_handed_over_is_named() {
     for (tag, advice) in [
         (&in_use, format!("Ada <ada@example.org> has it: take it back first, assetctl return {in_use}")),
         (&returned, "Ada <ada@example.org> has it. Change its status first; these processes can start: ".to_owned()),
-        (&scrapped, "by importing a file of asset_tag,status with --match asset_tag: no process can start.".to_owned()),
+        (
+            &scrapped,
+            "Change its status first: import a file with the columns asset_tag and status, with --match asset_tag.".to_owned(),
+        ),
     ] {
         let line = refused.stderr.lines().find(|line| line.contains(&format!("{tag} Laptop: "))).unwrap_or_default();
         assert!(line.contains(&advice), "{}", refused.stderr);

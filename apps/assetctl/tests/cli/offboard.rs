@@ -79,9 +79,10 @@ fn assets_that_stay_with_the_user_have_a_next_step() {
     let (_, steps) = done.stdout.split_once("\nThese assets stay with the user. ").unwrap();
     let expected = "\
 Do this first, then repeat the command:
-  AST-4: complete or cancel the process in progress, which assetctl show TAG names
-  AST-3: import a file of asset_tag,status with the status in which the process begins; or, if the user doesn't have the \
-                    asset, a file of asset_tag,assigned_to_email with \\N: assetctl import FILE --match asset_tag
+  AST-4: complete or cancel the process in progress; assetctl show TAG shows it
+  AST-3: import a file with the columns asset_tag and status, and the status in which the process begins; or, if the \
+                    user doesn't have the asset, a file with the columns asset_tag and assigned_to_email, and \\N as the \
+                    address: assetctl import FILE --match asset_tag
 ";
     assert_eq!((done.code, steps), (3, expected), "{}", done.stderr);
 }
@@ -93,7 +94,11 @@ fn the_next_steps_let_a_return_start() {
     let body = json!({"name": "Laptop", "status": "in_service", "assigned_to": user});
     let tag = service.send("POST", "/assets", &body)["data"]["asset_tag"].as_str().unwrap().to_owned();
     let done = service.run(&["offboard", "ada@example.com", "--yes"]);
-    assert!(done.code == 3 && done.stdout.contains(&format!("\n  {tag}: import a file of asset_tag,status ")), "{}", done.stdout);
+    assert!(
+        done.code == 3 && done.stdout.contains(&format!("\n  {tag}: import a file with the columns asset_tag and status, ")),
+        "{}",
+        done.stdout
+    );
     let file = folder.file("status.csv", format!("asset_tag,status\n{tag},in_use\n"));
     assert_eq!(service.import(&file, &["--match", "asset_tag"]).json()["updated"], 1);
     service.run(&["offboard", "ada@example.com", "--yes"]).shows("started on 1 asset");

@@ -107,7 +107,7 @@ fn servers() -> Vec<Server> {
         |default: &str, description: &str| ServerVariableBuilder::new().default_value(default).description(Some(description));
     let deployed = ServerBuilder::new()
         .url("https://{api_id}.execute-api.{region}.amazonaws.com/v1")
-        .description(Some("A stage deployed to AWS. The stack's output has its address."))
+        .description(Some("A stage deployed to AWS. The stack's outputs contain its address."))
         .parameter("api_id", variable("abcde12345", "ID of the API in API Gateway"))
         .parameter("region", variable("eu-central-1", "AWS Region of the stack"));
     let local = ServerBuilder::new().url("http://127.0.0.1:3000/v1").description(Some("The dev server"));
@@ -120,8 +120,8 @@ fn servers() -> Vec<Server> {
 const BODY: &str = "WebhookEvent";
 /// The only response described: all others count as failures.
 const TAKEN: &str = "WebhookTaken";
-const TAKEN_TEXT: &str = "Accepted within 15 seconds. After any other response, the delivery is retried up to nine times over \
-    about three days. Redirects are not followed. 410 disables the webhook.";
+const TAKEN_TEXT: &str = "Accepted. If this response doesn't arrive within 15 seconds, the delivery is retried up to nine times \
+    over about three days. Redirects are not followed. 410 disables the webhook.";
 const HEADERS: [&str; 3] = ["webhook-id", "webhook-timestamp", "webhook-signature"];
 
 /// Adds the webhook request and the components that it uses.
@@ -153,7 +153,9 @@ fn webhook_request() -> Value {
     json!({
         "tags": ["webhooks"],
         "summary": "Receive an event",
-        "description": format!("An event of one of the webhook's types, or a `{TEST_EVENT}`. All types have the same format."),
+        "description": format!(
+            "An event of one of the webhook's types, or a `{TEST_EVENT}`. Events of all types have the same format."
+        ),
         "operationId": "receive_event",
         "security": [],
         "parameters": HEADERS.map(|name| reference("parameters", name)),
@@ -172,7 +174,8 @@ fn webhook_headers() -> [Value; 3] {
         header(
             signature,
             json!({"type": "string", "pattern": "^v1,[^ ]+( v1,[^ ]+)*$"}),
-            "HMAC-SHA256 of ID, timestamp and body, joined by `.`, in Base64; one per active secret.",
+            "HMAC-SHA256 of the ID, the timestamp and the body, joined by `.`, in Base64. One signature per active secret, \
+             separated by spaces.",
         ),
     ]
 }

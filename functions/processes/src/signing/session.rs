@@ -174,7 +174,7 @@ pub struct SessionView {
     link_id: LinkId,
     /// Name of the organization.
     organization: Name,
-    /// The organization's locale, for languages that a page doesn't support.
+    /// The organization's locale, which the signing page uses if it supports none of the signer's languages.
     locale: Locale,
     /// Name of the process.
     process_name: Name,

@@ -198,5 +198,7 @@ fn unsigned(instance: &Instance, last: usize, data: &Map<String, Value>) -> Vec<
         None => !instance.step_values.as_map().contains_key(&step.key),
     };
     let unsigned = steps.filter(|step| step.is_signature() && !is_sent(step));
-    unsigned.map(|step| value_error(&step.key, "must be the image of your own signature: a stored one does not count")).collect()
+    unsigned
+        .map(|step| value_error(&step.key, "must be the image of your own signature, not a signature that is already stored"))
+        .collect()
 }

@@ -521,7 +521,7 @@ fn recipient_inactive(user: Option<UserId>) -> ApiError {
 pub(crate) type StepIndex = BoundedInteger<0, 49>;
 
 shared::body! {
-    /// Exactly one of `asset_id` and `asset_ids`.
+    /// The assets to start a process on. Exactly one of `asset_id` and `asset_ids` is required.
     pub struct Start as ProcessStart {
         /// Asset without an instance in progress.
         optional asset_id: AssetId,

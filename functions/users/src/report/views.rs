@@ -262,11 +262,11 @@ pub struct ReportedValue {
 pub struct KeptData {
     /// Kind of data.
     pub what: &'static str,
-    /// Content about the person.
+    /// Details about the person that the data contains.
     pub content: &'static str,
     /// Retention period.
     pub kept_for: &'static str,
-    /// How to remove it earlier.
+    /// How to remove the data earlier.
     pub removed_by: &'static str,
 }
 

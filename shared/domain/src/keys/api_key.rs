@@ -329,7 +329,7 @@ string_enum! {
 pub type Scopes = BTreeSet<Scope>;
 
 string_enum! {
-    /// The role of a user, which limits the scopes of keys bound to the user. Each role includes the previous one.
+    /// The role of a user, which limits the scopes of keys bound to the user. Each role includes the permissions of lower roles.
     Role {
         /// Reads assets, processes, users, the catalog and settings.
         Viewer = "viewer",

@@ -30,10 +30,10 @@ pub enum GrantError {
     #[error("The API key is bound to the user {0}, so it can only create or rotate keys bound to that user.")]
     Owner(UserId),
     /// The caller's effective role is lower than the granted one.
-    #[error("The API key counts as {own}, so it can't grant the role {given}.")]
+    #[error("The API key has the effective role {own}, so it can't grant the role {given}.")]
     Role { own: Role, given: Role },
     /// The caller's effective role is lower than the required one.
-    #[error("The API key counts as {own}. This request requires {needed} or above.")]
+    #[error("The API key has the effective role {own}. This request requires {needed} or a higher role.")]
     Rank { own: Role, needed: Role },
 }
 

@@ -51,7 +51,7 @@ pub struct Receipt {
     pub steps: Vec<ReceiptStep>,
     /// All events of the process instance, oldest first. The history has the same hashes.
     pub events: Vec<ReceiptEvent>,
-    /// Erased people: pseudonyms replace their names and texts about them. Absent if there are none.
+    /// Erased people: pseudonyms replace their names and any text about them. Absent if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[schema(value_type = Vec<UserId>, required = false)]
     pub erased_people: BTreeSet<UserId>,
@@ -325,11 +325,11 @@ pub struct MovementReceipt {
     pub completed_at: Timestamp,
     /// All steps, in order, as submitted for all assets together.
     pub steps: Vec<MovementReceiptStep>,
-    /// The process instances, one per asset. Cancelled ones ended separately.
+    /// The process instances, one per asset, including instances that were cancelled individually.
     pub instances: Vec<ReceiptInstance>,
     /// All events of the movement itself, oldest first.
     pub events: Vec<ReceiptEvent>,
-    /// Erased people: pseudonyms replace their names and texts about them. Absent if there are none.
+    /// Erased people: pseudonyms replace their names and any text about them. Absent if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[schema(value_type = Vec<UserId>, required = false)]
     pub erased_people: BTreeSet<UserId>,

@@ -91,7 +91,7 @@ pub fn parse_strict(text: &str, max_levels: usize) -> Result<Value, ValueError> 
         })?;
     deserializer.end().map_err(|_| ValueError::form("must be one JSON value"))?;
     match numbers(text).find(|digits| !is_exact(digits)) {
-        Some(_) => Err(ValueError::new("must not contain numbers with more digits than a double has; send them as text")),
+        Some(_) => Err(ValueError::new("must not contain numbers with more digits than a double can hold; send them as text")),
         None => Ok(value),
     }
 }

@@ -94,7 +94,7 @@ fn parse(text: &str) -> Result<Url, ValueError> {
     }
     let url = Url::parse(text).map_err(|error| ValueError::form(format!("must be a URL: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(ValueError::new("must not contain a user name or password: deliveries are signed"));
+        return Err(ValueError::new("must not contain a user name or password; verify the signature of each delivery instead"));
     }
     if url.fragment().is_some() {
         return Err(ValueError::new("must not contain a fragment, which is not sent"));

@@ -33,9 +33,9 @@ const OWN_MEMBERS: [&str; 8] = ["type", "title", "status", "detail", "code", "er
 string_enum! {
     /// What happens to valid rows if another row is refused.
     OnError {
-        /// They are written.
+        /// Valid rows are written.
         Skip = "skip",
-        /// They are not written: all rows are checked before the first write.
+        /// Valid rows are not written: all rows are checked before the first write.
         Abort = "abort",
     }
 }

@@ -171,7 +171,7 @@ impl PartialSchema for RawOperation {
         let operation = ObjectBuilder::new()
             .description(Some("One operation in a batch."))
             .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
-            .property("op", text().enum_values(Some(["create", "update", "delete"])).description(Some("What to do.")))
+            .property("op", text().enum_values(Some(["create", "update", "delete"])).description(Some("Kind of change.")))
             .property("id", text().description(Some("ID of the record to update or delete.")))
             .property("if_match", text().description(Some("Like the header `If-Match`: the `ETag` that the record must have.")))
             .property("body", ObjectBuilder::new().description(Some("Same as the body of the single request.")))

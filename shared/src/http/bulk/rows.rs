@@ -167,7 +167,7 @@ struct ParsedRows {
     columns: Vec<String>,
     /// Positions, from 1, of columns with cells but no heading.
     nameless: BTreeSet<usize>,
-    /// At most [`MAX_ROWS`].
+    /// The first rows of the body, at most [`MAX_ROWS`].
     rows: Vec<Row>,
     /// Number of all rows in the body.
     count: usize,

@@ -96,7 +96,7 @@ const ANY: Part = &[(
      - 400 `MALFORMED_REQUEST`: the URL has bad percent-encoding, or the body is missing or not JSON.\n\
      - 401 `UNAUTHORIZED`: the API key or signing link is missing or invalid. For a link that has ended, `link_status` says why: \
      `used`, `revoked`, `expired` or `ended`.\n\
-     - 403 `FORBIDDEN`: the API key lacks the scope, or can't grant what it doesn't have.\n\
+     - 403 `FORBIDDEN`: the API key lacks a scope, or would grant permissions that it doesn't have.\n\
      - 412 `PRECONDITION_FAILED`: `If-Match` doesn't match the resource's version, or the resource has no version.\n\
      - 413 `PAYLOAD_TOO_LARGE`: the body exceeds 1 MiB.\n\
      - 415 `UNSUPPORTED_MEDIA_TYPE`: the body has the wrong media type.\n\

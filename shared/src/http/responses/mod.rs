@@ -490,10 +490,10 @@ pub(in crate::http) const MAX_FIELD_ERRORS: usize = 1000;
 /// Number of seconds after which a client should retry. Custom fields can return only when the index is loaded again, which
 /// happens within an hour.
 const FIELD_MEMORY_RETRY: i64 = 600;
-const LIST_MEMORY: &str = "The organization has more records than this deployment's lists can hold. Its operator must give the \
+const LIST_MEMORY: &str = "The organization has more records than this deployment's lists can hold. The operator must give the \
     function more memory.";
 
-const FIELD_MEMORY: &str = "The organization has more custom fields than this deployment's lists can hold, so lists can't filter or sort by them. Other lists work. Its operator must give the function more memory.";
+const FIELD_MEMORY: &str = "The organization has more custom fields than this deployment's lists can hold, so lists can't filter or sort by them. Other lists work. The operator must give the function more memory.";
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 

@@ -32,25 +32,25 @@ const UNASSIGNED: &str = "Unassigned";
 string_enum! {
     /// Fields to sort assets by. A leading `-` reverses the order.
     SortField {
-        /// When it was created.
+        /// Time of creation.
         CreatedAt = "created_at",
-        /// When it was last changed.
+        /// Time of the last change.
         UpdatedAt = "updated_at",
-        /// Its name, case-insensitive.
+        /// Name, case-insensitive.
         Name = "name",
-        /// Its tag.
+        /// Asset tag.
         AssetTag = "asset_tag",
-        /// Its status, alphabetically.
+        /// Status, alphabetically.
         Status = "status",
-        /// Where it is.
+        /// Location.
         Location = "location",
-        /// When it was bought.
+        /// Date of purchase.
         PurchaseDate = "purchase_date",
-        /// Its purchase price.
+        /// Purchase price.
         PurchasePrice = "purchase_price",
-        /// The end of its warranty.
+        /// Last day of the warranty.
         WarrantyUntil = "warranty_until",
-        /// When it was last seen.
+        /// Time of the last scan.
         LastSeenAt = "last_seen_at",
     }
 }
@@ -139,9 +139,9 @@ impl AssetSort {
 /// A range of values. An asset without a value is in no range, unless the missing value means that something never happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range<T> {
-    /// Inclusive.
+    /// Lower bound, inclusive.
     pub from: Option<T>,
-    /// Exclusive.
+    /// Upper bound, exclusive.
     pub before: Option<T>,
 }
 
@@ -317,7 +317,7 @@ pub struct UserFilter {
     pub q: Option<String>,
     pub role: Option<Role>,
     pub is_active: Option<bool>,
-    /// Looked up by its unique marker, not in the list index.
+    /// E-mail address, looked up by its unique marker instead of in the list index.
     pub email: Option<Email>,
 }
 
@@ -361,7 +361,7 @@ pub struct ProcessFilter {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InstanceFilter {
-    /// `None` matches all but cancelled instances.
+    /// Status; `None` matches all instances that are not cancelled.
     pub status: Option<InstanceStatus>,
     pub asset_id: Option<AssetId>,
     pub process_id: Option<ProcessId>,
@@ -451,7 +451,7 @@ impl PartialSchema for Assignee {
 impl ToSchema for Assignee {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         let nobody = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([NONE]));
-        schemas.push((UNASSIGNED.to_owned(), nobody.description(Some("Unassigned assets.")).into()));
+        schemas.push((UNASSIGNED.to_owned(), nobody.description(Some("Matches assets that are not assigned.")).into()));
         schemas.push((UserId::name().into_owned(), UserId::schema()));
     }
 }
@@ -460,7 +460,7 @@ impl ToSchema for Assignee {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlaceFilter {
     Nowhere,
-    /// At this location or below it.
+    /// Assets at this location or below it.
     In(Location),
 }
 

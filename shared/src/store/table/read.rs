@@ -624,7 +624,7 @@ pub(in crate::store) struct BlobCache(Mutex<CachedBlobs>);
 #[derive(Debug, Default)]
 struct CachedBlobs {
     texts: HashMap<(TenantId, BlobName), Arc<str>>,
-    /// Oldest first.
+    /// Names of the cached blobs, oldest first.
     order: VecDeque<(TenantId, BlobName)>,
     bytes: usize,
 }

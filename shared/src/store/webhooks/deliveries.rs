@@ -34,9 +34,9 @@ const STATUS: &str = "status";
 /// The pending deliveries of a tenant.
 #[derive(Debug, Default)]
 pub struct PendingDeliveries {
-    /// One per delivery, grouped by webhook and ordered by event.
+    /// One request per delivery, grouped by webhook and ordered by event.
     pub requests: Vec<DeliveryRequest>,
-    /// Deliveries with an unreadable record. They must not hold up the others.
+    /// Deliveries whose record can't be read. These must not hold up the other deliveries.
     pub unreadable: Vec<(WebhookId, EventId)>,
 }
 

@@ -31,7 +31,7 @@ const MAX_SCHEMA_LEVELS: usize = 32;
 /// The maximum length of the text of an error, in characters.
 const MAX_ERROR_CHARS: usize = 300;
 
-/// Any JSON object of at most 32 KiB and 8 levels.
+/// Any JSON object of at most 32 KiB, nested at most 8 levels deep.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = Object)]

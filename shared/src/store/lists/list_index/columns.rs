@@ -481,7 +481,7 @@ impl CatalogEntry {
 pub struct AssetIndex {
     pub assets: SortedRows<AssetColumns>,
     catalog: HashMap<(Kind, Uuid), CatalogEntry>,
-    /// Computed for the first statistics, and updated from then on.
+    /// Sums for statistics, computed for the first request and updated from then on.
     sums: OnceLock<AssetSums>,
 }
 

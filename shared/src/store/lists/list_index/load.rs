@@ -39,7 +39,7 @@ const FIRST_THROTTLED_ROUND: u32 = 3;
 
 /// One request's part of a load.
 struct Loading<'l, I> {
-    /// Changed by whole pages, so that a cancelled request leaves nothing inconsistent.
+    /// The part loaded so far. Changed by whole pages, so that a cancelled request leaves nothing inconsistent.
     partial: Mutex<&'l mut PartialIndex<I>>,
     spent_before: Duration,
     began: Instant,

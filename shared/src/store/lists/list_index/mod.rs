@@ -212,9 +212,9 @@ const ROWS_PER_EVENT_PAGE: usize = 6_400;
 /// How fresh a list index must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// Includes the events since the index was last used.
+    /// The index includes the events since its last use.
     Refreshed,
-    /// Loaded again, because the table contradicts the index.
+    /// The index is loaded again, because the table contradicts it.
     Reloaded,
 }
 

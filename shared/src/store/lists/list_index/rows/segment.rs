@@ -25,7 +25,7 @@ pub struct Segment<C: Columns> {
     pub columns: C::Vectors,
     pub searched: Texts,
     pub exact: Texts,
-    /// Sorted by column. A column without values may be missing.
+    /// Coded columns, in ascending order of their numbers. A column without values may be missing.
     pub coded: Vec<SegmentColumn>,
     /// Trigrams of the searched texts, and possibly of earlier texts. Collected by the first search.
     trigrams: OnceLock<TrigramSet>,
