@@ -36,7 +36,7 @@ fn level(named: Option<&str>) -> LevelFilter {
     }
 }
 
-/// Joins an error and all its causes. The SDK's own error text says nothing; its causes do.
+/// Joins an error and all its causes. The SDK's own error text is generic; only its causes contain the details.
 #[must_use]
 pub fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();

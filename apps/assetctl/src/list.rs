@@ -68,7 +68,7 @@ pub struct Events {
 /// Options of `stats`.
 #[derive(Debug, Args)]
 pub struct Stats {
-    /// Count groups of assets, and add up their prices: status, asset_type, manufacturer, model, location, assigned_to or custom_fields.NAME
+    /// Count assets and add up their prices, grouped by this field: status, asset_type, manufacturer, model, location, assigned_to or custom_fields.NAME
     #[arg(long, value_name = "FIELD")]
     by: Option<String>,
     /// Number of location levels to group by [default: 1]

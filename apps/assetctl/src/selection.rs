@@ -27,7 +27,7 @@ pub struct Filters {
     /// Short for --filter status=STATUS
     #[arg(long)]
     status: Option<String>,
-    /// Search for a text; short for --filter q=TEXT
+    /// Search for text; short for --filter q=TEXT
     #[arg(long, value_name = "TEXT")]
     q: Option<String>,
 }

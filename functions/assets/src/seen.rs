@@ -171,15 +171,15 @@ pub struct SeenAsset {
 pub struct SeenCounts {
     /// All items of the request. The other counts exclude duplicates.
     items: usize,
-    /// Seen.
+    /// Items whose asset was seen, and neither moved nor elsewhere.
     seen: usize,
-    /// Seen and moved.
+    /// Items whose asset was seen and moved to `location`.
     moved: usize,
-    /// Seen, but the asset has a different location.
+    /// Items whose asset was seen, but has a different location.
     elsewhere: usize,
-    /// No matching asset.
+    /// Items without a matching asset.
     unknown: usize,
-    /// Several matching assets.
+    /// Items with several matching assets.
     ambiguous: usize,
 }
 

@@ -33,8 +33,8 @@ const MAX_LISTED: usize = 500;
 /// Offboard a user
 ///
 /// Deactivates the user and starts a process on all of the user's assets, in movements of up to 20. The response lists the
-/// remaining assets, with the reasons. Safe to repeat: assets already in progress are skipped. Also needs the scopes
-/// `processes:write` and `assets:read`.
+/// remaining assets, with the reasons. Safe to repeat: assets on which the process is already in progress are skipped. Also needs
+/// the scopes `processes:write` and `assets:read`.
 #[utoipa::path(post, path = "/users/{id}/offboard", tag = "users", responses(ResourceErrors, OffboardingConflict))]
 pub async fn offboard_user(
     caller: Caller<(UsersWrite, ProcessesWrite, AssetsRead)>,
@@ -230,11 +230,11 @@ pub struct Offboarding {
     instances: Vec<StartedInstance>,
     /// Assets on which this process was already in progress.
     in_progress: Vec<RunningInstance>,
-    /// Total number of assets in progress. `in_progress` lists at most 500.
+    /// Total number of assets on which the process was already in progress. `in_progress` lists at most 500.
     in_progress_count: usize,
     /// Assets on which the process can't be started. They stay with the user.
     not_started: Vec<NotStarted>,
-    /// Total number of assets not started. `not_started` lists at most 500.
+    /// Total number of assets on which the process can't be started. `not_started` lists at most 500.
     not_started_count: usize,
     /// IDs of the user's assets that can't be read. Nothing was started on them.
     unreadable: Vec<Uuid>,

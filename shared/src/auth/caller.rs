@@ -410,7 +410,7 @@ fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Result<&'a st
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     if values.next().is_some() {
-        return Some(Err(ValueError::new("must be sent once")));
+        return Some(Err(ValueError::new("must not be sent more than once")));
     }
     Some(value.to_str().map_err(|_| ValueError::form("must be printable ASCII")))
 }

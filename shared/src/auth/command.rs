@@ -249,7 +249,7 @@ impl<S> Caller<S> {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::NotFound`].
+    /// Returns [`ApiError::NotFound`] if there is no such record.
     pub async fn get<T: Record, V: From<Stored<T>>>(&self, id: T::Id) -> Result<Versioned<V>, ApiError> {
         Ok(or_not_found(self.store.get::<T>(id).await?)?.into())
     }
@@ -258,7 +258,8 @@ impl<S> Caller<S> {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::NotFound`], and [`ApiError::Invalid`] with the errors of the body and of `check`.
+    /// Returns [`ApiError::NotFound`] if there is no such record, and [`ApiError::Invalid`] with the errors from the body and
+    /// from `check`.
     pub async fn patch<T: Record, V: From<Stored<T>> + Serialize, B: PatchBody>(
         &self,
         id: T::Id,
@@ -277,7 +278,7 @@ impl<S> Caller<S> {
     ///
     /// # Errors
     ///
-    /// Same as [`Principal::delete`], and [`ApiError::NotFound`].
+    /// Same as [`Principal::delete`], and [`ApiError::NotFound`] if there is no such record.
     pub async fn delete<T: Record, V: From<Stored<T>>>(
         &self,
         id: T::Id,

@@ -52,7 +52,7 @@ pub struct Import {
     /// Read prices such as 1.249,00 €
     #[arg(long)]
     pub decimal_comma: bool,
-    /// Read $1,249 as a price of more than a thousand; without this option, only $12.49 and $1,249.00 are understood
+    /// Read $1,249 as a price of more than a thousand; without this option, only prices such as $12.49 and $1,249.00 are accepted
     #[arg(long, conflicts_with = "decimal_comma")]
     pub decimal_point: bool,
     /// Encoding, if the detected one is wrong, such as utf-8 or windows-1252

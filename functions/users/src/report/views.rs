@@ -247,7 +247,7 @@ pub struct ReportedEntry {
     pub values: Option<Vec<ReportedValue>>,
 }
 
-/// A value of an entry.
+/// A value in an entry.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReportedValue {
     /// JSON pointer (RFC 6901) into the entry.

@@ -20,12 +20,12 @@ const FRACTION: u128 = 10_000;
 /// Maximum number of listed groups. The rest are added up.
 const MAX_GROUPS: usize = 1_000;
 
-/// Counts by value.
+/// Number of records for each value.
 #[derive(ToSchema)]
 #[schema(value_type = BTreeMap<String, u64>)]
 pub struct Counts(());
 
-/// Sums by value, as exact decimal text.
+/// Sum for each value, as exact decimal text.
 #[derive(ToSchema)]
 #[schema(value_type = BTreeMap<String, String>)]
 pub struct Amounts(());

@@ -314,7 +314,7 @@ fn column_errors(columns: &[String], known: &[Column]) -> Vec<FieldError> {
         if is_custom && json::is_private(&column[CUSTOM_FIELD.len()..]) {
             errors.push(FieldError::column(&shown(), PRIVATE_NAME));
         } else if !seen.insert(column) {
-            errors.push(FieldError::column(&shown(), "must occur once"));
+            errors.push(FieldError::column(&shown(), "must not occur more than once"));
         } else if let Some(error) = custom_column_error(column).filter(|_| is_custom) {
             errors.push(FieldError::column(&shown(), error));
         } else if !is_custom && !known.contains(&column.as_str()) {

@@ -190,7 +190,7 @@ impl<'a> Fields<'a> {
         let mut seen = HashSet::new();
         for (name, raw) in &members {
             if !seen.insert(name) {
-                errors.push(FieldError::field(name, "must be sent once"));
+                errors.push(FieldError::field(name, "must not be sent more than once"));
             }
             if let Some(pointer) = json::private_name(raw.get()) {
                 errors.push(FieldError::within(name, &pointer, PRIVATE_NAME));

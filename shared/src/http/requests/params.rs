@@ -540,7 +540,7 @@ impl Params {
         let values = std::mem::take(&mut self.given.iter_mut().find(|(known, _)| known == name)?.1);
         let value = match values.as_slice() {
             [] => return None,
-            [_, _, ..] if !T::IS_LIST => Err(ValueError::new("must be sent once")),
+            [_, _, ..] if !T::IS_LIST => Err(ValueError::new("must not be sent more than once")),
             values => T::from_param(&values.join(",")).map_err(|error| match values {
                 [text] if are_several::<T>(text) => {
                     ValueError { text: format!("{error}; send a separate request for each value"), ..error }

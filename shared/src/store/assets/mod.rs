@@ -33,7 +33,7 @@ pub const MAX_ASSIGNMENTS: i32 = 1_000;
 /// How long a claim lasts: 24 hours.
 const CLAIM_SECONDS: i64 = 24 * 60 * 60;
 
-/// The assets that a user had at an earlier time, each with its catalog names at that time. If only an import says that the user
+/// The assets that a user had at an earlier time, each with its catalog names at that time. If only an import shows that the user
 /// had an asset, the asset's state is from after that import.
 #[derive(Debug)]
 pub enum PastAssets {

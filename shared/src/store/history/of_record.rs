@@ -387,7 +387,7 @@ impl TenantStore {
         state_at(&entries, at).map_err(StoreError::broken)
     }
 
-    /// Reconstructs the state of an asset that the user had at `at`; `None` if neither the asset's history nor an import says
+    /// Reconstructs the state of an asset that the user had at `at`; `None` if neither the asset's history nor an import shows
     /// that the user had the asset.
     pub(in crate::store) async fn held_state(
         &self,

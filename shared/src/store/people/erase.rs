@@ -354,8 +354,8 @@ impl TenantStore {
     }
 
     /// Erases stored responses that name a record in `found`, report a change to such a record, or belong to a key or link in
-    /// `found`. A retry of such a request gets an error that says that the response was erased. Returns the number of responses
-    /// and, if there are more to check, the cursor to pass as `from` next time.
+    /// `found`. A retry of such a request gets an error, because its response was erased. Returns the number of responses and, if
+    /// there are more to check, the cursor to pass as `from` next time.
     async fn erase_responses(&self, found: &PartAbout, from: Option<&str>) -> Result<(usize, Option<String>), StoreError> {
         let ids = found.ids();
         let texts: Vec<String> = ids.iter().map(Uuid::to_string).collect();

@@ -250,7 +250,7 @@ fn decode_body<I: ListIndex>(header: &SnapshotHeader, body: &[u8], max_bytes: us
 const BLOCK_BYTES: usize = 256 * 1024;
 /// Larger blocks are invalid. A segment's texts can make a block larger than [`BLOCK_BYTES`], but not larger than this.
 const MAX_BLOCK_BYTES: usize = 64 * BLOCK_BYTES;
-/// Number of bits of a number per byte. The eighth bit says that another byte follows.
+/// Number of bits of a number per byte. The eighth bit indicates that another byte follows.
 const NUMBER_BITS: u32 = 7;
 
 #[derive(Debug, Default)]
