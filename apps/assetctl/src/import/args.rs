@@ -16,7 +16,7 @@ pub struct Import {
     #[arg(long)]
     pub users: bool,
     /// Map a column to a field: --map "Serial No=serial_number"; --map "OS=" ignores a column; --map "First Name + Last
-    /// Name=display_name" joins columns; if you map a column twice, the last mapping counts
+    /// Name=display_name" joins columns; the last mapping of a column counts, but two different fields are an error
     #[arg(long = "map", value_name = "COLUMN=FIELD")]
     pub mappings: Vec<Mapping>,
     /// Map a value to its meaning: --map-value "Status:Lager=in_stock"; COLUMN is the name in the file, not the field of --map
