@@ -42,7 +42,7 @@ pub struct EventView {
     pub entity_id: Uuid,
     /// Version of the resource after the change, from 1.
     pub version: u64,
-    /// Who made the change, with the names at that time.
+    /// Who made the change, with the names at the time of the change.
     pub actor: Actor,
     /// Changed fields, each with `old` and `new`. Null if they would make the response too long.
     #[schema(required, value_type = Option<Changes>)]

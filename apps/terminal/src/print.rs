@@ -31,8 +31,8 @@ pub fn print_data(text: &str) -> io::Result<bool> {
     print_line(data(), text)
 }
 
-/// Returns standard output for programs, which get every byte. Terminals get [clean lines](clean_lines). An incomplete line is
-/// written when flushed.
+/// Returns a writer to standard output. On a terminal, lines are [cleaned](clean_lines), and an incomplete line is written only
+/// when flushed. Otherwise, every byte is written unchanged.
 #[must_use]
 pub fn data() -> Box<dyn Write> {
     let output = io::stdout().lock();

@@ -81,7 +81,7 @@ pub struct SettingsView {
     label_url_template: Option<LabelUrlTemplate>,
     /// Number ranges in use, sorted by pattern. Only the 100 fullest if there are more.
     number_ranges: Vec<NumberRangeView>,
-    /// Number of ranges in use, at most 10000.
+    /// Number of ranges in use, counted up to 10000.
     number_range_count: usize,
 }
 

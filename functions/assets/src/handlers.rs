@@ -166,7 +166,7 @@ shared::body! {
         nullable notes: Notes,
         /// Custom field values, as the asset type's schema requires.
         nullable custom_fields: CustomFields,
-        /// Single custom fields to set after `custom_fields`. Null removes a field.
+        /// Individual custom fields to set after `custom_fields`. Null removes a field.
         optional custom_fields_patch: CustomFieldsPatch,
         /// Assigned user, who must be active.
         nullable assigned_to: UserId,
@@ -194,7 +194,7 @@ shared::body! {
         nullable notes: Notes,
         /// All custom field values. Omitted values are removed.
         nullable custom_fields: CustomFields,
-        /// Single custom fields to set; the others stay. Null removes a field. Applied after `custom_fields`.
+        /// Individual custom fields to set; the others stay. Null removes a field. Applied after `custom_fields`.
         optional custom_fields_patch: CustomFieldsPatch,
         /// Assigned user, who must be active. Null ends the assignment.
         nullable assigned_to: UserId,
@@ -393,7 +393,9 @@ impl FromQuery for TextFilters {
                     match columns.iter_mut().find(|(known, _)| *known == column) {
                         // The same field in a different spelling.
                         Some((_, others)) => others.extend(values),
-                        None if is_full => refuse(format!("must be one of at most {MAX_CUSTOM_FIELDS} custom fields").into()),
+                        None if is_full => {
+                            refuse(format!("exceeds the limit of {MAX_CUSTOM_FIELDS} custom fields per request").into())
+                        }
                         None => columns.push((column, values)),
                     }
                 }

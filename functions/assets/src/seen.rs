@@ -356,7 +356,7 @@ fn result(responses: &[ScanResponse]) -> SeenResult {
     SeenResult { data: responses.iter().map(entry).collect(), meta }
 }
 
-/// Takes at most two round trips, and more if the list index is not in memory.
+/// Finds the asset of each item. Tags, serial numbers and IDs are looked up together, then the assets are read in one batch.
 async fn find(store: &TenantStore, items: &[SeenItem]) -> Result<Vec<Found>, ApiError> {
     let (mut tags, mut serials, mut ids) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for item in items {

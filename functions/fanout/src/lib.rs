@@ -35,12 +35,12 @@ impl Fanout {
     }
 
     /// Sends a message for each event of the batch that a webhook wants. Returns the sequence number of the first record that
-    /// couldn't be handled, if any: the stream repeats the batch from there.
+    /// couldn't be handled, if any: Lambda retries the batch from there.
     pub async fn handle(&self, event: Event) -> DynamoDbEventResponse {
         response(&event.records, self.fan_out(&event.records).await)
     }
 
-    /// Returns the index of the first record that couldn't be handled because a queue was unavailable. The stream repeats the
+    /// Returns the index of the first record that couldn't be handled because a queue was unavailable. Lambda retries the
     /// batch from there, which duplicates some messages.
     async fn fan_out(&self, records: &[EventRecord]) -> Option<usize> {
         let mut places = HashMap::new();
@@ -104,7 +104,7 @@ async fn sent(first: Option<usize>, send: impl Future<Output = Result<(), QueueE
 fn response(records: &[EventRecord], failed: Option<usize>) -> DynamoDbEventResponse {
     let mut response = DynamoDbEventResponse::default();
     if let Some(record) = failed.and_then(|place| records.get(place)) {
-        // Without a number, the stream repeats the whole batch.
+        // Without a sequence number, the identifier is empty, so Lambda retries the whole batch.
         let mut failure = DynamoDbBatchItemFailure::default();
         failure.item_identifier = Some(record.change.sequence_number.clone().unwrap_or_default());
         response.batch_item_failures.push(failure);

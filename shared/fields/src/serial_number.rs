@@ -9,7 +9,7 @@ const PLACEHOLDERS: &str = "na none null nil no unknown unbekannt keine kein ohn
     noassettag assettag undefined ungültig";
 /// Spreadsheet errors that don't end with `!` or `?`.
 const OTHER_ERRORS: [&str; 3] = ["#n/a", "#nv", "#n/d"];
-/// Minimum length of a repeated character or of ascending digits that count as a placeholder.
+/// Minimum length of a run of one character, or of ascending digits, that counts as a placeholder.
 const MIN_PATTERN: usize = 6;
 
 const PLACEHOLDER: &str = "is a placeholder, not a serial number; create the asset without one";

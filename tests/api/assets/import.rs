@@ -688,7 +688,7 @@ async fn an_effect_whose_answer_was_lost_counts_for_the_rows_that_follow() {
     let ada = client.user("Ada").await;
     let rows = format!("id,email,display_name\n{ada},y@example.com,Ada\n,ada@example.com,Next\n");
     let (path, content_type) = ("/users/import?match=id&create_unmatched=true", Some("text/csv"));
-    // The first transaction stores that the request has started.
+    // Each call fails in turn, from the transaction that records the start of the request.
     for place in 0..12 {
         let key = format!("key-{place}");
         let send = async || client.send_with("POST", path, content_type, rows.clone(), &[("idempotency-key", &key)]).await;

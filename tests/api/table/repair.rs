@@ -632,7 +632,7 @@ async fn a_lost_movement_is_not_made_again_from_its_instances() {
     start_movement(&client, &process, &client.assets(2).await).await;
     remove(&api, |sort, _| sort.starts_with("MOVEMENT#") || sort.starts_with("UNIQ#movement.number#")).await;
     let lost = "its history ends without a deletion, but the record is missing";
-    stays_open(&api, &client, &[lost, "its instances name it, but it does not exist or can't be read"]).await;
+    stays_open(&api, &client, &[lost, "instances refer to it, but it does not exist or can't be read"]).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,7 +29,7 @@ impl Answer {
         if is_long(&line, &data) {
             line.push_str(" Shortened to 8 KB.");
         }
-        // Top-level members are never shortened, so a token stays complete.
+        // Members are shortened but never dropped, and strings keep at least `MAX_QUOTED` characters, so a token stays complete.
         let mut most = MAX_BYTES;
         while is_long(&line, &data) && most > 0 {
             most /= 2;

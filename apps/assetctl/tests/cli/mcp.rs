@@ -24,8 +24,7 @@ fn me(scopes: &[&str]) -> Answer {
     Answer::data(&json!({"key": {"scopes": scopes}, "tenant": {"time_zone": "Europe/Berlin"}}))
 }
 
-/// Responds like a service for changing the asset's status to `returned`. `real` is its response to the request that makes the
-/// change.
+/// Plays the service while the asset's status is changed to `returned`. `real` is the response to the batch that isn't a dry run.
 fn answer(request: &Request, real: Answer) -> Answer {
     let is_dry_run = request.parameter("dry_run") == "true";
     match request.route.as_str() {

@@ -143,7 +143,7 @@ impl AssetRowCells {
         let mut custom_fields = fields.custom_fields;
         if !row.custom_fields.is_empty() {
             if !custom_fields.is_absent() {
-                errors.push(FieldError::column("custom_fields", "must not be sent together with single custom fields"));
+                errors.push(FieldError::column("custom_fields", "must not be sent together with individual custom fields"));
             }
             // Makes sure the asset type is read: its schema defines the types of the cells.
             custom_fields = Patch::Value(CustomFields::default());

@@ -261,7 +261,8 @@ impl Deref for AssetTag {
     }
 }
 
-/// Tag in a row of an import. Can have any letters, because the row can refer to an existing asset with a generated tag.
+/// Asset tag in an import row. Unlike a new tag, it can have any characters, because the row can refer to an existing asset with a
+/// generated tag.
 #[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
 #[schema(value_type = String)]
 pub struct RowTag(pub AssetTag);

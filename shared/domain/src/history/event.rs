@@ -308,7 +308,7 @@ fn is_text_or_signature(value: &Value) -> bool {
     value.is_object() || value.as_str().is_some_and(|text| text.parse::<Uuid>().is_err())
 }
 
-/// Who made a change, with the names at that time.
+/// Who made a change, with the names at the time of the change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Actor {
     /// API key used; null for the operator's command line and for signing links.

@@ -20,7 +20,7 @@ const MIN_UNUSED: u64 = 3;
 pub struct Counter {
     /// Number of requests taken by instances.
     pub taken: u64,
-    /// Maximum number of taken requests that are still unused.
+    /// Upper bound on how many of the taken requests are still unused.
     pub held: u64,
 }
 

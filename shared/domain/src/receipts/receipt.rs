@@ -344,7 +344,7 @@ pub struct MovementReceiptStep {
     /// true` if the image shows a typed name, and the `"statement"` that the signer read, if it was a translation.
     #[schema(required, value_type = Option<Value>)]
     pub value: Value,
-    /// Display name of the picked user at that time.
+    /// Display name that the picked user had when the value was submitted.
     #[schema(required)]
     pub user_name: Option<String>,
     /// When the value was submitted, possibly before its step was the current one.

@@ -78,7 +78,7 @@ pub fn delivery_body(event_type: &str, timestamp: Timestamp, entry: &impl Serial
     serde_json::to_string(&Body { event_type, timestamp, data: entry })
 }
 
-/// Returns the event of a test, with version 0, no changes and no hash.
+/// Returns a test event, with version 0, no changes and no hash.
 pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
     Event {
         id: request.event_id,

@@ -208,9 +208,9 @@ fn contradictions_of_movements(movements: &Movements, instances: &Instances) -> 
     let mut found = Vec::new();
     for (movement, members) in members {
         let problem = match movements.get(&movement) {
-            None => Some("its instances name it, but it does not exist or can't be read"),
+            None => Some("instances refer to it, but it does not exist or can't be read"),
             Some(named) if named.iter().copied().collect::<BTreeSet<_>>() != members => {
-                Some("it doesn't name exactly the instances that name it")
+                Some("its list of instances differs from the instances that refer to it")
             }
             Some(_) => None,
         };
@@ -309,9 +309,9 @@ mod tests {
         let behind = "it is behind the other instances of its movement";
         let expected = [
             (Kind::Instance, 2, behind),
-            (Kind::Movement, 2, "it doesn't name exactly the instances that name it"),
+            (Kind::Movement, 2, "its list of instances differs from the instances that refer to it"),
             (Kind::Instance, 4, behind),
-            (Kind::Movement, 3, "its instances name it, but it does not exist or can't be read"),
+            (Kind::Movement, 3, "instances refer to it, but it does not exist or can't be read"),
         ];
         assert_eq!(found(&contradictions_of_movements(&movements, &instances(&facts))), expected);
     }

@@ -757,7 +757,7 @@ impl TenantStore {
         let unknown = items.iter().zip(&keys).filter(|(item, key)| can_fail(item) && dry_run.item(key).is_none());
         let unknown: Vec<Key> = unknown.map(|(_, key)| key.clone()).collect();
         let mut read = self.items(&unknown).await.map_err(TransactionError::Store)?;
-        // Concurrent units of work of the same request are decided one at a time.
+        // This lock lets concurrent units of work in the same request check their conditions one after another.
         let mut plan = dry_run.plan();
         let mut left = Vec::new();
         for (item, key) in items.into_iter().zip(keys) {
