@@ -164,6 +164,39 @@ impl Description {
     }
 }
 
+impl ApiError {
+    /// Returns a response that carries the error. The middleware, which knows the request ID, renders it.
+    fn response(error: Arc<Self>) -> Response {
+        let (status, ..) = error.status_code_title();
+        let mut response = status.into_response();
+        response.extensions_mut().insert(error);
+        response
+    }
+
+    /// Renders the problem document (RFC 9457).
+    fn render(&self, request_id: &str) -> Response {
+        let (status, ..) = self.status_code_title();
+        let body = serde_json::to_vec(&self.problem(request_id)).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if matches!(self, Self::Unauthorized | Self::BadLink(_)) {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if matches!(self, Self::UnsupportedContentCoding) {
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        headers.extend(self.retry_after().map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds))));
+        response
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        Self::response(Arc::new(self))
+    }
+}
+
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Header of a response that is replayed from an earlier attempt of the request.

@@ -1,7 +1,7 @@
 //! What a handler returns: its response, which it describes in the OpenAPI document, or an error.
 //!
-//! Pages of lists and histories follow the other responses. An error is rendered as a problem document (RFC 9457); the second half
-//! of this file converts errors of the store, the queue, key encryption and processes.
+//! Pages of lists and histories follow the other responses. The second half of this file has the errors, each with its problem
+//! document (RFC 9457), and converts errors from the store, the queue, key encryption and processes.
 
 pub mod html;
 
@@ -30,7 +30,6 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 use std::marker::PhantomData;
-use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{Array, Object, ObjectBuilder, SchemaFormat, Type};
@@ -614,7 +613,7 @@ impl ApiError {
     }
 
     /// Returns the status, the code and the title. No wildcard arm, so that the compiler requires them for a new variant.
-    fn status_code_title(&self) -> (StatusCode, &'static str, &'static str) {
+    pub(in crate::http) fn status_code_title(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::InOperation(_, error) => error.status_code_title(),
             Self::Malformed(_) => (StatusCode::BAD_REQUEST, "MALFORMED_REQUEST", "Malformed request"),
@@ -730,23 +729,6 @@ impl ApiError {
         }
     }
 
-    #[must_use]
-    pub fn render(&self, request_id: &str) -> Response {
-        let (status, ..) = self.status_code_title();
-        let body = serde_json::to_vec(&self.problem(request_id)).unwrap_or_default();
-        let mut response = (status, body).into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if matches!(self, Self::Unauthorized | Self::BadLink(_)) {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        if matches!(self, Self::UnsupportedContentCoding) {
-            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        }
-        headers.extend(self.retry_after().map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds))));
-        response
-    }
-
     /// Whether the same request can succeed later: the table was busy, other writers were faster, or the service had an error.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
@@ -756,16 +738,8 @@ impl ApiError {
         )
     }
 
-    /// Returns a response that carries the error. The middleware, which knows the request ID, renders it.
-    pub(in crate::http) fn response(error: Arc<Self>) -> Response {
-        let (status, ..) = error.status_code_title();
-        let mut response = status.into_response();
-        response.extensions_mut().insert(error);
-        response
-    }
-
     /// Returns the number of seconds to wait before a retry; `None` if waiting doesn't help.
-    fn retry_after(&self) -> Option<i64> {
+    pub(in crate::http) fn retry_after(&self) -> Option<i64> {
         match self {
             Self::Unavailable(
                 Dependency::ListIndex(seconds) | Dependency::ListMemory(seconds) | Dependency::History(seconds),
@@ -788,12 +762,6 @@ const fn link_detail(status: Option<LinkStatus>) -> &'static str {
         Some(LinkStatus::Revoked) => "The link was revoked.",
         Some(LinkStatus::Expired) => "The link has expired.",
         Some(LinkStatus::Ended) => "There is nothing left to sign: the process has ended, or someone else submitted the steps.",
-    }
-}
-
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        Self::response(Arc::new(self))
     }
 }
 

@@ -19,10 +19,11 @@ use super::{
 use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::record::{Kind, Record};
 use crate::domain::values::time::Timestamp;
-use crate::store::deadline::time_to_read;
 use crate::store::keys::{self, BUCKETS, Item, Section};
 use crate::store::table::read;
-use crate::store::{CLOCK_SKEW, MAX_LOAD_AGE, Store, StoreError, TenantStore, TornReadRetry, max_secondary_index_delay, pause};
+use crate::store::{
+    CLOCK_SKEW, MAX_LOAD_AGE, Store, StoreError, TenantStore, TornReadRetry, max_secondary_index_delay, pause, time_to_read,
+};
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
