@@ -1,6 +1,7 @@
 """Receives webhooks: verifies each delivery, stores it, responds, and then processes it."""
 
 import json
+import logging
 import os
 import sqlite3
 import sys
@@ -39,14 +40,14 @@ class Receiver(BaseHTTPRequestHandler):
         _, stored = run("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?, ?, FALSE)", row)
         self.answer(204)
         if stored == 0:
-            print("again:", delivery.type_, flush=True)
+            logging.info("again: %s", delivery.type_)
         arrived.set()
 
     def answer(self, status: int) -> None:
         self.send_response(status)
         self.end_headers()
         if status != 204:
-            print("answered", status, flush=True)
+            logging.info("answered %s", status)
 
     def log_message(self, format: str, *args: object) -> None:
         """Disables the server's log of requests."""
@@ -60,13 +61,15 @@ def react() -> None:
             # Deliveries can overtake each other, so ignore a version older than the newest one.
             newer, _ = run("SELECT 1 FROM deliveries WHERE entity_id = ? AND version > ?", (entity_id, version))
             if newer:
-                print("out of date: version", version, flush=True)
+                logging.info("out of date: version %s", version)
             else:
                 delivery = WebhookEvent.from_dict(json.loads(body))
-                print(delivery.type_, delivery.data.entity_tag, "version", version, flush=True)
+                logging.info("%s %s version %s", delivery.type_, delivery.data.entity_tag, version)
             run("UPDATE deliveries SET done = TRUE WHERE id = ?", (webhook_id,))
         arrived.wait()
 
 
+# Unlike print, logging writes whole lines, even from several threads.
+logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
 Thread(target=react, daemon=True).start()
 ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Receiver).serve_forever()
