@@ -25,8 +25,8 @@ use shared::http::requests::body::JsonBody;
 use shared::http::requests::params::{self, CodeFilter, FromParam, FromQuery, Limit, PageNumber, Params, Path, Query, Tag};
 use shared::http::responses::{ApiError, Created, Json, Versioned, or_not_found};
 use shared::store::{
-    AssetFilter, AssetRanges, AssetSort, Assignee, BatchGet, BatchResult, GroupBy, Page, PlaceFilter, Range, Statuses,
-    StoreError, Wanted, custom_column, literal, wanted_field,
+    AssetFilter, AssetRanges, AssetSort, Assignee, BatchGet, BatchResult, CodedCondition, GroupBy, Page, PlaceFilter, Range,
+    Statuses, StoreError, custom_column, literal, wanted_field,
 };
 use utoipa::ToSchema;
 use utoipa::openapi::Required;
@@ -376,7 +376,7 @@ impl Depth {
 #[derive(Debug)]
 pub struct TextFilters {
     exact: Vec<(&'static str, String)>,
-    custom_fields: Vec<Wanted>,
+    custom_fields: Vec<CodedCondition>,
 }
 
 impl FromQuery for TextFilters {
@@ -535,7 +535,7 @@ impl From<AssetFilterQuery> for AssetFilter {
             model_id,
             manufacturer: manufacturer.map(|text| literal(&text)),
             exact,
-            values: location.map(Wanted::from).into_iter().chain(custom_fields).collect(),
+            values: location.map(CodedCondition::from).into_iter().chain(custom_fields).collect(),
             ranges: AssetRanges {
                 purchase_date: Range { from: purchase_date_from, before: purchase_date_before },
                 warranty: Range { from: warranty_from, before: warranty_before },

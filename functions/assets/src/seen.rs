@@ -193,7 +193,7 @@ pub struct SeenResult {
 }
 
 /// The match for an item, before the scan is stored.
-enum Found {
+enum SeenMatch {
     Asset(Box<Stored<Asset>>),
     /// A duplicate of the item at this index, or of its asset.
     SameAs(usize),
@@ -204,7 +204,7 @@ enum Found {
 /// The scan of one item.
 struct Scan {
     index: usize,
-    found: Found,
+    found: SeenMatch,
     location: Option<Location>,
     /// Time of the scan, as sent.
     at: Option<Timestamp>,
@@ -221,9 +221,9 @@ struct ScanResponse {
 impl Scan {
     fn respond(&self, outcome: SeenOutcome, asset: Option<&Asset>) -> ScanResponse {
         let (same_as, candidates) = match &self.found {
-            Found::SameAs(index) => (Some(*index), Vec::new()),
-            Found::Several(candidates) => (None, candidates.clone()),
-            Found::Asset(_) | Found::Nothing => (None, Vec::new()),
+            SeenMatch::SameAs(index) => (Some(*index), Vec::new()),
+            SeenMatch::Several(candidates) => (None, candidates.clone()),
+            SeenMatch::Asset(_) | SeenMatch::Nothing => (None, Vec::new()),
         };
         let entry = SeenAsset {
             index: self.index,
@@ -252,9 +252,9 @@ impl Operation for Scan {
         for scan in scans {
             inputs.push(match &scan.found {
                 // Only one asset is retried at a time.
-                Found::Asset(asset) if is_retry => principal.store.get::<Asset>(asset.value.id).await.map_err(ApiError::from),
-                Found::Asset(asset) => Ok(Some(asset.as_ref().clone())),
-                Found::SameAs(_) | Found::Several(_) | Found::Nothing => Ok(None),
+                SeenMatch::Asset(asset) if is_retry => principal.store.get::<Asset>(asset.value.id).await.map_err(ApiError::from),
+                SeenMatch::Asset(asset) => Ok(Some(asset.as_ref().clone())),
+                SeenMatch::SameAs(_) | SeenMatch::Several(_) | SeenMatch::Nothing => Ok(None),
             });
         }
         Ok(inputs)
@@ -267,7 +267,7 @@ impl Operation for Scan {
         inputs: &Self::Inputs,
     ) -> Result<ScanResponse, CommitFailure<ApiError>> {
         let Some(old) = inputs else {
-            let is_ambiguous = matches!(self.found, Found::Several(_));
+            let is_ambiguous = matches!(self.found, SeenMatch::Several(_));
             let outcome = if is_ambiguous { SeenOutcome::Ambiguous } else { SeenOutcome::Unknown };
             return Ok(self.respond(outcome, None));
         };
@@ -357,7 +357,7 @@ fn result(responses: &[ScanResponse]) -> SeenResult {
 }
 
 /// Finds the asset of each item. Tags, serial numbers and IDs are looked up together, then the assets are read in one batch.
-async fn find(store: &TenantStore, items: &[SeenItem]) -> Result<Vec<Found>, ApiError> {
+async fn find(store: &TenantStore, items: &[SeenItem]) -> Result<Vec<SeenMatch>, ApiError> {
     let (mut tags, mut serials, mut ids) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for item in items {
         match item {
@@ -375,7 +375,7 @@ async fn find(store: &TenantStore, items: &[SeenItem]) -> Result<Vec<Found>, Api
     for (index, item) in items.iter().enumerate() {
         let earlier = *first_item.entry(item).or_insert(index);
         if earlier < index {
-            found.push(Found::SameAs(if let Some(Found::SameAs(asset)) = found.get(earlier) { *asset } else { earlier }));
+            found.push(SeenMatch::SameAs(if let Some(SeenMatch::SameAs(asset)) = found.get(earlier) { *asset } else { earlier }));
             continue;
         }
         let asset = match item {
@@ -387,17 +387,17 @@ async fn find(store: &TenantStore, items: &[SeenItem]) -> Result<Vec<Found>, Api
                     return Err(ApiError::Unreadable(record));
                 }
                 if matched.assets.len() > 1 {
-                    found.push(Found::Several(matched.assets.into_iter().take(MAX_CANDIDATES).map(candidate).collect()));
+                    found.push(SeenMatch::Several(matched.assets.into_iter().take(MAX_CANDIDATES).map(candidate).collect()));
                     continue;
                 }
                 matched.assets.into_iter().next()
             }
         };
         found.push(match asset {
-            None => Found::Nothing,
+            None => SeenMatch::Nothing,
             Some(asset) => match *first.entry(asset.value.id).or_insert(index) {
-                earlier if earlier < index => Found::SameAs(earlier),
-                _ => Found::Asset(Box::new(asset)),
+                earlier if earlier < index => SeenMatch::SameAs(earlier),
+                _ => SeenMatch::Asset(Box::new(asset)),
             },
         });
     }

@@ -28,7 +28,7 @@ pub use lists::filters::{
     ProcessFilter, Range, SortField, Statuses, UserFilter, custom_column, literal, wanted_field,
 };
 pub use lists::indexed_lists::{Page, PageRequest};
-pub use lists::list_index::{MAX_SNAPSHOT_TIME, SnapshotReport, Wanted};
+pub use lists::list_index::{CodedCondition, MAX_SNAPSHOT_TIME, SnapshotReport};
 pub use lists::stats::GroupBy;
 pub use people::{Held, PartAbout};
 pub use signing::KeyError;

@@ -13,8 +13,8 @@ use crate::domain::values::string_enum::string_enum;
 use crate::domain::values::text::{Location, Name, composed, fold};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::lists::list_index::{
-    AssetColumns, AssetFacet, AssetVectors, ColumnFilter, InstanceColumns, InstanceFacet, LOCATION, RowQuery, SearchTerms,
-    SortBy, SortOrder, UserColumns, UserFacet, Wanted, narrow,
+    AssetColumns, AssetFacet, AssetVectors, CodedCondition, ColumnFilter, InstanceColumns, InstanceFacet, LOCATION, RowQuery,
+    SearchTerms, SortBy, SortOrder, UserColumns, UserFacet, narrow,
 };
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroI64;
@@ -245,7 +245,7 @@ pub struct AssetFilter {
     /// Name of the manufacturer, case-insensitive. For an asset with a model, the name in the catalog counts.
     pub manufacturer: Option<String>,
     /// Locations and custom fields.
-    pub values: Vec<Wanted>,
+    pub values: Vec<CodedCondition>,
     pub ranges: AssetRanges,
     pub sort: AssetSort,
 }
@@ -480,7 +480,7 @@ impl PartialSchema for PlaceFilter {
 
 impl ToSchema for PlaceFilter {}
 
-impl From<PlaceFilter> for Wanted {
+impl From<PlaceFilter> for CodedCondition {
     fn from(place: PlaceFilter) -> Self {
         let (place, none) = match place {
             PlaceFilter::Nowhere => (None, true),
@@ -493,11 +493,11 @@ impl From<PlaceFilter> for Wanted {
 /// Requires that a custom field, named with its prefix, has one of these values. Each entry of `values` can have several values,
 /// separated by commas.
 #[must_use]
-pub fn wanted_field(column: String, values: &[String]) -> Wanted {
+pub fn wanted_field(column: String, values: &[String]) -> CodedCondition {
     let values: Vec<&str> = values.iter().flat_map(|value| split_values(value)).collect();
     let none = values.contains(&NONE);
     let texts = values.into_iter().filter(|value| *value != NONE).map(literal).collect();
-    Wanted { column, texts, place: None, none }
+    CodedCondition { column, texts, place: None, none }
 }
 
 /// Splits at commas, except after a backslash.
@@ -525,7 +525,7 @@ mod tests {
 
     #[test]
     fn a_place_is_normalized_and_none_is_a_word_of_its_own() {
-        let place = |text: &str| text.parse::<PlaceFilter>().map(Wanted::from);
+        let place = |text: &str| text.parse::<PlaceFilter>().map(CodedCondition::from);
         let of = |text: &str| place(text).ok().map(|wanted| (wanted.place, wanted.none));
         assert_eq!(of("Berlin/3"), Some((Some("Berlin / 3".to_owned()), false)));
         assert_eq!(of("none"), Some((None, true)));

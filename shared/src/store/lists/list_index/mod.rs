@@ -50,7 +50,7 @@ use futures_util::future::try_join_all;
 use futures_util::try_join;
 pub(in crate::store) use load::OpenInstances;
 use load::PartialIndex;
-pub use rows::Wanted;
+pub use rows::CodedCondition;
 pub(in crate::store) use rows::{
     ColumnFilter, ColumnVectors, Columns, RowQuery, SearchTerms, SortBy, SortOrder, SortedRows, narrow, rows_of,
 };

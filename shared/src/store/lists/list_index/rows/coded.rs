@@ -57,7 +57,7 @@ pub struct Selected {
 
 /// The values of a column that a list filters by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct CodedCondition {
     pub column: String,
     /// Texts to match, case-insensitive. Numbers can have any form.
     pub texts: Vec<String>,
@@ -134,7 +134,7 @@ impl Dictionary {
         self.values.get(number.checked_sub(1)? as usize)?.cell.as_ref()
     }
 
-    fn select(&self, wanted: &Wanted) -> Vec<bool> {
+    fn select(&self, wanted: &CodedCondition) -> Vec<bool> {
         let mut are_selected = vec![false; self.values.len() + 1];
         if let Some(none) = are_selected.first_mut() {
             *none = wanted.none;
@@ -318,7 +318,7 @@ impl CodedColumns {
         self.is_left_out = true;
     }
 
-    pub fn select(&self, wanted: &Wanted) -> Selected {
+    pub fn select(&self, wanted: &CodedCondition) -> Selected {
         match self.column(&wanted.column).and_then(|number| Some((number, self.columns.get(number as usize)?))) {
             Some((number, dictionary)) => Selected { column: Some(number), are_selected: dictionary.select(wanted) },
             None => Selected { column: None, are_selected: vec![wanted.none] },
@@ -449,12 +449,12 @@ mod tests {
         Cell::Text(text.into())
     }
 
-    fn wanted(texts: &[&str]) -> Wanted {
+    fn wanted(texts: &[&str]) -> CodedCondition {
         let texts = texts.iter().map(|text| (*text).to_owned()).collect();
-        Wanted { column: "c".to_owned(), texts, place: None, none: false }
+        CodedCondition { column: "c".to_owned(), texts, place: None, none: false }
     }
 
-    fn selected(coded: &CodedColumns, wanted: &Wanted) -> Vec<u32> {
+    fn selected(coded: &CodedColumns, wanted: &CodedCondition) -> Vec<u32> {
         let selected = coded.select(wanted).are_selected;
         selected.iter().enumerate().filter(|(_, is_selected)| **is_selected).map(|(number, _)| to_u32(number)).collect()
     }
@@ -496,10 +496,10 @@ mod tests {
             coded.add(vec![("c".to_owned(), text(place))], 1);
         }
         for (place, numbers) in [("strasse", &[1, 2][..]), ("ÄRZTE", &[4]), ("Ärzte / 2", &[4]), ("a", &[])] {
-            let wanted = Wanted { place: Some(place.to_owned()), none: true, ..wanted(&[]) };
+            let wanted = CodedCondition { place: Some(place.to_owned()), none: true, ..wanted(&[]) };
             assert_eq!(selected(&coded, &wanted), [&[0], numbers].concat(), "{place}");
             assert_eq!(coded.count_selected(&coded.select(&wanted), 10), numbers.len() + 6);
-            let with_value = coded.select(&Wanted { none: false, ..wanted });
+            let with_value = coded.select(&CodedCondition { none: false, ..wanted });
             assert_eq!(coded.count_selected(&with_value, 10), numbers.len());
         }
     }

@@ -7,7 +7,7 @@ mod coded;
 mod properties;
 mod segment;
 
-pub use coded::Wanted;
+pub use coded::CodedCondition;
 pub(super) use segment::replace;
 pub use segment::{ColumnVectors, narrow};
 
@@ -273,7 +273,7 @@ pub struct RowQuery<'q, C: Columns> {
     /// Required exact texts, by column.
     pub exact: Vec<(usize, String)>,
     /// Required values in coded columns.
-    pub coded: Vec<Wanted>,
+    pub coded: Vec<CodedCondition>,
     /// Inclusive lower and exclusive upper bound of the creation time.
     pub created: (Option<Timestamp>, Option<Timestamp>),
     /// Sort order; `None` for the default, newest first.

@@ -1,6 +1,6 @@
 //! Property tests of rows: every query has the same result as on a plain list of the same rows.
 
-use super::coded::Wanted;
+use super::coded::CodedCondition;
 use super::segment::narrow;
 use super::{
     ColumnFilter, Facet, Filter, FirstRows, Row, RowPosition, RowQuery, RowRef, SearchTerms, SortBy, SortKey, SortOrder,
@@ -108,7 +108,7 @@ struct Query {
     status: Option<Status>,
     updated_since: Option<i64>,
     tag: Option<String>,
-    wanted: Option<Wanted>,
+    wanted: Option<CodedCondition>,
     created: (Option<i64>, Option<i64>),
     /// Number of the sort order; 0 is the default.
     order: usize,
@@ -138,18 +138,27 @@ fn queries() -> impl Strategy<Value = Query> {
     )
 }
 
-fn wanted() -> impl Strategy<Value = Wanted> {
-    let place =
-        "[aäÄ]( / b)?".prop_map(|place| Wanted { column: "location".into(), texts: vec![], place: Some(place), none: false });
+fn wanted() -> impl Strategy<Value = CodedCondition> {
+    let place = "[aäÄ]( / b)?".prop_map(|place| CodedCondition {
+        column: "location".into(),
+        texts: vec![],
+        place: Some(place),
+        none: false,
+    });
     let texts = (1..3usize, proptest::collection::vec("[aA]?[019]{0,2}", 0..3), any::<bool>());
-    let texts = texts.prop_map(|(column, texts, none)| Wanted { column: COLUMNS[column].into(), texts, place: None, none });
-    let unknown =
-        any::<bool>().prop_map(|none| Wanted { column: "custom_fields.x".into(), texts: vec!["a".into()], place: None, none });
+    let texts =
+        texts.prop_map(|(column, texts, none)| CodedCondition { column: COLUMNS[column].into(), texts, place: None, none });
+    let unknown = any::<bool>().prop_map(|none| CodedCondition {
+        column: "custom_fields.x".into(),
+        texts: vec!["a".into()],
+        place: None,
+        none,
+    });
     prop_oneof![place, texts, unknown]
 }
 
 /// Checks a condition in a simple reference implementation.
-fn is_wanted(row: &AssetRow, wanted: &Wanted) -> bool {
+fn is_wanted(row: &AssetRow, wanted: &CodedCondition) -> bool {
     let Some((_, cell)) = row.coded.iter().find(|(name, _)| *name == wanted.column) else { return wanted.none };
     let text = fold(&cell.text());
     let is_number = |wanted: &String| matches!(cell, Cell::Number(number) if wanted.parse() == Ok(*number) && !has_zero(wanted));
