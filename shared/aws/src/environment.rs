@@ -9,10 +9,9 @@ use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use std::time::Duration;
 
-/// Timeout for connecting to any AWS service.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Root certificates of AWS endpoints. Trusted unless `AWS_CA_BUNDLE` names a different file. Reading the system's 150 or so
+/// Root certificates of AWS endpoints, used unless `AWS_CA_BUNDLE` names a different file. Reading the system's 150 or so
 /// certificates would take a third of a cold start.
 const ROOT_CERTIFICATES: &[u8] = include_bytes!("roots.pem");
 
@@ -21,20 +20,16 @@ pub enum EnvironmentError {
     /// A variable that Lambda or the template sets is missing.
     #[error("set {0}")]
     Missing(&'static str),
-    /// This variable must be a URL, but isn't.
     #[error("{0} must start with http:// or https://")]
     Endpoint(&'static str),
-    /// The file named in `AWS_CA_BUNDLE` can't be read.
     #[error("can't read the certificates in {0}, named in AWS_CA_BUNDLE")]
     Bundle(String, #[source] std::io::Error),
-    /// The file named in `AWS_CA_BUNDLE` contains no certificates.
     #[error("there is no certificate in {0}, named in AWS_CA_BUNDLE")]
     NoCertificate(String),
     #[error("can't set up TLS")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Configuration shared by all AWS clients.
 pub struct Environment {
     pub region: Region,
     pub credentials: Credentials,
@@ -52,7 +47,7 @@ impl Environment {
     }
 }
 
-/// Returns an environment variable; `None` if it is missing or empty.
+/// Returns the value of an environment variable; `None` if the variable is missing or empty.
 #[must_use]
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
@@ -67,7 +62,7 @@ pub fn required_variable(name: &'static str) -> Result<String, EnvironmentError>
     variable(name).ok_or(EnvironmentError::Missing(name))
 }
 
-/// Returns a URL from an environment variable; `None` if it is missing or empty.
+/// Returns a URL from an environment variable; `None` if the variable is missing or empty.
 ///
 /// Checks the scheme here, because the SDK's error about a missing scheme quotes the request, which must not be logged.
 ///
@@ -120,7 +115,7 @@ fn connector(trusted: TlsContext) -> SharedHttpConnector {
     SharedHttpConnector::new(builder.build())
 }
 
-/// Returns the retries and timeouts of the clients of KMS and SQS: the same limits as for the table (docs/adr/0003-client.md).
+/// Returns the retries and timeouts for the KMS and SQS clients: the same limits as for the table (docs/adr/0003-client.md).
 #[must_use]
 pub fn limits() -> (RetryConfig, TimeoutConfig) {
     let retries = RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50));

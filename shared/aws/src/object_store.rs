@@ -20,10 +20,9 @@ use std::time::{Duration, SystemTime};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectStoreError {
-    /// The store did not respond in time, or the connection failed.
+    /// The store did not respond in time, the connection failed, or the request could not be built.
     #[error("the object store is unavailable")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
-    /// The store responded with this status.
     #[error("the object store responded with {0}")]
     Status(u16),
 }
@@ -58,7 +57,7 @@ pub trait ObjectStore: Send + Sync {
     fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), ObjectStoreError>>;
 }
 
-/// Timeout of a read. It leaves a list enough time to load its index from the table instead.
+/// After this timeout, a list still has enough time to load its index from the table instead.
 const GET_TIMEOUT: Duration = Duration::from_secs(4);
 const PUT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -91,7 +90,7 @@ impl S3 {
     fn request(&self, method: &str, key: &str, range: Option<String>, body: Vec<u8>) -> Result<HttpRequest, ObjectStoreError> {
         let uri = format!("{}/{key}", self.url);
         let mut settings = SigningSettings::default();
-        // S3 expects this, unlike most services. Keys contain no characters that need encoding.
+        // Unlike most services, S3 expects paths encoded once and not normalized. Keys contain no characters that need encoding.
         settings.percent_encoding_mode = PercentEncodingMode::Single;
         settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
         settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;

@@ -240,7 +240,7 @@ const MAX_ATTEMPTS: u32 = 3;
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time limit for an operation with all its attempts. The same limit applies to a whole unit of work, including its retries after
-/// conflicts. Lists rely on it (docs/adr/0008-list-index.md).
+/// conflicts. Lists rely on this limit (docs/adr/0008-list-index.md).
 pub const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sets the timeouts and retries of every DynamoDB client.
@@ -340,8 +340,8 @@ const MAX_REQUEST: TimeDelta = TimeDelta::seconds(30);
 /// Maximum lag of a secondary index behind the table.
 const SECONDARY_INDEX_LAG: TimeDelta = TimeDelta::seconds(60);
 
-/// Maximum lag of a secondary index from which a snapshot is written. It is longer because a row missing from a snapshot would be
-/// missing for everyone and for a day, and because the snapshot writer can wait.
+/// Maximum lag of a secondary index from which a snapshot is written. Longer than [`SECONDARY_INDEX_LAG`], because a row missing
+/// from a snapshot would be missing for everyone and for a day, and because the snapshot writer can wait.
 const SECONDARY_INDEX_LAG_OF_SNAPSHOTS: TimeDelta = TimeDelta::hours(1);
 
 /// Maximum age of a partial load. After that, reading the events since the start of the load costs as much as loading again.
@@ -379,7 +379,6 @@ pub enum StoreError {
     /// The unit of work took too long to decide, so it isn't committed.
     #[error("the deadline of the unit of work has passed")]
     TooLate,
-    /// A change is not fully visible yet.
     #[error("a change is not fully visible yet: {0}")]
     Unsettled(&'static str),
     /// A list index is still loading. Contains the number of seconds after which a request probably has enough time to load the
@@ -389,13 +388,12 @@ pub enum StoreError {
     /// A list index exceeds its memory budget. Contains the number of seconds until it is loaded again.
     #[error("a list index exceeds the memory budget")]
     ListTooLarge(u64),
-    /// The tenant's custom fields don't fit in the memory budget of a list index.
     #[error("custom fields exceed the memory budget of the list index")]
     FieldsLeftOut,
-    /// Lists can't filter or sort by the custom field that this parameter names, because of its value in some asset.
+    /// Contains the parameter that names the custom field.
     #[error("lists can't filter or sort by the custom field in {0}, because of its value in some asset")]
     UnfitField(String),
-    /// The index of a history lacks entries. Contains the number of seconds after which it may have them.
+    /// The index of a history lacks entries. Contains the number of seconds after which the index may have them.
     #[error("the latest entries of a history can't be read yet; try again")]
     HistoryBehind(u64),
 }
@@ -433,11 +431,7 @@ impl StoreError {
         }
     }
 
-    /// Returns the ID of an unreadable record; `None` if its key has no ID.
-    ///
-    /// # Errors
-    ///
-    /// Returns every other error.
+    /// Returns the ID of an unreadable record, which is `None` if the record's key has no ID, or any other error.
     fn unreadable_id(self) -> Result<Option<Uuid>, Self> {
         match self {
             Self::Unreadable(record) => Ok(record.id),
@@ -458,7 +452,7 @@ const THROTTLING_CODES: [&str; 5] = [
     "RequestLimitExceeded",
 ];
 
-/// Other retryable error codes, besides HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
+/// Retryable error codes besides throttling and HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
 const RETRYABLE_CODES: [&str; 3] = ["InternalServerError", "TransactionInProgressException", "TransactionConflictException"];
 
 /// Whether an error or a cancellation reason with this code is retryable.
@@ -467,10 +461,6 @@ fn is_retryable(code: &str) -> bool {
 }
 
 /// Returns the output of a write, or `None` if its condition failed.
-///
-/// # Errors
-///
-/// Returns any other error of the write.
 fn unless_condition_failed<T, E>(written: Result<T, SdkError<E>>) -> Result<Option<T>, StoreError>
 where
     E: Error + ProvideErrorMetadata + Send + Sync + 'static,
@@ -512,13 +502,10 @@ pub enum WriteError {
     /// The record that this field refers to no longer exists or can't be referenced: read it again and decide again.
     #[error("the record that {0} refers to does not exist or can't be referenced")]
     MissingReference(&'static str),
-    /// A response is already stored under the request's idempotency key.
     #[error("a response is already stored under the idempotency key")]
     AlreadyAnswered,
-    /// The same request is in progress.
     #[error("the same request is in progress")]
     InProgress,
-    /// The response is too long to be stored under the idempotency key.
     #[error("the response is too long to be stored")]
     ResponseTooLong,
     /// The record's version is not one that the request expects.

@@ -19,11 +19,6 @@ fn text_of(item: Option<&Item>) -> Option<&str> {
 impl TenantStore {
     /// Changes the state with `decide`, and retries if another writer was faster. Writes nothing if the state stays the same, or
     /// in a dry run.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of `decide`, [`StoreError::Unavailable`] when the table does not respond in time, and
-    /// [`StoreError::Internal`] when the record can't be read.
     pub(super) async fn change_state<S: Serialize + DeserializeOwned + PartialEq + Clone, T, E: From<StoreError>>(
         &self,
         key: &Key,

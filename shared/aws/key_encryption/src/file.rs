@@ -11,8 +11,8 @@ use std::path::Path;
 
 const KEY_BYTES: usize = 32;
 
-/// Encrypts with AES-256-GCM (RFC 5116). A ciphertext starts with a random nonce and ends with the tag. Purpose and tenant are
-/// authenticated.
+/// Encrypts with AES-256-GCM (RFC 5116), which also authenticates the purpose and the tenant. A ciphertext starts with a random
+/// nonce and ends with the tag.
 pub struct FileKeyEncryption(LessSafeKey);
 
 fn random<const N: usize>() -> Result<[u8; N], io::Error> {
@@ -55,8 +55,8 @@ impl FileKeyEncryption {
     }
 
     fn create(path: &Path) -> Result<Self, io::Error> {
-        // Write the key to a draft file, and link the complete file to its final name. If two processes race, both use the key of
-        // the first.
+        // Write the key to a draft file, and link the complete file to its final name. If two processes race, both use the key
+        // that was linked first.
         let extension = random::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let draft = path.with_extension(extension);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
@@ -95,7 +95,7 @@ impl FileKeyEncryption {
     }
 }
 
-/// Returns the associated data of a ciphertext, so that it can be decrypted only for the same purpose and tenant.
+/// Returns the associated data that binds a ciphertext to its purpose and tenant.
 fn associated_data(purpose: Purpose, tenant: TenantId) -> Vec<u8> {
     format!("{} {tenant}", purpose.as_str()).into_bytes()
 }

@@ -40,7 +40,7 @@ impl KmsKeyEncryption {
     }
 }
 
-/// Creates a function's KMS client. Its endpoint is `AWS_ENDPOINT_URL_KMS`, if set.
+/// Creates the KMS client of a Lambda function. `AWS_ENDPOINT_URL_KMS` can override its endpoint.
 ///
 /// # Errors
 ///

@@ -12,13 +12,11 @@ use shared::key_encryption::KeyEncryption;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The environment variable with the ID of the KMS key.
 pub const KMS_KEY: &str = "RECEIPT_KMS_KEY_ID";
-/// The environment variable with the path of the key file, for machines without KMS.
 pub const KEY_FILE: &str = "RECEIPT_KEY_FILE";
 
-/// Returns the provider configured in the environment: KMS if both variables are set, and `None` if neither is. `connect` creates
-/// the KMS client.
+/// Returns the provider configured in the environment: KMS if `RECEIPT_KMS_KEY_ID` is set, otherwise the key file at the path in
+/// `RECEIPT_KEY_FILE`; `None` if neither variable is set. `connect` creates the KMS client.
 ///
 /// # Errors
 ///

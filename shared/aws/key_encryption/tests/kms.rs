@@ -39,7 +39,7 @@ async fn handle(State(kms): State<Shared>, headers: HeaderMap, body: Bytes) -> (
     if request["KeyId"] != "alias/receipts" {
         return error("NotFoundException");
     }
-    // Members can be in any order.
+    // The members of the context can be in any order.
     let context: std::collections::BTreeMap<String, String> =
         serde_json::from_value(request["EncryptionContext"].clone()).unwrap();
     let before = format!("{context:?}\n").into_bytes();

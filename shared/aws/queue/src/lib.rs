@@ -12,20 +12,17 @@ use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError, is_arn_of};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The environment variable with the URL of the queue of first attempts.
+/// The environment variable with the URL of the queue for first attempts.
 pub const QUEUE_URL: &str = "DELIVERY_QUEUE_URL";
-/// The environment variable with the URL of the queue of retries.
 pub const RETRY_QUEUE_URL: &str = "RETRY_QUEUE_URL";
-/// The environment variable with the SQS endpoint, if not the region's default.
 const ENDPOINT: &str = "AWS_ENDPOINT_URL_SQS";
 
-/// Maximum number of concurrent send requests.
 const PARALLEL_REQUESTS: usize = 8;
 
 /// Maximum number of messages per request (SQS: SendMessageBatch).
 const MAX_MESSAGES: usize = 10;
-/// Maximum size of a request. SQS has accepted 1 MiB since 2025; the earlier limit was 256 KiB. A message is smaller than 4 KiB,
-/// so only a bug could reach either limit.
+/// SQS has accepted requests of 1 MiB since 2025; the earlier limit was 256 KiB. A message is smaller than 4 KiB, so ten messages
+/// reach neither limit.
 const MAX_BYTES: usize = 256 * 1024;
 
 pub type Connect = dyn Fn() -> Result<Client, EnvironmentError> + Send + Sync;
@@ -61,8 +58,8 @@ impl Sqs {
         Ok(self.with_retries(url))
     }
 
-    /// Returns the queue of first attempts at `DELIVERY_QUEUE_URL`, or `None` if that variable is not set. The SQS endpoint is
-    /// `AWS_ENDPOINT_URL_SQS`, if set.
+    /// Returns the queue for first attempts at `DELIVERY_QUEUE_URL`; `None` if the variable is not set. `AWS_ENDPOINT_URL_SQS`
+    /// can override the SQS endpoint.
     ///
     /// # Errors
     ///
@@ -102,7 +99,6 @@ impl Sqs {
 
     /// Sends a batch once, and returns the rejected messages.
     async fn try_batch(&self, url: &str, batch: &[Outgoing]) -> Result<Vec<BatchResultErrorEntry>, QueueError> {
-        // Each entry's ID is its index.
         let entry = |(place, message): (usize, &Outgoing)| {
             SendMessageBatchRequestEntry::builder()
                 .id(place.to_string())
@@ -152,9 +148,9 @@ fn outgoing(new: &NewMessage) -> Result<Outgoing, QueueError> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Outgoing {
-    /// Message group. Messages of one group don't delay other groups.
+    /// Messages of one group don't delay other groups.
     group: String,
-    /// Message body, as JSON.
+    /// JSON.
     body: String,
     delay_seconds: i32,
 }

@@ -13,7 +13,7 @@ use shared::queue::{NewMessage, Queue, QueueError};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// Visibility timeout in tests where a received message reappears.
+/// Visibility timeout in tests in which a received message reappears.
 const HIDDEN: Duration = Duration::from_secs(1);
 
 fn variable(name: &str) -> String {
@@ -112,7 +112,6 @@ async fn messages_arrive_as_they_were_sent_in_the_group_of_their_tenant() {
     assert!(received.iter().all(|received| received.group == received.message.group()));
     assert!(sent.iter().all(|sent| received.iter().any(|received| received.message == sent.message)));
     delete(&client, QUEUE_URL, received).await;
-    // A replay also arrives with all its fields.
     let replay = json!({"kind": "replay", "tenant_id": TenantId::new(Timestamp::from_millis(0), [0; 10]),
         "webhook_id": webhook(3), "after": EventId::new(Timestamp::from_millis(5), [0; 10]), "until": Timestamp::from_millis(7),
         "events": ["asset.*"], "requested_at": Timestamp::from_millis(8)});

@@ -28,9 +28,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-/// Maximum number of a user's assignments for which past assets can be found: the whole history of each asset is read.
+/// With more assignments of a user, past assets are refused ([`PastAssets::TooMany`]), because the whole history of each asset is
+/// read.
 pub const MAX_ASSIGNMENTS: i32 = 1_000;
-/// How long a claim lasts: 24 hours.
 const CLAIM_SECONDS: i64 = 24 * 60 * 60;
 
 /// The assets that a user had at an earlier time, each with its catalog names at that time. If only an import shows that the user
@@ -41,14 +41,14 @@ pub enum PastAssets {
     NoUser,
     /// The user was assigned assets more than [`MAX_ASSIGNMENTS`] times.
     TooMany,
-    /// A page of assets, newest first.
+    /// Newest first.
     Page(Page<(Stored<Asset>, CatalogNames)>),
 }
 
 /// The assets with a serial number, and the existing claim, which the creation of a further asset must replace.
 #[derive(Debug, Clone, Default)]
 pub struct SerialMatch {
-    /// Assets with the serial number, ordered by ID.
+    /// Ordered by ID.
     pub assets: Vec<Stored<Asset>>,
     /// An asset that probably has the serial number, but can't be read.
     pub unreadable: Option<UnreadableRecord>,
@@ -91,7 +91,7 @@ impl TenantStore {
     }
 
     /// Returns the assets that were assigned to the user at any time, even later, because an import can backdate an assignment.
-    /// Returns `None` if there are too many.
+    /// Returns `None` if there are more than [`MAX_ASSIGNMENTS`] assignments.
     async fn ever_assigned(&self, user: UserId) -> Result<Option<BTreeSet<AssetId>>, StoreError> {
         let indexed = async {
             let query = self.store.client.query().table_name(&self.store.table).index_name(keys::LIST_INDEX);
@@ -102,7 +102,7 @@ impl TenantStore {
                 .expression_attribute_values(":pk", self.keys.partition())
                 .expression_attribute_values(":user", Keys::assignments(user))
                 .limit(MAX_ASSIGNMENTS + 1);
-            // At most 300 KB, so one page.
+            // These items take at most 300 KB, and a page of a query can have 1 MB.
             Ok(query.send().await?.items.unwrap_or_default())
         };
         let (indexed, recent) = tokio::try_join!(indexed, self.recently_assigned(user))?;
@@ -204,7 +204,7 @@ impl UnitOfWork<'_> {
 pub(in crate::store) const LAST_NUMBER: &str = "last_number";
 pub(in crate::store) const WIDTH: &str = "width";
 
-/// Maximum number of ranges to read. A tag template that contains the month has twelve ranges per year and asset type.
+/// Further ranges are omitted. A tag template that contains the month has twelve ranges per year and asset type.
 const MAX_RANGES: usize = 10_000;
 
 impl TenantStore {
@@ -240,7 +240,7 @@ impl TenantStore {
             .update_item()
             .table_name(&self.store.table)
             .set_key(Some(counter.item()))
-            // A new counter starts at zero. The second part of the condition fails if the attribute is not a number.
+            // A missing counter counts as zero. The second part of the condition fails if the attribute is not a number.
             .condition_expression("attribute_not_exists(#last) OR #last >= :zero")
             .update_expression("ADD #last :step SET #width = :width, #type = :type")
             .expression_attribute_names("#last", LAST_NUMBER)
@@ -271,7 +271,6 @@ impl TenantStore {
             for item in page?.items.unwrap_or_default() {
                 match number_range(&item) {
                     Some(range) => ranges.push(range),
-                    // Log with the same metric as unreadable records.
                     None => {
                         tracing::error!(metric = UNREADABLE, kind = "counter", tenant_id = %self.id, "a counter of asset tags can't be read")
                     }

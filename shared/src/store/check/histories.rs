@@ -20,7 +20,7 @@ use uuid::Uuid;
 pub(super) struct ResponseFacts {
     /// The item, without the response itself.
     item: Item,
-    /// The history entries that were written together with the response: records and versions.
+    /// The records and versions whose history entries were written together with the response.
     entries: Vec<(Uuid, u64)>,
 }
 
@@ -154,7 +154,7 @@ impl TenantCheck<'_> {
     }
 }
 
-/// Whether an item has expired. The table can delete an expired item at any time.
+/// Whether the table can delete the item at any time.
 fn has_expired(item: &Item, now: Timestamp) -> bool {
     let expires: Option<i64> = item.get(EXPIRES).and_then(|seconds| seconds.as_n().ok()?.parse().ok());
     expires.is_some_and(|seconds| seconds * 1000 <= now.millis())

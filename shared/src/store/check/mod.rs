@@ -105,14 +105,13 @@ struct TenantCheck<'a> {
     findings: Vec<Finding>,
     events: u64,
     records: BTreeMap<RecordKey, RecordFacts>,
-    /// The history of each record.
     chains: BTreeMap<Uuid, ScannedChain>,
-    /// Number of entries in each record's history.
+    /// Numbers of entries by record, also for broken histories.
     history_lengths: HashMap<Uuid, u64>,
     /// Records that are missing, unreadable, or in a state that contradicts their history.
     unsettled: HashSet<Uuid>,
     responses: Vec<ResponseFacts>,
-    /// What the events contain about each erased person.
+    /// The parts of events about each erased person.
     erased: BTreeMap<UserId, PartAbout>,
     blobs: HashMap<BlobName, String>,
 }
@@ -148,7 +147,6 @@ fn named((kind, id): RecordKey) -> String {
     format!("{} {id}", kind.as_str())
 }
 
-/// Returns advice to restore something from a backup.
 fn from_backup(what: &str) -> String {
     format!("take {what} from a backup: see the runbook's section \"Damaged records\"")
 }

@@ -44,8 +44,8 @@ pub enum Removal {
 }
 
 impl TenantStore {
-    /// Removes an unreadable record, and ends its history with an entry by the operator. References to it and derived items are
-    /// left to [`TenantStore::check_items`]. A dry run removes nothing.
+    /// Removes an unreadable record, and ends its history with an entry by the operator. [`TenantStore::check_items`] handles the
+    /// references to the record and its derived items. A dry run removes nothing.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl TenantStore {
         Ok(if change.commit().await? { Removal::Removed } else { Removal::Changing })
     }
 
-    /// Adds the entry of a deletion and the tombstone, unless the history is broken or already ends with a deletion.
+    /// Adds the entry for the deletion and the tombstone, unless the history is broken or already ends with a deletion.
     async fn end_history(&self, change: Change, kind: Kind, id: Uuid) -> Result<Change, StoreError> {
         let entries = self.all_entries(id).await?;
         let (mut chain, mut events) = (Chain::new(None), Vec::new());

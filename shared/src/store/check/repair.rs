@@ -20,12 +20,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// Attributes that change whenever the record changes, unless only its `last_used_at` does.
+/// Attributes that every change to a record changes, except a change to only its `last_used_at`.
 const RECORD_STATE: [&str; 2] = [VERSION, LAST_HASH];
 /// Longer values are not compared. Items that differ in a long value also differ in a shorter one.
 const MAX_COMPARED_BYTES: usize = 1024;
 
-/// How long a repair waits until nobody else writes, and how often it checks.
+/// How long a check that repairs waits for other writers to stop. If they don't, it repairs nothing.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_millis(500);
 
@@ -179,9 +179,9 @@ impl TenantCheck<'_> {
         id_in(name).is_some_and(|record| self.unsettled.contains(&record))
     }
 
-    /// Returns the required reference items, and reports references to missing records. References to missing records count, too:
-    /// without a reference item, they could not be removed. The reference item of a missing record meets no requirement, so that
-    /// the record gets no new references.
+    /// Returns the required reference items, and reports references to missing records. A missing record with references also
+    /// needs a reference item, without which the references could not be removed. This item lacks the attributes that new
+    /// references require.
     fn reference_items(&mut self) -> DerivedItems {
         let mut counts: HashMap<RecordKey, u64> = HashMap::new();
         let mut dangling = Vec::new();
@@ -270,7 +270,6 @@ impl Change {
     }
 }
 
-/// Returns the condition that an item is unchanged since it was read.
 fn unchanged(before: &Item) -> Condition {
     let is_compared = |name: &str, value: &AttributeValue| {
         let is_short = value.as_s().map_or(true, |text| text.len() <= MAX_COMPARED_BYTES) && !value.is_b();
@@ -289,8 +288,7 @@ fn unchanged(before: &Item) -> Condition {
 }
 
 impl TenantStore {
-    /// Waits until there are no recent events, so that no other event can be in flight. Returns `false` if that takes longer than
-    /// [`MAX_WAIT`].
+    /// Waits until there are no recent events, so that no other event can be in flight. Returns `false` after [`MAX_WAIT`].
     pub(super) async fn wait_for_quiet(&self) -> Result<bool, StoreError> {
         let end = Instant::now() + MAX_WAIT;
         while self.has_events_since(self.store.now().plus(-max_event_delay())).await? {
@@ -314,7 +312,6 @@ fn id_in(name: &str) -> Option<Uuid> {
     name.rsplit('#').next().and_then(EventId::from_short).map(Id::uuid)
 }
 
-/// Returns an item with just a key and a type.
 fn typed(key: &Key, noun: &str) -> Item {
     let mut item = key.item();
     item.insert(TYPE.to_owned(), AttributeValue::S(noun.to_owned()));
@@ -338,7 +335,7 @@ fn writes(key: &Key, item: &Item) -> String {
     if values.is_empty() { "writes it".to_owned() } else { format!("writes it with {}", values.join(" and ")) }
 }
 
-/// Describes how an item differs from `wanted`; `None` if it has all of these attributes.
+/// Describes how an item differs from `wanted`; `None` if the item has all attributes of `wanted`.
 fn difference(item: &Item, wanted: &Item) -> Option<String> {
     let differing = wanted.iter().filter(|(name, value)| item.get(*name) != Some(*value));
     let mut differences: Vec<String> = differing

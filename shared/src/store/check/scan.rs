@@ -102,7 +102,7 @@ fn role<T: Record>(value: &T) -> Role {
 }
 
 impl TenantCheck<'_> {
-    /// Reads all blobs. Their number is about the number of process definitions and asset types.
+    /// Reads all blobs, about as many as there are process definitions and asset types.
     pub(super) async fn scan_blobs(&mut self) -> Result<(), StoreError> {
         for (blob, prefix) in [(BlobKind::Steps, keys::STEPS), (BlobKind::Schema, keys::SCHEMAS)] {
             let mut pages = self.store.beginning(AttributeValue::S(prefix.to_owned())).into_paginator().send();

@@ -14,15 +14,16 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
-/// Body size in bytes above which parts of a response are omitted: signature images, changes in a history, or further events. It
-/// is well below Lambda's limit of 6 MB.
+/// Body size in bytes above which parts of a response are omitted: signature images, changes in a history, or further events.
+/// Well below Lambda's limit of 6 MB.
 pub const MAX_BODY_BEFORE_OMISSION: usize = 4 * 1024 * 1024;
-/// Maximum number of events read for a response if not all of them match.
+/// Maximum number of events read for one response if not all of them match; the response can then have fewer events than the
+/// requested limit.
 const MAX_READ: usize = 1_000;
 /// Number of events per query if the filter is selective or the first query found too few matches.
 const READ_AT_ONCE: usize = 250;
-/// Minimum number of events per query if the filter is just a period. The end of the period is extended for events of slow
-/// requests.
+/// Minimum number of events per query if the filter is just a period. The query also reads later events, which can be from slow
+/// requests in the period.
 const READ_AT_ONCE_IN_PERIOD: usize = 100;
 
 /// A page of the tenant's events, oldest first.
@@ -140,15 +141,15 @@ impl TenantStore {
                 feed.has_more = true;
                 return Ok(());
             }
-            // Few events match, for example among many scans of assets. Read more at once.
+            // Few events match, for example among many scans of assets.
             (start, at_once) = (page.last_evaluated_key, at_once.max(READ_AT_ONCE));
         }
     }
 
     /// Adds the record's events that are old enough to be in the index `history`, without reading the tenant's other events.
     ///
-    /// The index sorts them by version. Because of clock skew, their IDs can have a different order, so all rows are read, but
-    /// not their entries.
+    /// The index sorts events by version. Because of clock skew, their IDs can have a different order, so all rows are read
+    /// before any entry.
     async fn add_events_of(&self, entity: Uuid, feed: &mut Feed, limit: usize, filter: &EventFilter) -> Result<(), StoreError> {
         let end = Keys::last_event_before(end_of(self.store.now().plus(-max_secondary_index_delay()), filter));
         if feed.last.is_some_and(|last| last >= end) {

@@ -28,7 +28,7 @@ use uuid::Uuid;
 /// An entry that is still missing from the index after this time counts as lost. The time is far longer than the index ever lags,
 /// so that a slow index is not reported as a broken chain.
 const LOST_AFTER: TimeDelta = TimeDelta::hours(1);
-/// Maximum number of seconds after which a client should retry.
+/// In seconds.
 const MAX_RETRY_AFTER: u64 = 60;
 /// Maximum number of reads while items contradict each other. Reads of several items aren't isolated from transactions: they can
 /// see one item as it was before a transaction, and another item as it is after the transaction.
@@ -37,7 +37,6 @@ pub(in crate::store) const MAX_LOOKS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum time between a request and the ID of its event. Entries with later IDs need not be read.
 const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minutes(1);
-/// Number of histories read concurrently.
 pub(in crate::store) const CONCURRENT_HISTORIES: usize = 8;
 /// Number of entries read at once when verifying a chain.
 const ENTRIES_PER_READ: u64 = 1_000;
@@ -80,14 +79,13 @@ impl HistoryHead {
     }
 }
 
-/// What is known about a record's history before its entries are read.
+/// The facts about a record's history that are known before its entries are read.
 pub(in crate::store) struct HistoryState {
     /// The record must be of this kind, because permission to read histories of one kind doesn't cover the others.
     kind: Kind,
     entity: Uuid,
     /// The end of the history, from the record or its tombstone; `None` if both are missing.
     pub(in crate::store) head: Option<HistoryHead>,
-    /// Known events by version.
     events: BTreeMap<u64, EventId>,
     /// First version read from the index.
     read_from: u64,
@@ -352,7 +350,6 @@ impl TenantStore {
         TransactionItem::put_new(Purpose::Invariant, item)
     }
 
-    /// Builds a tombstone. `head` is the end of the history.
     pub(in crate::store) fn tombstone(&self, kind: Kind, id: Uuid, head: &HistoryHead) -> Item {
         let mut item = self.keys.tombstone(kind, id).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("tombstone".to_owned()));
@@ -493,8 +490,8 @@ impl TenantStore {
         Ok(Some(verification))
     }
 
-    /// Whether the record or its tombstone has caught up with a chain that was ahead of it because the record changed while the
-    /// entries were read. Nothing else adds such entries.
+    /// Whether the record or its tombstone now agrees with a chain that was ahead of it. If so, the record changed while the
+    /// entries were read; otherwise, the chain has too many entries.
     async fn record_follows<T: Record>(&self, id: T::Id, chain: &Chain) -> Result<bool, StoreError> {
         for looks in 1..=MAX_LOOKS {
             let head = self.history_head(T::KIND, id.uuid()).await?;

@@ -22,7 +22,6 @@ use std::collections::HashMap;
 use std::fmt;
 use uuid::Uuid;
 
-/// An item in the SDK's representation.
 pub type Item = HashMap<String, AttributeValue>;
 
 pub const PK: &str = "PK";
@@ -325,7 +324,7 @@ impl Keys {
         AttributeValue::S(format!("{}#{version:0VERSION_DIGITS$}", EventId::from_uuid(record).short()))
     }
 
-    /// Parses an item of the index `history`.
+    /// Parses the version and the event from an item of the index `history`.
     #[must_use]
     pub fn history_row(item: &Item) -> Option<(u64, EventId)> {
         let (_, version) = history_entry(item.get(HS)?)?;
@@ -379,7 +378,6 @@ pub fn event_of(partition: &str, sort: &str) -> Option<(TenantId, EventId)> {
     Some((tenant(&key)?, event_id(&key)?))
 }
 
-/// Parses the commitments of an event.
 #[must_use]
 pub fn commitments_of(item: &Item) -> Commitments {
     let stored = item.get(COMMITMENTS).and_then(|commitments| commitments.as_m().ok());
@@ -409,7 +407,6 @@ pub const BUCKETS: usize = 62 * 62;
 /// The first letter of the keys of events that assign an asset to a user.
 const ASSIGNMENTS: char = 'H';
 
-/// A part of the index `list_index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
     Assets,

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 #[derive(Debug)]
 pub struct Chunk<T: Record> {
-    /// Records of the chunk, ordered by ID.
+    /// Ordered by ID.
     pub records: Vec<Stored<T>>,
     pub unreadable: Vec<Uuid>,
     /// The next chunk starts after this record; `None` at the end.
@@ -37,7 +37,7 @@ impl TenantStore {
         Ok(AssetExport { catalog: self.catalog_match(&filter).await?, filter })
     }
 
-    /// Reads at most 1 MB of assets after `after`.
+    /// Returns the matching assets among the next 1 MB of assets after `after`.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl TenantStore {
         self.chunk_after(&export.filter.row_query(export.catalog.clone()), after).await
     }
 
-    /// Reads at most 1 MB of users after `after`.
+    /// Returns the matching users among the next 1 MB of users after `after`.
     ///
     /// # Errors
     ///

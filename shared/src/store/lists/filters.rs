@@ -139,9 +139,9 @@ impl AssetSort {
 /// A range of values. An asset without a value is in no range, unless the missing value means that something never happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range<T> {
-    /// Lower bound, inclusive.
+    /// Inclusive.
     pub from: Option<T>,
-    /// Upper bound, exclusive.
+    /// Exclusive.
     pub before: Option<T>,
 }
 
@@ -170,7 +170,7 @@ pub struct AssetRanges {
     pub updated: Range<Timestamp>,
     /// An asset that was never seen counts as seen before any time.
     pub last_seen: Range<Timestamp>,
-    /// Bounds in ten-thousandths, both inclusive.
+    /// Both price bounds are inclusive, in ten-thousandths.
     pub min_price: Option<u64>,
     pub max_price: Option<u64>,
 }
@@ -257,7 +257,7 @@ impl AssetFilter {
         self.values.iter().map(|wanted| (wanted.column.as_str(), wanted.column.as_str())).chain(sorted)
     }
 
-    /// Whether the catalog is needed to decide what matches.
+    /// Whether the filter has conditions on catalog entries.
     pub(in crate::store) fn needs_catalog(&self) -> bool {
         self.kind.is_some() || self.asset_type_code.is_some() || self.manufacturer.is_some()
     }
@@ -322,7 +322,7 @@ pub struct UserFilter {
 }
 
 impl UserFilter {
-    /// Returns the query without the e-mail address.
+    /// Returns all conditions except the e-mail address.
     pub(in crate::store) fn row_query(&self) -> RowQuery<'_, UserColumns> {
         let facets = |facet: &UserFacet| {
             self.role.is_none_or(|role| facet.role == Some(role))
@@ -456,7 +456,6 @@ impl ToSchema for Assignee {
     }
 }
 
-/// The location of an asset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlaceFilter {
     Nowhere,

@@ -23,12 +23,11 @@ use uuid::Uuid;
 
 /// Page size for reading a whole list.
 const MAX_PAGE: u32 = 100;
-/// Variable with the memory budget in bytes. With 0, every list reads the records themselves, unless there are too many records.
+/// The memory budget in bytes. With 0, every list reads the records themselves, and fails if there are too many.
 const BUDGET_VARIABLE: &str = "LIST_INDEX_BYTES";
 /// Lambda sets this variable to a function's memory in MB ("Using Lambda environment variables" in the AWS guide).
 const FUNCTION_MEMORY_VARIABLE: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
-/// List indexes get one third of a function's memory. Loading temporarily needs as much again, and the rest is for everything
-/// else.
+/// List indexes get one third of a function's memory, because loading temporarily needs as much again.
 const BUDGET_DIVISOR: usize = 3;
 /// The budget if neither variable is set.
 const DEFAULT_BUDGET: usize = 256 * 1024 * 1024;
@@ -175,18 +174,18 @@ fn budget(bytes: Option<&str>, function_megabytes: Option<&str>) -> usize {
     bytes.and_then(|bytes| bytes.parse().ok()).or_else(share).unwrap_or(DEFAULT_BUDGET)
 }
 
-/// Maximum number of attempts to build a page whose records change while they are read. Rereads of a partly visible transaction
-/// don't count.
+/// Maximum number of attempts to build a page whose records change while they are read. After that, the records of the last
+/// attempt are filtered and sorted. Rereads of a partly visible transaction don't count.
 const MAX_CHANGES: u32 = 5;
-/// Maximum number of unreadable records that a page lists.
+/// A page omits further unreadable records.
 pub(in crate::store) const MAX_UNREADABLE: usize = 100;
 
 /// The page of a list that a request selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
-    /// The page's number, from 1.
+    /// From 1.
     pub number: u32,
-    /// Items on a page, 1 to 100.
+    /// 1 to 100.
     pub limit: u32,
 }
 
@@ -198,7 +197,6 @@ impl PageRequest {
 
 #[derive(Debug, Clone)]
 pub struct Page<T> {
-    /// Items of the page, in the list's order.
     pub items: Vec<T>,
     pub total: usize,
     pub request: PageRequest,
@@ -329,7 +327,6 @@ impl Contradiction {
     }
 }
 
-/// Returns the rows whose version differs from the record in the table.
 fn contradictions_of<T, E>(rows: &[(Uuid, u64, E)], records: &Records<T>) -> Vec<Contradiction> {
     let contradiction = |&(id, indexed, _): &(Uuid, u64, E)| {
         let Some(Ok(record)) = records.get(&id) else { return None };
@@ -368,7 +365,6 @@ fn arranged_page<T: Record, E>(
     Ok(page_of(request, (total - (selected - kept.len()), kept), records))
 }
 
-/// Maps each ID to its position.
 fn places(ids: Vec<Uuid>) -> HashMap<Uuid, usize> {
     ids.into_iter().enumerate().map(|(place, id)| (id, place)).collect()
 }

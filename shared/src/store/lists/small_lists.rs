@@ -212,7 +212,6 @@ fn occur_in(terms: &SearchTerms, texts: &[&str]) -> bool {
     terms.is_empty() || terms.occur_in(&texts.iter().map(|text| fold(text)).collect::<Vec<_>>().join("\n"))
 }
 
-/// Sorts the items, and cuts out a page.
 fn cut_page<T>(mut items: Vec<T>, request: PageRequest, compare: impl FnMut(&T, &T) -> Ordering) -> Page<T> {
     items.sort_unstable_by(compare);
     Page::cut_from(items, request)

@@ -21,7 +21,7 @@ use uuid::Uuid;
 /// Number of process instances by status and process.
 type InstanceCounts = HashMap<(InstanceStatus, Option<Uuid>), u64>;
 
-/// What assets are grouped by.
+/// The values by which assets are grouped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GroupBy {
     Status,
@@ -139,7 +139,7 @@ impl TenantStore {
         self.with_list_index(Freshness::Refreshed, from_index).await?.0
     }
 
-    /// Counts process instances by status and process, including cancelled ones.
+    /// Counts process instances by status and process, including cancelled instances.
     ///
     /// # Errors
     ///

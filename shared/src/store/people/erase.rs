@@ -29,7 +29,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// Maximum number of parts that a request's dry run counts.
+/// Maximum number of parts that a request's dry run counts. With more parts, the count is incomplete.
 const MAX_COUNTED_PARTS: usize = 4;
 /// Number of history entries written concurrently.
 const CONCURRENT: usize = 8;
@@ -49,7 +49,7 @@ struct Step {
     removed: Removed,
 }
 
-/// What the events of a part contain about a person.
+/// The data about a person in the events of a part.
 #[derive(Debug)]
 pub struct PartAbout {
     person: UserId,
@@ -85,7 +85,7 @@ impl PartAbout {
         self.last.is_none() || !self.records.is_empty() || !self.actions.is_empty()
     }
 
-    /// Adds what an entry contains about the person.
+    /// Adds the data about the person in an entry.
     pub(in crate::store) fn add(&mut self, entry: &HistoryEntry) {
         // Search for the ID first, because that is faster than parsing JSON.
         let event: Option<Event> = entry.text.contains(&self.id).then(|| serde_json::from_str(&entry.text).ok()).flatten();
@@ -166,10 +166,6 @@ impl TenantStore {
     }
 
     /// Erases the findings of a part from records and history entries.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`TenantStore::erase_part`].
     async fn erase_found(&self, person: UserId, part: &PartAbout, context: &ChangeContext) -> Result<Removed, WriteError> {
         let context = ChangeContext { idempotency: None, precondition: None, is_erasure: true, ..context.clone() };
         let (mut removed, mut images) = (Removed::default(), BTreeSet::new());
@@ -314,8 +310,8 @@ impl TenantStore {
         }
     }
 
-    /// Counts what [`TenantStore::erase_whole`] would remove in at most `max_parts` parts, and returns whether that is
-    /// everything.
+    /// Counts the data that [`TenantStore::erase_whole`] would remove in at most `max_parts` parts, and returns whether all data
+    /// was counted.
     ///
     /// # Errors
     ///
@@ -334,7 +330,7 @@ impl TenantStore {
         Ok((found.last.is_none(), self.remains_in(person, &found).await?))
     }
 
-    /// Counts which of the findings an erasure would remove.
+    /// Counts the findings that an erasure would remove.
     ///
     /// # Errors
     ///

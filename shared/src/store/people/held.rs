@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 #[derive(Debug)]
 pub struct Held<T> {
-    /// The record; `None` if it was deleted.
+    /// `None` if the record was deleted.
     pub record: Option<Stored<T>>,
     /// Entries of the history, oldest first, each with pointers to its values about the person.
     pub entries: Vec<(HistoryEntry, Event, Vec<String>)>,
@@ -28,7 +28,7 @@ pub struct Held<T> {
 }
 
 impl TenantStore {
-    /// Reads a record and its history, and finds what they contain about a person.
+    /// Finds the data about a person in a record and its history.
     ///
     /// # Errors
     ///
@@ -111,7 +111,8 @@ impl TenantStore {
     }
 }
 
-/// Maximum number of pages of open instances to search for a user who was picked in a step.
+/// Maximum number of pages of open instances to search for a user who was picked in a step. References in further instances are
+/// counted, but not named.
 const MAX_PAGES: u32 = 10;
 const PAGE: u32 = 100;
 
@@ -146,7 +147,7 @@ impl TenantStore {
         }
     }
 
-    /// Reads which assets and open processes refer to a user; `None` if there are none.
+    /// Finds the assets and open processes that refer to a user; `None` if there are no references.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ use crate::store::{BatchGet, StoreError, TenantStore, WriteError, pause};
 use std::collections::HashSet;
 use uuid::Uuid;
 
-/// Maximum number of attempts to create or replace a signing key if there are concurrent changes.
+/// After this many conflicting attempts, the creation or replacement of a signing key fails.
 const MAX_TRIES: u32 = 5;
 
 #[derive(Debug, thiserror::Error)]

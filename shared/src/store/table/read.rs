@@ -74,7 +74,8 @@ impl BatchResult {
         item.cloned().map(read).transpose()
     }
 
-    /// Like [`BatchResult::get`], but returns `None` for an unreadable record. For records that are shown only as part of others.
+    /// Like [`BatchResult::get`], but returns `None` for an unreadable record. For records that are shown only as part of other
+    /// records.
     ///
     /// # Errors
     ///
@@ -214,7 +215,7 @@ impl TenantStore {
         batch.0.into_iter().map(|(kind, id)| (self.keys.record(kind, id), (kind, id))).collect()
     }
 
-    /// Reads items in the key's batch; `None` if it can't be joined.
+    /// Reads items in the batch for the request's API key; `None` if the items can't join the batch.
     async fn read_with_key(&self, keys: &[Key]) -> Option<HashMap<Key, Item>> {
         self.key_batch.as_ref()?.read(keys).await
     }
@@ -240,8 +241,8 @@ impl TenantStore {
         Ok(items)
     }
 
-    /// Reads at most [`MAX_BATCH_KEYS`] items. If not `consistent`, costs half as much: for lists from an index, which lags
-    /// anyway.
+    /// Reads at most [`MAX_BATCH_KEYS`] items. An eventually consistent read costs half as much, and suffices for lists from an
+    /// index, which lags anyway.
     pub(in crate::store) async fn batch_of(&self, keys: &[Key], consistent: bool) -> Result<HashMap<Key, Item>, StoreError> {
         let mut found = HashMap::new();
         let mut left: Vec<Item> = keys.iter().map(Key::item).collect();
@@ -264,7 +265,7 @@ impl TenantStore {
         Err(StoreError::Unavailable("a batch left keys unprocessed five times in a row".into()))
     }
 
-    /// Reads all records of a kind, except unreadable ones. The cost grows with their number.
+    /// Reads all readable records of a kind. The cost grows with the number of records.
     ///
     /// # Errors
     ///
@@ -287,7 +288,7 @@ impl TenantStore {
         read.filter_map(Result::transpose).collect()
     }
 
-    /// Counts the records of a kind. The cost grows with their number.
+    /// Counts the records of a kind. The cost grows with the number of records.
     ///
     /// # Errors
     ///
@@ -332,7 +333,6 @@ impl TenantStore {
             .expression_attribute_values(":to", to)
     }
 
-    /// Reads all pages of a query.
     pub(in crate::store) async fn every(&self, query: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
         let mut pages = query.into_paginator().send();
         let mut items = Vec::new();
@@ -347,18 +347,14 @@ impl TenantStore {
         Self { key_batch: Some(Arc::clone(batch)), ..self.clone() }
     }
 
-    /// Reads `records`, without steps and schemas, and everything that has joined, in one round trip. Closes the batch.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`TenantStore::batch_get`].
+    /// Reads `records`, without steps and schemas, and all items that have joined the batch, in one round trip. Closes the batch.
     pub(crate) async fn read_key_batch(&self, batch: &KeyBatch, records: BatchGet) -> Result<BatchResult, StoreError> {
         let records = self.keys_of(records);
         let mut keys = batch.close();
         keys.extend(records.keys().cloned());
         let items = self.items(&Vec::from_iter(keys)).await?;
         let result = records.iter().filter_map(|(key, record)| Some((*record, items.get(key)?.clone()))).collect();
-        // Only this call sets it.
+        // No other call sets the items.
         let _ = batch.items.set(items);
         Ok(BatchResult { items: result })
     }
@@ -384,11 +380,7 @@ pub(in crate::store) const LISTED: &str = "listed";
 /// The metric in log lines about unreadable records.
 pub(in crate::store) const UNREADABLE: &str = "unreadable_records";
 
-/// Converts an item into a record. Its blob must be filled in. Failures are logged.
-///
-/// # Errors
-///
-/// Returns [`StoreError::Unreadable`] when the item can't be read as this kind of record.
+/// Converts an item, whose blob must be filled in, into a record. Failures are logged.
 pub(in crate::store) fn read<T: Record>(item: Item) -> Result<Stored<T>, StoreError> {
     let key = Key::of(&item);
     let id = key.as_ref().and_then(|key| record_id(T::KIND, key));
@@ -483,7 +475,7 @@ impl BlobKind {
     }
 }
 
-/// The name of a blob: its kind and its hash.
+/// Kind and hash.
 pub(in crate::store) type BlobName = (BlobKind, String);
 
 /// The blob of a record that is being written, as JSON text.
@@ -617,7 +609,7 @@ fn written_at(item: &Item) -> Option<Timestamp> {
     EventId::from_short(item.get(LAST_EVENT)?.as_s().ok()?).map(|event| event.timestamp())
 }
 
-/// Recently read blobs. They never change, so the cache is never stale.
+/// Recently read blobs. Blobs never change, so the cache is never stale.
 #[derive(Debug, Default)]
 pub(in crate::store) struct BlobCache(Mutex<CachedBlobs>);
 
@@ -693,11 +685,8 @@ impl DryRun {
         self.plan().placeholders.insert(text.into());
     }
 
-    /// Reserves numbers for asset tags or movements, beyond the range of any counter, and returns the last one.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Internal`] when the request reserves more than a million.
+    /// Reserves numbers for asset tags or movements, beyond the range of any counter, and returns the last number. Fails when the
+    /// request reserves more than a million numbers.
     pub(in crate::store) fn reserve_numbers(&self, count: u64, random: [u8; 8]) -> Result<u64, StoreError> {
         let mut plan = self.plan();
         let first = || (FIRST_NUMBER_PREFIX + u64::from_le_bytes(random) % NUMBER_PREFIXES, 0);
@@ -729,7 +718,6 @@ impl TenantStore {
         Self { dry_run: Some(dry_run), ..self }
     }
 
-    /// Whether only the real request would assign this text.
     #[must_use]
     pub fn is_placeholder(&self, text: &str) -> bool {
         self.dry_run.as_ref().is_some_and(|dry_run| dry_run.is_placeholder(text))
@@ -780,7 +768,7 @@ pub(in crate::store) const FINGERPRINT: &str = "fingerprint";
 /// The attribute with the history entries that the request added, as sort keys of the index `history`. A restored table can
 /// contain the response without the entries, which `admin check` detects.
 pub(in crate::store) const ENTRIES: &str = "entries";
-/// Attribute of a signature image.
+/// The attribute with the PNG file of a signature image.
 pub(in crate::store) const IMAGE: &str = "image";
 pub(in crate::store) const RESPONSE: &str = "response";
 
@@ -794,11 +782,6 @@ pub enum PreviousRequest {
 
 impl TenantStore {
     /// Looks up the previous request with the same idempotency key; `None` if no such request has taken effect within 24 hours.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time, and [`StoreError::Internal`] when the stored
-    /// response can't be read.
     pub(crate) async fn previous_request(&self, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
         let Some(item) = self.item(&self.keys.stored_response(request)).await? else { return Ok(None) };
         let Some(previous) = self.previous_in(&item, request)? else { return Ok(None) };
@@ -815,12 +798,8 @@ impl TenantStore {
         Ok(Some(PreviousRequest::Same(response)))
     }
 
-    /// Reads the stored responses of the first `count` parts. These change assets or users, so they have neither images nor
-    /// steps.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`TenantStore::previous_request`].
+    /// Reads the stored responses of the first `count` parts. Parts change assets or users, so these responses have neither
+    /// images nor steps.
     pub(crate) async fn previous_parts(
         &self,
         request: &IdempotentRequest,
@@ -864,7 +843,7 @@ impl TenantStore {
         Ok(names.into_iter().zip(keys).filter_map(|(name, key)| Some((name, image(items.remove(&key)?)?))).collect())
     }
 
-    /// Returns the response's body with its images. They are stored only once, with their instances.
+    /// Returns the response's body with its images, which are stored only once, with their instances.
     async fn with_images(&self, response: &StoredResponse) -> Result<String, StoreError> {
         let names: BTreeSet<_> = response.images.iter().map(|(_, name)| name.clone()).collect();
         let images = self.signature_images(names).await?;

@@ -46,7 +46,7 @@ const MAX_TRANSACTION_BYTES: usize = 3_800_000;
 /// Maximum size of a stored response, below DynamoDB's limit of 400 KB per item.
 const MAX_RESPONSE_BYTES: usize = 350 * 1024;
 
-/// What all changes of one request have in common.
+/// The properties that all changes of one request share.
 #[derive(Debug, Clone)]
 pub struct ChangeContext {
     pub actor: Actor,
@@ -56,7 +56,7 @@ pub struct ChangeContext {
     pub idempotency: Option<IdempotentRequest>,
     /// The version of a record that the request expects (`If-Match`).
     pub precondition: Option<Precondition>,
-    /// The changes erase values about a person, so their events omit the old values, too.
+    /// Whether the changes erase values about a person. If so, the events of the changes omit the old values, too.
     pub is_erasure: bool,
 }
 
@@ -111,7 +111,7 @@ struct ReferenceCount {
 }
 
 impl<'a> UnitOfWork<'a> {
-    /// Starts an empty unit of work. It must be committed within [`OPERATION_TIMEOUT`].
+    /// Starts an empty unit of work, which fails unless it is committed within [`OPERATION_TIMEOUT`].
     #[must_use]
     pub fn new(store: &'a TenantStore, context: &'a ChangeContext) -> Self {
         Self {
@@ -364,8 +364,8 @@ impl UnitOfWork<'_> {
         Ok(stored)
     }
 
-    /// Adds the event of each change, and counts references. A reference that is added by one change and removed by a later one
-    /// must meet its requirements, too. Returns the record after the last change.
+    /// Adds the event of each change, and counts references. A reference that one change adds and a later change removes must
+    /// meet its requirements, too. Returns the record after the last change.
     fn add_changes<T: Record>(
         &mut self,
         mut stored: Stored<T>,
@@ -622,7 +622,6 @@ fn attributes<T: Record>(value: &T) -> Result<(Item, Option<Blob>), StoreError> 
     Ok((attributes, blob))
 }
 
-/// Returns the record's sort key in the index `list_index`; `None` for kinds that are not in the index.
 fn list_index_key<T: Record>(value: &T) -> Option<AttributeValue> {
     Keys::list_index(T::KIND, value.id().uuid(), value.is_ended())
 }
@@ -779,11 +778,6 @@ pub(in crate::store) enum Write {
 }
 
 impl Write {
-    /// Returns the key of the item.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Internal`] for an item without a key.
     pub(in crate::store) fn key(&self) -> Result<Key, StoreError> {
         match self {
             Self::Put(item) => Key::of(item).ok_or_else(|| StoreError::broken("an item without a key")),
@@ -860,7 +854,7 @@ impl TransactionItem {
         let condition = Some(self.condition.expression(&mut placeholders)).filter(|condition| !condition.is_empty());
         let changes = self.write.update_expression(&mut placeholders);
         let (names, values) = placeholders.into_maps();
-        // These errors report the conflicting item.
+        // The errors for these purposes report the conflicting item.
         let shows_item = matches!(self.purpose, Purpose::Unreferenced | Purpose::UniqueValue(..));
         let returned = shows_item.then_some(ReturnValuesOnConditionCheckFailure::AllOld);
         let request = TransactWriteItem::builder();
@@ -989,7 +983,6 @@ impl TenantStore {
         })
     }
 
-    /// Builds an event: its item, and what the record stores about it.
     pub(in crate::store) fn event_item(&self, context: &ChangeContext, change: RecordChange<'_>) -> Result<NewEvent, StoreError> {
         let RecordChange { event_id, record: (kind, id), verb, version, changes, .. } = change;
         let mut personal = context.actor.personal_pointers();
@@ -1063,7 +1056,7 @@ impl TenantStore {
         TransactionItem { purpose: Purpose::RecordState, condition: has_version(old.version), write }
     }
 
-    /// Puts the markers of added unique values, and deletes the markers of removed ones.
+    /// Puts the markers of added unique values, and deletes the markers of removed values.
     pub(in crate::store) fn unique_markers<T: Record>(&self, value: &T, old: &[Unique], new: &[Unique]) -> Vec<TransactionItem> {
         let owner = AttributeValue::S(self.record_key::<T>(value).sort().to_owned());
         let mut items = Vec::new();
@@ -1081,7 +1074,7 @@ impl TenantStore {
     }
 }
 
-/// Returns the sort key, in the index `list_index`, of an event that assigns an asset to a user.
+/// Returns the event's sort key in the index `list_index`, if the event assigns an asset to a user.
 fn assignment(kind: Kind, event: &Event) -> Option<AttributeValue> {
     let user = event.changes.get("assigned_to").filter(|_| kind == Kind::Asset)?.get("new")?.as_str()?.parse().ok()?;
     Some(Keys::assignment(user, AssetId::from_uuid(event.entity_id)))

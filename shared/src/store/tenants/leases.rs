@@ -20,12 +20,12 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-/// Maximum number of leases in memory, each less than a hundred bytes.
+/// Maximum number of leases in memory, each less than a hundred bytes. If there are more in one minute, all are dropped.
 const MAX_LEASES: usize = 10_000;
 /// How long a request waits for the update of its key's `last_used_at`.
 const TOUCH_TIMEOUT: Duration = Duration::from_millis(250);
 const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum number of tenants whose ceilings are cached.
+/// Maximum number of tenants whose ceilings are cached. If there are more, the cache is cleared.
 const MAX_TENANTS: usize = 10_000;
 /// How long a counter outlives its minute, in seconds.
 const KEPT_SECONDS: i64 = 600;
@@ -186,17 +186,14 @@ struct Counted {
 pub(in crate::store) struct Leases(Mutex<HashMap<(TenantId, Uuid), Lease>>);
 
 impl Leases {
-    /// Calls [`Lease::count`] on the credential's lease for this minute.
     fn count(&self, of: &Counted) -> Result<u64, Share> {
         self.with(of, Lease::count)
     }
 
-    /// Calls [`Lease::add`] on the credential's lease for this minute.
     fn add(&self, of: &Counted, share: Share, counter: Counter) -> u64 {
         self.with(of, |lease| lease.add(share, counter))
     }
 
-    /// Calls [`Lease::exhaust`] on the credential's lease for this minute.
     fn exhaust(&self, of: &Counted) -> u64 {
         self.with(of, Lease::exhaust)
     }

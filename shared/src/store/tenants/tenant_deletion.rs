@@ -28,7 +28,8 @@ pub(in crate::store) const REGISTRATION: &str = "registration";
 pub(super) const DELETION_BEGAN: &str = "deletion_began";
 /// Maximum number of items in a BatchWriteItem (AWS: "Quotas in Amazon DynamoDB").
 const MAX_BATCH_ITEMS: usize = 25;
-/// Maximum number of retries without progress while the table throttles. Together they take about a minute.
+/// Maximum number of retries without progress while the table throttles. These retries take about a minute; then the deletion
+/// fails.
 const MAX_ROUNDS: u32 = 200;
 
 /// Returns the time at which the deletion of a tenant began. `registration` is the tenant's item in the registry.
@@ -37,7 +38,7 @@ pub(in crate::store) fn deletion_began(registration: &Item) -> Option<Timestamp>
 }
 
 impl TenantStore {
-    /// Reads the time at which an unfinished deletion began; `None` if there is none.
+    /// Reads the time at which an unfinished deletion began; `None` if the tenant is not being deleted.
     ///
     /// # Errors
     ///
@@ -68,7 +69,7 @@ impl TenantStore {
         Ok(counts)
     }
 
-    /// Returns the partitions of the tenant and of its webhooks, including deleted ones.
+    /// Returns the partitions of the tenant and of its webhooks, including deleted webhooks.
     ///
     /// # Errors
     ///
@@ -79,7 +80,7 @@ impl TenantStore {
         Ok([self.keys.partition()].into_iter().chain(of_webhooks).collect())
     }
 
-    /// Returns all webhooks, including deleted ones.
+    /// Includes deleted webhooks.
     async fn webhooks_ever(&self) -> Result<BTreeSet<WebhookId>, StoreError> {
         let mut webhooks = BTreeSet::new();
         for prefix in [Keys::prefix(Kind::Webhook), keys::tombstone_prefix(Kind::Webhook)] {

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 #[derive(Debug, Clone)]
 pub struct TenantVerification {
-    /// Number of records, including deleted ones.
+    /// Includes deleted records.
     pub records: usize,
     pub events: u64,
     /// The first broken link of each broken chain, with the kind and ID of its record. Oldest record first.

@@ -17,7 +17,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_item};
 
-/// Attribute with the number of attempts. Every write of a delivery is conditional on it.
+/// Attribute with the number of attempts. Every write of a delivery is conditional on this number.
 const ATTEMPT_COUNT: &str = "attempt_count";
 /// Attribute with the time of the claim, in milliseconds since 1970.
 const CLAIMED_AT: &str = "claimed_at";
@@ -26,12 +26,12 @@ const CLAIMED_BY: &str = "claimed_by";
 /// Lifetime of a claim: longer than the timeout of the function `deliver`. A message that `deliver` did not finish is redelivered
 /// after the claim expires.
 const CLAIM: TimeDelta = TimeDelta::minutes(1);
-/// A list counts and shows only the newest deliveries. With records of 1 KB, reading them takes 63 units; reading their index
-/// rows and a page of 100 records takes at most 70. All reads are eventually consistent, because nobody waits for an attempt.
+/// A list counts and shows only the newest deliveries. With records of 1 KB, reading this many deliveries takes 63 read units;
+/// reading their index rows and a page of 100 records takes at most 70. All reads are eventually consistent, because nobody waits
+/// for an attempt.
 pub const MAX_LISTED_DELIVERIES: usize = 500;
 const STATUS: &str = "status";
 
-/// The pending deliveries of a tenant.
 #[derive(Debug, Default)]
 pub struct PendingDeliveries {
     /// One request per delivery, grouped by webhook and ordered by event.
@@ -69,8 +69,8 @@ impl TenantStore {
         unless_condition_failed(put.send().await)?.map(drop).ok_or(WriteError::Stale)
     }
 
-    /// Claims the next attempt of a delivery, until its record is written or the claim expires. Returns `false` if it is already
-    /// claimed.
+    /// Claims the next attempt of a delivery, until the delivery's record is written or the claim expires. Returns `false` if the
+    /// attempt is already claimed.
     ///
     /// # Errors
     ///
@@ -139,8 +139,8 @@ impl TenantStore {
     }
 
     /// Lists deliveries, newest first. The list covers the newest [`MAX_LISTED_DELIVERIES`] deliveries or, for the status pending
-    /// or failed, the newest with that status. For the status delivered, the list covers the newest deliveries without the
-    /// undelivered ones.
+    /// or failed, the newest with that status. For the status delivered, the list covers the newest deliveries, and omits
+    /// undelivered deliveries.
     ///
     /// # Errors
     ///
@@ -153,7 +153,6 @@ impl TenantStore {
         request: PageRequest,
     ) -> Result<Page<Delivery>, StoreError> {
         let items = match status {
-            // The index contains no deliveries with the status delivered.
             None | Some(DeliveryStatus::Delivered) => self.newest(self.all_deliveries(webhook)).await?,
             Some(status) => self.newest(self.deliveries_by_status(webhook, status)).await?,
         };
@@ -279,11 +278,6 @@ impl Store {
     }
 }
 
-/// Parses the item of a delivery.
-///
-/// # Errors
-///
-/// Returns [`StoreError::Internal`] when the item is damaged, or was written by an unknown version of the service.
 fn read(item: Item) -> Result<Delivery, StoreError> {
     from_item(item).map_err(StoreError::broken)
 }

@@ -50,8 +50,8 @@ impl TenantStore {
         Ok(Health { failing_since, is_slow: item.contains_key(IS_SLOW) })
     }
 
-    /// Writes how an attempt at `at` changed the health, unless a concurrent attempt has made the same change. Writes nothing if
-    /// the health is unchanged.
+    /// Writes a change to the health by an attempt at `at`, unless a concurrent attempt has made the same change. Writes nothing
+    /// if the health is unchanged.
     ///
     /// # Errors
     ///

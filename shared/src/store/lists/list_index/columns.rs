@@ -29,7 +29,6 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use uuid::Uuid;
 
-/// The coded column of locations.
 pub const LOCATION: &str = "location";
 /// The coded column of models given as text.
 pub const MODEL: &str = "model";
@@ -481,7 +480,7 @@ impl CatalogEntry {
 pub struct AssetIndex {
     pub assets: SortedRows<AssetColumns>,
     catalog: HashMap<(Kind, Uuid), CatalogEntry>,
-    /// Sums for statistics, computed for the first request and updated from then on.
+    /// Computed for the first statistics request, and updated from then on.
     sums: OnceLock<AssetSums>,
 }
 

@@ -332,13 +332,13 @@ impl TenantStore {
 
 /// Number of ranges of the secondary index that are read in parallel if the index has more than one page.
 pub const PARALLEL_RANGES: usize = 4;
-/// Maximum number of seconds after which a client should retry.
+/// In seconds.
 const MAX_RETRY_AFTER: u64 = 30;
 /// The share of buckets read at which the total size is estimated. IDs spread rows randomly over buckets, so 40 buckets are
 /// enough to estimate the total to within a tenth; the error comes from the ranges, each of which ends within a bucket. Once a
 /// larger share is read, the load might as well finish.
 const ESTIMATED_SHARES: std::ops::Range<f64> = 0.01..0.05;
-/// An estimate must exceed the memory budget by this factor, which is larger than the error of the estimate.
+/// A load stops when the estimate exceeds the memory budget by this factor, which is larger than the estimate's error.
 const CLEARLY_TOO_LARGE: f64 = 1.25;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -368,7 +368,7 @@ impl Cursor {
 #[derive(Debug, Clone, PartialEq)]
 pub struct BucketRange {
     pub from: usize,
-    /// The last bucket.
+    /// Inclusive.
     pub to: usize,
     pub cursor: Cursor,
 }
@@ -385,7 +385,6 @@ pub struct PartialIndex<I> {
     pub spent: Duration,
 }
 
-/// Returns the number of buckets in all sections of an index.
 pub fn bucket_count<I: ListIndex>() -> usize {
     I::SECTIONS.len() * BUCKETS
 }
@@ -420,7 +419,7 @@ impl<I: ListIndex> PartialIndex<I> {
         (before + read.sum::<usize>()) as f64 / bucket_count::<I>() as f64
     }
 
-    /// Whether the index takes more than `budget` bytes, or will certainly do so once it is loaded.
+    /// Whether the index takes more than `budget` bytes, or is estimated to take far more once it is loaded.
     pub fn exceeds(&self, budget: usize) -> bool {
         let (bytes, share) = (self.index.bytes(), self.share_read());
         // The number of rows per bucket differs between sections.
@@ -452,7 +451,7 @@ pub fn split(next: usize, count: usize, last_key: Item) -> Vec<BucketRange> {
 }
 
 /// Maximum number of 1 MB pages to read for one list: 1,024 read units, a third of a partition's capacity per second. With more
-/// records, lists wait until the secondary index has caught up.
+/// records, lists fail until the secondary index has caught up.
 const MAX_PAGES: usize = 8;
 
 impl TenantStore {
@@ -477,7 +476,7 @@ impl TenantStore {
     }
 }
 
-/// Returns the ID of an unreadable record. Ignores unreadable records of joined kinds.
+/// Adds a record to the index, or returns the record's ID if it is unreadable. Ignores unreadable records of joined kinds.
 fn add_record<I: ListIndex>(index: &mut I, kind: Kind, item: Item) -> Result<Option<Uuid>, StoreError> {
     if index.load_item(kind, &item).is_ok() || kind != I::Entity::KIND {
         return Ok(None);

@@ -76,7 +76,7 @@ pub trait ListIndex: Default + Send + 'static {
     const HAS_SNAPSHOTS: bool = true;
     /// Whether the index removes records that still exist, and ignores their later events.
     const DROPS_ENDED: bool = false;
-    /// Other kinds of records whose fields lists show. There are few of each, so they are read from the table itself.
+    /// Other kinds of records whose fields lists show. There are few such records, so they are read from the table itself.
     const JOINED_KINDS: &'static [Kind];
 
     /// Adds an item from the secondary index or, for a joined kind, from the table.
@@ -365,8 +365,8 @@ impl TenantStore {
         if bytes > budget { Err(RefreshError::TooLarge) } else { Ok((loaded, bytes)) }
     }
 
-    /// Loads the index from its snapshot, and applies the events after it. If reading the events costs more than a load, the
-    /// snapshot isn't used. Other indexes are evicted before the snapshot is decoded.
+    /// Loads the index from its snapshot, and applies later events. If reading these events costs more than a load, the snapshot
+    /// isn't used. Other indexes are evicted before the snapshot is decoded.
     async fn refresh_snapshot<I: ListIndex>(
         &self,
         slot: &mut CacheSlot<I>,
@@ -392,7 +392,8 @@ impl TenantStore {
         refreshed
     }
 
-    /// Applies the events since the last refresh. If an event is missing, all are read and applied again, which is idempotent.
+    /// Applies the events since the last refresh. If an event is missing, reads and applies all recent events again, which is
+    /// idempotent.
     async fn refresh<I: ListIndex>(&self, loaded: &mut LoadedIndex<I>, now: Timestamp) -> Result<(), RefreshError> {
         let since = loaded.synced_at.plus(-max_event_delay());
         // Loading reads the most recent events anyway, so it can be cheaper only after a longer pause.
@@ -420,8 +421,8 @@ impl TenantStore {
         }
     }
 
-    /// Reads the events from `from` on that have not been applied yet, and possibly some that have. After a burst, applied events
-    /// are only counted: if the table has no more events than these, none is new, because events are never deleted.
+    /// Reads the events from `from` on that have not been applied yet, and possibly some applied events. After a burst, applied
+    /// events are only counted: if the table has no more events than were applied, none is new, because events are never deleted.
     async fn new_events<I: ListIndex>(
         &self,
         loaded: &LoadedIndex<I>,
@@ -453,8 +454,8 @@ impl TenantStore {
         Ok(count)
     }
 
-    /// Reads all events since `since`. Fails with [`RefreshError::TooManyEvents`] if they take more than `max_pages` pages; `None`
-    /// means no limit.
+    /// Reads all events since `since`. Fails with [`RefreshError::TooManyEvents`] if the events take more than `max_pages` pages;
+    /// `None` means no limit.
     async fn events_since<I: ListIndex>(&self, since: Timestamp, max_pages: Option<usize>) -> Result<Events, RefreshError> {
         let (from, to) = Keys::events_since(since);
         let query = self.events_query(from, to).projection_expression("#entry").expression_attribute_names("#entry", ENTRY);
@@ -560,7 +561,6 @@ struct CacheEntry {
 
 #[derive(Default)]
 struct CacheEntries {
-    /// Slots by tenant and type of index.
     by_key: HashMap<(TenantId, TypeId), CacheEntry>,
     /// Number of uses so far. Serves as the clock for `last_used`.
     uses: u64,
@@ -588,7 +588,6 @@ impl ListIndexCache {
         self.many_events
     }
 
-    /// Returns the maximum size of all indexes together, in bytes.
     pub fn budget(&self) -> usize {
         self.budget
     }
@@ -654,7 +653,6 @@ pub struct Inconsistent;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UnknownEvent(EventId);
 
-/// One change of one record.
 #[derive(Debug, Clone)]
 pub struct ChangeEvent {
     pub kind: Kind,
@@ -674,11 +672,6 @@ struct Changes {
 }
 
 impl Changes {
-    /// Parses the changed fields.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Inconsistent`] if the text isn't a JSON object.
     fn get(&self) -> Result<&Map<String, Value>, Inconsistent> {
         self.read.get_or_init(|| json::parse_object(self.text.get()).ok()).as_ref().ok_or(Inconsistent)
     }
@@ -763,7 +756,7 @@ impl ChangeEvent {
     }
 }
 
-/// Applies the events since `since`, plus a short overlap before it. They can be in any order, and may already have been applied.
+/// Applies the events since `since`, plus a short overlap before it. The events can be in any order and already applied.
 ///
 /// The clocks of two function instances differ, so a record's deletion can have a lower ID than its creation. The events since
 /// `since` alone could then contain the creation without the deletion, and bring the record back. So `events` must start as long

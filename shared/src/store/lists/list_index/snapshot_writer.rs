@@ -33,14 +33,15 @@ const KINDS: [Kind; 4] = [Kind::Asset, Kind::User, Kind::Instance, Kind::Movemen
 /// A snapshot is rewritten if there are more events since its position. An event is about 1 KB, so a cold list reads at most
 /// about 65 units of events from before the writer's last run.
 const MAX_EVENTS: i32 = 250;
-/// Age at which an index is loaded from the secondary index again, instead of following events. This limits how long an
+/// Age at which an index is loaded from the secondary index again, instead of following events, which limits how long an
 /// undetected error lasts. Objects are rewritten long before they expire.
 const REWRITTEN_AFTER: TimeDelta = TimeDelta::hours(24);
 /// The reloads of different tenants are spread over this part of [`REWRITTEN_AFTER`].
 const AGE_SPREAD: TimeDelta = TimeDelta::hours(6);
 /// A list's size is estimated from one bucket in this many, because records are spread over buckets randomly.
 const COUNTED_PART: usize = 16;
-/// Time limit for one snapshot. The writer's caller must allow this much time after the start of the last snapshot.
+/// A snapshot that takes longer is not written. The writer's caller must allow this much time after the start of the last
+/// snapshot.
 pub const MAX_SNAPSHOT_TIME: Duration = Duration::from_secs(400);
 /// Number of tenants examined concurrently. Indexes are written one at a time, so that only one is in memory.
 const PARALLEL_TENANTS: usize = 8;
@@ -137,7 +138,6 @@ impl Store {
         format!("list-index/{}/last-tenant", self.table)
     }
 
-    /// Reads the last tenant of the previous run.
     async fn last_tenant(&self, objects: &dyn ObjectStore) -> Option<TenantId> {
         let bytes = objects.get(&self.last_tenant_key(), 64).await.ok()??;
         TenantId::from_short(std::str::from_utf8(&bytes).ok()?)
@@ -306,11 +306,6 @@ impl TenantStore {
 
     /// Compares the index with the events of the last hour: reads the records that are missing from the index or outdated in it,
     /// and removes deleted records from the index.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`RefreshError::Store`] when the table can't be read, and [`RefreshError::Inconsistent`] when this version of
-    /// the service can't read an event or a record.
     async fn catch_up<I: ListIndex>(&self, loaded: &mut LoadedIndex<I>) -> Result<(), RefreshError> {
         let mut behind = Vec::new();
         for ((kind, id), latest) in self.latest_versions::<I>(loaded).await? {
@@ -364,11 +359,6 @@ impl TenantStore {
     }
 
     /// Applies the events up to a minute before `now`, which is always cheaper for the writer than a load.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`RefreshError::Store`] when the table can't be read, and [`RefreshError::Inconsistent`] when this version of the
-    /// service can't read an event.
     async fn follow_old_events<I: ListIndex>(&self, loaded: &mut LoadedIndex<I>, now: Timestamp) -> Result<(), RefreshError> {
         let (since, end) = (loaded.synced_at.plus(-max_event_delay()), now.plus(-SECONDARY_INDEX_LAG));
         if loaded.synced_at >= end {
@@ -433,8 +423,8 @@ fn events_of<I: ListIndex>(items: Option<Vec<Item>>) -> Result<Vec<ChangeEvent>,
     Ok(events)
 }
 
-/// Applies a page. Returns the events of records whose earlier event may be on the next page. `removed` contains removed records:
-/// because clocks differ, more of their events can follow.
+/// Applies a page of events. Returns the events of records whose earlier event may be on the next page. `removed` contains
+/// removed records: because clocks differ, more of their events can follow.
 fn apply_page<I: ListIndex>(
     index: &mut I,
     events: Vec<ChangeEvent>,

@@ -25,7 +25,7 @@ struct Dictionary {
     by_hash: HashMap<u32, u32>,
     free: Vec<u32>,
     text_bytes: usize,
-    /// Rows with a value.
+    /// Number of rows with a value.
     rows: u32,
     unfit_rows: u32,
 }
@@ -39,7 +39,6 @@ struct Entry {
     next: u32,
 }
 
-/// The coded columns of an index.
 #[derive(Debug, Default)]
 pub struct CodedColumns {
     columns: Vec<Dictionary>,
@@ -280,7 +279,6 @@ impl CodedColumns {
         self.columns.get(column as usize).into_iter().flat_map(|column| column.values.iter().filter_map(|it| it.cell.as_ref()))
     }
 
-    /// Whether any row has an unfit value in the column.
     pub fn has_unfit(&self, column: u32) -> bool {
         self.columns.get(column as usize).is_some_and(|column| column.unfit_rows > 0)
     }
@@ -344,7 +342,6 @@ impl CodedColumns {
         self.columns.shrink_to_fit();
     }
 
-    /// Returns the size of the columns in this range.
     pub fn bytes(&self, columns: Range<usize>) -> usize {
         self.columns.iter().skip(columns.start).take(columns.len()).map(Dictionary::bytes).sum()
     }

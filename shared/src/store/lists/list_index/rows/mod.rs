@@ -75,9 +75,7 @@ pub struct TextColumns {
 /// A row's fixed-size values, and the mapping of a record's fields to the row.
 pub trait Columns: Debug + Clone + Default + Send + 'static {
     type Record: Record;
-    /// Values that many rows share.
     type Facet: Facet;
-    /// The fixed-size values of a segment's rows.
     type Vectors: ColumnVectors<Self>;
     /// The sections of the secondary index that contain these rows.
     const SECTIONS: &'static [Section];
@@ -110,13 +108,11 @@ pub struct Row<C: Columns> {
     pub id: Uuid,
     pub version: u64,
     pub facet: C::Facet,
-    /// Fixed-size values.
     pub columns: C,
-    /// Texts to search, case-folded.
+    /// Case-folded.
     pub searched: Vec<String>,
-    /// Texts that are compared exactly.
     pub exact: Vec<String>,
-    /// Values in coded columns, by column name.
+    /// By column name.
     pub coded: Vec<(String, Cell)>,
 }
 
@@ -201,7 +197,7 @@ pub fn exact(text: Option<&str>) -> String {
     text.map_or("", |text| if text.is_empty() { EMPTY } else { text }).to_owned()
 }
 
-/// Sets the value of a coded column.
+/// Sets the value of a coded column; `None` removes it.
 pub fn set_cell(cells: &mut Vec<(String, Cell)>, column: &str, cell: Option<Cell>) {
     cells.retain(|(name, _)| name != column);
     cells.extend(cell.map(|cell| (column.to_owned(), cell)));
@@ -241,7 +237,7 @@ impl SearchTerms {
         self.longest.is_none()
     }
 
-    /// Finds the word to search for first.
+    /// Returns the word to search for first; `None` if there are no words.
     pub fn finder(&self) -> Option<&Finder<'static>> {
         self.longest.as_ref()
     }
@@ -251,12 +247,12 @@ impl SearchTerms {
         self.trigrams.iter().all(|trigram| texts.contains(*trigram))
     }
 
-    /// Whether all words occur, not counting the word of [`SearchTerms::finder`]. `texts` must be case-folded.
+    /// Whether `texts`, which must be case-folded, contain all words other than [`SearchTerms::finder`].
     pub fn others_occur_in(&self, texts: &str) -> bool {
         self.others.iter().all(|word| word.find(texts.as_bytes()).is_some())
     }
 
-    /// Whether all words occur. `texts` must be case-folded.
+    /// Whether `texts`, which must be case-folded, contain all words.
     pub fn occur_in(&self, texts: &str) -> bool {
         self.longest.iter().all(|word| word.find(texts.as_bytes()).is_some()) && self.others_occur_in(texts)
     }
@@ -264,7 +260,6 @@ impl SearchTerms {
 
 /// The conditions and the order of a list. A row matches if it meets all conditions.
 pub struct RowQuery<'q, C: Columns> {
-    /// Words that the searched texts must contain.
     pub terms: SearchTerms,
     /// Condition on the facet; `None` if every facet passes.
     pub facets: Option<Filter<'q, C::Facet>>,
@@ -272,7 +267,6 @@ pub struct RowQuery<'q, C: Columns> {
     pub columns: Option<ColumnFilter<'q, C>>,
     /// Required exact texts, by column.
     pub exact: Vec<(usize, String)>,
-    /// Required values in coded columns.
     pub coded: Vec<CodedCondition>,
     /// Inclusive lower and exclusive upper bound of the creation time.
     pub created: (Option<Timestamp>, Option<Timestamp>),
@@ -429,7 +423,6 @@ impl<C: Columns> RowQuery<'_, C> {
     }
 }
 
-/// Returns the positions of matching rows.
 pub fn rows_of(matches: &[bool]) -> impl Iterator<Item = usize> {
     matches.iter().enumerate().filter(|(_, is_match)| **is_match).map(|(row, _)| row)
 }
@@ -458,7 +451,7 @@ pub struct SortedRows<C: Columns> {
     facets: Facets<C::Facet>,
     coded: CodedColumns,
     len: usize,
-    /// The size. Computing it visits every segment, so it is computed for the first list, and dropped at the next change.
+    /// Computed for the first list, because computing the size visits every segment, and dropped at the next change.
     bytes: OnceLock<usize>,
 }
 
@@ -597,7 +590,7 @@ impl<C: Columns> SortedRows<C> {
         self.segments.get(position.segment as usize)?.keys.get(position.row as usize).copied()
     }
 
-    /// Returns the value of a row to sort by. Reads only that column.
+    /// Returns the value by which `order` sorts the row. Reads only the value's column.
     pub fn sort_value(&self, position: RowPosition, order: &RowOrder<'_, C>) -> Option<SortValue<'_>> {
         let (segment, row) = (self.segments.get(position.segment as usize)?, position.row as usize);
         Some(match order.sort_by {
@@ -614,9 +607,9 @@ impl<C: Columns> SortedRows<C> {
         })
     }
 
-    /// Returns segments with their positions and first values, in the sort order of these values. Of segments with equal first
-    /// values, the one with the oldest row comes first, as in the page. So a page needs only a few segments, and none after the
-    /// first one that it doesn't need.
+    /// Returns segments with their positions and first values, in the sort order of these values. Among segments with equal
+    /// first values, the segment with the oldest row comes first, because a page sorts rows with equal values oldest first. So a
+    /// page needs only a few segments, and none after the first segment that it doesn't need.
     pub fn segments_by(&self, order: &RowOrder<'_, C>) -> Vec<(usize, &Segment<C>, Option<SortValue<'_>>)> {
         let segments = self.segments.iter().enumerate();
         let mut segments: Vec<_> = segments.map(|(at, segment)| (at, segment, self.first_value(at, order))).collect();
@@ -679,7 +672,6 @@ impl<C: Columns> SortedRows<C> {
         }
     }
 
-    /// Returns all rows, in order.
     pub fn iter(&self) -> impl Iterator<Item = RowRef<'_, C>> {
         let rows = self.segments.iter().flat_map(|segment| (0..segment.len()).filter_map(|row| segment.row(row)));
         rows.filter_map(|row| self.row_ref(row))
@@ -700,7 +692,6 @@ impl<C: Columns> SortedRows<C> {
         positions
     }
 
-    /// Writes the rows to a snapshot.
     pub fn encode(&self, encoder: &mut Encoder) {
         self.facets.encode(encoder);
         encoder.number(self.segments.len() as u64);
@@ -844,24 +835,24 @@ fn compare<C: Columns>(rows: &SortedRows<C>, order: &RowOrder<'_, C>, a: &Candid
 #[derive(Debug, Clone)]
 pub enum SortValue<'a> {
     Number(i64),
-    /// A text. Runs of digits compare as numbers.
+    /// Runs of digits compare as numbers.
     Text(&'a str),
     Cell(&'a Cell),
-    /// No value. Comes last, even in descending order.
+    /// Comes last, even in descending order.
     Missing,
 }
 
 #[derive(Debug)]
 pub enum SortBy<C: Columns> {
     CreatedAt,
-    /// Sorts by a number of the row at this position in its segment.
+    /// Returns the number by which the row at this position in its segment is sorted.
     Number(fn(&C::Vectors, usize) -> Option<i64>),
     Facet(fn(&C::Facet) -> &'static str),
-    /// Sorts by one of the searched texts.
+    /// The column among the searched texts.
     Searched(usize),
-    /// Sorts by one of the exact texts.
+    /// The column among the exact texts.
     Exact(usize),
-    /// Sorts by the coded column of this name.
+    /// The name of the coded column.
     Coded(String),
 }
 

@@ -33,7 +33,6 @@ pub struct Segment<C: Columns> {
 
 /// The fixed-size values of a segment's rows. With one vector per field, a scan reads only the fields that it needs.
 pub trait ColumnVectors<C>: Debug + Default + From<Vec<C>> + Send + 'static {
-    /// Size of a row's values.
     const ROW_BYTES: usize;
 
     fn row(&self, row: usize) -> Option<C>;
@@ -92,7 +91,6 @@ impl<C: Columns> Segment<C> {
         self.keys.binary_search(&key)
     }
 
-    /// Returns the row at a position in the segment.
     pub fn row(&self, row: usize) -> Option<RowValues<'_, C>> {
         Some(RowValues {
             sort_key: *self.keys.get(row)?,
@@ -156,7 +154,7 @@ impl<C: Columns> Segment<C> {
         }
     }
 
-    /// Returns the facet and the coded values of the row.
+    /// Removes a row, and returns its facet and its coded values.
     pub fn remove(&mut self, row: usize) -> (u32, Vec<(u32, u32)>) {
         let coded = self.coded_of(row);
         self.searched.remove(row);
@@ -205,7 +203,6 @@ impl<C: Columns> Segment<C> {
         self.coded.shrink_to_fit();
     }
 
-    /// Returns the size of the coded columns in this range.
     pub fn coded_bytes(&self, columns: &Range<usize>) -> usize {
         let bytes = |column: &SegmentColumn| size_of::<SegmentColumn>() + column.numbers.capacity() * size_of::<u32>();
         self.coded.iter().filter(|column| columns.contains(&(column.column as usize))).map(bytes).sum()
@@ -253,7 +250,6 @@ impl<C: Columns> Segment<C> {
         self.coded.iter().find(|it| Some(it.column) == column).map_or(&[][..], |column| &column.numbers)
     }
 
-    /// Writes the coded columns in this range to a snapshot.
     pub fn encode_coded(&self, columns: &Range<usize>, encoder: &mut Encoder) {
         let has_values = |column: &&SegmentColumn| {
             columns.contains(&(column.column as usize)) && column.numbers.iter().any(|number| *number != NO_VALUE)
@@ -265,8 +261,8 @@ impl<C: Columns> Segment<C> {
         }
     }
 
-    /// Adds the coded columns in this range from a snapshot, and counts their values; `None` if [`Segment::encode_coded`] can't have
-    /// written them.
+    /// Adds the coded columns in this range from a snapshot, and counts their values; `None` if [`Segment::encode_coded`] can't
+    /// have written the columns.
     pub fn decode_coded(&mut self, columns: &Range<usize>, decoder: &mut Decoder<'_>, coded: &mut CodedColumns) -> Option<()> {
         let count = decoder.count().filter(|count| *count <= columns.len())?;
         for _ in 0..count {
@@ -311,7 +307,7 @@ impl<C: Columns> Segment<C> {
     }
 }
 
-/// Number of bytes by which the string grows at a time. Doubling could waste half of the memory budget.
+/// Number of bytes by which a segment's string of texts grows at a time. Doubling could waste half of the memory budget.
 const GROWTH: usize = 512;
 
 /// Number of rows by which a column grows at a time. Doubling could waste half of the memory budget.
@@ -341,7 +337,6 @@ pub fn narrow<T>(matches: &mut [bool], column: &[T], is_match: impl Fn(&T) -> bo
     matches.iter_mut().zip(column).for_each(|(is_left, value)| *is_left &= is_match(value));
 }
 
-/// Adds a value to a column.
 pub fn insert<T>(column: &mut Vec<T>, at: usize, value: T) {
     replace(column, at..at, Some(value));
 }
@@ -371,7 +366,6 @@ impl Texts {
         self.joined.get(self.start(row)..self.end(row)).unwrap_or_default()
     }
 
-    /// Whether the texts of any row contain this text.
     pub fn contain(&self, text: &str) -> bool {
         memmem::find(self.joined.as_bytes(), text.as_bytes()).is_some()
     }
@@ -480,7 +474,7 @@ impl Texts {
     }
 }
 
-/// The bit of a trigram in a set. Several trigrams can share it.
+/// The bit of a trigram in a set. Several trigrams can share a bit.
 #[derive(Debug, Clone, Copy)]
 pub struct Trigram(u16);
 

@@ -20,13 +20,11 @@ use sha2::{Digest, Sha256};
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// The first bytes of every snapshot.
 const MAGIC: [u8; 8] = *b"ALSNAPSH";
 /// Raise this number with every change that affects the written bytes, such as to columns, case folding or row order, but not for
 /// a new asset filter. Snapshots of other formats are ignored, and rewritten by the deployed version.
 const FORMAT: u32 = 6;
 const CHECKSUM_BYTES: usize = 32;
-/// Upper bound for the size of headers.
 pub const MAX_HEADER_BYTES: usize = 1024;
 
 /// The table, tenant and kind of a snapshot.
