@@ -38,8 +38,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Returns the HTTP client for SDK clients. It ignores the connect timeouts of SDK clients. The SDK's default HTTP client
-    /// would set up TLS twice: to check the configuration, and for the first request.
+    /// Returns the HTTP client for SDK clients. This HTTP client ignores the connect timeouts of SDK clients. The SDK's default
+    /// HTTP client would set up TLS twice: to check the configuration, and for the first request.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
         let connector = self.connector.clone();

@@ -61,7 +61,6 @@ pub trait ObjectStore: Send + Sync {
 const GET_TIMEOUT: Duration = Duration::from_secs(4);
 const PUT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns the current time, for signatures.
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// An S3 bucket, or a bucket of a server with the same API.
@@ -121,7 +120,7 @@ impl S3 {
         Ok(request)
     }
 
-    /// Returns the status and at most `max_bytes` of the body.
+    /// Returns the status and the first `max_bytes` of the body.
     async fn send(&self, request: HttpRequest, max_bytes: usize) -> Result<(u16, Vec<u8>), ObjectStoreError> {
         let response = self.connector.call(request).await.map_err(ObjectStoreError::unavailable)?;
         let status = response.status().as_u16();
@@ -137,7 +136,6 @@ impl S3 {
     }
 }
 
-/// Waits for a result, and fails if it takes longer than `timeout`.
 async fn within<T>(timeout: Duration, result: impl Future<Output = Result<T, ObjectStoreError>>) -> Result<T, ObjectStoreError> {
     tokio::time::timeout(timeout, result).await.unwrap_or_else(|elapsed| Err(ObjectStoreError::unavailable(elapsed)))
 }

@@ -73,7 +73,6 @@ pub struct Store {
     random: Random,
     list_indexes: Arc<ListIndexCache>,
     snapshots: Option<Arc<dyn ObjectStore>>,
-    /// Minimum number of rows for a list to get a snapshot.
     smallest_snapshot: usize,
     /// Pace of the reads. Set only in the snapshot writer, which must pause between reads.
     read_pace: Option<Arc<Mutex<Pace>>>,
@@ -115,13 +114,12 @@ impl Store {
         }
     }
 
-    /// Sets where snapshots of list indexes are stored.
     #[must_use]
     pub fn with_snapshots(self, snapshots: Option<Arc<dyn ObjectStore>>) -> Self {
         Self { snapshots, ..self }
     }
 
-    /// Sets the approximate number of rows below which a list gets no snapshot. By default, every list gets one.
+    /// Sets the approximate number of rows below which a list gets no snapshot. By default, every list gets a snapshot.
     #[must_use]
     pub fn with_smallest_snapshot(self, rows: usize) -> Self {
         Self { smallest_snapshot: rows, ..self }
@@ -196,13 +194,11 @@ impl TenantStore {
         self.id
     }
 
-    /// Whether this is a dry run, which writes nothing.
     #[must_use]
     pub fn is_dry_run(&self) -> bool {
         self.dry_run.is_some()
     }
 
-    /// Returns the planned writes of a dry run.
     pub(crate) fn dry_run(&self) -> Option<&DryRun> {
         self.dry_run.as_ref()
     }
@@ -318,7 +314,6 @@ pub fn has_time_for_operation() -> bool {
     DEADLINE.try_with(|deadline| *deadline > Instant::now() + OPERATION_TIMEOUT).unwrap_or(true)
 }
 
-/// Returns the time that the current request has left for reads.
 fn time_to_read() -> Duration {
     let left = |deadline: &Instant| deadline.saturating_duration_since(Instant::now()).saturating_sub(TIME_TO_RESPOND);
     DEADLINE.try_with(left).unwrap_or(DEFAULT_TIME)
@@ -402,9 +397,8 @@ pub enum StoreError {
 #[error("the {} {} can't be read", .kind.as_str(), .id.map(|id| id.to_string()).unwrap_or_default())]
 pub struct UnreadableRecord {
     pub kind: Kind,
-    /// The ID in the record's key.
     pub id: Option<Uuid>,
-    /// Why the record can't be read. Can quote the record's data, so only the operator may see the cause.
+    /// Can quote the record's data, so only the operator may see the cause.
     pub cause: String,
 }
 
@@ -455,7 +449,6 @@ const THROTTLING_CODES: [&str; 5] = [
 /// Retryable error codes besides throttling and HTTP 5xx. Source: "Error handling with DynamoDB" in the AWS guide.
 const RETRYABLE_CODES: [&str; 3] = ["InternalServerError", "TransactionInProgressException", "TransactionConflictException"];
 
-/// Whether an error or a cancellation reason with this code is retryable.
 fn is_retryable(code: &str) -> bool {
     RETRYABLE_CODES.contains(&code) || THROTTLING_CODES.contains(&code)
 }
@@ -511,7 +504,7 @@ pub enum WriteError {
     /// The record's version is not one that the request expects.
     #[error("the precondition failed")]
     PreconditionFailed,
-    /// Other records refer to this record; contains their number.
+    /// Contains the number of other records that refer to this record.
     #[error("the record is referenced by {0} others")]
     InUse(u64),
     #[error("the changes don't fit into one transaction")]

@@ -49,7 +49,7 @@ impl TenantCheck<'_> {
             // The length of a history is known even if its chain is broken.
             self.history_lengths.insert(id, newest.max(head.map_or(0, |head| head.chain.version)));
             if self.unsettled.contains(&id) {
-                // The record is unreadable, which is already reported.
+                // Unreadable records are already reported.
                 continue;
             }
             let is_named = head.zip(last.as_ref()).is_none_or(|(head, last)| head.last_event == last.last_event);
@@ -174,7 +174,7 @@ fn contradictions_of_assets(assets: &Assets, instances: &Instances) -> Vec<(Reco
     let mut found = Vec::new();
     for (asset, named) in assets.iter().filter_map(|(asset, named)| Some((asset, (*named)?))) {
         let problem = match instances.get(&named) {
-            Some(instance) if instance.asset != *asset => "is on another asset".to_owned(),
+            Some(instance) if instance.asset != *asset => "is on a different asset".to_owned(),
             Some(instance) if instance.status == InstanceStatus::InProgress => continue,
             Some(instance) => format!("is {}", instance.status),
             None => "does not exist or can't be read".to_owned(),
@@ -189,7 +189,7 @@ fn contradictions_of_assets(assets: &Assets, instances: &Instances) -> Vec<(Reco
                 found.push(((Kind::Asset, instance.asset.uuid()), problem));
             }
             _ => {
-                let problem = "it is in progress, but its asset is missing or names another instance";
+                let problem = "it is in progress, but its asset is missing or names a different instance";
                 found.push(((Kind::Instance, id.uuid()), problem.to_owned()));
             }
         }
@@ -197,7 +197,8 @@ fn contradictions_of_assets(assets: &Assets, instances: &Instances) -> Vec<(Reco
     found
 }
 
-/// Finds movements and instances that don't name each other, and instances at a different step than others of their movement.
+/// Finds movements and instances that don't name each other, and instances at a different step than other instances of their
+/// movement.
 fn contradictions_of_movements(movements: &Movements, instances: &Instances) -> Vec<(RecordKey, String)> {
     let mut members: BTreeMap<MovementId, BTreeSet<InstanceId>> = movements.keys().map(|id| (*id, BTreeSet::new())).collect();
     for (id, instance) in instances {
@@ -265,7 +266,7 @@ mod tests {
         let id = |number| Uuid::from_u128(number);
         let expected = [
             (Kind::Asset, 2, format!("it names instance {}, which is completed", id(2))),
-            (Kind::Asset, 3, format!("it names instance {}, which is on another asset", id(3))),
+            (Kind::Asset, 3, format!("it names instance {}, which is on a different asset", id(3))),
             (Kind::Asset, 4, format!("it names instance {}, which does not exist or can't be read", id(9))),
         ];
         let contradictions = contradictions_of_assets(&assets, &instances(&facts));
@@ -280,10 +281,10 @@ mod tests {
         let assets = BTreeMap::from([(id(1), Some(id(1))), (id(2), None), (id(3), Some(id(1)))]);
         let (first, second) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let (elsewhere, unnamed) = (
-            format!("it names instance {first}, which is on another asset"),
+            format!("it names instance {first}, which is on a different asset"),
             format!("it does not name instance {second}, which is in progress on it"),
         );
-        let displaced = "it is in progress, but its asset is missing or names another instance";
+        let displaced = "it is in progress, but its asset is missing or names a different instance";
         let expected = [
             (Kind::Asset, 3, elsewhere.as_str()),
             (Kind::Asset, 2, unnamed.as_str()),

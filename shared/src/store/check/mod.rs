@@ -39,7 +39,7 @@ use uuid::Uuid;
 pub struct Finding {
     pub subject: String,
     pub problem: String,
-    /// What a repair does or, if there is none, what the operator can do.
+    /// The effect of the repair or, if there is no repair, advice for the operator.
     pub repair: Result<String, String>,
     pub is_repaired: bool,
 }

@@ -92,7 +92,7 @@ impl TenantStore {
         Ok(change.insert(event.item).insert(self.tombstone(kind, id, &head)))
     }
 
-    /// Returns all entries of a history by version, including recent ones that the index `history` may still lack.
+    /// Returns all entries of a history by version, including recent entries that the index `history` may still lack.
     async fn all_entries(&self, record: Uuid) -> Result<BTreeMap<u64, HistoryEntry>, StoreError> {
         let rows = self.history_rows(record, 0..=LAST_VERSION, None).await?;
         let mut entries = self.entries_of(&rows).await?;
@@ -140,7 +140,7 @@ impl TenantCheck<'_> {
         }
     }
 
-    /// Reports what a dry run of each erasure would still remove.
+    /// Reports the data that a dry run of each erasure still finds.
     pub(super) async fn check_people(&mut self) -> Result<(), StoreError> {
         for (person, found) in std::mem::take(&mut self.erased) {
             let problem = match self.store.remains_in(person, &found).await {

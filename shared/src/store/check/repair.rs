@@ -25,7 +25,7 @@ const RECORD_STATE: [&str; 2] = [VERSION, LAST_HASH];
 /// Longer values are not compared. Items that differ in a long value also differ in a shorter one.
 const MAX_COMPARED_BYTES: usize = 1024;
 
-/// How long a check that repairs waits for other writers to stop. If they don't, it repairs nothing.
+/// How long a check that repairs waits for other writers to stop. If the writers go on, the check repairs nothing.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_millis(500);
 
@@ -46,7 +46,7 @@ impl TenantCheck<'_> {
         Change::new(self.store.store())
     }
 
-    /// Records a finding and, if the check repairs, writes its repair.
+    /// Records a finding and, with [`CheckMode::Repair`], writes its repair.
     pub(super) async fn repair(
         &mut self,
         subject: impl Into<String>,
@@ -210,7 +210,7 @@ impl TenantCheck<'_> {
         expected
     }
 
-    /// Requires that the counter of movements has at least the highest number.
+    /// Requires that the counter of movements is at least the highest movement number.
     async fn movement_counter(&self) -> Result<Vec<Difference>, StoreError> {
         let template: TagTemplate = NUMBER_TEMPLATE.parse().map_err(StoreError::broken)?;
         let range: TagRange = template.range(&TagPrefix::default(), None, self.began);

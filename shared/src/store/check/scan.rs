@@ -36,7 +36,7 @@ pub(super) struct RecordFacts {
     pub(super) role: Role,
 }
 
-/// Facts about a record that other records depend on.
+/// Facts about a record that are compared with other records.
 #[derive(Debug, Clone)]
 pub(super) enum Role {
     Asset { running: Option<InstanceId> },

@@ -254,7 +254,6 @@ impl TenantStore {
         Ok(names)
     }
 
-    /// Reads items by key, and returns each with the record it belongs to.
     async fn items_by_record(&self, keys: HashMap<Key, (Kind, Uuid)>) -> Result<Vec<((Kind, Uuid), Item)>, StoreError> {
         let items = self.items(&keys.keys().cloned().collect::<Vec<_>>()).await?;
         Ok(items.into_iter().filter_map(|(key, item)| Some((*keys.get(&key)?, item))).collect())

@@ -31,7 +31,7 @@ const LOST_AFTER: TimeDelta = TimeDelta::hours(1);
 /// In seconds.
 const MAX_RETRY_AFTER: u64 = 60;
 /// Maximum number of reads while items contradict each other. Reads of several items aren't isolated from transactions: they can
-/// see one item as it was before a transaction, and another item as it is after the transaction.
+/// see one item from before a transaction, and a different item from after the transaction.
 pub(in crate::store) const MAX_LOOKS: u32 = 5;
 /// Backoff before items are read again, doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -174,7 +174,7 @@ impl TenantStore {
         self.history_state_of(T::KIND, id.uuid(), rows).await
     }
 
-    /// Like [`TenantStore::history_state`], but not generic.
+    /// Not generic, unlike [`TenantStore::history_state`].
     pub(in crate::store) async fn history_state_of(
         &self,
         kind: Kind,

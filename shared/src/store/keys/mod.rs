@@ -246,7 +246,6 @@ fn short(id: Uuid) -> String {
     EventId::from_uuid(id).short()
 }
 
-/// Returns the tenant in the key's partition.
 #[must_use]
 pub fn tenant(key: &Key) -> Option<TenantId> {
     key.pk.strip_prefix("T#").and_then(TenantId::from_short)
@@ -262,7 +261,6 @@ pub fn record_id_of_sort_key(kind: Kind, sort_key: &str) -> Option<Uuid> {
     sort_key.strip_prefix(prefix(kind)).and_then(EventId::from_short).map(Id::uuid)
 }
 
-/// Returns the prefix of the sort keys of deleted records' tombstones.
 #[must_use]
 pub fn tombstone_prefix(kind: Kind) -> AttributeValue {
     AttributeValue::S(format!("{TOMBSTONES}{}#", kind.as_str()))
@@ -304,7 +302,6 @@ pub fn health_check() -> Key {
 }
 
 pub const EVENTS: &str = "EVENT#";
-/// Number of digits of a version in the index `history`.
 const VERSION_DIGITS: usize = 10;
 /// The highest version that has a key in the index `history`.
 pub const LAST_VERSION: u64 = 9_999_999_999;
@@ -388,10 +385,10 @@ pub fn commitments_of(item: &Item) -> Commitments {
     stored.into_iter().flatten().filter_map(commitment).collect()
 }
 
-/// The prefix of most pointers. It isn't stored, to keep entries small.
+/// The prefix of most pointers, which isn't stored, to keep entries small.
 const CHANGES: &str = "/changes/";
 
-/// Returns the attribute for an event's commitments; `None` if it has none.
+/// Returns the attribute for an event's commitments; `None` if there are no commitments.
 #[must_use]
 pub fn commitments_attribute(commitments: &Commitments) -> Option<AttributeValue> {
     let stored = commitments.iter().map(|(pointer, commitment)| {
@@ -522,7 +519,6 @@ impl Keys {
         AttributeValue::S(format!("{BY_STATUS}#{status}#{}", event.short()))
     }
 
-    /// Returns the prefix, in the index `list_index`, of deliveries with this status.
     #[must_use]
     pub fn delivery_status_prefix(status: DeliveryStatus) -> AttributeValue {
         AttributeValue::S(format!("{BY_STATUS}#{status}#"))

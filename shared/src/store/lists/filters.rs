@@ -204,7 +204,7 @@ impl AssetRanges {
     }
 }
 
-/// The catalog entries that match the parts of a filter that aren't IDs.
+/// The catalog entries needed to evaluate a filter's conditions on kind, type code and manufacturer.
 #[derive(Debug, Clone, Default)]
 pub struct CatalogMatch {
     logical_types: HashSet<Uuid>,
@@ -317,7 +317,7 @@ pub struct UserFilter {
     pub q: Option<String>,
     pub role: Option<Role>,
     pub is_active: Option<bool>,
-    /// E-mail address, looked up by its unique marker instead of in the list index.
+    /// Looked up by the address's unique marker instead of in the list index.
     pub email: Option<Email>,
 }
 
@@ -361,7 +361,7 @@ pub struct ProcessFilter {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InstanceFilter {
-    /// Status; `None` matches all instances that are not cancelled.
+    /// `None` matches all instances that are not cancelled.
     pub status: Option<InstanceStatus>,
     pub asset_id: Option<AssetId>,
     pub process_id: Option<ProcessId>,
@@ -512,7 +512,7 @@ fn split_values(text: &str) -> Vec<&str> {
     values
 }
 
-/// Unescapes a value: `\,` is a comma, and `\none` is the word `none`. The text is composed.
+/// Unescapes a value: `\,` is a comma, and `\none` is the word `none`. Also normalizes the text to NFC.
 #[must_use]
 pub fn literal(value: &str) -> String {
     if value == "\\none" { NONE.to_owned() } else { composed(&value.replace("\\,", ",")).into_owned() }

@@ -180,7 +180,6 @@ const MAX_CHANGES: u32 = 5;
 /// A page omits further unreadable records.
 pub(in crate::store) const MAX_UNREADABLE: usize = 100;
 
-/// The page of a list that a request selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
     /// From 1.
@@ -200,7 +199,7 @@ pub struct Page<T> {
     pub items: Vec<T>,
     pub total: usize,
     pub request: PageRequest,
-    /// Unreadable records, which are missing from `items`.
+    /// Missing from `items`.
     pub unreadable: Vec<Uuid>,
 }
 
@@ -272,8 +271,8 @@ impl TenantStore {
                 return Ok(arranged_page(request, (total, rows), records, arrange)?.with_unreadable(unreadable));
             }
             if is_persistent && freshness == Freshness::Reloaded {
-                // Use no list index until the secondary index has caught up. Otherwise, every list would load it, with the same
-                // result.
+                // Use no list index until the secondary index has caught up. Otherwise, every list would load the index, with the
+                // same result.
                 self.refuse_list_index::<I>().await;
                 is_refused = true;
                 continue;
@@ -295,7 +294,6 @@ impl TenantStore {
         ids.into_iter().map(record).collect()
     }
 
-    /// Filters and sorts records by a query.
     pub(in crate::store) fn arrange<C: Columns>(
         &self,
         query: &RowQuery<'_, C>,
@@ -320,7 +318,7 @@ pub struct Contradiction {
 }
 
 impl Contradiction {
-    /// Whether this is one of the earlier contradictions, rather than a new change to the same record.
+    /// Whether this contradiction is among the `earlier` contradictions, rather than due to a new change to the same record.
     pub fn persists(&self, earlier: &[Self]) -> bool {
         let is_behind = |earlier: &Self| Some(self.indexed) < earlier.found || self.found < Some(earlier.indexed);
         earlier.iter().any(|earlier| earlier.id == self.id && is_behind(earlier))

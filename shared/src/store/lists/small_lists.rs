@@ -107,8 +107,8 @@ impl TenantStore {
         }
     }
 
-    /// Lists a kind with few records. Reads them all, but keeps only what the page may need, in bounded memory. Reads blobs only
-    /// for the page. Unreadable records are listed on every page, because their position is unknown.
+    /// Lists a kind with few records. Reads all records, but keeps only records that the page may need, in bounded memory. Reads
+    /// blobs only for the page. Unreadable records are listed on every page, because their position is unknown.
     pub(in crate::store) async fn list_all<T: Record>(
         &self,
         request: PageRequest,
@@ -150,7 +150,7 @@ impl TenantStore {
         Ok(Page { items, total: page.total, request, unreadable })
     }
 
-    /// Finds the catalog entries that match the parts of the filter that aren't IDs.
+    /// Finds the catalog entries needed to evaluate the filter's conditions on kind, type code and manufacturer.
     pub(in crate::store) async fn catalog_match(&self, filter: &AssetFilter) -> Result<CatalogMatch, StoreError> {
         let mut found = CatalogMatch::default();
         if filter.kind.is_some() || filter.asset_type_code.is_some() {

@@ -42,7 +42,6 @@ const MAX_ACTIONS: usize = 200;
 /// Maximum number of pages of stored responses, of 1 MB each, that a part checks.
 const MAX_RESPONSE_PAGES: usize = 8;
 
-/// The result of one part of an erasure.
 struct Step {
     ended_pass: bool,
     is_done: bool,
@@ -53,7 +52,7 @@ struct Step {
 #[derive(Debug)]
 pub struct PartAbout {
     person: UserId,
-    /// The person's ID as text. Every event that names the person contains it.
+    /// The person's ID as text. Every event that names the person contains this text.
     id: String,
     /// Records whose histories may contain data about the person.
     pub records: BTreeSet<(Kind, Uuid)>,
@@ -64,7 +63,6 @@ pub struct PartAbout {
 }
 
 impl PartAbout {
-    /// Creates an empty part.
     #[must_use]
     pub fn new(person: UserId) -> Self {
         Self { person, id: person.to_string(), records: BTreeSet::new(), actions: Vec::new(), last: None }
@@ -458,7 +456,7 @@ impl TenantStore {
 }
 
 /// Whether the request changed one of the records. The response need not contain the IDs of these records: the session of a
-/// signing link shows what others have submitted, without the instance's ID.
+/// signing link shows the submissions of other people, without the instance's ID.
 fn changes_one(response: &Item, ids: &BTreeSet<Uuid>) -> bool {
     let entries = response.get(ENTRIES).and_then(|entries| entries.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
     entries.iter().filter_map(history_entry).any(|(record, _)| ids.contains(&record))
@@ -468,7 +466,7 @@ fn step_values<'a>(event: &'a Event, side: &str) -> Option<&'a Map<String, Value
     event.changes.get("step_data")?.get(side)?.as_object()
 }
 
-/// Returns the steps and hashes of an event's signatures: of all signatures, or only of those at the pointers `about`.
+/// Returns the steps and hashes of an event's signatures; with `about`, only of signatures at these pointers.
 fn signed(event: &Event, about: Option<&[String]>) -> Vec<(String, String)> {
     let sides = ["old", "new"].into_iter().filter_map(|side| Some((side, step_values(event, side)?)));
     let signed = sides.flat_map(|(side, values)| values.iter().map(move |(step, value)| (side, step, value)));

@@ -117,7 +117,7 @@ const MAX_PAGES: u32 = 10;
 const PAGE: u32 = 100;
 
 impl TenantStore {
-    /// Erases a user's record, unless there is an obstacle. `present` is the record; `None` if it was deleted.
+    /// Erases a user's record, unless there is an obstacle. `present` is `None` if the record was deleted.
     ///
     /// # Errors
     ///

@@ -76,7 +76,7 @@ impl TenantStore {
         Ok(Page { items: page, total, request, unreadable })
     }
 
-    /// Reads the tenant's receipt keys; `None` if it has none yet.
+    /// Reads the tenant's receipt keys; `None` if the tenant has no keys yet.
     ///
     /// # Errors
     ///

@@ -94,7 +94,8 @@ impl BatchResult {
     }
 }
 
-/// The batch that reads an API key. A request's reads are polled before the check of its key, so that they can join the batch.
+/// The batch that reads an API key. A request's reads are polled before the check of its key, so that the reads can join the
+/// batch.
 #[derive(Default)]
 pub(crate) struct KeyBatch {
     joined: Mutex<Joined>,
@@ -377,7 +378,6 @@ pub(in crate::store) const OWNER: &str = "owner";
 /// The attribute with values that only lists need, as one text: [`Record::listed`].
 pub(in crate::store) const LISTED: &str = "listed";
 
-/// The metric in log lines about unreadable records.
 pub(in crate::store) const UNREADABLE: &str = "unreadable_records";
 
 /// Converts an item, whose blob must be filled in, into a record. Failures are logged.
@@ -421,7 +421,7 @@ const MAX_CACHED_BYTES: usize = 4 * 1024 * 1024;
 /// A definition can have 64 KB of steps, and each of its instances has the same steps; an asset type can have a schema of 32 KB.
 /// As an attribute of the record, a blob would add to the cost of every write, and lists would read all of it. So each blob is a
 /// separate item, `STEPS#<hash>` or `SCHEMA#<hash>`, which is written once and never changed or deleted; records contain its
-/// hash. Reads fill it in, from the cache if possible. Lists read blobs only for their page.
+/// hash. Reads fill in the blob, from the cache if possible. Lists read blobs only for their page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::store) enum BlobKind {
     Steps,
@@ -455,7 +455,6 @@ impl BlobKind {
         }
     }
 
-    /// Returns the item's type, for people browsing the table.
     pub(in crate::store) fn noun(self) -> &'static str {
         match self {
             Self::Steps => "steps",
@@ -475,7 +474,6 @@ impl BlobKind {
     }
 }
 
-/// Kind and hash.
 pub(in crate::store) type BlobName = (BlobKind, String);
 
 /// The blob of a record that is being written, as JSON text.
@@ -484,7 +482,7 @@ pub(in crate::store) struct Blob {
     pub(in crate::store) text: String,
 }
 
-/// Takes the blob out of a record's attributes, and replaces it with its hash.
+/// Takes the blob out of a record's attributes, and replaces the blob with its hash.
 pub(in crate::store) fn take_blob(kind: Kind, attributes: &mut Item) -> Option<Blob> {
     let blob = BlobKind::of_kind(kind)?;
     let AttributeValue::S(text) = attributes.remove(blob.attribute())? else { return None };
@@ -651,7 +649,7 @@ const FIRST_NUMBER_PREFIX: u64 = 100_000_000_000;
 /// Longer texts are not searched for placeholders, because assigned texts are shorter.
 const MAX_PLACEHOLDER_TEXT: usize = 512;
 
-/// The planned writes of a dry run, a request that decides everything and writes nothing. It is part of the request's
+/// The planned writes of a dry run, a request that decides everything and writes nothing. The plan is part of the request's
 /// [`TenantStore`]. Instead of writing, units of work read the items in their conditions, and store the planned items here. The
 /// request's later reads and units of work find these items as if they were in the table.
 ///

@@ -50,7 +50,6 @@ const MAX_RESPONSE_BYTES: usize = 350 * 1024;
 #[derive(Debug, Clone)]
 pub struct ChangeContext {
     pub actor: Actor,
-    /// The time of the request.
     pub at: Timestamp,
     /// The request, if it has an idempotency key.
     pub idempotency: Option<IdempotentRequest>,
@@ -574,7 +573,6 @@ impl TenantStore {
     }
 }
 
-/// Maps a failed transaction to its meaning for the records.
 pub(in crate::store) fn write_error(error: TransactionError) -> WriteError {
     match error {
         TransactionError::ConditionFailed(Purpose::RecordState, _) => WriteError::Stale,
@@ -594,7 +592,6 @@ pub(in crate::store) fn write_error(error: TransactionError) -> WriteError {
     }
 }
 
-/// Returns the record that has the marker's unique value.
 fn marker_owner(kind: Kind, marker: &Item) -> Option<(Kind, Uuid)> {
     keys::record_id_of_sort_key(kind, marker.get(OWNER)?.as_s().ok()?).map(|id| (kind, id))
 }
@@ -747,13 +744,11 @@ impl Placeholders {
 pub(in crate::store) enum Purpose {
     /// The record is new, or unchanged since it was read.
     RecordState,
-    /// Nothing refers to the record.
     Unreferenced,
     /// No other record of this kind has the same value in this field.
     UniqueValue(Kind, &'static str),
     /// The record that this field refers to exists and can be referenced.
     Reference(&'static str),
-    /// No response is stored for the request yet.
     NoStoredResponse,
     /// The condition always holds, unless the service has a bug.
     Invariant,
@@ -899,7 +894,7 @@ impl Store {
     /// written by that time or never.
     ///
     /// The SDK retries throttled and timed-out attempts with the same ClientRequestToken, so an attempt whose response
-    /// was lost is not executed twice. It does not retry a TransactionConflict; this function does.
+    /// was lost is not executed twice. The SDK does not retry a TransactionConflict; this function does.
     pub(in crate::store) async fn transact(
         &self,
         items: Vec<TransactionItem>,
@@ -949,7 +944,6 @@ fn cancellation_reasons(error: &SdkError<TransactWriteItemsError>) -> Option<&[C
     }
 }
 
-/// An event, ready to be committed.
 pub(in crate::store) struct NewEvent {
     pub(in crate::store) id: EventId,
     pub(in crate::store) hash: String,

@@ -33,8 +33,8 @@ const TAKEN: &str = "requests";
 const HELD: &str = "held";
 const LIMIT: &str = "requests_per_minute";
 
-/// Configures calls whose failure doesn't fail their request. They have one retry, for connections that broke while the function
-/// was frozen, and a separate retry quota, so that throttling them doesn't use up the retries of other calls.
+/// Configures calls whose failure doesn't fail their request. These calls have one retry, for connections that broke while the
+/// function was frozen, and a separate retry quota, so that throttling them doesn't use up the retries of other calls.
 fn dispensable_config() -> aws_sdk_dynamodb::config::Builder {
     let retries = RetryConfig::standard().with_max_attempts(2).with_initial_backoff(INITIAL_BACKOFF);
     Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
@@ -181,7 +181,6 @@ struct Counted {
     at: Timestamp,
 }
 
-/// The function instance's leases, by credential.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Leases(Mutex<HashMap<(TenantId, Uuid), Lease>>);
 

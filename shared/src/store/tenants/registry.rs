@@ -29,7 +29,7 @@ pub struct NewTenant {
 #[derive(Debug)]
 pub struct RegisteredTenant {
     pub id: TenantId,
-    /// The tenant's record; `None` if it can't be read.
+    /// `None` if the record can't be read.
     pub record: Option<Stored<Tenant>>,
     /// The time at which an unfinished deletion began.
     pub deletion_began: Option<Timestamp>,

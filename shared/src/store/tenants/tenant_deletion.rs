@@ -8,7 +8,7 @@
 //! 3. [`TenantStore::finish_deletion`] deletes the tenant record, the ceiling and the registration together.
 //!
 //! Items are deleted unconditionally, regardless of their version. No events are written, because they would be deleted, too. The
-//! partitions of webhooks, including deleted ones, are emptied before the webhooks and tombstones that lead to them.
+//! partitions of webhooks, including deleted webhooks, are emptied before the webhooks and tombstones that lead to them.
 
 use crate::domain::record::Kind;
 use crate::domain::values::id::{Id, WebhookId};
@@ -47,8 +47,8 @@ impl TenantStore {
         Ok(self.item(&keys::registry(self.id)).await?.as_ref().and_then(deletion_began))
     }
 
-    /// Counts the tenant's items by type. The cost grows with the tenant. Calls `progress` with the number of items counted so
-    /// far.
+    /// Counts the tenant's items by type. The cost grows with the number of items. Calls `progress` with the number of items
+    /// counted so far.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ impl TenantStore {
     /// Recomputes every chain of the tenant, and compares each chain with its record. Tolerates concurrent writes.
     ///
     /// Calls `progress` with the number of checked events and the number of all events known so far. Needs about 350 bytes of
-    /// memory per record, including deleted ones.
+    /// memory per record, including deleted records.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl TenantStore {
         Ok(scan.finish())
     }
 
-    /// Reads all records of the tenant, including deleted ones, but no events yet.
+    /// Reads all records of the tenant, including deleted records, but no events yet.
     async fn begin_scan(&self) -> Result<ChainScan, StoreError> {
         let mut scan = ChainScan::new(self.store.now());
         for kind in Kind::ALL {

@@ -77,7 +77,7 @@ impl TenantStore {
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub async fn claim_attempt(&self, record: &Delivery, now: Timestamp) -> Result<bool, StoreError> {
         let number = |number: String| AttributeValue::N(number);
-        // If the response is lost, the SDK's retry must not be blocked by the claim that it already made.
+        // If the response is lost, the SDK's retry must not fail because of the claim that the first attempt made.
         let claimant = u64::from_le_bytes(self.store.random()?).to_string();
         let update = self.store.client.update_item().table_name(&self.store.table);
         let update = update
@@ -282,7 +282,7 @@ fn read(item: Item) -> Result<Delivery, StoreError> {
     from_item(item).map_err(StoreError::broken)
 }
 
-/// Returns the expiry time of a delivery written at `at`: it is kept for [`RETENTION`].
+/// Returns the time at which a delivery written at `at` expires: after [`RETENTION`].
 pub(super) fn expiry(at: Timestamp) -> AttributeValue {
     AttributeValue::N(seconds(at.plus(RETENTION)).to_string())
 }

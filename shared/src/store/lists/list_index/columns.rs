@@ -475,7 +475,7 @@ impl CatalogEntry {
     }
 }
 
-/// A tenant's assets, and the part of its catalog that they show.
+/// A tenant's assets, and the catalog entries that the assets show.
 #[derive(Debug, Default)]
 pub struct AssetIndex {
     pub assets: SortedRows<AssetColumns>,
@@ -523,7 +523,7 @@ impl AssetIndex {
         self.catalog.get(&(kind, id?))
     }
 
-    /// Finds the catalog entries that match the parts of a filter that aren't IDs.
+    /// Finds the catalog entries needed to evaluate the filter's conditions on kind, type code and manufacturer.
     pub fn catalog(&self, filter: &AssetFilter) -> CatalogMatch {
         let mut found = CatalogMatch::default();
         for ((kind, id), entry) in &self.catalog {
@@ -693,7 +693,6 @@ mod tests {
     }
 
     proptest! {
-        /// Covers adding, changing and removing assets, before and after the first statistics.
         #[test]
         fn sums_that_follow_changes_equal_those_of_all_assets(
             changes in proptest::collection::vec((0u128..40, 0..Status::ALL.len(), any::<u64>(), 0u8..4, 0i32..9), 0..200),

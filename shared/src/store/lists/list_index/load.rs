@@ -154,9 +154,9 @@ impl TenantStore {
         self.while_throttled(is_throttled, || self.events_since::<I>(since.plus(-CLOCK_SKEW), None)).await
     }
 
-    /// Reads the records whose events don't continue from the index: they moved between sections, or one of their events is not
-    /// visible yet. Each record contains the changes of its events. Returns whether all records were found: a missing record may
-    /// have been deleted by a transaction whose event is not visible yet.
+    /// Reads the records whose events don't continue from the index: records that moved between sections, and records with an
+    /// event that is not visible yet. Each record contains the changes of its events. Returns whether all records were found: a
+    /// missing record may have been deleted by a transaction whose event is not visible yet.
     async fn load_records<I: ListIndex>(
         &self,
         loading: &Loading<'_, I>,
@@ -222,7 +222,7 @@ impl TenantStore {
         .map(drop)
     }
 
-    /// Adds a page to the index, which counts toward the memory budget immediately.
+    /// Adds a page to the index. The page counts toward the memory budget immediately.
     fn add_page<I: ListIndex>(
         &self,
         loading: &Loading<'_, I>,
@@ -258,7 +258,7 @@ impl TenantStore {
     }
 
     /// Retries a read with backoff while it is throttled: function instances that start together cause throttling for each other,
-    /// and none of them should lose the pages that it has read.
+    /// and no instance should lose the pages that it has read.
     async fn while_throttled<T, E, F: Future<Output = Result<T, E>>>(
         &self,
         is_throttled: impl Fn(&E) -> bool,

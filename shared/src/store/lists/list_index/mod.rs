@@ -209,7 +209,6 @@ const RETRY_AFTER_TOO_LARGE: TimeDelta = TimeDelta::minutes(10);
 /// loading the index again is cheaper than reading them.
 const ROWS_PER_EVENT_PAGE: usize = 6_400;
 
-/// How fresh a list index must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
     /// The index includes the events since its last use.
@@ -223,7 +222,6 @@ pub enum Freshness {
 pub struct Events {
     /// Events that the index must apply.
     pub events: Vec<ChangeEvent>,
-    /// Events about unknown kinds.
     pub unknown: HashSet<UnknownEvent>,
     /// IDs of all other events.
     pub others: Vec<EventId>,
@@ -321,7 +319,7 @@ impl TenantStore {
         self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
     }
 
-    /// Loads the index if there is none, or if it can't be refreshed. Returns it with its size in bytes.
+    /// Loads the index if there is none, or if the present index can't be refreshed. Returns the index and its size in bytes.
     async fn refresh_or_load<'s, I: ListIndex>(
         &self,
         slot: &'s mut CacheSlot<I>,
@@ -396,7 +394,7 @@ impl TenantStore {
     /// idempotent.
     async fn refresh<I: ListIndex>(&self, loaded: &mut LoadedIndex<I>, now: Timestamp) -> Result<(), RefreshError> {
         let since = loaded.synced_at.plus(-max_event_delay());
-        // Loading reads the most recent events anyway, so it can be cheaper only after a longer pause.
+        // Loading reads the most recent events anyway, so loading can be cheaper only after a longer pause.
         let is_long_ago = loaded.synced_at.plus(SECONDARY_INDEX_LAG) < now;
         let max_pages = is_long_ago.then_some(1 + loaded.index.len() / ROWS_PER_EVENT_PAGE);
         let mut torn_read_retry = TornReadRetry::default();
@@ -597,7 +595,7 @@ impl ListIndexCache {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the slot of an index. Adds an empty one if there is none.
+    /// Returns the slot of an index. Adds an empty slot if there is none.
     pub fn slot<I: ListIndex>(&self, tenant: TenantId) -> SharedSlot<I> {
         let mut entries = self.entries();
         entries.uses += 1;
@@ -615,7 +613,7 @@ impl ListIndexCache {
         let mut entries = self.entries();
         match entries.by_key.get_mut(&key) {
             Some(entry) if std::ptr::addr_eq(Arc::as_ptr(&entry.slot), Arc::as_ptr(slot)) => entry.bytes = bytes,
-            // The slot was evicted while being filled. The last request that uses it drops it.
+            // The slot was evicted while being filled. The last request that uses the slot drops it.
             _ => return,
         }
         let mut total: usize = entries.by_key.values().map(|entry| entry.bytes).sum();
@@ -735,7 +733,7 @@ impl ChangeEvent {
         self.changes.get().ok()?.get(field)?.get("new")?.as_object()
     }
 
-    /// Whether the event changes a shown field, which also changes `updated_at`.
+    /// Whether the event changes a shown field. Such a change also sets `updated_at`.
     pub fn changes_shown_field<T: Record>(&self) -> bool {
         self.changes.get().is_ok_and(|changes| changes.keys().any(|field| T::is_shown(field)))
     }
@@ -796,7 +794,7 @@ pub fn apply_events<I: ListIndex>(
             if event.version <= present || present == 0 && is_removed() {
                 continue;
             }
-            // Because clocks differ, an event can be read before its predecessor, but hardly ever without it.
+            // Because clocks differ, an event can be read before its predecessor, but hardly ever without the predecessor.
             if event.version > present + 1 || (present == 0) != (event.verb == Verb::Created) {
                 incomplete.push((kind, id));
                 break;

@@ -52,14 +52,13 @@ const UNITS_PER_SECOND: f64 = 1_000.0;
 /// The latest version of each record according to events; `None` for deleted records.
 type LatestVersions = HashMap<(Kind, Uuid), Option<u64>>;
 
-/// The result of a run of the writer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SnapshotReport {
     /// Snapshots followed by only a few events, and lists too small for a snapshot.
     pub current: usize,
     pub written: usize,
     pub failed: usize,
-    /// Tenants that there was no time left for. The next run starts with them.
+    /// Tenants for which no time was left. The next run starts with these tenants.
     pub postponed: usize,
 }
 
@@ -166,8 +165,8 @@ impl TenantStore {
         due.await
     }
 
-    /// Writes due snapshots, one at a time. Returns whether there was time for all. A snapshot whose state can't be read is not
-    /// written, to avoid loading the index from the table without need.
+    /// Writes due snapshots, one at a time. Returns whether there was time for all due snapshots. A snapshot whose state can't be
+    /// read is not written, to avoid loading the index from the table without need.
     async fn write_due(
         &self,
         examined: Vec<(Kind, Result<bool, SnapshotWriteError>)>,
@@ -382,7 +381,7 @@ impl TenantStore {
     }
 
     /// Applies the events since the current snapshot to its index. Returns the index, and the time at which it was loaded from
-    /// the secondary index; `None` if it must be loaded again.
+    /// the secondary index; `None` if the index must be loaded again.
     async fn follow_snapshot<I: ListIndex>(
         &self,
         now: Timestamp,
@@ -413,7 +412,7 @@ impl TenantStore {
     }
 }
 
-/// Parses the events of a page that the index follows.
+/// Parses the events in a page, and keeps events about kinds that the index follows.
 fn events_of<I: ListIndex>(items: Option<Vec<Item>>) -> Result<Vec<ChangeEvent>, RefreshError> {
     let mut events = Vec::new();
     for item in items.unwrap_or_default() {
@@ -447,7 +446,7 @@ impl Pace {
         Self { began_at: Instant::now(), units: 0.0 }
     }
 
-    /// Counts a read, and returns the time until the next one.
+    /// Counts a read, and returns the time until the next read.
     pub fn pause_after(&mut self, units: f64) -> Duration {
         self.units += units;
         pause(self.units, self.began_at.elapsed())

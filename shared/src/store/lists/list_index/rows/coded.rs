@@ -47,18 +47,18 @@ pub struct CodedColumns {
     is_left_out: bool,
 }
 
-/// The matching values of a column. They include [`NO_VALUE`] if rows without a value match.
+/// The matching values of a column, including [`NO_VALUE`] if rows without a value match.
 pub struct Selected {
     column: Option<u32>,
     /// Whether each value is selected, by number.
     are_selected: Vec<bool>,
 }
 
-/// The values of a column that a list filters by.
+/// A list's condition on the values of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodedCondition {
     pub column: String,
-    /// Texts to match, case-insensitive. Numbers can have any form.
+    /// Texts to match, case-insensitive. Numbers match in any notation.
     pub texts: Vec<String>,
     /// A location. Locations below it match, too.
     pub place: Option<String>,
@@ -274,7 +274,6 @@ impl CodedColumns {
         self.columns.get(column as usize).map(|column| &*column.name)
     }
 
-    /// Returns the values that rows have in a column.
     pub fn cells(&self, column: u32) -> impl Iterator<Item = &Cell> {
         self.columns.get(column as usize).into_iter().flat_map(|column| column.values.iter().filter_map(|it| it.cell.as_ref()))
     }

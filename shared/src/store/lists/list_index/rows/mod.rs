@@ -153,7 +153,6 @@ pub struct RowRef<'a, C: Columns> {
     coded: (&'a [SegmentColumn], usize, &'a CodedColumns),
 }
 
-/// Returns one of a row's joined texts.
 fn nth_text(joined: &str, column: usize) -> &str {
     joined.split(TEXT_END).nth(column).unwrap_or_default()
 }
@@ -168,7 +167,6 @@ fn nth_exact(joined: &str, column: usize) -> Option<&str> {
 }
 
 impl<'a, C: Columns> RowRef<'a, C> {
-    /// Returns a text that is compared exactly; `None` if the record has no such text.
     pub fn exact_text(&self, column: usize) -> Option<&'a str> {
         nth_exact(self.exact, column)
     }
@@ -192,7 +190,7 @@ impl<'a, C: Columns> RowRef<'a, C> {
     }
 }
 
-/// Converts a record's text to a row's exact text.
+/// Converts a record's text to a row's exact text: empty for a missing text, `EMPTY` for an empty text.
 pub fn exact(text: Option<&str>) -> String {
     text.map_or("", |text| if text.is_empty() { EMPTY } else { text }).to_owned()
 }
@@ -431,7 +429,7 @@ fn count(matches: &[bool]) -> usize {
     matches.iter().filter(|is_match| **is_match).count()
 }
 
-/// The position of a row, valid until the next change of the rows.
+/// The position of a row, valid until the next change to the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowPosition {
     segment: u32,
@@ -511,7 +509,6 @@ impl<C: Columns> SortedRows<C> {
         self.segments.iter().map(|segment| segment.searched.joined().len() + segment.exact.joined().len()).sum()
     }
 
-    /// Frees reserved but unused memory.
     pub fn shrink_to_fit(&mut self) {
         self.bytes.take();
         self.segments.iter_mut().for_each(Segment::shrink_to_fit);
@@ -653,7 +650,6 @@ impl<C: Columns> SortedRows<C> {
         self.row(self.position(id)?)
     }
 
-    /// Returns a copy of a row.
     pub fn get(&self, id: Uuid) -> Option<Row<C>> {
         self.find(id).map(|row| row.to_row())
     }
@@ -933,7 +929,6 @@ impl<F: Facet> Facets<F> {
         self.entries.get(number as usize).map(|(facet, _)| facet)
     }
 
-    /// Returns the facets with their row counts.
     pub fn iter(&self) -> impl Iterator<Item = (&F, usize)> {
         self.entries.iter().filter(|(_, rows)| *rows > 0).map(|(facet, rows)| (facet, *rows))
     }

@@ -405,7 +405,7 @@ impl Texts {
             .collect()
     }
 
-    /// Replaces the text of the rows `row..next`. Returns its end.
+    /// Replaces the text of the rows `row..next`. Returns the end of the new text.
     fn splice(&mut self, row: usize, next: usize, text: &str) -> u32 {
         self.extremes.take();
         let (from, to) = (self.start(row), self.start(next));
@@ -523,7 +523,6 @@ impl TrigramSet {
         self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// Reads a set from [`TrigramSet::BYTES`] bytes.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut set = Self(Box::new([0; BITS / WORD_BITS]));
         let (words, _) = bytes.as_chunks();

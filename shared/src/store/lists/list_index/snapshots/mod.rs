@@ -27,7 +27,6 @@ const FORMAT: u32 = 6;
 const CHECKSUM_BYTES: usize = 32;
 pub const MAX_HEADER_BYTES: usize = 1024;
 
-/// The table, tenant and kind of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotSource<'a> {
     pub table: &'a str,
@@ -73,7 +72,7 @@ pub enum SnapshotError {
 pub struct SnapshotHeader {
     /// The index contains every earlier write.
     pub synced_at: Timestamp,
-    /// When the index was loaded from the secondary index. Since then, it has only followed events.
+    /// When the index was loaded from the secondary index. Since then, the index has only followed events.
     pub loaded_at: Timestamp,
     /// The tenant's latest event when the snapshot was written. A table that was restored to an earlier time lacks this event.
     pub latest_event: EventId,
@@ -294,7 +293,7 @@ impl Encoder {
         }
     }
 
-    /// Starts a new block here if the current one is large enough.
+    /// Starts a new block if the current block is large enough.
     pub fn may_end_block(&mut self) {
         if self.block.len() >= BLOCK_BYTES {
             self.end_block();
