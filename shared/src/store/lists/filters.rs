@@ -257,7 +257,7 @@ impl AssetFilter {
         self.values.iter().map(|wanted| (wanted.column.as_str(), wanted.column.as_str())).chain(sorted)
     }
 
-    /// Whether the filter has conditions on catalog entries.
+    /// Whether the filter has a condition on kind, type code or manufacturer.
     pub(in crate::store) fn needs_catalog(&self) -> bool {
         self.kind.is_some() || self.asset_type_code.is_some() || self.manufacturer.is_some()
     }
