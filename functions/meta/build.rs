@@ -15,11 +15,11 @@ use std::io::Write;
 use std::path::Path;
 use std::{env, fs};
 
-/// Our own lines of the script.
+/// Folder with our own lines of the script.
 const FOLDER: &str = "viewer";
 /// The document in its readable form, with line breaks.
 const DOCUMENT: &str = "../../docs/openapi.json";
-/// The inventory page.
+/// Folder with the files of the inventory page.
 const APP: &str = "app";
 const APP_PAGE: &str = "index.html";
 

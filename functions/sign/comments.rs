@@ -1,6 +1,6 @@
 //! Scripts and style sheets without comments, for the build scripts of pages.
 
-/// Removes the comment lines of a script or a style sheet: about a sixth of it, which readers of the page don't need.
+/// Removes the comment lines of a script or a style sheet, which readers of the page don't need.
 ///
 /// # Errors
 ///

@@ -37,12 +37,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The table, the compiled schemas, the recently verified keys, the encryption of signing keys, the queue and the webhook address
-/// policy. Cheap to clone.
+/// The state that a function keeps between requests. Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
-/// The parts that all clones of [`App`] share. Every route has a clone.
+/// Shared by all clones of [`App`]. Every route has a clone.
 #[derive(Clone)]
 struct Parts {
     store: Store,
@@ -182,7 +181,8 @@ where
     run_with_queue(routes, key_encryption, Ok::<_, Infallible>(None)).await
 }
 
-/// Like [`run_with_key_encryption`], with the webhook delivery queue. Logs the error and fails if either can't be set up.
+/// Like [`run_with_key_encryption`], with the webhook delivery queue. Logs the error and fails if key encryption or the queue
+/// can't be set up.
 pub async fn run_with_queue<E, Q>(
     routes: impl FnOnce() -> Router<App>,
     key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>,
@@ -201,7 +201,7 @@ where
 }
 
 /// Like [`run_with_key_encryption`], for a function whose responses link to the API. Links start with `PUBLIC_URL`, if set. Logs
-/// the error and fails if that is invalid.
+/// the error and fails if `PUBLIC_URL` is invalid.
 pub async fn run_with_links<E>(
     routes: impl FnOnce() -> Router<App>,
     key_encryption: Result<Option<Arc<dyn KeyEncryption>>, E>,
@@ -239,7 +239,7 @@ async fn serve(
     key_encryption: Option<Arc<dyn KeyEncryption>>,
     queue: Option<Arc<dyn Queue>>,
 ) -> Result<(), Error> {
-    // The first request opens the connection. Opening it here would cost more than it saves (docs/adr/0011).
+    // The first request opens the connection to the table. Opening it here would cost more than it saves (docs/adr/0011).
     let app = App::new(function_store(system_clock())?).with_key_encryption(key_encryption).with_queue(queue);
     let service = ServiceExt::<Request>::map_response(http::service(routes(), app), Encoded);
     let service = ServiceExt::<LambdaEvent<LambdaRequest>>::map_request(Adapter::from(service), sanitized);
@@ -281,7 +281,7 @@ where
     })
 }
 
-/// Returns the time left until Lambda's deadline. `deadline` is in milliseconds since 1970.
+/// Returns the time left until [`MARGIN`] before Lambda's deadline. `deadline` is in milliseconds since 1970.
 fn time_left(deadline: u64, clock: &Clock) -> Duration {
     let now = u64::try_from(clock().millis()).unwrap_or_default();
     Duration::from_millis(deadline.saturating_sub(now)).saturating_sub(MARGIN)
@@ -303,7 +303,7 @@ pub async fn write_snapshots() -> ExitCode {
     })
 }
 
-/// Writes snapshots. Fails if a snapshot could not be written, which raises an alarm.
+/// Fails if a snapshot can't be written: the failed invocation raises an alarm.
 async fn run_writer(store: &Store, until: Timestamp) -> Result<(), Error> {
     let SnapshotReport { current, written, failed, postponed } = Box::pin(store.write_snapshots(until)).await?;
     tracing::info!(current, written, failed, postponed, "snapshots");

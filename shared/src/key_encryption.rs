@@ -16,7 +16,7 @@ pub enum KeyEncryptionError {
     Rejected(#[source] Cause),
 }
 
-/// What a secret is used for. The ciphertext is bound to the purpose.
+/// The use of a secret. The ciphertext is bound to the purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     ReceiptKey,
@@ -24,7 +24,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Returns the purpose as text. Ciphertexts are bound to this text, and permissions refer to it.
+    /// Returns the text that ciphertexts are bound to, and that permissions refer to.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,8 +42,6 @@ pub trait KeyEncryption: Send + Sync {
     /// Returns the provider's name, which is stored with each encrypted key.
     fn name(&self) -> &'static str;
 
-    /// Encrypts a secret for a tenant and a purpose.
-    ///
     /// # Errors
     ///
     /// Returns a [`KeyEncryptionError`] if the provider is unavailable or rejects the request.

@@ -42,7 +42,7 @@ pub trait Queue: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns a [`QueueError`] if the queue didn't accept all of them.
+    /// Returns a [`QueueError`] if the queue didn't accept all messages.
     fn send<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
 
     /// Sends messages to the retry queue: pending retries, and messages that would hold up others. After an error, some may have
@@ -50,7 +50,7 @@ pub trait Queue: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns a [`QueueError`] if the queue didn't accept all of them.
+    /// Returns a [`QueueError`] if the queue didn't accept all messages.
     fn send_retry<'a>(&'a self, messages: Vec<NewMessage>) -> BoxFuture<'a, Result<(), QueueError>>;
 
     /// Whether `arn` is the ARN of the retry queue.

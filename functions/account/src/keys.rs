@@ -117,7 +117,7 @@ pub async fn rotate_key(
     let rotation = body.parse(&caller)?;
     let key = or_not_found(key)?;
     let caller = caller.verified().await?;
-    // The response shows the new secret.
+    // The response shows the new secret, so the caller needs all rights of the key.
     check_grantable(&caller, &key.value)?;
     if owner.is_some_and(|user| user.value.erased_at.is_some()) {
         let detail = "The key's user was erased, so it can only be revoked.";

@@ -111,7 +111,7 @@ impl References {
         BatchGet::new().with::<Manufacturer>(self.manufacturer).with::<AssetType>(self.asset_type)
     }
 
-    /// Checks that all references exist. Returns missing ones together with the body's `errors`.
+    /// Checks that the referenced records exist. Returns an error for each missing record, together with the body's `errors`.
     fn check(self, batch: &BatchResult, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
         if self.manufacturer.is_some() && batch.get::<Manufacturer>(self.manufacturer)?.is_none() {
             errors.push(unknown_reference("manufacturer_id"));

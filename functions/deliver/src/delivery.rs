@@ -56,7 +56,7 @@ impl EventOfMessage {
     async fn entry(&self, store: &TenantStore, event: &HistoryEntry) -> Result<&FeedEntry, Failure> {
         let read = async || {
             let entry = feed_entries(store, vec![event.clone()]).await?.pop();
-            // A different version of the service might be able to read it.
+            // A different version of the service might be able to read the event.
             Ok(entry.ok_or("the event can't be read")?)
         };
         self.entry.get_or_try_init(read).await
@@ -64,11 +64,8 @@ impl EventOfMessage {
 }
 
 impl Deliver {
-    /// Makes the first attempts to deliver a new event, concurrently.
-    ///
-    /// # Errors
-    ///
-    /// Returns one of the failures. The message is then redelivered, and attempts that are already recorded are skipped.
+    /// Makes the first attempts to deliver a new event, concurrently. Returns one of the failures: the message is then
+    /// redelivered, and attempts that are already recorded are skipped.
     pub(crate) async fn deliver_event(&self, place: Place, request: &EventRequest) -> Result<(), Failure> {
         let (place, event) = (Place { age: Age::After(request.event_id), ..place }, EventOfMessage::default());
         let attempts = request.deliveries().map(async |delivery| self.deliver(place, &event, &delivery).await);
@@ -187,7 +184,7 @@ async fn give_up(
     let of_record = record.map(|record| record.event_type.clone());
     let of_event = || Some(EventView::read(event?.clone())?.event_type);
     let of_test = || request.test.as_ref().map(|_| TEST_EVENT.to_owned());
-    // All are missing only if the event doesn't exist.
+    // The type is unknown only if the event doesn't exist.
     let Some(event_type) = of_record.or_else(of_event).or_else(of_test) else { return Ok(()) };
     match store.write_delivery(record, &Delivery::given_up(record, request, &event_type, now)).await {
         // Another message has just recorded the outcome.
@@ -213,9 +210,6 @@ impl Secrets {
         Self { key_encryption, decrypted: Mutex::default() }
     }
 
-    /// # Errors
-    ///
-    /// Returns a [`KeyEncryptionError`] if the secret can't be decrypted.
     pub(crate) async fn decrypt(&self, tenant: TenantId, secret: &EncryptedSecret) -> Result<WebhookSecret, KeyEncryptionError> {
         let name = (tenant, secret.clone());
         let known = self.decrypted.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();

@@ -56,7 +56,7 @@ impl Deliver {
         Self { retry_delays, ..self }
     }
 
-    /// Handles the messages concurrently. Returns the unfinished ones, which SQS redelivers later.
+    /// Handles the messages concurrently. Returns the unfinished messages, which SQS redelivers later.
     pub async fn handle(&self, event: SqsEvent) -> SqsBatchResponse {
         let batch = self.next_batch();
         let finished = join_all(event.records.iter().map(|message| self.finish(batch, message))).await;
@@ -103,8 +103,8 @@ impl Deliver {
         }
     }
 
-    /// Sends a message to the retry queue, delayed until it is due or for the longest possible delay, after which it is sent
-    /// again.
+    /// Sends a delivery to the retry queue, delayed until it is due, but at most for [`MAX_DELAY`]. A delivery that is not due
+    /// then is sent to the queue again.
     async fn send_again(&self, request: DeliveryRequest) -> Result<(), QueueError> {
         let left = request.due.map_or(TimeDelta::zero(), |due| due.since(self.store.now()));
         let delay = left.to_std().unwrap_or(Duration::ZERO).min(MAX_DELAY);

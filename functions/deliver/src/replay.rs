@@ -12,8 +12,8 @@ use shared::store::StoreError;
 const EVENTS_AT_ONCE: u32 = 100;
 
 impl Deliver {
-    /// Sends a message for each event in the next part of a replay, then one message for the rest. If interrupted, the part is
-    /// sent again: deliveries that already succeeded drop the duplicates.
+    /// Sends a message for each event in the next part of a replay, then one message for the rest. After an interruption, the
+    /// part is sent again: deliveries that already succeeded drop the duplicates.
     pub(crate) async fn replay(&self, request: &ReplayRequest) -> Result<(), Failure> {
         let store = self.store.tenant(request.tenant_id);
         let (id, requested_at) = (request.webhook_id, request.requested_at);
@@ -32,7 +32,7 @@ impl Deliver {
             tracing::info!(webhook_id = %id, "a replay ends, because the webhook is not active");
             return Ok(store.change_replays(end).await?);
         }
-        // Determined before the feed is read: from then on, no event can be added before this time.
+        // Determined before the feed is read, so that no event before this time can be added after the feed is read.
         let complete_until = store.end_of_feed().timestamp().plus(TimeDelta::milliseconds(1));
         let filter = EventFilter { types: request.events.filter(), ..EventFilter::default() };
         let feed = store.matching_events(Some(request.after), EVENTS_AT_ONCE, &filter).await?;

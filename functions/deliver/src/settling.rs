@@ -10,7 +10,7 @@ use shared::log::error_chain;
 use shared::queue::{NewMessage, QueueError, SOON};
 use shared::store::{TenantStore, WriteError};
 
-/// Maximum number of attempts to write a record despite concurrent changes.
+/// Maximum number of attempts to write a record that others change concurrently. After that, the write fails.
 const MAX_ROUNDS: u32 = 5;
 
 /// Records as read before the attempt.
@@ -69,7 +69,7 @@ impl Deliver {
         }
         let (recorded, noted) = join(self.write_record(store, request, record, attempted), write_health).await;
         if let Err(error) = noted {
-            // The next failed or slow attempt records it.
+            // The next failed or slow attempt records the health.
             tracing::warn!(webhook_id = %request.webhook_id, cause = error_chain(&error), "the health of a webhook can't be recorded");
         }
         recorded

@@ -75,7 +75,7 @@ impl Fanout {
         let first_aside = first(&mut aside.iter().flat_map(|request| &request.events).map(|event| event.id));
         let (count, count_aside) = (requests.len(), aside.len());
         let messages = requests.into_iter().map(|request| Message::Event(request).into()).collect();
-        // Delays with jitter, so that a throttled partition doesn't get everything at once.
+        // The delays have jitter, so that a throttled partition doesn't get all requests at once.
         let later = |message| NewMessage { message, delay: self.store.jittered(SOON) };
         let aside = aside.into_iter().map(|request| later(Message::Fanout(request))).collect();
         let failed = join(

@@ -7,7 +7,7 @@ let drafted = { linkId: '', draft: { fields: {}, keys: {} } }
 const draftName = (linkId) => `sign:${linkId}`
 
 /**
- * Returns the draft of a link. If storage is full or disabled, the draft lasts as long as the page.
+ * Returns the draft of a link.
  * @param {string} linkId
  * @returns {Draft}
  */
@@ -18,7 +18,7 @@ function draftOf(linkId) {
       const { fields, keys } = JSON.parse(sessionStorage.getItem(draftName(linkId)) ?? '{}')
       if (fields && keys) drafted.draft = { fields, keys }
     } catch {
-      // Nothing was stored.
+      // Storage is disabled, or its content is invalid.
     }
   }
   return drafted.draft
@@ -28,7 +28,7 @@ function storeDraft() {
   try {
     sessionStorage.setItem(draftName(drafted.linkId), JSON.stringify(drafted.draft))
   } catch {
-    // Without storage, the draft lasts as long as the page.
+    // If storage is full or disabled, the draft lasts as long as the page.
   }
 }
 
@@ -38,7 +38,7 @@ function removeDraft(linkId) {
   try {
     sessionStorage.removeItem(draftName(linkId))
   } catch {
-    // There is no stored draft.
+    // If storage is disabled, there is no stored draft.
   }
 }
 

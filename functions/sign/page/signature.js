@@ -64,7 +64,7 @@ function signatureField(open, kept) {
       const isMissing = isTyped ? pictureOfName(name.value) === null : !isDrawn(pad.strokes)
       if (isMissing && !isTyped && pad.strokes.length) return t('too-short')
       if (!isMissing && !canReadDrawings()) return t('hidden-drawing')
-      // A stored signature is someone else's.
+      // A stored signature doesn't count, because someone else made it.
       if (!isMissing || !open.step.required) return null
       return isTyped ? t('missing.name') : t('missing.signature')
     },

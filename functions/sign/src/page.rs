@@ -20,7 +20,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(concat!(
     "'; img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 ));
 
-/// The page. Browsers can cache it.
+/// The page, which browsers can cache for 5 minutes.
 pub struct SignPage(HtmlPage);
 
 impl IntoResponse for SignPage {

@@ -95,7 +95,7 @@ pub async fn retry_delivery(
     ask_for(&caller, again).await
 }
 
-/// Returns the time of a delivery request. It is always later than the previous request, regardless of clocks, because the latest
+/// Returns the time of a delivery request: always later than the previous request, regardless of clocks, because the latest
 /// request counts.
 fn later(now: Timestamp, before: Timestamp) -> Timestamp {
     now.max(Timestamp::from_millis(before.millis() + 1))

@@ -77,7 +77,7 @@ pub async fn update_webhook(
     body: JsonBody<WebhookPatch>,
 ) -> Result<Versioned<WebhookView>, ApiError> {
     let check = |old: &Webhook, body: &WebhookPatch| {
-        // The current address may be valid only under an earlier policy. It can be sent back unchanged.
+        // The current address can be sent back unchanged, even if the present policy no longer permits it.
         let new_url = body.url.as_ref().filter(|url| **url != old.url);
         new_url.and_then(|url| check_url(url, caller.app.address_policy()))
     };
@@ -150,7 +150,7 @@ impl Command for CreateWebhook {
 
     fn classify_failure(&self, error: WriteError, _: &Stored<Webhook>) -> CommitFailure<ApiError> {
         match error {
-            // A concurrent request took the slot. The retry takes a free one.
+            // A concurrent request took the slot. The retry takes a free slot.
             WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
             error => error.into(),
         }

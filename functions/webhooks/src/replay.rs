@@ -63,7 +63,7 @@ pub async fn replay_events(
     let (body, errors) = body.parse_with_errors(&caller)?;
     let webhook = or_not_found(webhook)?.value;
     let caller = caller.verified().await?;
-    // Checked before anything is written. `idempotent_enqueue` refuses it too.
+    // `idempotent_enqueue` also refuses a precondition, but only after the replay is recorded.
     if caller.context.precondition.is_some() {
         return Err(ApiError::PreconditionFailed);
     }

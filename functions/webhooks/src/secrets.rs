@@ -40,7 +40,8 @@ impl NewSecret {
 
 /// Rotate a webhook's secret
 ///
-/// Only this response shows the new secret. For `grace_seconds`, deliveries are signed with both. The body is optional.
+/// Only this response shows the new secret. For `grace_seconds`, deliveries are signed with the previous secret, too. The body is
+/// optional.
 #[utoipa::path(post, path = "/webhooks/{id}/rotate", tag = "webhooks", responses(ChangeErrors, RequestConflict))]
 pub async fn rotate_webhook(
     caller: Caller<WebhooksWrite>,

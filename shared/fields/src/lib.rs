@@ -3,10 +3,10 @@
 pub mod compared;
 pub mod serial_number;
 
-/// Maximum number of rows that an error lists.
+/// Maximum number of rows that an error lists. It counts the others.
 const MAX_NAMED_ROWS: usize = 5;
 
-/// Returns the error of a row whose match value also occurs in other rows. `rows` are all rows with the value, `own` is the row
+/// Returns the error for a row whose match value also occurs in other rows. `rows` are all rows with the value, `own` is the row
 /// with the error.
 pub fn same_value(rows: &[u64], own: u64) -> String {
     let others = rows.iter().filter(|row| **row != own).map(u64::to_string);
@@ -18,7 +18,7 @@ pub fn same_value(rows: &[u64], own: u64) -> String {
     }
 }
 
-/// The form of the cells of a column.
+/// The format of a column's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellType {
     /// Text, with surrounding whitespace.
@@ -31,7 +31,6 @@ pub enum CellType {
     Number,
     /// `true` or `false`, case-insensitive.
     Boolean,
-    /// JSON.
     Json,
 }
 
@@ -40,7 +39,6 @@ pub enum CellType {
 pub struct Column {
     pub name: &'static str,
     pub cell: CellType,
-    /// Whether exports include the column.
     pub is_exported: bool,
     /// Headings in other systems' files, lowercase and without spaces or punctuation, separated by spaces. If several columns
     /// match a field, the heading listed first wins.
@@ -118,7 +116,6 @@ const NOTES: &str = "assetnotes itemnotes notes comments remarks kommentar komme
 const ASSIGNED_TO_EMAIL: &str = "checkedouttoemail primaryuseremailaddress assignedtoemail useremailaddress emailaddress useremail \
     email mail primaryuserupn userprincipalname upn emailadresse benutzeremail assigneduser";
 
-/// The columns of users.
 pub const USER_COLUMNS: &[Column] = &[
     Column::new("id", CellType::Word, ""),
     Column::new("email", CellType::Word, EMAIL),

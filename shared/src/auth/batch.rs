@@ -112,8 +112,8 @@ impl VerifiedCaller {
         }
     }
 
-    /// Finds the error of a failed batch: dry-runs the operations one by one, and returns the error of the first one that fails,
-    /// or `error` if none does. The failed commit alone doesn't show which operation's record is still referenced.
+    /// Dry-runs the operations of a failed batch one by one. Returns the first error, or `error` if every dry run succeeds. The
+    /// failed commit alone doesn't show which operation's record is still referenced.
     async fn error_of_one<O: Operation>(&self, operations: &[O], error: ApiError) -> Result<ApiError, ApiError> {
         let checker = self.with_dry_run();
         for (index, operation) in operations.iter().enumerate() {

@@ -102,7 +102,6 @@ impl<S> Caller<S> {
 pub struct Principal {
     pub store: TenantStore,
     pub context: ChangeContext,
-    /// The state that the function keeps between requests.
     pub app: App,
     /// Validations of custom fields, shared by all changes of the request.
     pub validations: Validations,
@@ -216,7 +215,7 @@ impl RequiredScopes for (UsersWrite, ProcessesWrite, AssetsRead) {
 pub(super) struct UnverifiedRequest<C> {
     pub(super) app: App,
     pub(super) token: BearerToken<C>,
-    /// The tenant's part of the table. A dry run writes nothing.
+    /// Writes nothing in a dry run.
     pub(super) store: TenantStore,
     pub(super) received: Arc<ReceivedRequest>,
     headers: RequestHeaders,
@@ -224,11 +223,7 @@ pub(super) struct UnverifiedRequest<C> {
 }
 
 impl<C: Credential> UnverifiedRequest<C> {
-    /// Reads the credential and the headers of a request, and whether it is a dry run. Doesn't verify the credential yet.
-    ///
-    /// # Errors
-    ///
-    /// Returns `without` if the request has no credential.
+    /// Reads the request's credential, without verifying it, and the headers. Returns `without` if there is no credential.
     pub(super) fn new(parts: &Parts, app: &App, without: ApiError) -> Result<Self, ApiError> {
         let token: BearerToken<C> = bearer_token(&parts.headers).ok_or(without)?;
         let received = received(parts)?;
@@ -247,13 +242,9 @@ impl<C: Credential> UnverifiedRequest<C> {
         })
     }
 
-    /// Returns the context of the request's changes, including its headers, and whether an earlier attempt of a request with
-    /// separately committed changes has started. The credential must already be verified.
-    ///
-    /// # Errors
-    ///
-    /// Returns errors in the headers, or [`WriteError::AlreadyAnswered`] if there is a stored response; the middleware then
-    /// sends that response.
+    /// Returns the context of the request's changes, including the headers, and whether an earlier attempt of a request with
+    /// separately committed changes has started. The credential must already be verified. Returns
+    /// [`WriteError::AlreadyAnswered`] if there is a stored response, which the middleware then sends.
     pub(super) fn context_with_headers(
         &self,
         principal: &Principal,
@@ -273,7 +264,6 @@ impl<C: Credential> UnverifiedRequest<C> {
             let is_repeated = previous.is_some();
             self.notes.note_idempotent_request(principal.store.clone(), request.clone(), previous);
             if is_repeated {
-                // The middleware sends the stored response.
                 return Err(WriteError::AlreadyAnswered.into());
             }
             context.idempotency = Some(request);
@@ -297,10 +287,6 @@ impl UnverifiedRequest<ApiKeyId> {
     /// Begins the check. For a key that this instance verified recently, returns a store whose first reads join the batch that
     /// reads the key, and the check as a future. Any other key is first read alone; the future then does the rest, including the
     /// lookup of the idempotency key.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Unauthorized`], [`ApiError::RateLimited`], [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
     pub(super) async fn begin_check(
         self,
         scopes: &'static [Scope],
@@ -331,7 +317,7 @@ impl UnverifiedRequest<ApiKeyId> {
 /// The request with its idempotency key, and the previous request with the same key. `None` without a key.
 pub(super) type Idempotency = Option<(IdempotentRequest, Option<PreviousRequest>)>;
 
-/// The headers that the method uses. Invalid headers are reported after the key is verified.
+/// The headers that apply to the request's method. Invalid headers are reported after the key is verified.
 struct RequestHeaders {
     /// The path, with the parameters that change the meaning of the request.
     path: String,
@@ -340,7 +326,7 @@ struct RequestHeaders {
 }
 
 impl RequestHeaders {
-    /// Reads `Idempotency-Key` of a POST, and `If-Match` of every request with an unsafe method (RFC 9110 §9.2.1).
+    /// Reads `Idempotency-Key` from a POST, and `If-Match` from a request with any unsafe method (RFC 9110 §9.2.1).
     fn of(parts: &Parts) -> Self {
         let (is_post, is_safe) = (parts.method == Method::POST, parts.method.is_safe());
         let idempotency_key = single_header(&parts.headers, "idempotency-key").filter(|_| is_post);
@@ -355,11 +341,7 @@ impl RequestHeaders {
         }
     }
 
-    /// Returns the request with its idempotency key; `None` without a key.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Invalid`] for an invalid idempotency key.
+    /// Returns `None` without an idempotency key.
     fn idempotent_request<C: Credential>(&self, by: &BearerToken<C>, body: &[u8]) -> Result<Option<IdempotentRequest>, ApiError> {
         match &self.idempotency_key {
             None => Ok(None),
@@ -368,20 +350,12 @@ impl RequestHeaders {
         }
     }
 
-    /// Rejects an idempotency key.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Invalid`] with `reason` if there is an idempotency key.
+    /// Returns an error with `reason` if there is an idempotency key.
     fn refuse_idempotency_key(&self, reason: &str) -> Result<(), ApiError> {
         self.idempotency_key.as_ref().map_or(Ok(()), |_| Err(ApiError::idempotency_key(reason)))
     }
 
     /// Returns the versions that `If-Match` accepts for the resource `id` or, without an ID, for the tenant.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Malformed`] if the header isn't a list of entity tags.
     fn precondition(&self, id: Option<Uuid>, tenant: TenantId) -> Result<Option<Precondition>, ApiError> {
         match &self.expected {
             None => Ok(None),
@@ -438,7 +412,7 @@ pub(super) enum CheckedKey {
     Verified(Box<VerifiedCaller>),
 }
 
-/// A key's record and the user it is bound to, just read.
+/// A key and its owner, just read from the table.
 pub(super) struct Credentials {
     key: ApiKey,
     /// The user that the key is bound to; `None` for a tenant key.
@@ -453,10 +427,6 @@ impl KeyCheck<'_> {
 
     /// Reads an uncached key, and then the owner of a bound key. The key is read alone, so that unauthenticated requests stay
     /// cheap.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Unauthorized`] for a missing key, a wrong secret, or an inactive or deleted owner.
     async fn credentials(&self) -> Result<Credentials, ApiError> {
         // An unreadable key or owner counts as missing, so the request gets a 401.
         let key = StoreError::tolerate_unreadable(self.store.get::<ApiKey>(self.token.id).await)?;
@@ -503,10 +473,6 @@ impl KeyCheck<'_> {
     }
 
     /// Reads an uncached key. If the key doesn't permit the request, rejects the request before the handler runs.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`KeyCheck::credentials`] and [`KeyCheck::verify`], in this order.
     pub(super) async fn begin_alone(&self) -> Result<CheckedKey, ApiError> {
         let credentials = Box::new(self.credentials().await?);
         if self.known().is_some() {
@@ -516,10 +482,6 @@ impl KeyCheck<'_> {
     }
 
     /// Verifies the key, and counts the request. A cached key is read with everything that has joined the batch.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Unauthorized`], [`ApiError::RateLimited`], [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
     pub(super) async fn verify(&self, key: CheckedKey, batch: &KeyBatch) -> Result<VerifiedCaller, ApiError> {
         match key {
             CheckedKey::Known(known) => {
@@ -606,10 +568,6 @@ impl RequestCount<'_> {
     /// Counts the request against the other limits: first the limits that a new key shares with the keys that created it, then
     /// the tenant's. A request rejected by one limit doesn't count against the next, so a key that exceeds its limit doesn't use
     /// up the tenant's. Writes the exceeded limit to `notes` or, if none is exceeded, the credential's limit.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::RateLimited`] or [`ApiError::TenantRateLimited`].
     pub(super) async fn finish(
         &self,
         begun: Begun,
@@ -664,16 +622,17 @@ impl RequestCount<'_> {
 
 /// For this long after a key's last verification, a request's reads can start before the check of the key completes.
 const EARLY_READS_FOR: TimeDelta = TimeDelta::minutes(15);
-/// Maximum number of cached keys. Each takes less than a kilobyte.
+/// Maximum number of cached keys, which take less than a kilobyte each. To make room for another key, the cache drops outdated
+/// keys or, if there are none, all keys.
 const MAX_KEYS: usize = 1_000;
 
 type VerifiedKey = (TenantId, ApiKeyId, SecretHash);
 
-/// Cached values of a key, the starting point of its check.
+/// The cached values that a key's check starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownKey {
     pub rate_limit: u32,
-    /// The user that the key is bound to; `None` for a tenant key.
+    /// `None` for a tenant key.
     pub owner: Option<UserId>,
 }
 
@@ -711,7 +670,7 @@ impl VerifiedKeys {
         if keys.len() >= MAX_KEYS {
             keys.retain(|_, known| known.at.plus(EARLY_READS_FOR) > now);
         }
-        // Rare, and costs each key one request without early reads.
+        // Clearing the cache is rare. The next request with each key then reads nothing early.
         if keys.len() >= MAX_KEYS {
             keys.clear();
         }

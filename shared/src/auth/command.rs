@@ -23,7 +23,7 @@ pub trait Command: Sync {
 
     fn read(&self, reads: &TenantStore) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
 
-    /// Reads the inputs again, for a retry.
+    /// Reads the inputs again, because another writer was faster.
     fn reread(
         &self,
         _previous: Self::Inputs,

@@ -73,7 +73,7 @@ impl VerifiedCaller {
         self.store.store().now()
     }
 
-    /// Sends the message, then replaces it with the response.
+    /// Sends the message, then replaces the stored message with the response.
     async fn send(&self, queue: &dyn Queue, request: &IdempotentRequest, dispatch: Dispatch) -> Result<(), ApiError> {
         let present = dispatch.stored()?;
         if let Err(error) = queue.send(vec![dispatch.message.clone().into()]).await {
@@ -84,7 +84,7 @@ impl VerifiedCaller {
             return Err(error.into());
         }
         if self.store.replace_stored_response(request, &present, &dispatch.response).await.is_err() {
-            // The message is sent, so the request succeeds. A retry of the request would send it again.
+            // The message is sent, so the request succeeds. A retry of the request would send the message again.
             tracing::warn!(request_id = self.notes.request_id(), "the response to a request can't be stored");
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! Imports: one transaction per row. With an idempotency key, each row is a part of the request, and its transaction also stores
-//! its response. A retry of the request returns the stored responses and executes the remaining rows.
+//! Imports: one transaction per row. With an idempotency key, each row is a part of the request, and the row's transaction also
+//! stores the row's response. A retry of the request returns the stored responses and executes the remaining rows.
 
 use super::command::{Alone, Operation};
 use crate::auth::VerifiedCaller;
@@ -48,12 +48,12 @@ pub trait ImportRow: Operation {
 struct Progress {
     /// If set, no further row starts, because this dependency is unavailable.
     halted: OnceLock<Dependency>,
-    /// Another attempt of the request has executed a row, so the inputs may be stale.
+    /// Set when another attempt of the request has executed a row: the inputs may then be stale.
     is_outdated: AtomicBool,
 }
 
 impl VerifiedCaller {
-    /// Writes the rows, each in a separate transaction. `operations` builds the rows' operations. It is called for each check,
+    /// Writes the rows, each in a separate transaction. Calls `operations`, which builds the rows' operations, for each check
     /// and again for the writes. Invalid cells in the columns `skip_bad` are dropped from rows without other errors.
     ///
     /// # Errors
@@ -140,11 +140,6 @@ impl VerifiedCaller {
     ///
     /// Rows without a common subject run first, concurrently. The others follow one by one, in order, so that each sees the
     /// changes of the rows before it.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Unavailable`] if the table is unavailable at the start, and [`ApiError::Conflict`] if another request
-    /// has the same idempotency key.
     async fn execute_rows<O: ImportRow>(&self, rows: &[O], skipped: &[Vec<RowError>]) -> Result<Executed, ApiError> {
         let mut responses = match &self.context.idempotency {
             Some(request) if self.begin(request).await? => self.store.previous_parts(request, rows.len()).await?,
@@ -250,7 +245,6 @@ impl VerifiedCaller {
         }
     }
 
-    /// Whether an earlier attempt of the request has started to execute its parts.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         self.is_resumed

@@ -24,7 +24,6 @@ use utoipa::openapi::path::Operation;
 /// Verifying the secret costs one read of the link. Then the request is counted against the rate limit. The handler runs only
 /// after that, because link holders are untrusted. The idempotency key is looked up while the handler reads.
 pub struct Signer {
-    /// Store for the handler's reads.
     pub store: TenantStore,
     /// The link as it was when the request arrived: open, or used less than 24 hours ago.
     pub link: Stored<Link>,
@@ -85,8 +84,8 @@ impl Signer {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unauthorized`] if either fails; the client gets the actual error. Returns [`ApiError::Invalid`] for
-    /// query parameters that the handler hasn't read.
+    /// Returns [`ApiError::Unauthorized`] if the check or the lookup fails; the client gets the actual error. Returns
+    /// [`ApiError::Invalid`] for query parameters that the handler hasn't read.
     pub async fn verified(&self) -> Result<Principal, ApiError> {
         let principal = self.check.passed().await?;
         self.received.refuse_unread_query()?;

@@ -42,7 +42,7 @@ impl BaseUrl {
     ///
     /// # Errors
     ///
-    /// Returns [`PublicUrlError`] if it is anything other than a scheme and a host.
+    /// Returns [`PublicUrlError`] if it is anything other than a scheme and a host, with or without a port.
     pub fn from_env() -> Result<Option<Self>, PublicUrlError> {
         variable("PUBLIC_URL").map(|url| Self::configured(url).ok_or(PublicUrlError)).transpose()
     }

@@ -2,8 +2,8 @@
 //! an ID, a log line and a time limit, stores responses, and renders errors, panics and dry runs.
 //!
 //! A request's credential is checked while the handler reads. The extractor of a credential begins the check. The handler waits
-//! for `Check::passed` before anything with an effect. The middleware polls both, and sends the handler's response only if the
-//! check passes. Otherwise it sends the error from the check, regardless of the handler's response.
+//! for `Check::passed` before anything with an effect. The middleware polls the handler and the check, and sends the handler's
+//! response only if the check passes. Otherwise it sends the error from the check, regardless of the handler's response.
 
 use super::openapi::{self, ANY_STATUS, DescribedHandler, Schemas};
 use super::requests::params::{DRY_RUN_PARAMETER, ReceivedRequest, list_header, receive};
@@ -42,8 +42,6 @@ use utoipa::__dev::Tags;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, Paths};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Components, HttpMethod, OpenApi, OpenApiBuilder, RefOr, Required};
-
-// `utoipa::Path` omits the tag of `#[utoipa::path(tag = …)]`; only this trait, which the attribute implements, has it.
 
 /// The prefix of every endpoint's path.
 pub const BASE: &str = "/v1";
@@ -97,7 +95,6 @@ fn page_of(request: &Request) -> Option<HeaderValue> {
 macro_rules! endpoints {
     ($($module:ident: $($handler:ident),+;)+) => {
         $crate::http::endpoints::paste! {
-            /// Returns the routes of this function.
             pub fn routes() -> axum::Router<$crate::app::App> {
                 let routes = axum::Router::new();
                 $($(let routes = $crate::http::endpoints::add_route::<$module::[<__path_ $handler>], _, _>(routes, $module::$handler);)+)+
@@ -146,6 +143,7 @@ impl Description {
     /// Adds the operation of `P`, with the descriptions of its handler's types.
     pub fn add<P: utoipa::Path + Tags<'static>, H: DescribedHandler<A>, A>(&mut self, _: H) {
         let mut operation = P::operation();
+        // `P::operation()` omits the tag of `#[utoipa::path(tag = …)]`.
         operation.tags = Some(P::tags().into_iter().map(str::to_owned).collect());
         H::describe(&mut operation, &mut self.schemas);
         let is_read = P::methods().iter().all(|method| *method == HttpMethod::Get);
@@ -201,7 +199,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Header of a response that is replayed from an earlier attempt of the request.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// How long an error waits for the lookup of a stored response to the same request.
+/// Time limit for the lookup of a stored response after an error. If the lookup takes longer, the response is a 503.
 const STORED_RESPONSE_TIMEOUT: Duration = Duration::from_millis(400);
 /// Time left until Lambda's deadline when a request is aborted. At the deadline, Lambda stops the function, and the client would
 /// get API Gateway's response, without a request ID.
@@ -239,7 +237,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     }
     let headers = response.headers_mut();
     headers.extend(HeaderValue::try_from(&request_id).ok().map(|id| (REQUEST_ID, id)));
-    // Only files that never change may be cached.
+    // A response may be cached only if it says so.
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
@@ -385,7 +383,7 @@ pub(super) async fn end_in_time(State(app): State<App>, request: Request, next: 
     }
 }
 
-/// Notes about one request, written by the key check and read by the middleware. Each is written once.
+/// Notes about one request, written by the key check and read by the middleware. Each note is written once.
 #[derive(Clone, Default)]
 pub(crate) struct RequestContext(Arc<Notes>);
 
@@ -422,7 +420,6 @@ impl RequestContext {
         let _ = self.0.replayed.set(());
     }
 
-    /// Marks the response if an earlier attempt executed all parts.
     fn add_replayed(&self, headers: &mut HeaderMap) {
         headers.extend(self.0.replayed.get().map(|()| (REPLAYED, HeaderValue::from_static("true"))));
     }
@@ -441,7 +438,6 @@ impl RequestContext {
         let _ = self.0.rate.set(rate);
     }
 
-    /// Notes a request with an idempotency key, and the previous request with the same key.
     pub(crate) fn note_idempotent_request(
         &self,
         store: TenantStore,
@@ -518,7 +514,6 @@ type Checked<T> = Result<T, Arc<ApiError>>;
 #[derive(Clone)]
 pub(crate) struct Check<T: Clone>(Shared<BoxFuture<'static, Checked<T>>>);
 
-/// A check as the middleware polls it.
 struct Begun {
     check: BoxFuture<'static, Checked<()>>,
     received: Arc<ReceivedRequest>,
@@ -546,10 +541,6 @@ impl CheckOfRequest {
 
 impl<T: Clone + Send + Sync + 'static> Check<T> {
     /// Begins the check of a request. Its errors concern the credential and the headers.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Internal`] for a route without the middleware.
     pub(crate) fn begin(
         parts: &Parts,
         received: Arc<ReceivedRequest>,
@@ -560,11 +551,8 @@ impl<T: Clone + Send + Sync + 'static> Check<T> {
         Ok(layer.begin(received, check))
     }
 
-    /// Waits until the check has passed.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Unauthorized`] if it fails. The middleware then sends the check's own error.
+    /// Waits until the check has passed. Returns [`ApiError::Unauthorized`] if the check fails; the middleware then sends the
+    /// check's own error.
     pub(crate) async fn passed(&self) -> Result<T, ApiError> {
         self.0.clone().await.map_err(|_| ApiError::Unauthorized)
     }

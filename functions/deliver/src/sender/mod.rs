@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 /// Value of `User-Agent`.
 const CLIENT: &str = concat!("asset-lifecycle-webhooks/", env!("CARGO_PKG_VERSION"));
 const MAX_IDLE_CONNECTIONS: usize = 8;
-/// Maximum number of addresses to try. They share the time limit.
+/// Maximum number of a name's addresses to try, all within one time limit. Further addresses are ignored.
 const MAX_ADDRESSES: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +117,7 @@ impl Sender {
 }
 
 impl Transport for Sender {
-    /// Takes at most 15 seconds.
+    /// Times out after 15 seconds.
     fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
         Box::pin(async move {
             // Checked here, because the resolver isn't called for a host that is an IP address.

@@ -20,13 +20,13 @@ use utoipa::PartialSchema;
 use utoipa::openapi::path::Operation;
 use uuid::Uuid;
 
-/// Maximum size of a response in bytes, after Lambda's JSON escapes.
+/// Maximum size of a response in bytes, after Lambda's JSON escapes. The next part has the remaining rows.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// Maximum number of chunks of records read for a response. With a filter, few of the records may match.
+/// Maximum number of chunks of records read for a response, few of which may match a filter. The next part continues after them.
 pub const MAX_CHUNKS: usize = 16;
-/// Maximum number of unreadable records named in a response.
+/// Maximum number of unreadable records named in a response, which omits any others.
 const MAX_UNREADABLE: usize = 20;
-/// IDs of unreadable records.
+/// Response header with the IDs of unreadable records.
 const UNREADABLE: HeaderName = HeaderName::from_static("x-unreadable");
 
 string_enum! {
@@ -41,7 +41,7 @@ string_enum! {
 
 crate::http::requests::params::from_param! { ExportFormat, }
 
-/// A record as exported: the fields that an import can set, with human-readable names. CSV cells are the members of its JSON.
+/// A record as exported: the fields that an import can set, with human-readable names. Its JSON members are the cells in CSV.
 pub trait ExportRow: Serialize {
     const COLUMNS: &'static [Column];
     /// The file's name, without its extension.
@@ -106,11 +106,7 @@ impl<R: ExportRow> Export<R> {
         Some(format!("<{}?{}>; rel=\"next\"", self.path, query.join("&")))
     }
 
-    /// Adds a row. Returns `false` if it doesn't fit in the response. The first row always fits.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Internal`] if the row can't be serialized.
+    /// Adds a row. Returns `false` if the row doesn't fit in the response. The first row always fits.
     fn push(&mut self, row: R) -> Result<bool, ApiError> {
         let (bytes, new_columns) = match self.format {
             ExportFormat::Ndjson => (json::escaped_len(&line(&row)?), Vec::new()),

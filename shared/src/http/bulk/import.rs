@@ -20,11 +20,13 @@ use utoipa::openapi::{Content, RefOr, Required};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-/// Maximum number of errors listed per row, so that the response for 200 rows is not too large for Lambda.
+/// Maximum number of errors listed per row, so that the response for 200 rows is not too large for Lambda. Further errors are
+/// only counted.
 const MAX_ROW_ERRORS: usize = 20;
 /// Longer old and new values are truncated.
 const MAX_SHOWN_CHARS: usize = 100;
-/// Maximum size of the changes listed per row, so that the response for 200 rows is not too large for Lambda.
+/// Maximum size of the changes listed per row, in bytes, so that the response for 200 rows is not too large for Lambda. Further
+/// changes are only counted.
 const MAX_CHANGES_BYTES: usize = 8 * 1024;
 
 /// Members of a problem document that a row's error doesn't repeat in `extra`.
@@ -229,7 +231,7 @@ impl RowChanges {
     }
 }
 
-/// Splits a change of custom fields into one change per custom field.
+/// Splits a change to custom fields into one change per custom field.
 fn single_changes(field: String, change: Value) -> Vec<FieldChange> {
     let (old, new) = sides(change);
     if field != "custom_fields" {
@@ -310,7 +312,7 @@ pub struct RowCounts {
     created: usize,
     /// Rows that changed a record.
     updated: usize,
-    /// Rows whose record already had their values.
+    /// Rows whose record already had the row's values.
     unchanged: usize,
     /// Rows with errors.
     refused: usize,
@@ -432,11 +434,8 @@ impl ImportResult {
         self
     }
 
-    /// Builds the response. `skips_good_rows` means that valid rows were not written.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Internal`] for a response that is neither a [`row_response`] nor a problem document.
+    /// Builds the response from [`row_response`]s and problem documents. `skips_good_rows` means that valid rows were not
+    /// written.
     pub(crate) fn new(executed: &Executed, skips_good_rows: bool) -> Result<Self, ApiError> {
         let parts = executed.responses.iter().zip(&executed.are_replayed).enumerate();
         let outcomes = parts.map(|(index, (response, replayed))| RowOutcome::new(index, response, *replayed));

@@ -29,7 +29,7 @@ crate::body! {
 }
 
 impl Batch {
-    /// Returns the operations.
+    /// Checks that the operations concern different records, and returns the operations.
     ///
     /// # Errors
     ///

@@ -338,11 +338,8 @@ mod tests {
     ];
 
     crate::body! {
-        /// A row.
         pub struct TestRow {
-            /// A text.
             optional name: crate::domain::values::text::Name,
-            /// A flag.
             optional active: bool,
         }
         unchanged: &["price", "custom_fields"]

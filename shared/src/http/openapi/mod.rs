@@ -16,10 +16,10 @@ use utoipa::{IntoResponses, PartialSchema, ToSchema};
 /// Schemas by name, for the document's components.
 pub type Schemas = Vec<(String, RefOr<Schema>)>;
 
-/// An API key as a bearer token.
+/// Name of the security scheme for API keys.
 pub const API_KEY: &str = "api_key";
 
-/// The secret of a signing link as a bearer token.
+/// Name of the security scheme for the secrets of signing links.
 pub const SIGNING_LINK: &str = "signing_link";
 
 /// The extension with a response's name among the components. It is removed from the final document.
@@ -48,7 +48,7 @@ pub fn conflicts() -> String {
     ConflictCode::ALL.map(|code| format!("- `{}`: {}", code.as_str(), code.meaning())).join("\n")
 }
 
-/// Refers to a response by name. The document contains the response once, under this name.
+/// Names a response, which the final document contains once, under this name.
 fn named(name: &str, response: ResponseBuilder) -> RefOr<Response> {
     RefOr::T(response.extensions(Some(ExtensionsBuilder::new().add(RESPONSE_NAME, name).build())).build())
 }
@@ -68,7 +68,7 @@ fn problem(status: &str, name: &str, description: &str) -> RefOr<Response> {
             "X-RateLimit-Reset",
             "X-Request-Id",
         ],
-        // This covers a request with the same idempotency key that is still in progress.
+        // The client can retry once the request with the same idempotency key is no longer in progress.
         "409" if description.contains(ConflictCode::RequestInProgress.as_str()) => &["Retry-After"],
         _ => &[],
     };
@@ -227,7 +227,7 @@ pub(in crate::http) fn add_shared_headers(methods: &[HttpMethod], operation: &mu
     }
     let responses = &mut operation.responses.responses;
     if responses.get("412").is_some_and(|response| name_of(response) == Some(CHANGED)) {
-        // The parameter and the default response describe it.
+        // The parameter and the default response describe the 412.
         responses.remove("412");
         accept(operation, "If-Match");
     } else if is_read && matches!(responses.get("200"), Some(RefOr::T(found)) if found.headers.contains_key("ETag")) {

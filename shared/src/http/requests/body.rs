@@ -201,7 +201,7 @@ impl<'a> Fields<'a> {
         Ok(Self { members, known: Vec::new(), refused, errors })
     }
 
-    /// Returns the members to parse, and the errors of refused and repeated ones.
+    /// Returns the members to parse, and the errors of refused and repeated members.
     pub(in crate::http) fn into_members(self) -> (Vec<(String, &'a str)>, Vec<FieldError>) {
         let members = self.members.into_iter().filter(|(name, _)| !self.refused.contains(name));
         let members = members.filter_map(|(name, raw)| Some((name, raw?.get())));
@@ -348,7 +348,7 @@ pub fn field_schema<T: ToSchema>(nullable: bool, description: &str) -> RefOr<Sch
 /// `as` names the schema; the default is the struct's name. Each field is `required`, `optional` (can be omitted), `nullable`
 /// (can be omitted or null), or a `group`, which stands for the fields of a [`FieldGroup`]. Fields listed in `read_only` are
 /// refused as read-only. Fields listed in `unchanged` are kept in a field of that name, for comparison with the current values.
-/// `into` names the change that the body converts into: it has the same fields, and the fields in braces.
+/// `into` names the change that the body converts into, which has the body's fields and the fields in braces.
 ///
 /// [`FieldGroup`]: crate::http::requests::body::FieldGroup
 #[macro_export]
@@ -740,8 +740,7 @@ impl Describe for NoBody {
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
-/// The read-only fields of a PATCH. They are accepted with their current values, so that a client can send back a resource as it
-/// was read.
+/// The read-only fields of a PATCH, accepted with their current values, so that a client can send back a whole resource.
 #[derive(Debug, Default)]
 pub struct ReadOnlyFields(Vec<ReadOnlyField>);
 
@@ -755,8 +754,8 @@ struct ReadOnlyField {
 
 impl ReadOnlyField {
     /// Whether a field has the value from before a scan. A scan changes an asset's `last_seen_at` and, if it moves the asset,
-    /// `updated_at`. This must not invalidate what a client has read, so any earlier time is accepted. Only assets have a
-    /// `last_seen_at`.
+    /// `updated_at`, but must not invalidate the values that a client has read. So any earlier time is accepted. Only assets
+    /// have a `last_seen_at`.
     fn is_before_scan(&self, sent: &Value, present: &Value) -> bool {
         let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
         let is_within =

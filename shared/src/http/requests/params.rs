@@ -38,10 +38,10 @@ use utoipa::ToSchema;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required};
 
-/// Maximum size of a request body: 1 MiB.
+/// A larger request body gets a 413.
 pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// A larger body is read up to this size and dropped, so that the client gets a 413 instead of a broken connection. API Gateway
-/// accepts no larger bodies.
+/// A body larger than [`MAX_BODY_BYTES`] is read up to this size and dropped, so that the client gets the 413 instead of a broken
+/// connection. API Gateway accepts no larger bodies.
 const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
 
 /// The query parameter that every write has.
@@ -75,21 +75,12 @@ pub(crate) struct ReceivedRequest {
 impl ReceivedRequest {
     /// Returns the query parameters, for a handler that reads them and reports unknown ones. Omits the `dry_run` of a write,
     /// which is already parsed.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Malformed`] for bad percent-encoding.
     pub(crate) fn params(&self) -> Result<Params, ApiError> {
         self.is_query_read.store(true, Ordering::Relaxed);
         Ok(self.read_params()?.0)
     }
 
     /// Rejects query parameters that no handler has read.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] for parameters that no handler has
-    /// read.
     pub(crate) fn refuse_unread_query(&self) -> Result<(), ApiError> {
         if self.is_query_read.load(Ordering::Relaxed) { Ok(()) } else { self.read_params()?.0.finish() }
     }
@@ -106,22 +97,14 @@ impl ReceivedRequest {
     }
 
     /// Returns a path parameter by its name in the route.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::NotFound`] if the route has no parameter `name`.
     pub(crate) fn path_parameter(&self, name: &str) -> Result<&str, ApiError> {
         let params = self.path.as_ref().ok_or_else(|| ApiError::Malformed("The URL has bad percent-encoding.".into()))?;
         let found = params.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).ok_or(ApiError::NotFound)
     }
 
-    /// Returns the body and its media type, without parameters such as `charset`.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Unauthorized`] for a request without a credential, [`ApiError::TooLarge`], [`ApiError::Malformed`] for
-    /// an incomplete body or, with the detail `missing`, no body, and [`ApiError::UnsupportedContentCoding`].
+    /// Returns the body and its media type, without parameters such as `charset`. `missing` is the error's detail if there is no
+    /// body.
     pub(in crate::http) fn whole_body(&self, missing: &str) -> Result<(&[u8], &str), ApiError> {
         let bytes = match &self.body {
             ReceivedBody::Whole(bytes) => bytes,
@@ -229,15 +212,11 @@ pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> 
     received.ok_or_else(|| ApiError::Internal("a route outside of http::service".into()))
 }
 
-/// The query parameters.
 pub struct Query<Q>(pub Q);
 
 impl<Q: FromQuery, S: Sync> FromRequestParts<S> for Query<Q> {
     type Rejection = ApiError;
 
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Malformed`] for bad percent-encoding, and [`ApiError::Invalid`] with all invalid parameters.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         Q::from_params(received(parts)?.params()?).map(Self)
     }
@@ -264,7 +243,7 @@ pub trait PathParameter {
     fn read(text: &str) -> Result<Self::Value, ApiError>;
 }
 
-/// A path parameter: usually the ID of a resource. A delivery has the ID of its event.
+/// A path parameter: usually the ID of a resource. A delivery's ID is the ID of its event.
 pub struct Path<P: PathParameter>(pub P::Value);
 
 /// A step's key: any text, even if no step has this key.
@@ -337,9 +316,6 @@ impl PathParameter for SerialNumber {
 impl<P: PathParameter, S: Sync> FromRequestParts<S> for Path<P> {
     type Rejection = ApiError;
 
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Malformed`] for bad percent-encoding, or any error of [`PathParameter::read`].
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         P::read(received(parts)?.path_parameter(P::NAME)?).map(Self)
     }
@@ -581,8 +557,7 @@ impl Params {
     }
 }
 
-/// Decodes part of a URL strictly: a `%` that doesn't start an escape is an error, and so is U+FFFD, as in
-/// [`utf8`].
+/// Decodes part of a URL strictly: a `%` that doesn't start an escape is an error, and so is U+FFFD, as in [`utf8`].
 pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
     let bytes = text.as_bytes();
     let escapes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');

@@ -149,7 +149,7 @@ pub fn is_wanted(headers: &HeaderMap) -> bool {
     list_header(headers, &header::ACCEPT).is_some_and(|accept| prefers_html(&accept))
 }
 
-/// Whether the client accepts gzip (RFC 9110 §12.5.3). A client that sends no `Accept-Encoding` may not accept it.
+/// Whether the client accepts gzip (RFC 9110 §12.5.3). A client that sends no `Accept-Encoding` may not support gzip.
 #[must_use]
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
     list_header(headers, &header::ACCEPT_ENCODING).is_some_and(|accepted| admits_gzip(&accepted))
@@ -172,7 +172,7 @@ pub fn file(content_type: &'static str, content: impl Into<Bytes>, name: &str, e
         .with_header(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(NOTHING)))
 }
 
-/// Whether a client prefers HTML to JSON, as browsers do. A client without a preference, for example with `*/*`, gets JSON.
+/// Whether `Accept` prefers HTML. A client without a preference, for example with `*/*`, gets JSON.
 fn prefers_html(accept: &str) -> bool {
     quality(accept, "text", "html") > quality(accept, "application", "json")
 }
@@ -210,7 +210,7 @@ fn weighted(header: &str) -> impl Iterator<Item = (&str, f32)> {
     })
 }
 
-/// Parses a weight from 0 to 1; `None` if it is invalid.
+/// Returns the parameter `q`, by default 1; `None` if it isn't a number from 0 to 1.
 fn weight(parameters: &str) -> Option<f32> {
     let weight = parameters.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;

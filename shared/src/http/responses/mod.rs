@@ -1,7 +1,5 @@
-//! What a handler returns: its response, which it describes in the OpenAPI document, or an error.
-//!
-//! Pages of lists and histories follow the other responses. The second half of this file has the errors, each with its problem
-//! document (RFC 9457), and converts errors from the store, the queue, key encryption and processes.
+//! The responses of handlers, with their descriptions for the OpenAPI document, and errors, with their problem documents
+//! (RFC 9457).
 
 pub mod html;
 
@@ -91,7 +89,7 @@ impl<T> Created<T> {
         Self { location: format!("/v1/{collection}/{id}"), version: Some(1), data }
     }
 
-    /// Marks the body as containing a secret.
+    /// Omits the `ETag`.
     #[must_use]
     pub fn with_secret(self) -> CreatedSecret<T> {
         CreatedSecret(Self { version: None, ..self })
@@ -99,7 +97,7 @@ impl<T> Created<T> {
 }
 
 impl<T> Upserted<T> {
-    /// Uses the stored response of the change.
+    /// Restores the stored response to the change.
     ///
     /// # Errors
     ///
@@ -121,8 +119,6 @@ pub struct ApiResponse {
 }
 
 pub trait Success {
-    /// Builds the response.
-    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Internal`] if the body can't be serialized, and [`ApiError::Invalid`] if a page is too large.
@@ -158,8 +154,6 @@ impl ApiResponse {
         self
     }
 
-    /// Restores a stored response.
-    ///
     /// # Errors
     ///
     /// Returns [`ApiError::Internal`] for an invalid HTTP status.
@@ -178,7 +172,7 @@ impl IntoResponse for ApiResponse {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         headers.extend(self.headers);
-        // Both consist of IDs and numbers, so they are valid header values.
+        // The path and the tag consist of IDs and numbers, so they are valid header values.
         headers.extend(self.location.and_then(|path| Some((header::LOCATION, HeaderValue::try_from(path).ok()?))));
         headers.extend(etag.and_then(|tag| Some((header::ETAG, HeaderValue::try_from(tag).ok()?))));
         response
@@ -297,8 +291,6 @@ impl Describe for ApiResponse {
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
-/// Returns the value that was read.
-///
 /// # Errors
 ///
 /// Returns [`ApiError::NotFound`] for `None`.
@@ -306,8 +298,8 @@ pub fn or_not_found<T>(read: Option<T>) -> Result<T, ApiError> {
     read.ok_or(ApiError::NotFound)
 }
 
-/// Maximum size of a page's items in bytes, escaped. Lambda limits a response, with headers, to 6,291,556 bytes ("Lambda quotas"
-/// in the AWS Lambda guide).
+/// Maximum size of a page's items in bytes, escaped. A larger page is refused, because Lambda limits a response, with headers, to
+/// 6,291,556 bytes ("Lambda quotas" in the AWS Lambda guide).
 const MAX_PAGE_BYTES: usize = 6_000_000;
 
 /// 200 with a page of a list, already serialized by [`PageItems`].
@@ -483,10 +475,11 @@ pub async fn read_history<T: Record>(store: &TenantStore, id: T::Id, query: Hist
     Ok(History { data: data.collect(), meta: Meta::new(total, request), verification })
 }
 
-/// Maximum number of field errors in a response. A body of 1 MiB can have more errors than fit in a response.
+/// Maximum number of field errors in a response, which omits any others. A body of 1 MiB can have more errors than fit in a
+/// response.
 pub(in crate::http) const MAX_FIELD_ERRORS: usize = 1000;
 
-/// Number of seconds after which a client should retry. Custom fields can return only when the index is loaded again, which
+/// Number of seconds after which a client should retry. Lists can use custom fields again only after the index is reloaded, which
 /// happens within an hour.
 const FIELD_MEMORY_RETRY: i64 = 600;
 const LIST_MEMORY: &str = "The organization has more records than this deployment's lists can hold. The operator must give the \
@@ -500,7 +493,6 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, Clone)]
 pub struct Conflict {
     pub code: ConflictCode,
-    /// Human-readable explanation.
     pub detail: String,
     /// Additional members of the problem document, such as the ID of the conflicting record.
     pub context: Map<String, Value>,
@@ -729,7 +721,8 @@ impl ApiError {
         }
     }
 
-    /// Whether the same request can succeed later: the table was busy, other writers were faster, or the service had an error.
+    /// Whether the same request can succeed later: a dependency was unavailable, other writers were faster, the rate limit was
+    /// reached, or the service had an error.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(
@@ -816,7 +809,6 @@ impl ConflictCode {
         }
     }
 
-    /// Returns the code in the problem document.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use super::{
 use crate::sender::{CheckedResolver, Sender};
 use shared::domain::webhooks::WebhookUrl;
 
-/// Hosts that are IP addresses, in every notation.
+/// Hosts that are IP addresses, in various notations.
 const LITERALS: &[&str] = &[
     "127.0.0.1",
     "127.255.255.254",
@@ -78,7 +78,7 @@ const ANSWERS: &[&[&str]] = &[
     &["fe80::1"],
     &["fd00:ec2::254"],
     &["64:ff9b::7f00:1"],
-    // One permitted and one forbidden address, in both orders.
+    // Permitted and forbidden addresses, in different orders.
     &["1.1.1.1", "127.0.0.1"],
     &["127.0.0.1", "1.1.1.1"],
     &["2606:4700::1111", "::1"],

@@ -37,7 +37,7 @@ async fn an_unused_connection_is_closed_after_a_while() {
     assert_eq!(receiver.connections().len(), 2);
 }
 
-/// The receiver announces it in its response, or the sender notices the closed connection.
+/// The receiver announces the close in its response, or the sender notices the closed connection.
 #[tokio::test]
 async fn a_connection_that_was_closed_loses_nothing() {
     for (response, pause) in [("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", 0), (OK, 20)] {

@@ -42,7 +42,7 @@ fn test_rules() -> Rules {
     Rules { is_public: |address| address == PUBLIC || is_public(address), policy: AddressPolicy::Public }
 }
 
-/// Returns a short time limit, for tests that exceed it.
+/// Limits an attempt to `total` milliseconds.
 fn short(total: u64) -> Limits {
     Limits { total: Duration::from_millis(total), ..Limits::default() }
 }
@@ -109,7 +109,7 @@ async fn send_body(sender: &Sender, url: &str, body: &str) -> Attempt {
     sender.send_to(url, delivery(&address, body), Timestamp::from_millis(1_700_000_000_123)).await
 }
 
-/// The outcome of an attempt, if the receiver has no TLS and responds with this text.
+/// Attempts a delivery to a receiver without TLS that responds with this text.
 async fn after_response(text: String) -> Attempt {
     let receiver = Receiver::plain(move |accepted| {
         let text = text.clone();

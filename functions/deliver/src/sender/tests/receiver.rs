@@ -72,9 +72,9 @@ struct Seen {
     requests: Vec<String>,
 }
 
-/// A receiver. Stops when dropped.
+/// Stops when dropped.
 pub struct Receiver {
-    /// Its port, on every address of this machine.
+    /// Port on every address of this machine.
     pub port: u16,
     seen: Arc<Mutex<Seen>>,
     task: JoinHandle<()>,
@@ -87,17 +87,15 @@ impl Drop for Receiver {
 }
 
 impl Receiver {
-    /// `handle` is called for every connection.
     pub async fn plain<F: Future<Output = ()> + Send + 'static>(handle: impl Fn(Accepted) -> F + Send + Sync + 'static) -> Self {
         Self::start(None, handle).await
     }
 
-    /// `handle` is called for every connection.
     pub async fn tls<F: Future<Output = ()> + Send + 'static>(handle: impl Fn(Accepted) -> F + Send + Sync + 'static) -> Self {
         Self::start(Some(&certificates().valid), handle).await
     }
 
-    /// `handle` is called for every connection.
+    /// Calls `handle` for every connection.
     pub async fn start<F: Future<Output = ()> + Send + 'static>(
         identity: Option<&Identity>,
         handle: impl Fn(Accepted) -> F + Send + Sync + 'static,
@@ -131,7 +129,7 @@ impl Receiver {
         Self { port, seen, task }
     }
 
-    /// Uses TLS. Responds to every request with this text.
+    /// Starts a receiver with TLS that responds to every request with this text.
     pub async fn responding(text: &'static str) -> Self {
         Self::tls(move |accepted| accepted.respond_always(text)).await
     }
@@ -196,7 +194,6 @@ impl Accepted {
         self.stream.write_all(text.as_bytes()).await.is_ok() && self.stream.flush().await.is_ok()
     }
 
-    /// Waits until the sender has closed the connection.
     pub async fn until_closed(mut self) {
         while let Ok(1..) = self.stream.read(&mut [0; 1024]).await {}
     }

@@ -89,7 +89,7 @@ async fn paths_and_queries_are_encoded_as_browsers_do() {
     }
 }
 
-/// Functions log nothing below this level: see `shared/src/log.rs`.
+/// Checks the level INFO, because functions log nothing below that level (`shared/src/log.rs`).
 #[tokio::test]
 async fn nothing_of_a_delivery_is_logged() {
     let (log, writer) = io::pipe().unwrap();
