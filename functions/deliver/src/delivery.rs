@@ -160,7 +160,6 @@ async fn claimed(
     }
 }
 
-/// Signs the delivery with each secret.
 fn signed<'a>(
     webhook: &'a Webhook,
     request: &DeliveryRequest,

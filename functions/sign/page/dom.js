@@ -35,7 +35,6 @@ function part(id) {
 const isolated = (text) => create('bdi', {}, text)
 
 /**
- * Creates a button.
  * @param {string} text
  * @param {() => void} act
  * @param {string} [look]

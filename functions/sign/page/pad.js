@@ -126,7 +126,6 @@ class Pad {
   }
 
   /**
-   * Draws strokes on a canvas.
    * @param {HTMLCanvasElement} canvas
    * @param {Stroke[]} strokes
    */

@@ -27,7 +27,6 @@ async function receiptSteps(own) {
 }
 
 /**
- * Saves the receipt as a file.
  * @param {SigningSession} session
  * @param {HTMLButtonElement} saveButton
  */

@@ -81,7 +81,6 @@ function shownChecklist(items, checked) {
 }
 
 /**
- * Formats the value of a step.
  * @param {Step} step
  * @param {Json} value
  * @param {string | null} userName

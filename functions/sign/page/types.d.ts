@@ -39,7 +39,6 @@ interface SessionStep {
   is_stored: boolean
   /** Whether the signature shows a typed name. */
   is_typed: boolean
-  /** The name of the person who signed. */
   signed_by: string | null
   signed_at: string | null
 }
@@ -56,7 +55,6 @@ interface SignedAsset {
 interface SigningSession {
   link_id: string
   organization: string
-  /** The organization's locale. */
   locale: string
   process_name: string
   /** The status of the assets when the process is completed. */
@@ -121,7 +119,6 @@ interface Draft {
   keys: { [digest: string]: string }
 }
 
-/** The controls of a step. */
 interface Field {
   open: SessionStep
   element: HTMLElement

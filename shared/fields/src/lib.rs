@@ -3,7 +3,7 @@
 pub mod compared;
 pub mod serial_number;
 
-/// Maximum number of rows that an error lists. It counts the others.
+/// Maximum number of rows that an error lists. The error counts the others.
 const MAX_NAMED_ROWS: usize = 5;
 
 /// Returns the error for a row whose match value also occurs in other rows. `rows` are all rows with the value, `own` is the row

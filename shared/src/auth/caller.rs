@@ -51,10 +51,6 @@ pub struct Caller<S> {
 impl<S: RequiredScopes> FromRequestParts<App> for Caller<S> {
     type Rejection = ApiError;
 
-    /// # Errors
-    ///
-    /// For a key that this instance hasn't verified recently, returns [`ApiError::Unauthorized`], [`ApiError::RateLimited`],
-    /// [`ApiError::TenantRateLimited`] and [`ApiError::Forbidden`].
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let request = UnverifiedRequest::<ApiKeyId>::new(parts, app, ApiError::Unauthorized)?;
         let received = Arc::clone(&request.received);

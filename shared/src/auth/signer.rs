@@ -34,10 +34,6 @@ pub struct Signer {
 impl FromRequestParts<App> for Signer {
     type Rejection = ApiError;
 
-    /// # Errors
-    ///
-    /// Returns [`ApiError::BadLink`] for an unknown link, a wrong secret or a link that has ended, [`ApiError::RateLimited`] and
-    /// [`ApiError::TenantRateLimited`].
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let request = UnverifiedRequest::<LinkId>::new(parts, app, ApiError::BadLink(None))?;
         let (store, now) = (request.store.clone(), app.store().now());

@@ -237,7 +237,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     }
     let headers = response.headers_mut();
     headers.extend(HeaderValue::try_from(&request_id).ok().map(|id| (REQUEST_ID, id)));
-    // A response may be cached only if it says so.
+    // A response may be cached only if its handler sets `Cache-Control`.
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }

@@ -20,9 +20,10 @@ use utoipa::PartialSchema;
 use utoipa::openapi::path::Operation;
 use uuid::Uuid;
 
-/// Maximum size of a response in bytes, after Lambda's JSON escapes. The next part has the remaining rows.
+/// Maximum size of a response in bytes, after Lambda's JSON escapes. The next part of the export has the remaining rows.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// Maximum number of chunks of records read for a response, few of which may match a filter. The next part continues after them.
+/// Maximum number of chunks of records read for a response, because few records may match a filter. The next part of the export
+/// continues after these chunks.
 pub const MAX_CHUNKS: usize = 16;
 /// Maximum number of unreadable records named in a response, which omits any others.
 const MAX_UNREADABLE: usize = 20;

@@ -148,11 +148,8 @@ error_responses! {
     SettingsErrors: INPUT VERSION ANY;
     /// Errors when changing or deleting a resource, except conflicts.
     ChangeErrors: INPUT RESOURCE VERSION ANY;
-    /// Errors of a batch of users, except conflicts.
     UserBatchErrors: INPUT RESOURCE VERSIONS ANY;
-    /// Errors of a batch of assets, except conflicts.
     AssetBatchErrors: OPERATIONS RESOURCE VERSIONS ANY;
-    /// Errors of an import, except conflicts.
     ImportErrors: ROWS ANY;
 }
 
@@ -177,7 +174,6 @@ conflicts! {
     DuplicateConflict: Conflict Duplicate RequestInProgress;
     /// 409 when changing a unique value.
     UniqueConflict: Conflict Duplicate;
-    /// 409 when changing a model.
     ModelConflict: Conflict Duplicate InUse;
     /// 409 when changing a process definition, or cancelling an instance by its ID.
     DefinitionConflict: Conflict Duplicate InstanceClosed;
@@ -189,23 +185,15 @@ conflicts! {
     AssetConflict: Conflict ProcessRunning TransitionNotAllowed;
     /// 409 when creating or changing the asset with a serial number.
     SerialNumberConflict: Conflict Duplicate ProcessRunning TransitionNotAllowed;
-    /// 409 when deleting an asset.
     AssetDeletionConflict: Conflict ProcessRunning;
-    /// 409 for a batch of assets.
     AssetBatchConflict: Conflict Duplicate ProcessRunning TransitionNotAllowed RequestInProgress;
-    /// 409 for a batch of users.
     UserBatchConflict: Conflict Duplicate InUse RequestInProgress;
-    /// 409 when starting a process.
     StartConflict: Conflict ProcessRunning WrongAssetStatus ProcessInactive RequestInProgress;
     /// 409 when submitting steps.
     SubmissionConflict: Conflict InstanceClosed StepMoved StepSubmitted RequestInProgress;
-    /// 409 when cancelling.
     CancellationConflict: Conflict InstanceClosed RequestInProgress;
-    /// 409 when offboarding a user.
     OffboardingConflict: Conflict ProcessInactive RequestInProgress;
-    /// 409 when erasing a person.
     ErasureConflict: Conflict InUse RequestInProgress;
-    /// 409 for an import.
     ImportConflict: RequestInProgress;
 }
 
