@@ -1,4 +1,4 @@
-//! The domain: values, rules and decisions of the service. It doesn't depend on HTTP, AWS or the clock.
+//! Values, rules and decisions of the service, independent of HTTP, AWS and the clock.
 
 pub mod assets;
 pub mod catalog;

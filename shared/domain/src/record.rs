@@ -20,7 +20,6 @@ use uuid::Uuid;
 string_enum! {
     /// The kind of a record, with the name in event types, such as `asset` in `asset.created`. The table has one item per record.
     Kind {
-        /// A tenant with its settings.
         Tenant = "tenant",
         ApiKey = "key",
         Asset = "asset",
@@ -30,7 +29,6 @@ string_enum! {
         Model = "model",
         Process = "process",
         Instance = "instance",
-        /// A movement: one process on several assets.
         Movement = "movement",
         /// All receipt keys of a tenant.
         ReceiptKeys = "receipt_keys",
@@ -56,7 +54,6 @@ pub struct Reference {
     pub field: &'static str,
     pub kind: Kind,
     pub id: Uuid,
-    /// Requirements, which are checked when the reference is new.
     pub requirements: Vec<Requirement>,
 }
 
@@ -101,7 +98,7 @@ impl Reference {
 pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
     const KIND: Kind;
     /// Fields in the history that can be about people, such as `email`. `step_data/*` stands for each text and signature in
-    /// `step_data`. The history commits to their values, so they can be erased.
+    /// `step_data`. The history commits to the values of these fields, so that the values can be erased.
     const PERSONAL_FIELDS: &'static [&'static str] = &[];
     type Id: Id;
 
@@ -111,17 +108,17 @@ pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync
     /// can't be forgotten.
     fn history_fields(&self) -> Map<String, Value>;
 
-    /// Whether the API shows this field of the history. Changes to only hidden fields don't update `updated_at`.
+    /// Whether the API shows this field in the history. A change to hidden fields alone doesn't update `updated_at`.
     fn is_shown(_field: &str) -> bool {
         true
     }
 
-    /// Returns the number of versions that `If-Match` ignores, because no change depends on the fields that they changed.
+    /// Returns the number of versions that `If-Match` ignores, such as versions that only record a scan.
     fn uncounted_versions(&self) -> u64 {
         0
     }
 
-    /// Returns further values that lists need, as one text in the secondary index `list_index`, which has few attributes.
+    /// Returns further values that lists need, as one text, because the secondary index `list_index` has few attributes.
     fn listed(&self) -> Option<String> {
         None
     }
@@ -131,7 +128,6 @@ pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync
         false
     }
 
-    /// Returns the values that no other record of this kind can have.
     fn unique(&self) -> Vec<Unique> {
         Vec::new()
     }
@@ -151,7 +147,6 @@ pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, 
     fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
 }
 
-/// A record as stored in the table.
 #[derive(Debug, Clone)]
 pub struct Stored<T> {
     pub value: T,
@@ -164,12 +159,11 @@ pub struct Stored<T> {
 }
 
 impl<T: Record> Stored<T> {
-    /// Returns the version in entity tags, which `If-Match` compares.
+    /// Returns the version that entity tags contain and `If-Match` compares.
     pub fn tag_version(&self) -> u64 {
         self.version.saturating_sub(self.value.uncounted_versions())
     }
 
-    /// Returns the old and new values of changed fields.
     pub fn changes_to(&self, next: &T) -> Map<String, Value> {
         changes(&self.value.history_fields(), &next.history_fields())
     }
@@ -196,7 +190,7 @@ pub fn changes(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String
 pub enum Patch<T> {
     #[default]
     Absent,
-    /// `null`: the field is cleared.
+    /// `null`, which clears the field.
     Null,
     Value(T),
 }
@@ -210,7 +204,7 @@ impl<T> Patch<T> {
         }
     }
 
-    /// Drops the field if it already has this value.
+    /// Drops the field if its value equals `present`.
     #[must_use]
     pub fn unless(self, present: Option<&T>) -> Self
     where
@@ -236,8 +230,8 @@ impl<T> Patch<T> {
 }
 
 /// Declares a change to a record: the struct, and the method that returns the record with the change applied. Each field is
-/// `set`, or `set_or_clear` if it can also become empty. Missing fields stay unchanged. The fields after `and` have other rules:
-/// the method ignores them.
+/// `set`, or `set_or_clear` if it can also become empty. Missing fields stay unchanged. The method ignores the fields after
+/// `and`, which have other rules.
 macro_rules! record_change {
     (
         $(#[doc = $doc:literal])* $change:ident of $vis:vis $record:ident::$method:ident {
@@ -292,20 +286,20 @@ impl IdempotencyKey {
     }
 }
 
-/// A request with an idempotency key. Another credential's request with the same key is a different request.
+/// A request with an idempotency key. The same key sent with a different credential identifies a different request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
     /// The API key or signing link that sent the request.
     pub by: Uuid,
     pub key: IdempotencyKey,
     /// HMAC of path, query and body, under the credential's secret. A different request with the same idempotency key has a
-    /// different fingerprint, and is rejected. An HMAC, so readers of the table can't verify guesses of the body, such as an
-    /// erased person's data.
+    /// different fingerprint, and is rejected. It is an HMAC, so that readers of the table can't check guesses about the body,
+    /// such as an erased person's data.
     pub fingerprint: String,
 }
 
 impl IdempotentRequest {
-    /// Returns the change number `index` of the request as a separate request, with a separate stored response.
+    /// Returns change number `index` of the request as a separate request, with a separate stored response.
     #[must_use]
     pub fn part(&self, index: usize) -> Self {
         // No other request has this key, because NUL is not printable.
@@ -331,16 +325,15 @@ pub struct StoredResponse {
     /// The hashes that replace steps in `body`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
-    /// Whether the request's changes are committed one by one, each with its stored response. This response only marks the
-    /// request's start.
+    /// Whether the request's changes are committed one by one, each with its stored response. If so, this response only marks the
+    /// start of the request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_in_parts: bool,
-    /// Whether the response contains a person's ID, but no personal data. Erasures keep it.
+    /// Whether the response contains a person's ID, but no personal data. Erasures keep such a response.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_nameless: bool,
 }
 
-/// The error of a retry if the response named a person who has since been erased.
 pub const ERASED: &str =
     "The request took effect, but its stored response was deleted because it named a person who has since been erased.";
 
@@ -350,23 +343,22 @@ fn steps_by_hash(hash: &str) -> String {
 }
 
 impl StoredResponse {
-    /// Creates a response without headers.
     pub fn new(status: u16, body: String) -> Self {
         Self { status, body, ..Self::default() }
     }
 
-    /// Marks the start of a request whose changes are committed one by one.
+    /// Creates the marker for the start of a request whose changes are committed one by one.
     pub fn of_request_in_parts() -> Self {
         Self { is_in_parts: true, ..Self::new(200, String::new()) }
     }
 
-    /// Replaces a response that named a person who has since been erased. Only a part of a request uses the body; a whole request
-    /// gets an error instead.
+    /// Creates the replacement for a response that named a person who has since been erased. Only a part of a request uses the
+    /// body; a whole request gets an error instead.
     pub fn erased() -> Self {
         Self::new(409, json!({"code": "CONFLICT", "detail": ERASED}).to_string())
     }
 
-    /// Replaces `steps` with their hash: the table already has them.
+    /// Replaces `steps` in the body with their hash, because the table already has the steps.
     #[must_use]
     pub fn naming(mut self, steps: &Steps) -> Self {
         let hash = steps.hash();
@@ -387,7 +379,6 @@ impl StoredResponse {
 pub enum ExpectedVersions {
     /// `*`: any version.
     Any,
-    /// One of these versions.
     Versions(Vec<u64>),
 }
 

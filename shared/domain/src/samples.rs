@@ -14,12 +14,10 @@ use crate::webhooks::Webhook;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Returns a time in milliseconds after 1970.
 pub(crate) fn time(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-/// Returns a time in seconds after 1970.
 pub(crate) fn at(seconds: i64) -> Timestamp {
     time(seconds * 1000)
 }
@@ -72,7 +70,7 @@ pub(crate) fn stored<T>(value: T) -> Stored<T> {
     Stored { value, version: 1, created_at: at, updated_at: at, last_hash: String::new(), last_event }
 }
 
-/// Returns the data URL of a PNG with a black row and a white one.
+/// Returns the data URL of a PNG with a black row and a white row.
 pub(crate) fn signature(width: u32) -> String {
     let mut bytes = Vec::new();
     let encoder = png::Encoder::new(&mut bytes, width, 2);
@@ -81,7 +79,7 @@ pub(crate) fn signature(width: u32) -> String {
     data_url(&bytes)
 }
 
-/// Returns an event of the operator, as many seconds after 1970 as its version.
+/// Returns an event by the operator, `version` seconds after the start of 1970.
 pub(crate) fn event(version: u64, event_type: &str, changes: &Value) -> Event {
     let at = at(version.cast_signed());
     Event {
@@ -96,7 +94,6 @@ pub(crate) fn event(version: u64, event_type: &str, changes: &Value) -> Event {
     }
 }
 
-/// Chains each event to the previous one.
 pub(crate) fn chained(events: impl IntoIterator<Item = Event>) -> Vec<HistoryEntry> {
     let mut previous_hash = None;
     let entries = events.into_iter().map(|event| {

@@ -21,24 +21,19 @@ pub const MIN_SECONDS: u32 = 60;
 pub const MAX_SECONDS: u32 = 30 * 24 * 3600;
 /// Rate limit of a link, in requests per minute.
 pub const RATE_LIMIT: u32 = 60;
-/// Maximum number of links per process instance or movement: a list reads all their unique markers.
+/// Maximum number of links per process instance or movement: a list reads the unique marker of each link.
 pub const MAX_LINKS: u8 = 100;
 /// How long a link still opens the receipt after its last step.
 const RECEIPT_TIME: TimeDelta = TimeDelta::hours(24);
 
 string_enum! {
-    /// Status of a signing link. `used`: its last step was submitted through it. `ended`: its process has ended, or someone else
-    /// submitted the link's steps.
+    /// Status of a signing link. `used`: the link's last step was submitted through the link. `ended`: the process has ended, or
+    /// someone else submitted the link's steps.
     LinkStatus {
-        /// The link's steps can be submitted.
         Open = "open",
-        /// All of the link's steps were submitted through the link.
         Used = "used",
-        /// Revoked.
         Revoked = "revoked",
-        /// Expired.
         Expired = "expired",
-        /// The process has ended, or someone else submitted the link's steps.
         Ended = "ended",
     }
 }
@@ -120,7 +115,7 @@ impl Link {
         self.used_at.map_or(self.expires_at, |at| at.plus(RECEIPT_TIME))
     }
 
-    /// Returns the reason why the link no longer works, ignoring the process; `None` if it works.
+    /// Returns the reason why the link no longer works, ignoring the process; `None` if the link works.
     pub fn end_reason(&self, now: Timestamp) -> Option<LinkStatus> {
         match self.own_status(now) {
             LinkStatus::Open => None,
@@ -135,7 +130,7 @@ impl Link {
         Self { opened_at: self.opened_at.or(Some(at)), ..self.clone() }
     }
 
-    /// Records a submission. `last` is the last submitted step. The link is used once its last step is submitted.
+    /// Records a submission up to the step `last`. Once the link's last step is submitted, the link is used.
     #[must_use]
     pub fn submitted(&self, last: usize, at: Timestamp) -> Self {
         let used_at = (last >= self.steps.last).then_some(at);

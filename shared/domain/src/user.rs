@@ -80,7 +80,6 @@ pub struct User {
 }
 
 record_change! {
-    /// A change to a user.
     UserChange of pub User::changed {
         set email: Email,
         set display_name: Name,

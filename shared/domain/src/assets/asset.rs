@@ -26,11 +26,8 @@ string_enum! {
     Status {
         /// In stock. The default status of a new asset.
         InStock = "in_stock",
-        /// Being prepared for use.
         Preparing = "preparing",
-        /// In use.
         InUse = "in_use",
-        /// Being serviced or repaired.
         InService = "in_service",
         /// Returned by its user.
         Returned = "returned",
@@ -84,8 +81,8 @@ pub struct Asset {
     pub asset_type_id: Option<AssetTypeId>,
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub model_id: Option<ModelId>,
-    /// The model's manufacturer, copied here to read its name without reading the model first. Can't go stale: the manufacturer
-    /// of a model in use can't change.
+    /// The model's manufacturer, copied so that the manufacturer's name can be read without reading the model first. The copy
+    /// can't go stale: the manufacturer of a model in use can't change.
     #[serde(default, with = "short", skip_serializing_if = "Option::is_none")]
     pub manufacturer_id: Option<ManufacturerId>,
     /// Free text, or the manufacturer's name at the time the model was set.
@@ -120,7 +117,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Asset {
-    /// Returns the unique value of a tag. Tags are case-insensitive.
+    /// Returns the unique value for a tag. Tags are case-insensitive.
     pub fn unique_tag(tag: &str) -> Unique {
         Unique { field: "asset_tag", value: tag.to_ascii_uppercase(), reserved_after_deletion: true }
     }
@@ -190,7 +187,7 @@ impl Record for Asset {
         before.into_iter().chain(details).chain(after).collect()
     }
 
-    /// Scans, and starting or cancelling a process instance, don't change `updated_at`.
+    /// Hides two fields, so that scanning the asset, and starting or cancelling a process instance, don't change `updated_at`.
     fn is_shown(field: &str) -> bool {
         !matches!(field, "running_instance_id" | "last_seen_at")
     }
@@ -214,7 +211,8 @@ impl Record for Asset {
     }
 }
 
-/// Permitted next statuses of an asset in a PATCH, by current status. An asset whose status has no entry can change to any other.
+/// Permitted next statuses of an asset in a PATCH, by current status. An asset whose status has no entry can change to any other
+/// status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Transitions(BTreeMap<Status, BTreeSet<Status>>);
@@ -297,7 +295,6 @@ impl AssetDetails {
 }
 
 record_change! {
-    /// Fields set by a POST or PATCH of an asset.
     AssetChange of pub Asset::with_plain_fields {
         set name: Name,
         set status: Status,
@@ -316,12 +313,12 @@ record_change! {
         pub custom_fields: Patch<CustomFields>,
         /// Applied after `custom_fields`.
         pub custom_fields_patch: Option<CustomFieldsPatch>,
-        /// Errors already found in the request, reported together with the errors found here.
+        /// Errors already found in the request, to be reported together with the errors in these fields.
         pub errors: Vec<FieldError>,
     }
 }
 
-/// Records that a change refers to; `None` if the tenant doesn't have them.
+/// Records that a change refers to; `None` for a record that the tenant doesn't have.
 #[derive(Debug, Clone, Default)]
 pub struct AssetReferences {
     pub asset_type: Option<Stored<AssetType>>,
@@ -333,7 +330,7 @@ pub struct AssetReferences {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AssetChangeError {
-    /// The change has invalid fields. Contains all their errors.
+    /// All errors in the fields.
     #[error("{} fields are invalid", .0.len())]
     Invalid(Vec<FieldError>),
     /// The tenant's settings don't permit this status change.
@@ -342,7 +339,6 @@ pub enum AssetChangeError {
     /// Status and assignment can't change while this process instance is in progress on the asset.
     #[error("a process is in progress on the asset")]
     Running(InstanceId),
-    /// The custom fields can't be validated against the type's schema.
     #[error(transparent)]
     Schema(#[from] BudgetSpent),
 }
@@ -369,7 +365,7 @@ impl AssetChange {
         change
     }
 
-    /// Drops unchanged fields, so clients can send back everything they read, even an inactive user or texts filled in by the
+    /// Drops unchanged fields, so clients can send back everything they read, even an inactive user or texts filled in from the
     /// model. Numbers are compared by value.
     fn without_unchanged(&self, asset: &Asset) -> Self {
         let mut change = self.with_single_fields(&asset.custom_fields);
@@ -405,7 +401,6 @@ impl AssetChange {
     /// Returns the errors already found in the request, and the errors that don't depend on the referenced records.
     fn errors_without_references(&self, current: Option<&Asset>) -> Vec<FieldError> {
         let mut errors = self.errors.clone();
-        // Tags are case-insensitive.
         let keeps_tag = |asset: &Asset| self.asset_tag.value().is_some_and(|tag| tag.eq_ignore_ascii_case(&asset.asset_tag));
         if !self.asset_tag.is_absent() && current.is_some_and(|asset| !keeps_tag(asset)) {
             errors.push(FieldError::field("asset_tag", "is read-only and can't change"));
@@ -559,7 +554,7 @@ impl Asset {
                 self.model = Some(line(&model.name));
             }
         }
-        // A type that differs from the model's already has an error, whether or not it exists.
+        // A type that differs from the model's already has an error, even if the type doesn't exist.
         let has_error = references.model.as_ref().is_some_and(|model| change.contradicts_type_of(&model.value));
         if let Some(id) = change.asset_type_id.value()
             && !has_error
@@ -595,11 +590,12 @@ impl Asset {
 
 /// Prefix of custom fields in column and parameter names.
 pub const CUSTOM_FIELD: &str = "custom_fields.";
-/// Maximum number of custom fields per asset in lists: the first ones by name.
+/// Maximum number of custom fields per asset in lists, the first by name. Further fields are [`Cell::Unfit`].
 pub const MAX_LISTED_FIELDS: usize = 20;
-/// Maximum length of a custom field in lists, in characters.
+/// Maximum length of a custom field in lists, in characters. A longer field is [`Cell::Unfit`].
 pub const MAX_CELL_CHARS: usize = 200;
-/// Maximum number of unfit field names stored per asset, to reject requests that use these fields.
+/// Maximum number of unfit fields per asset whose names are stored, to reject requests that use these fields. For further unfit
+/// fields, see [`ListedCustomFields::unfit_after`].
 const MAX_UNFIT_NAMES: usize = 20;
 
 /// A custom field's value in lists.
@@ -666,12 +662,12 @@ pub fn number_text(text: &str) -> Option<String> {
     number.as_f64().map(|number| shortest(number + 0.0))
 }
 
-/// An asset's custom fields as lists use them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ListedCustomFields {
     /// Sorted by name. Includes the unfit fields that lists can't filter or sort by.
     pub cells: Vec<(String, Cell)>,
-    /// If `cells` omits fields, the name of the last field before the first omitted one. Any field with a later name can be unfit.
+    /// The name of the last field before the first field omitted from `cells`; `None` if no field is omitted. Any field with a
+    /// later name can be unfit.
     pub unfit_after: Option<String>,
 }
 
@@ -694,8 +690,8 @@ impl ListedCustomFields {
     }
 }
 
-/// Values of an asset that only lists need. The secondary index `list_index` has room for only a few attributes, and custom fields
-/// can take up to 32 KiB, so all of these are stored in one text.
+/// Values of an asset that only lists need. The secondary index `list_index` has room for only a few attributes, and custom
+/// fields can take up to 32 KiB, so these values are stored together, in one text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ListedFields {
     /// Texts by field: `location`, `model`, `purchase_date`, `last_seen_at`.
@@ -767,7 +763,6 @@ impl ListedFields {
         serde_json::to_string(&text).ok()
     }
 
-    /// Parses a stored text; `None` if it is invalid.
     pub fn from_text(text: &str) -> Option<Self> {
         let ListedText { location, model, purchase_date, last_seen_at, custom_fields, unfit, unfit_after } =
             serde_json::from_str(text).ok()?;
@@ -864,7 +859,7 @@ mod tests {
         assert_eq!(names(&listed, false).first(), Some(&"f020"));
         let many = of(fields(500));
         assert_eq!((names(&many, false).len(), many.unfit_after.as_deref()), (20, Some("f039")));
-        // The names of further fields are not stored, because they can be long.
+        // The names of further fields are not stored, because names can be long.
         assert!(
             ListedFields { custom_fields: many, ..ListedFields::default() }.into_text().is_some_and(|text| text.len() < 1_000)
         );
@@ -879,7 +874,7 @@ mod tests {
         assert_eq!((ListedFields::default().into_text(), ListedFields::from_text("[")), (None, None));
     }
 
-    /// Histories store numbers in the form of RFC 8785, records as sent.
+    /// Histories store numbers in the form of RFC 8785; records store them as sent.
     #[test]
     fn other_forms_of_a_number_are_the_same_cell() {
         for (sent, stored) in [("1.0", "1"), ("1e3", "1000"), ("0.10", "0.1"), ("1E-7", "1e-7")] {

@@ -1,4 +1,4 @@
-//! Cells of CSV files. Spreadsheets don't run them as formulas, and texts survive the round trip.
+//! Cells of CSV files, written so that spreadsheets don't run them as formulas, and texts survive the round trip.
 
 use crate::catalog::custom_fields::FieldsSchema;
 use crate::values::json::parse_strict;
@@ -13,7 +13,7 @@ const MAX_LEVELS: usize = 8;
 
 /// Characters that start a formula (OWASP, "CSV Injection"), and their full-width forms.
 const TRIGGERS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
-/// Separators in spreadsheets that don't expect commas. These spreadsheets then don't respect quotes either.
+/// Separators that a spreadsheet can expect instead of commas. Such a spreadsheet doesn't respect the file's quotes either.
 const SEPARATORS: [char; 4] = [';', '\t', '\n', '\r'];
 /// Characters that a spreadsheet can drop at the start of a cell.
 const QUOTES: [char; 2] = ['\'', '"'];
@@ -36,8 +36,8 @@ pub fn to_text(cell: &str) -> Cow<'_, str> {
     parts(cell).map(|(part, is_special)| part.strip_prefix('\'').filter(|_| is_special).unwrap_or(part)).collect()
 }
 
-/// Splits a text into the cells that a spreadsheet could see, each with its trailing separator, and whether it needs an
-/// apostrophe.
+/// Splits a text into the cells that a spreadsheet could see, each with its trailing separator. The second value says whether the
+/// cell needs an apostrophe.
 fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
     text.split_inclusive(SEPARATORS).enumerate().map(|(index, part)| {
         let bare = part.trim_start_matches(QUOTES);
@@ -210,7 +210,7 @@ mod tests {
         #[test]
         fn no_spreadsheet_sees_a_formula(texts in prop::collection::vec(text(), 1..4)) {
             let mut file = csv::Writer::from_writer(Vec::new());
-            // Files start with an ID.
+            // The first column of a file has IDs instead of texts.
             let cells = std::iter::once("id".into()).chain(texts.iter().map(|text| from_text(text)));
             file.write_record(cells.map(Cow::into_owned).map(String::into_bytes)).unwrap();
             let file = String::from_utf8(file.into_inner().unwrap()).unwrap();

@@ -87,7 +87,7 @@ impl FromStr for LabelSize {
     }
 }
 
-/// Parses digits, optionally with one decimal.
+/// Parses digits, optionally with one decimal place.
 fn side(text: &str) -> Option<f64> {
     let (whole, tenths) = text.split_once('.').unwrap_or((text, "0"));
     let is_number = [whole, tenths].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
@@ -156,11 +156,11 @@ impl FromStr for LabelIds {
     }
 }
 
-/// Maximum length of a template.
+/// Maximum length of a template in characters.
 const MAX_CHARS: usize = 255;
 const TAG: &str = "{asset_tag}";
 const ID: &str = "{id}";
-/// All characters except the unreserved ones of a URL (RFC 3986 §2.3).
+/// Characters to percent-encode: all except the unreserved characters of a URL (RFC 3986 §2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// HTTP or HTTPS URL with the placeholder `{asset_tag}` or `{id}`, such as `https://example.com/a/{asset_tag}`.

@@ -23,8 +23,8 @@ string_enum! {
 }
 
 impl Asset {
-    /// Returns the time of a scan that arrived at `now` without a time. It is later than every stored scan, even if concurrent
-    /// scans are stored out of order, or a server's clock is slow.
+    /// Returns the time for a scan that arrived at `now` without a time: later than every stored scan of the asset, even if
+    /// concurrent scans are stored out of order, or a server's clock is slow.
     pub fn time_of_scan(&self, now: Timestamp) -> Timestamp {
         self.last_seen_at.map_or(now, |last| now.max(last.plus(TimeDelta::milliseconds(1))))
     }
@@ -78,7 +78,7 @@ mod tests {
         ] {
             let (next, found) = asset_in(location).seen(at(9), place, moves);
             assert_eq!((found, next.details.location.as_deref()), (outcome, after), "{location:?}");
-            // Only a move counts as a version.
+            // Only a move counts as a version for `If-Match`.
             assert_eq!((next.last_seen_at, next.scans), (Some(at(9)), u64::from(outcome != Moved)), "{location:?}");
         }
     }

@@ -122,7 +122,6 @@ pub struct SummedAsset {
     /// Purchase price in ten-thousandths.
     pub price: u64,
     pub is_assigned: bool,
-    /// The last day of the asset's warranty.
     pub warranty_until: Option<Date>,
 }
 
@@ -213,7 +212,7 @@ impl AssetTally {
     }
 }
 
-/// Adds to a count. Allocates `name` only for a new key.
+/// Adds to a count, allocating `name` only for a new key.
 fn count(counts: &mut BTreeMap<String, u64>, name: &str, assets: u64) {
     match counts.get_mut(name) {
         Some(count) => *count += assets,
@@ -226,10 +225,10 @@ fn count(counts: &mut BTreeMap<String, u64>, name: &str, assets: u64) {
 /// Assets with the same value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Group {
-    /// Value, spelled as in the oldest of these assets; null for assets without a value.
+    /// Value, spelled as in the group's oldest asset; null for assets without a value.
     #[schema(required)]
     pub value: Option<String>,
-    /// ID of the catalog model or user; null if there is none. Absent if the assets are grouped by another field.
+    /// ID of the catalog model or user; null if there is none. Absent if the assets are grouped by a different field.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Uuid>, required = false)]
     pub id: Option<Option<Uuid>>,
@@ -286,7 +285,7 @@ impl Groups {
     pub fn of<'a>(assets: impl IntoIterator<Item = GroupedAssets<'a>>) -> Self {
         let mut sums: HashMap<(Option<String>, Option<Option<Uuid>>), Sum<'a>> = HashMap::new();
         for GroupedAssets { value, id, count, price, last } in assets {
-            // With an ID, the text is only a name from the catalog.
+            // With an ID, the text is only the name of the model or user.
             let text = value.filter(|_| id.flatten().is_none()).map(fold);
             let sum = sums.entry((text, id)).or_insert(Sum { value, count: 0, price: 0, last });
             (sum.count, sum.price) = (sum.count + count, sum.price + price);

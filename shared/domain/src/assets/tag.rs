@@ -15,9 +15,9 @@ const MAX_TEMPLATE_CHARS: usize = 64;
 const SEQUENCE_WIDTHS: std::ops::RangeInclusive<usize> = 3..=12;
 /// The type code of an asset without an asset type.
 const NO_TYPE_CODE: &str = "GEN";
-/// Maximum length of a tag chosen by a client.
+/// Maximum length in characters of a tag chosen by a client.
 const MAX_CHARS: usize = 64;
-/// Maximum length of a generated tag.
+/// Maximum length in characters of a tag in an import row, which can be a generated tag.
 const MAX_MADE_CHARS: usize = 512;
 const FORM: &str = "must be 1 to 64 visible ASCII characters without spaces";
 
@@ -237,7 +237,6 @@ impl FromStr for AssetTag {
 }
 
 impl AssetTag {
-    /// Checks that a new asset can have this tag.
     pub(crate) fn check_new(&self) -> Result<(), ValueError> {
         let fits = (1..=MAX_CHARS).contains(&self.0.len()) && self.0.bytes().all(|byte| byte.is_ascii_graphic());
         match self.0.as_str() {

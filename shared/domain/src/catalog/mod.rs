@@ -15,7 +15,6 @@ use std::str::FromStr;
 string_enum! {
     /// Whether an asset is a physical item.
     AssetKind {
-        /// Hardware.
         Physical = "physical",
         /// Software, licences, subscriptions.
         Logical = "logical",
@@ -70,21 +69,19 @@ impl FromStr for Website {
 /// Maximum number of asset types per tenant, because lists read all of them.
 pub const MAX_ASSET_TYPES: usize = 1_000;
 
-/// An asset type, such as Laptop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AssetType {
     pub id: AssetTypeId,
     pub name: Name,
-    /// Short code for asset tags. Unique in the tenant.
+    /// Unique in the tenant.
     pub code: TypeCode,
     pub kind: AssetKind,
-    /// The schema that the custom fields of assets of this type must match.
+    /// The schema for the custom fields of the type's assets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_fields_schema: Option<FieldsSchema>,
 }
 
 record_change! {
-    /// A change to an asset type.
     AssetTypeChange of pub AssetType::changed {
         set name: Name,
         set code: TypeCode,
@@ -129,7 +126,7 @@ impl Record for AssetType {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manufacturer {
     pub id: ManufacturerId,
-    /// Unique in the tenant. Case-insensitive.
+    /// Unique in the tenant, ignoring case.
     pub name: Name,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website: Option<Website>,
@@ -138,7 +135,6 @@ pub struct Manufacturer {
 }
 
 record_change! {
-    /// A change to a manufacturer.
     ManufacturerChange of pub Manufacturer::changed {
         set name: Name,
         set_or_clear website: Website,
@@ -180,14 +176,12 @@ pub struct Model {
     pub id: ModelId,
     pub name: Name,
     pub manufacturer_id: ManufacturerId,
-    /// The type of the model's assets.
     pub asset_type_id: AssetTypeId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<Notes>,
 }
 
 record_change! {
-    /// A change to a model.
     ModelChange of pub Model::changed {
         set name: Name,
         set manufacturer_id: ManufacturerId,

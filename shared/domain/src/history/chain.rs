@@ -33,13 +33,11 @@ pub struct ChainHead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainError {
-    /// The entry is not a JSON event.
     #[error("the entry can't be read")]
     Unreadable,
     /// The entry is not in its canonical form (RFC 8785).
     #[error("the entry is not in its canonical form")]
     NotCanonical,
-    /// The stored hash is not the hash of the entry.
     #[error("the stored hash is not the hash of the entry")]
     WrongHash,
     /// The entry's event ID differs from the ID in its key, or its version is wrong.
@@ -48,22 +46,16 @@ pub enum ChainError {
     /// The entry's `previous_hash` is not the hash of the previous entry.
     #[error("the entry does not follow from the previous one")]
     WrongPrevious,
-    /// There is no entry for this version.
     #[error("the entry is missing")]
     Missing,
-    /// There are two entries for this version.
     #[error("there are two entries for the same version")]
     Doubled,
-    /// The first entry is not a creation, or a later one is.
     #[error("the history does not start with a creation, or contains a second one")]
     NotCreated,
-    /// There is an entry after the deletion.
     #[error("there is an entry after the deletion")]
     AfterDeletion,
-    /// The record's hash of its latest entry is not the hash of that entry.
     #[error("the record's hash differs from the hash of its latest entry")]
     WrongHead,
-    /// The record is missing, and there is no entry for its deletion.
     #[error("the record is missing, and there is no entry for its deletion")]
     Gone,
 }
@@ -232,10 +224,8 @@ impl Link {
     }
 }
 
-/// How a record and its history contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Contradiction {
-    /// The history has events beyond the record's version.
     #[error("it is at version {record}, but its history is at {history}")]
     RecordBehind { record: u64, history: u64 },
     #[error("its history ends without a deletion, but the record is missing")]
@@ -379,7 +369,6 @@ mod tests {
             [&["created"], &["created", "updated"], &["created", "updated", "updated"], &["created", "deleted"]];
         let missing = |version| Some(Contradiction::Broken(BrokenLink { event_id: None, version, reason: ChainError::Missing }));
         let behind = Some(Contradiction::RecordBehind { record: 1, history: 2 });
-        // The history, the versions whose events are lost, and the record's version.
         for (verbs, lost, version, expected) in [
             (two, &[][..], Some(2), None),
             (two, &[], Some(1), behind.clone()),

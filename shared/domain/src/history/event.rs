@@ -44,9 +44,8 @@ impl Verb {
 /// The two parts of an event's type, such as `asset.created`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventType {
-    /// The kind of record; `None` if unknown to this version of the service.
+    /// `None`, like `verb`, if unknown to this version of the service.
     pub kind: Option<Kind>,
-    /// The verb; `None` if unknown to this version of the service.
     pub verb: Option<Verb>,
 }
 
@@ -167,8 +166,8 @@ impl Commitments {
         self.0.iter().map(|(pointer, commitment)| (pointer.as_str(), commitment))
     }
 
-    /// Sets the same salt on both sides of unchanged values. After an erasure, their equal digests then still show that the value
-    /// didn't change.
+    /// Sets the same salt for the old and the new value where they are equal. After an erasure, the equal digests then still show
+    /// that the value didn't change.
     #[must_use]
     pub fn with_unchanged(mut self, entry: &Value) -> Self {
         let same = |(pointer, commitment): (&String, &Commitment)| Some((equal_new_value(entry, pointer)?, *commitment));

@@ -1,4 +1,4 @@
-//! Filters of the event feed.
+//! Filters for the event feed.
 
 use crate::history::event::{EventType, Verb};
 use crate::record::Kind;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 pub(crate) const EVENT_TYPE_FILTER: &str = "EventTypeFilter";
 /// Stands for every verb or, alone, for every type.
 pub(crate) const ANY: &str = "*";
-/// The maximum length of an unknown type's name in an error.
+/// The maximum length in characters of an unknown type's name in an error. Longer names are truncated.
 const MAX_SHOWN_CHARS: usize = 64;
 
 /// Event types: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for every kind. Types that must be
@@ -113,8 +113,7 @@ impl ToSchema for EventTypes {
     }
 }
 
-/// A filter of the event feed. Every criterion that is set must match. Without types, all types match unless they must be
-/// named.
+/// A filter for the event feed. Every criterion that is set must match. Without types, all types match unless they must be named.
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
     pub types: Option<EventTypes>,
@@ -138,7 +137,7 @@ impl EventFilter {
         self.types.is_some() || self.actor.is_some()
     }
 
-    /// Whether an event matches. `entry` is its canonical JSON.
+    /// Whether an event matches. `entry` is the event's canonical JSON.
     pub fn matches(&self, entry: &str) -> bool {
         let Ok(event) = serde_json::from_str::<EventSummary>(entry) else { return self.is_empty() };
         let found = EventType::parse(&event.event_type);

@@ -18,10 +18,8 @@ pub type HistoryFields = Map<String, Value>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PastError {
-    /// The history of the asset's model doesn't show its manufacturer.
     #[error("the manufacturer of its model is unknown")]
     UnknownManufacturer,
-    /// An entry, or a field of the history, can't be read.
     #[error("its history has no readable {0}")]
     Unreadable(String),
     #[error("its history has fields unknown to this version")]
@@ -53,7 +51,7 @@ pub fn state_at(entries: &[HistoryEntry], at: Timestamp) -> Result<Option<PastSt
     Ok(state_after(entries, &events, count_at(&events, at)))
 }
 
-/// Returns the asset's state at `at`, if the asset was assigned to `user` then. If its history shows no assignment at that time,
+/// Returns the asset's state at `at`, if the asset was assigned to `user` then. If the history shows no assignment at that time,
 /// but an import later claimed that `user` had the asset on that day, returns the state after the claim.
 ///
 /// # Errors
@@ -87,12 +85,12 @@ fn events_of(entries: &[HistoryEntry]) -> Result<Vec<Event>, PastError> {
     entries.iter().map(|entry| serde_json::from_str::<Event>(&entry.text).map_err(|_| unreadable(entry))).collect()
 }
 
-/// Counts the events up to a time, in the order of versions: of concurrent requests, the later one can be committed first.
+/// Counts the events up to the last one at or before `at`. The events are in the order of versions, so their times can decrease:
+/// of concurrent requests, the later one can be committed first.
 fn count_at(events: &[Event], at: Timestamp) -> usize {
     events.iter().rposition(|event| event.at <= at).map_or(0, |last| last + 1)
 }
 
-/// Returns the state after the first `count` events.
 fn state_after(entries: &[HistoryEntry], events: &[Event], count: usize) -> Option<PastState> {
     let (made, entry) = (events.get(..count)?, entries.get(count.checked_sub(1)?)?);
     let (created, last) = (made.first()?, made.last()?);

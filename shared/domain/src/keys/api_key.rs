@@ -22,11 +22,11 @@ use subtle::ConstantTimeEq;
 pub const DEFAULT_RATE_LIMIT: u32 = 600;
 /// Maximum rate limit, in requests per minute.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
-/// Maximum grace period: 7 days.
+/// Maximum time for which a replaced secret still works: 7 days.
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
-/// Maximum number of other keys whose limits a new key shares in its first minute. For each of them, every request of that
-/// minute is counted once more.
+/// Maximum number of other keys whose limits a new key shares in its first minute. For each of them, every request in that minute
+/// is counted once more.
 const MAX_SHARED_LIMITS: usize = 3;
 
 /// SHA-256 of a secret, in lower-case hexadecimal. `Debug` doesn't disclose it.
@@ -43,7 +43,6 @@ impl std::fmt::Debug for SecretHash {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviousSecret {
     pub hash: SecretHash,
-    /// When the grace period ends.
     pub until: Timestamp,
 }
 
@@ -64,7 +63,7 @@ pub struct ApiKey {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     pub hash: SecretHash,
-    /// The previous secret, which works for a while after a rotation.
+    /// Works for a while after a rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_secret: Option<PreviousSecret>,
     /// When the key stops working; `None` if it doesn't expire.
@@ -73,7 +72,6 @@ pub struct ApiKey {
     /// When the key was last used, with a precision of one hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
-    /// In requests per minute.
     pub rate_limit_per_minute: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<ApiKeyId>,
@@ -141,8 +139,8 @@ impl ApiKey {
         if window(self.id.timestamp()) == window(now) { &self.first_minute } else { &[] }
     }
 
-    /// Returns the limits that a key created by this one at `now` shares in its first minute. `None` if there are too many: this
-    /// key can only create keys again in the next minute.
+    /// Returns the limits that a key created by this one at `now` shares in its first minute. `None` if there are too many; then
+    /// this key can't create keys until the next minute.
     pub fn limits_of_new_key(&self, now: Timestamp) -> Option<Vec<SharedLimit>> {
         let own = SharedLimit { key: self.id, rate_limit_per_minute: self.rate_limit_per_minute };
         let shared: Vec<SharedLimit> = std::iter::once(own).chain(self.shared_limits(now).iter().copied()).collect();
@@ -187,7 +185,7 @@ impl Record for ApiKey {
     }
 }
 
-/// Returns the first 12 characters of a key's text, which identify the key and contain nothing of its secret.
+/// Returns the first 12 characters of a key's text, which identify the key and disclose nothing about its secret.
 pub fn prefix(id: ApiKeyId) -> String {
     format!("apl_{}", &id.short()[..8])
 }
@@ -362,7 +360,7 @@ impl Role {
 ///
 /// # Errors
 ///
-/// Returns an error that suggests the scope most similar to an unknown one, and lists all.
+/// Returns an error that suggests the scope most similar to an unknown one, and lists all scopes.
 pub fn parse_list(text: &str) -> Result<Scopes, ValueError> {
     text.split(',').map(str::trim).map(|scope| scope.parse().map_err(|error| unknown(scope, &error))).collect()
 }
@@ -380,7 +378,6 @@ pub fn window(at: Timestamp) -> i64 {
     at.millis().div_euclid(WINDOW_SECONDS * 1000)
 }
 
-/// Returns the start of the next window.
 pub fn end_of_window(at: Timestamp) -> Timestamp {
     Timestamp::from_millis((window(at) + 1) * WINDOW_SECONDS * 1000)
 }

@@ -7,7 +7,6 @@ use crate::values::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyRights<'a> {
     pub scopes: &'a Scopes,
-    /// In requests per minute.
     pub rate_limit_per_minute: u32,
     /// When the key expires; `None` if it does not.
     pub expires_at: Option<Timestamp>,
@@ -18,21 +17,16 @@ pub struct KeyRights<'a> {
 /// Why a caller can't grant a key or a role. The error texts are shown to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
-    /// The caller's key lacks this scope.
     #[error("The API key lacks the scope {0}.")]
     Scope(Scope),
-    /// The caller's key has this lower rate limit.
     #[error("The API key is limited to {0} requests per minute, so it can't grant a higher limit.")]
     RateLimit(u32),
-    /// The caller's key expires earlier, at this time.
     #[error("The API key expires at {0}, so it can't grant a later expiry.")]
     Expiry(Timestamp),
     #[error("The API key is bound to the user {0}, so it can only create or rotate keys bound to that user.")]
     Owner(UserId),
-    /// The caller's effective role is lower than the granted one.
     #[error("The API key has the effective role {own}, so it can't grant the role {given}.")]
     Role { own: Role, given: Role },
-    /// The caller's effective role is lower than the required one.
     #[error("The API key has the effective role {own}. This request requires {needed} or a higher role.")]
     Rank { own: Role, needed: Role },
 }
@@ -50,7 +44,7 @@ impl GrantError {
 }
 
 impl KeyRights<'_> {
-    /// Checks that a granted key isn't stronger in any respect.
+    /// Checks that a granted key isn't stronger than this one in any respect.
     ///
     /// # Errors
     ///

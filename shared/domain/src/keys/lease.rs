@@ -1,16 +1,17 @@
 //! Leases: a function instance takes several requests of a credential's minute at once, and counts them locally.
 //!
 //! A counter in the table has the number of requests taken in that minute. A share is only added if the limit isn't exceeded, so
-//! even many instances don't let more through. Unused requests are lost when the minute ends. To limit the loss, the counter also
-//! tracks how many requests can be unused, and the same condition keeps that number within a tenth of the limit. In the last
-//! quarter of the limit, requests are taken one at a time, and instances use up the ones they hold.
+//! even many instances don't let more requests through. Unused requests are lost when the minute ends. To limit the loss, the
+//! counter also tracks how many requests can be unused, and the same condition keeps that number within a tenth of the limit. In
+//! the last quarter of the limit, requests are taken one at a time, and instances use up the ones they hold.
 
 use crate::keys::api_key::window;
 use crate::values::time::Timestamp;
 
 /// Divides the limit to get the number of requests that all instances together can hold unused.
 const HELD_PART: u64 = 10;
-/// Divides the unused allowance to get a share. With larger shares, the first few instances would leave nothing for the others.
+/// Divides the allowance for unused requests to get a share. With larger shares, the first few instances would leave nothing for
+/// the others.
 const SHARE_PART: u64 = 8;
 /// Minimum number of unused requests in a share, but at most half of the allowance. Matters for small limits.
 const MIN_UNUSED: u64 = 3;
@@ -33,7 +34,7 @@ pub struct Share {
     pub used_up: u64,
     /// Condition: maximum number of requests taken before.
     pub max_taken: u64,
-    /// Condition: maximum number of requests held before; `None` if the share doesn't add any.
+    /// Condition: maximum number of requests held before; `None` if the share adds no held requests.
     pub max_held: Option<u64>,
 }
 
@@ -98,9 +99,9 @@ impl Lease {
         self.counter.taken - self.left
     }
 
-    /// Returns the next share to take: the current request, plus a part of the unused allowance.
+    /// Returns the next share to take: the current request, plus a part of the allowance for unused requests.
     fn next_share(&mut self) -> Share {
-        // Reset before the write: if its outcome is unknown, the requests count as held until the minute ends.
+        // Reset before the write: if the write's outcome is unknown, the requests count as held until the minute ends.
         let used_up = std::mem::take(&mut self.held);
         let max_held = self.limit / HELD_PART;
         let max_taken = self.limit / 4 * 3;
@@ -121,14 +122,14 @@ impl Lease {
 }
 
 impl Share {
-    /// Returns a share of only the current request, which can be taken until the limit is used up; `None` if this already is one.
+    /// Returns a share of only the current request, which can be taken until the limit is used up; `None` if this share is
+    /// already for a single request.
     #[must_use]
     pub fn single(self, limit: u32) -> Option<Self> {
         let single = Self { requests: 1, max_taken: u64::from(limit) - 1, max_held: None, ..self };
         (self.requests > 1).then_some(single)
     }
 
-    /// Returns the change in the number of held requests.
     pub fn change_of_held(&self) -> i64 {
         (self.requests - 1).cast_signed() - self.used_up.cast_signed()
     }
@@ -232,8 +233,8 @@ mod tests {
         assert!(lease.is_for(600, at(0)) && !lease.is_for(600, at(MINUTE)) && !lease.is_for(601, at(0)));
     }
 
-    /// Requests of random instances, with clocks up to a second apart. Instances freeze during a write, and writes fail or lose their
-    /// response.
+    /// Requests to random instances, with clocks up to a second apart. Instances freeze during a write, and writes fail or lose
+    /// their response.
     #[derive(Debug, Clone)]
     enum Step {
         Request {
@@ -244,7 +245,6 @@ mod tests {
             instance: usize,
             is_answered: bool,
         },
-        /// The write fails.
         Failure {
             instance: usize,
         },

@@ -34,7 +34,7 @@ pub struct Erasure {
     pub responses_until: Option<String>,
     /// Whether the current pass removed something, or was interrupted where it might have.
     pub has_removed: bool,
-    /// Whether a part has started and not ended. Its removals are not in `has_removed` yet.
+    /// Whether a part has started but not ended. Its removals are not in `has_removed` yet.
     pub is_in_part: bool,
     /// When the last complete pass ended.
     pub done_at: Option<Timestamp>,
@@ -83,7 +83,8 @@ impl Erasure {
         Self { has_removed: self.has_removed || self.is_in_part, is_in_part: true, ..self }
     }
 
-    /// Whether the erasure ended at `since` or later, or has not ended. A table restored to that time lacks some of its removals.
+    /// Whether the erasure ended at `since` or later, or has not ended. A table restored to that time lacks some of the erasure's
+    /// removals.
     pub fn is_since(&self, since: Timestamp) -> bool {
         !self.is_done || self.done_at.is_none_or(|done_at| done_at >= since)
     }
@@ -91,7 +92,7 @@ impl Erasure {
     /// Records the end of a part that began at `of`, unless another request has continued or restarted the erasure since.
     ///
     /// A pass that removed something is followed by another one: someone could have signed through a link before the pass reached
-    /// it.
+    /// the link.
     #[must_use]
     pub fn advanced(self, of: &Self, part: PartEnd) -> Self {
         if self.began_at != of.began_at || self.is_done {
@@ -255,14 +256,13 @@ pub enum Obstacle {
     Unknown,
     #[error("The user is active. Deactivate the user first, with PATCH or by offboarding.")]
     Active,
-    /// Requests with the user's own keys can still be running.
     #[error("The user was just changed or deleted, and the user's requests could still be running. Try again after {0}.")]
     Changed(Timestamp),
     #[error("The user is in use. Assets: {}. Open processes: {processes}. Return the assets, and complete or cancel the processes.", .assets.len())]
     InUse {
         assets: Vec<AssetId>,
         processes: u64,
-        /// The open processes that were found.
+        /// Can be fewer than `processes`, because only the newest open instances are searched.
         instances: Vec<InstanceId>,
     },
 }
@@ -276,7 +276,7 @@ impl Obstacle {
         Self::of_change(user.updated_at, now, delay)
     }
 
-    /// Returns the obstacle of a recent change or deletion of the user.
+    /// Returns the obstacle if the user was changed or deleted less than `delay` ago.
     pub fn of_change(changed_at: Timestamp, now: Timestamp, delay: TimeDelta) -> Option<Self> {
         let retry_at = changed_at.plus(delay);
         (now < retry_at).then_some(Self::Changed(retry_at))

@@ -28,7 +28,7 @@ pub fn personal_fields(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// Returns the event's record if its whole history must be read, because it could have data about the person.
+/// Returns the event's record if its whole history must be read, because the history could have data about the person.
 pub fn lead(person: UserId, event: &Event) -> Option<(Kind, Uuid)> {
     let kind = EventType::parse(&event.event_type)?.kind?;
     let leads = match kind {
@@ -75,7 +75,7 @@ impl Traces {
         // The pseudonyms that an erasure put into fields. A later change that repeats one has no data about the person.
         let mut pseudonyms: BTreeMap<String, Value> = BTreeMap::new();
         for (event, commitments) in entries {
-            // Handle the assignment first, because the new values of a change are about the user that it assigns the asset to.
+            // Handle the assignment first, because the new values in the same change are about the asset's new user.
             if let Some(change) = event.changes.get("assigned_to") {
                 holder = change["new"].as_str().and_then(|id| id.parse::<UserId>().ok());
             }
@@ -132,8 +132,8 @@ fn is_value_about(person: UserId, actor: &Actor, subjects: &[UserId]) -> bool {
     if actor.link_id.is_some() || subjects.is_empty() { actor.user_id == Some(person) } else { subjects.contains(&person) }
 }
 
-/// Returns the users picked by the last values, because a value sent ahead can be replaced; if there are none, the user who had
-/// the asset.
+/// Returns the users picked in the last change to `step_data`, because a value sent ahead can be replaced; if there are none, the
+/// user who had the asset.
 fn subjects(entries: &[(&Event, &Commitments)]) -> Vec<UserId> {
     let last = entries.iter().rfind(|(event, _)| event.changes.contains_key("step_data"));
     let picked: Vec<UserId> = last.into_iter().flat_map(|(event, _)| picked(event)).collect();

@@ -74,8 +74,8 @@ impl Record for Movement {
 }
 
 impl Movement {
-    /// Groups assets that can start the process together, in order. Each group is as large as possible for a
-    /// movement and for its transactions of at most `max_items` items. A group of one becomes a single process instance.
+    /// Groups assets that can start the process together, in order. Each group is as large as possible for a movement and for its
+    /// transactions of at most `max_items` items. A group of one becomes a single process instance.
     pub fn groups(process: &Process, assets: Vec<Stored<Asset>>, max_items: usize) -> Vec<Vec<Stored<Asset>>> {
         let mut groups: Vec<Vec<Stored<Asset>>> = Vec::new();
         for asset in assets {
@@ -97,12 +97,12 @@ impl Movement {
     /// process instance.
     ///
     /// Each submission writes the stored response, and the process instances with their events. For the current and later steps,
-    /// a submission can pick a user other than the one picked ahead, which changes the references to both, and add a signature
-    /// image. The last submission also writes the assets with their events, and the references to the process definition, to all
-    /// picked users, and to users who could lose an asset. A signer's submission also writes the signing link with its event.
-    /// `has_values`: whether values were sent with the start.
+    /// a submission can pick a user other than the one picked ahead, which changes the references to both users, and add a
+    /// signature image. The last submission also writes the assets with their events, and the references to the process
+    /// definition, to all picked users, and to users who could lose an asset. A signer's submission also writes the signing link
+    /// with its event. `has_values`: whether values were sent with the start.
     ///
-    /// Ignores steps that are submitted together: they have more events, and are rejected if they don't fit.
+    /// Ignores submissions of several steps at once: such a submission writes more events, and is rejected if it doesn't fit.
     pub fn items_of_largest_step(process: &Process, assets: &[Stored<Asset>], has_values: bool) -> usize {
         let steps = process.steps.as_slice();
         let count = |first: usize, is_kind: fn(&Step) -> bool| steps.iter().skip(first).filter(|step| is_kind(step)).count();
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_group_fits_one_transaction() {
-        // There are four items per asset, and four more.
+        // The last step writes four items per asset, and four more.
         assert_eq!(sizes(10, 4 * 4 + 4), [4, 4, 2]);
         assert_eq!(sizes(2, 1), [1, 1], "a single asset always fits a transaction");
     }
@@ -258,7 +258,7 @@ mod tests {
         1 + 2 * records + touched.len() + images
     }
 
-    /// Returns values for the steps from `first` on that have their bit set, each with a new user or image.
+    /// Returns values for the steps from `first` on whose bit in `bits` is set, each with a new user or image.
     fn submission(types: &[&str], first: usize, bits: u64, fresh: &mut u128) -> (Map<String, Value>, BTreeSet<UserId>) {
         let (mut data, mut users) = (Map::new(), BTreeSet::new());
         for (n, step_type) in types.iter().enumerate().skip(first).filter(|(n, _)| bits >> (n % 64) & 1 == 1) {

@@ -23,9 +23,8 @@ use utoipa::openapi::schema::Schema;
 string_enum! {
     /// Whether a process can be started.
     ProcessStatus {
-        /// Can be started.
         Active = "active",
-        /// Can't be started. Instances in progress continue.
+        /// Instances in progress continue.
         Inactive = "inactive",
     }
 }
@@ -42,12 +41,11 @@ impl ProcessStatus {
 #[schema(value_type = String, max_length = 64, pattern = "^[a-z0-9]+(-[a-z0-9]+)*$", examples("employee-onboarding"))]
 pub struct Slug(String);
 
-/// Maximum length of a slug in characters.
 const MAX_SLUG_CHARS: usize = 64;
 
 impl Slug {
-    /// Converts a name: characters other than ASCII letters and digits become hyphens. An `nth` above 1 is appended, to
-    /// make the slug unique.
+    /// Converts a name: characters other than ASCII letters and digits become hyphens. An `nth` above 1 is appended, to make the
+    /// slug unique.
     pub fn from_name(name: &str, nth: u32) -> Self {
         let words = name.to_lowercase();
         let words = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -88,13 +86,11 @@ pub struct Process {
     pub target_status: Status,
     /// Whether this is a system process, which every new tenant has.
     pub is_system: bool,
-    /// Whether the process can be started.
     pub status: ProcessStatus,
     pub steps: Steps,
 }
 
 record_change! {
-    /// A change to a process definition.
     ProcessChange of Process::with {
         set name: Name,
         set description: Notes,
@@ -105,7 +101,6 @@ record_change! {
     }
 }
 
-/// The error for a change to a system process: only its status can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("Only the status of a system process can change.")]
 pub struct SystemProcessFixed;
@@ -173,7 +168,6 @@ const ENTRY_COUNTS: std::ops::RangeInclusive<usize> = 1..=100;
 const MAX_STEPS_BYTES: usize = 64 * 1024;
 /// Maximum nesting of steps: a list of objects that contain lists.
 const MAX_LEVELS: usize = 4;
-/// Maximum length of a step's key, in characters.
 const MAX_KEY_CHARS: usize = 64;
 
 /// The steps of a process: 1 to 50 steps with different keys. A `complete` step can only be the last one.

@@ -100,7 +100,6 @@ text_form!(EncryptedSeed, |seed| STANDARD.encode_to_string(seed.0));
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CurrentKey {
     pub public_key: PublicKey,
-    /// The encrypted seed, from which the signing key is derived.
     pub encrypted_seed: EncryptedSeed,
     /// Name of the key encryption provider that encrypted the seed.
     pub encrypted_by: String,

@@ -1,6 +1,6 @@
 //! Receipts: a permanent account of a completed process instance or movement, based on the histories of instances, assets and
-//! users. Anyone can verify it without the service. A movement's receipt has the common parts of its instances once, and each
-//! asset with its history.
+//! users. Anyone can verify a receipt without the service. A movement's receipt has the common parts of its instances once, and
+//! each asset with its history.
 
 use crate::assets::asset::Status;
 use crate::history::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry};
@@ -119,10 +119,8 @@ pub struct ReceiptEvent {
 pub enum ReceiptError {
     #[error("the process instance is {0}")]
     NotCompleted(InstanceStatus),
-    /// A history behind the receipt is invalid.
     #[error("a history is invalid: {}", .0.reason)]
     BrokenLink(BrokenLink),
-    /// The process instances of a movement were completed with different values.
     #[error("the process instances of the movement were completed with different values")]
     Differs,
 }

@@ -37,13 +37,12 @@ pub struct Tenant {
     pub time_zone: TimeZone,
     /// Language and date format of human-readable pages.
     pub locale: Locale,
-    /// URL in the codes of labels. If `None`, the codes contain the asset tag.
+    /// URL template for the codes on labels. If `None`, a code contains the asset tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_url_template: Option<LabelUrlTemplate>,
 }
 
 record_change! {
-    /// A change to the settings.
     TenantChange of pub Tenant::changed {
         set name: Name,
         set asset_tag_prefix: TagPrefix,

@@ -123,7 +123,6 @@ impl LocalClock {
     }
 }
 
-/// A local time in a time zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalTime {
     pub date_time: NaiveDateTime,

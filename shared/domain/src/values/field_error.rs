@@ -124,11 +124,9 @@ pub(crate) use text_form;
 pub enum ErrorLocation {
     /// A JSON Pointer (RFC 6901) into the body.
     Pointer(String),
-    /// Name of a query parameter.
     Parameter(String),
-    /// Name of a header.
     Header(&'static str),
-    /// Name of a column of an import.
+    /// Name of a column in an import.
     Column(String),
     /// The body, or the row of an import, as a whole.
     Whole,
@@ -210,12 +208,12 @@ pub fn pointer_token(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Maximum length of names that are compared. Nobody types longer ones.
+/// Maximum length, in characters, of a name that is compared with the known names. A longer name leaves the known names unsorted.
 const MAX_CHARS: usize = 64;
 /// Minimum length in bytes of a name that counts as similar because it is part of a known name, such as `serial` in
 /// `serial_number`.
 const MIN_PART: usize = 3;
-/// Maximum distance of a name that is part of a known one, in characters.
+/// Maximum distance, in characters, between a name and a known name that contains it.
 const DISTANCE_OF_PART: usize = 2;
 /// Maximum number of errors in a response that list the known names. A body of 1 MiB can cause 100,000 errors.
 const MAX_NAMED_UNKNOWN: usize = 20;

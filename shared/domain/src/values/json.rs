@@ -1,8 +1,8 @@
 //! JSON parsers: a strict one for requests, which rejects anything that a lenient parser would silently drop or change, and one
 //! for stored JSON.
 //!
-//! Neither gives a member name a special meaning. serde_json does when it deserializes a [`Value`]: its private protocol replaces
-//! an object whose first member is `$serde_json::private::RawValue` with another value.
+//! Neither parser gives a member name a special meaning. serde_json does when it deserializes a [`Value`]: its private protocol
+//! replaces an object whose first member is `$serde_json::private::RawValue` with another value.
 
 use crate::values::field_error::{ValueError, pointer_token};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -17,7 +17,7 @@ pub const UNPAIRED_SURROGATE: &str = "must not contain an unpaired surrogate, su
 /// Prefix of the member names in the private protocol.
 const PRIVATE: &str = "$serde_json::private::";
 
-/// The error for a member whose name has this prefix.
+/// The error for a member name with the prefix of the private protocol.
 pub const PRIVATE_NAME: &str = "must not have a name that starts with $serde_json::private::; choose another name";
 
 pub fn is_private(name: &str) -> bool {

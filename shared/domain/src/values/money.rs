@@ -46,7 +46,7 @@ impl Price {
     ///
     /// # Errors
     ///
-    /// Returns a [`ValueError`] with the bound that the number exceeds.
+    /// Returns a [`ValueError`] for a number out of bounds, or with more than 4 fractional digits.
     pub fn from_json_number(digits: &str) -> Result<Self, ValueError> {
         let read = Decimal::from_str_exact(digits).or_else(|_| Decimal::from_scientific(digits).map(|read| read.normalize()));
         let Ok(amount) = read else { return outside_decimal(digits) };
@@ -73,7 +73,7 @@ impl Price {
     ///
     /// # Errors
     ///
-    /// Same as [`Price::from_json_number`].
+    /// Returns the errors of [`Price::from_json_number`], and an error for other forms.
     pub fn from_decimal_text(text: &str) -> Result<Self, ValueError> {
         let (integer, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

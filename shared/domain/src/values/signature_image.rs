@@ -7,16 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum size of an image, decoded from base64.
 const MAX_IMAGE_BYTES: usize = 128 * 1024;
-/// Maximum width and height.
 const MAX_SIDE_PIXELS: u32 = 4096;
 /// Maximum number of pixels of an image, to limit its decoding time.
 const MAX_PIXELS: u64 = 4_000_000;
 /// Maximum decoded size of all images in a request, to limit their decoding time.
 const MAX_DECODED_BYTES: u64 = 64 * 1024 * 1024;
-/// Maximum memory of the decoder. It needs a few rows of at most 32 KiB; other compressed chunks are skipped.
+/// Maximum memory of the decoder. The decoder needs a few rows of at most 32 KiB; other compressed chunks are skipped.
 const MAX_DECODER_BYTES: usize = 1024 * 1024;
 
-/// Prefix of the data URL of every signature.
 pub const DATA_URL_PREFIX: &str = "data:image/png;base64,";
 
 /// A checked PNG image.
@@ -36,8 +34,7 @@ impl SignatureImage {
         Self::decode(text, &mut 0)
     }
 
-    /// Decodes an image. `decoded` is the total decoded size of the request's images in bytes, and grows by this image's
-    /// size.
+    /// Decodes an image. `decoded` is the total decoded size of the request's images in bytes, and grows by this image's size.
     fn decode(text: &str, decoded: &mut u64) -> Result<Self, ValueError> {
         let encoded = text
             .strip_prefix(DATA_URL_PREFIX)
@@ -64,7 +61,7 @@ impl SignatureImage {
     }
 }
 
-/// The images submitted by a request. Each is decoded only once, even if it is for many instances.
+/// The images submitted by a request. Each image is decoded only once, even if many instances share it.
 #[derive(Debug, Default)]
 pub struct DecodedImages {
     decoded: Mutex<Decoded>,
@@ -75,7 +72,7 @@ pub struct DecodedImages {
 #[derive(Debug, Default)]
 struct Decoded {
     images: HashMap<String, Result<SignatureImage, ValueError>>,
-    /// Total size of the decoded images.
+    /// Total decoded size of the images, in bytes.
     bytes: u64,
 }
 
@@ -93,7 +90,8 @@ impl DecodedImages {
         self.typed.iter().any(|typed| typed == key)
     }
 
-    /// Decodes an image, or returns it if it was decoded before. The error can also be about the total size of the request's images.
+    /// Decodes an image, or returns it if it was decoded before. The error can also be about the total size of the request's
+    /// images.
     pub(crate) fn image(&self, data_url: &str) -> Result<SignatureImage, ValueError> {
         let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = decoded.images.get(data_url) {
@@ -142,7 +140,7 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
         let text = format!("must take at most {megabytes} MiB decoded, together with the other images of the request");
         return Err(ValueError::new(text));
     }
-    // Read row by row, so even the largest image only needs memory for one row.
+    // Reading row by row needs memory for only a few rows, even for the largest image.
     let mut paper = Paper::default();
     while let Some(row) = reader.next_row().map_err(broken)? {
         paper.add(row.data(), samples);

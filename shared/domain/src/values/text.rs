@@ -1,5 +1,6 @@
 //! Texts with limits on length and characters, in Unicode normalization form C (NFC). Lengths count characters, not bytes. Lines
-//! must not contain invisible characters, which could disguise them. Also has places with levels such as site, floor and room.
+//! must not contain invisible characters, which could disguise them. Also has locations with levels, such as site, floor and
+//! room.
 
 use crate::values::field_error::{ErrorCode, ValueError, text_form};
 pub use fields::compared::fold;
@@ -7,7 +8,6 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The error for a text with U+0000.
 pub const NUL: &str = "must not contain the NUL character U+0000";
 const ZERO_WIDTH_NON_JOINER: char = '\u{200c}';
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
@@ -16,7 +16,6 @@ const BLACK_FLAG: char = '\u{1f3f4}';
 /// Maximum number of tags after a flag: five for the region, one that ends the flag, and one to spare.
 const MAX_TAGS: usize = 7;
 
-/// Maximum number of levels of a location, such as site, floor and room.
 const MAX_LOCATION_LEVELS: usize = 8;
 const MAX_LOCATION_CHARS: usize = 255;
 /// Separates the levels of a location.
@@ -255,7 +254,6 @@ pub fn is_at_or_below(place: &str, location: &str) -> bool {
     location.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with(SEPARATOR))
 }
 
-/// Returns the first `depth` levels.
 pub fn upper_levels(location: &str, depth: usize) -> &str {
     let end = location.match_indices(SEPARATOR).nth(depth.saturating_sub(1)).map(|(end, _)| end);
     end.and_then(|end| location.get(..end)).unwrap_or(location)

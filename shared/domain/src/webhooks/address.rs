@@ -8,13 +8,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use url::{Host, Url};
 
-/// Maximum length of a URL in characters.
 const MAX_CHARS: usize = 2_048;
 pub const PUBLIC_PORTS: [u16; 2] = [443, 8443];
 /// Reserved domains without public hosts (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
 const LOCAL_DOMAINS: [&str; 8] = ["localhost", "local", "internal", "test", "invalid", "onion", "alt", "home.arpa"];
 
-/// URL of a webhook: HTTPS, on port 443 or 8443 of a public host, without user name and fragment. Normalized as in the URL
+/// URL of a webhook: HTTPS, on port 443 or 8443 of a public host, without a user name or fragment. Normalized as in the URL
 /// standard, with a lower-case ASCII host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]

@@ -14,8 +14,8 @@ const JITTER_PARTS: i64 = 10 * u16::MAX as i64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Drop the message: a newer request has replaced this one, the delivery is finished, or the message isn't for its
-    /// next attempt.
+    /// Drop the message: a newer request has replaced this one, the delivery is finished, or the message is for an attempt other
+    /// than the next.
     Drop,
     /// Wait: the attempt is not due before this time.
     Wait(Timestamp),
@@ -51,7 +51,6 @@ pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: &We
 /// The schedule of retries.
 #[derive(Debug, Clone, Copy)]
 pub struct Retries<'a> {
-    /// The delay after each failure.
     pub delays: &'a [TimeDelta],
     /// A random number for the jitter, which makes a delay up to a tenth longer.
     pub random: u16,
@@ -237,7 +236,7 @@ mod tests {
         }
         // A new request starts over.
         assert_eq!(decide(&request(6), Some(&pending), &active, at(12)), Decision::Attempt);
-        // An inactive webhook gets tests, at the same times.
+        // An inactive webhook still gets test events, at the same times.
         let test = DeliveryRequest { test: Some(TestEvent { actor: Actor::operator() }), ..second(5) };
         let due = pending.next_attempt_at.expect("a time");
         assert_eq!(decide(&test, Some(&pending), &webhook(false), at(12)), Decision::Wait(due));

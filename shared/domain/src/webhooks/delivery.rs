@@ -31,7 +31,6 @@ string_enum! {
     DeliveryStatus {
         /// Another attempt will follow.
         Pending = "pending",
-        /// The receiver responded with a status from 200 to 299.
         Delivered = "delivered",
         /// No further attempt will follow.
         Failed = "failed",
@@ -105,7 +104,7 @@ pub struct Delivery {
     pub status: DeliveryStatus,
     /// The time of the event or, if the event is sent again, of the request to do so. Messages of earlier requests are dropped.
     pub requested_at: Timestamp,
-    /// Number of attempts for this request.
+    /// Number of attempts since `requested_at`.
     pub tries: u32,
     /// Number of all attempts. Every write requires that this number hasn't changed since it was read.
     pub attempt_count: u64,
@@ -177,7 +176,7 @@ impl Replays {
         Ok((self, now))
     }
 
-    /// Removes a replay whose message was not sent. It doesn't count toward the day's limit.
+    /// Removes a replay whose message was not sent. A removed replay doesn't count toward the day's limit.
     #[must_use]
     pub fn cancelled(mut self, webhook: WebhookId, identity: &str) -> Self {
         if self.running.get(&webhook).is_some_and(|running| running.identity == identity) {
@@ -250,7 +249,7 @@ mod tests {
         assert_eq!(refusal(&confirmed(600), webhook(1), 1_499), Some(ReplayRefusal::Running(at(0))));
         assert_eq!(refusal(&confirmed(600), webhook(1), 1_500), None);
         assert_eq!([899, 900].map(|seconds| refusal(&replays, webhook(1), seconds).is_some()), [true, false]);
-        // Its message was sent, but the queue's response was lost.
+        // The replay's message was sent, but the queue's response was lost.
         let unknown = Replays::default().confirmed(webhook(1), at(0), at(400)).expect("there is no later one");
         assert!(refusal(&unknown, webhook(1), 500).is_some());
     }

@@ -94,7 +94,7 @@ impl EventRequest {
     }
 }
 
-/// New events of a tenant whose webhooks could not be read.
+/// New events for which the tenant's webhooks could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FanoutRequest {
     pub tenant_id: TenantId,

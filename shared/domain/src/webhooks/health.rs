@@ -4,7 +4,7 @@ use super::{Attempt, DisabledReason, RETENTION, Webhook};
 use crate::values::time::Timestamp;
 use chrono::TimeDelta;
 
-/// A webhook without a success for this long is disabled.
+/// A webhook is disabled when its attempts have failed for this long.
 pub const MAX_FAILING: TimeDelta = TimeDelta::days(5);
 /// Duration in milliseconds above which an attempt marks its webhook as slow.
 pub const SLOW_AFTER: u64 = 1_000;
@@ -19,7 +19,7 @@ pub struct Health {
 }
 
 impl Webhook {
-    /// Whether attempts can take long, so they must not delay other webhooks.
+    /// Whether attempts can take long, so that they must be kept apart from other webhooks' attempts.
     pub fn is_apart(&self, health: &Health, now: Timestamp) -> bool {
         health.is_slow || self.failing_since(health, now).is_some()
     }
@@ -73,13 +73,13 @@ mod tests {
     fn five_days_of_failures_since_the_last_success_disable_an_active_webhook() {
         let just_before = day(15).plus(TimeDelta::milliseconds(-1));
         let (due, gone) = (Some(DisabledReason::Failing), Some(DisabledReason::Gone));
-        // When it became active, since when it failed, an attempt, and since when it fails afterwards.
+        // The days of the activation and the first failure, an attempt, and the first failure and the result after the attempt.
         for (active_since, since, at, status, failing_since, disabled) in [
             (0, None, day(10), 500, Some(10), None),
             (0, Some(10), just_before, 500, Some(10), None),
             (0, Some(10), day(15), 500, Some(10), due),
             (10, Some(10), day(15), 302, Some(10), due),
-            // What failed before it was active, or long ago, doesn't count.
+            // Failures before the activation, or long ago, don't count.
             (11, Some(10), day(16), 500, Some(16), None),
             (0, Some(10), day(40), 500, Some(40), None),
             (0, Some(11), day(40), 500, Some(11), due),

@@ -16,7 +16,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// Returns the group of the tenant's messages. Groups don't delay each other.
+    /// Returns the message group: each tenant has one, so tenants don't delay each other's messages.
     pub fn group(&self) -> String {
         match self {
             Self::Event(EventRequest { tenant_id, .. })
@@ -49,7 +49,6 @@ pub struct ReplayRequest {
 /// How long a replay waits for more events if the feed hasn't reached the end of the period.
 pub const REPLAY_DELAY: Duration = Duration::from_secs(15);
 
-/// One part of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayPart {
     pub deliveries: Vec<DeliveryRequest>,
@@ -117,7 +116,7 @@ mod tests {
         assert_eq!(part(&replay, &[2, 3], true, 90), (2, Some((event(3), 0))));
         assert_eq!(part(&replay, &[4, 9, 10, 11], true, 90), (2, None));
         assert_eq!(part(&replay, &[4, 9], false, 10), (2, None));
-        // Events can still be added.
+        // Events before the end of the period can still be added.
         assert_eq!(part(&replay, &[4, 9], false, 9), (2, Some((event(9), 15))));
         assert_eq!(part(&replay, &[], false, 9), (0, Some((event(1), 15))));
         assert_eq!(part(&replay, &[], false, 10), (0, None));

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 pub const MAX_WEBHOOKS: u8 = 20;
-/// Maximum grace period: 7 days.
+/// Maximum time for which a replaced secret still signs: 7 days.
 pub const MAX_GRACE_SECONDS: u32 = 7 * 24 * 3600;
 
 string_enum! {
@@ -42,7 +42,7 @@ string_enum! {
     }
 }
 
-/// A secret replaced by a rotation, which still signs for a while.
+/// A secret replaced by a rotation. It still signs deliveries until `until`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviousSecret {
     pub secret: EncryptedSecret,
@@ -59,12 +59,11 @@ pub struct Webhook {
     /// Why the service disabled the webhook; `None` if it is active or was disabled by a caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<DisabledReason>,
-    /// When this URL became active. Earlier failures don't count.
+    /// When the webhook became active with this URL. Earlier failures don't count.
     pub active_since: Timestamp,
-    /// A number below [`MAX_WEBHOOKS`], unique in the tenant, so there can't be more webhooks.
+    /// A number below [`MAX_WEBHOOKS`], unique in the tenant, so that a tenant can't have more webhooks.
     pub slot: u8,
     pub secret: EncryptedSecret,
-    /// The replaced secret, which also signs for a while after a rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_secret: Option<PreviousSecret>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,7 +107,7 @@ impl Webhook {
         std::iter::once(&self.secret).chain(previous.map(|previous| &previous.secret))
     }
 
-    /// Replaces the secret. The old one also signs until `until`.
+    /// Replaces the secret. The old secret still signs, too, until `until`.
     #[must_use]
     pub fn rotated(&self, secret: EncryptedSecret, now: Timestamp, until: Timestamp) -> Self {
         let previous_secret = (until > now).then(|| PreviousSecret { secret: self.secret.clone(), until });
@@ -204,7 +203,7 @@ mod tests {
     fn the_services_reason_stays_until_somebody_activates_the_webhook() {
         let disabled = webhook().disabled(DisabledReason::Failing);
         assert_eq!((disabled.is_active, disabled.disabled_reason), (false, Some(DisabledReason::Failing)));
-        // Sent back as it was read.
+        // Sending back `is_active: false` doesn't clear the reason.
         assert_eq!(disabled.changed(&activation(false), at(9)), disabled);
         let active = disabled.changed(&activation(true), at(9));
         assert_eq!((active.is_active, active.disabled_reason, active.active_since), (true, None, at(9)));

@@ -34,12 +34,11 @@ pub struct DeliveryRequest {
     /// The event itself, if it only tests the webhook: no history has a test event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestEvent>,
-    /// An attempt that was made but could not be recorded. It only has to be recorded.
+    /// An attempt that was made but not recorded. This message only records it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempted: Option<Attempted>,
 }
 
-/// An attempt that still has to be recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempted {
     pub event_type: String,
@@ -78,7 +77,7 @@ pub fn delivery_body(event_type: &str, timestamp: Timestamp, entry: &impl Serial
     serde_json::to_string(&Body { event_type, timestamp, data: entry })
 }
 
-/// Returns a test event, with version 0, no changes and no hash.
+/// Returns a test event, with version 0, no changes and no previous hash.
 pub fn test_event(request: &DeliveryRequest, test: &TestEvent) -> Event {
     Event {
         id: request.event_id,

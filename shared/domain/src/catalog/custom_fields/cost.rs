@@ -1,14 +1,15 @@
-//! Estimates the maximum cost of a tenant's schema: of validating a value, and of compiling a pattern. Tenants choose both schema
-//! and value, and even small ones can be expensive, such as a long list with every item checked against many patterns.
+//! Estimates the maximum cost of a tenant's schema: of validating a value, and of compiling a pattern. Tenants choose the schema
+//! and the value, and even a small schema can be expensive, for example if it checks every item of a long list against many
+//! patterns.
 //!
-//! The estimate of a validation visits the same rules and values as a validator in the worst case. It stops as soon as the cost
+//! The estimate for a validation visits the same rules and values as a validator in the worst case. It stops as soon as the cost
 //! is excessive, so it is cheaper than the validation.
 
 use super::policy::target;
 use serde_json::{Map, Value};
 
-/// The cost of a validation and the work of estimating it, both in units. Measured: 1 to 2 ns per unit, or 80 ns with the worst
-/// patterns.
+/// The cost of a validation and the work of estimating it, both in units. Measured: validating takes 1 to 2 ns per unit, or 80 ns
+/// with the worst patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
     Units {
@@ -25,7 +26,7 @@ pub enum Cost {
 }
 
 /// Estimates the cost of validating `value` against `schema`, up to `limit`. The estimate itself takes no more work than the
-/// validation, and is abandoned beyond `most_work`.
+/// validation, and is abandoned when this work exceeds `most_work`.
 pub fn estimate(schema: &Value, value: &Value, limit: u64, most_work: u64) -> Cost {
     let mut estimate = Estimate { root: schema, left: limit, work: 0, most_work };
     match estimate.check(schema, value, 1) {
@@ -188,9 +189,9 @@ fn states(pattern: &str) -> u64 {
     groups.into_iter().fold(sum, u64::saturating_add)
 }
 
-/// Base size of a compiled pattern, in bytes.
+/// Base size of a compiled pattern, in bytes like all sizes below.
 const PATTERN: u64 = 8 * 1024;
-/// Additional bytes of a pattern with non-ASCII characters, even in a class such as `.` or `[^a]`. Mostly accounts for time.
+/// Additional size of a pattern with non-ASCII characters, even in a class such as `.` or `[^a]`. Mostly accounts for time.
 const BEYOND_ASCII: u64 = 32 * 1024;
 /// Size of a character, an assertion or an operator.
 const CHARACTER: u64 = 128;
@@ -202,7 +203,7 @@ const UNICODE_CLASS: u64 = 80 * 1024;
 const WHITE_SPACE_CHARS: u64 = 160;
 /// Factor for case-insensitive characters and classes.
 const IGNORED_CASE: u64 = 6;
-/// Size of a character that is parsed again. Each `\d`, `\s` or `\w` outside brackets causes the whole pattern to be parsed
+/// Size for each character that is parsed again: each `\d`, `\s` or `\w` outside brackets causes the whole pattern to be parsed
 /// again.
 const REPARSED_CHARACTER: u64 = 24;
 /// Additional factor for a pattern with captures or `\b`, which is compiled for one more engine.
@@ -213,7 +214,7 @@ const MAX_CAPTURE: u64 = 1024 * 1024;
 /// Estimates the maximum size of a compiled pattern from its text alone, before compiling it. The estimate can be wrong for
 /// patterns that don't compile.
 ///
-/// The figures are bytes of memory in the regex crate. Compiling a megabyte takes about 15 ms in a release build; slower
+/// The figures are bytes of memory in the regex crate. Compiling takes about 15 ms per megabyte in a release build; slower
 /// constructs count as more bytes. Repetition multiplies: the compiler copies the repeated part.
 pub fn compile_bytes(pattern: &str) -> u64 {
     let mut estimate = PatternEstimate { ignores_case: ignores_case(pattern), ..PatternEstimate::default() };

@@ -28,7 +28,7 @@ const MAX_BYTES: usize = 32 * 1024;
 const MAX_FIELD_LEVELS: usize = 8;
 /// The maximum nesting of a schema, which needs about four levels for each level of data.
 const MAX_SCHEMA_LEVELS: usize = 32;
-/// The maximum length of the text of an error, in characters.
+/// The maximum length of an error's text, in characters. A longer text is truncated.
 const MAX_ERROR_CHARS: usize = 300;
 
 /// Any JSON object of at most 32 KiB, nested at most 8 levels deep.
@@ -96,7 +96,6 @@ fn check_size(size: usize) -> Result<(), ValueError> {
     }
 }
 
-// A tenant's schema is a program that runs in the service.
 /// JSON Schema (draft 2020-12) that is cheap to validate against: its references stay within the schema, without cycles or
 /// excessive expansion, and its patterns are matched in linear time.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
@@ -137,7 +136,7 @@ impl FieldsSchema {
             return Err(ValueError::form("must be a JSON Schema of draft 2020-12"));
         }
         check_schema(&schema)?;
-        // The texts of fields are composed, too, so an enum matches them.
+        // The texts of custom fields are composed, too, so that an `enum` matches them.
         let schema = composed_value(schema).map_err(|(pointer, error)| ValueError::new(format!("{error} (at {pointer})")))?;
         check_size(schema.to_string().len())?;
         Compiled::new(&schema)?;
@@ -185,12 +184,12 @@ pub fn field_name(text: &str) -> Result<String, ValueError> {
     text.parse::<Name>().map(String::from)
 }
 
-/// Composes the texts and names in a value, so a schema matches them however they are typed.
+/// Composes the texts and names in a value, so that a schema matches every encoding of the same text.
 ///
 /// # Errors
 ///
-/// Returns the first error, for a text with U+0000 or a repeated name, with its JSON Pointer within the value. Only the first,
-/// because the pointers of many errors below a long name would take too much space.
+/// Returns the first error (a text with U+0000, or a repeated name) with its JSON Pointer within the value. Further errors are
+/// omitted, because their pointers could take too much space below a long name.
 pub fn composed_value(value: Value) -> Result<Value, (String, ValueError)> {
     let within = |token: &str, (pointer, error): (String, ValueError)| (format!("/{}{pointer}", pointer_token(token)), error);
     match value {
@@ -219,8 +218,9 @@ pub fn composed_value(value: Value) -> Result<Value, (String, ValueError)> {
     }
 }
 
-/// Normalizes names with [`field_name`] and values with [`composed_value`]. The errors are about each invalid or repeated name and
-/// the first error of each value, with JSON Pointers, or about composed fields that are too large.
+/// Normalizes names with [`field_name`] and values with [`composed_value`]. Returns an error with a JSON Pointer for each invalid
+/// or repeated name and for the first fault in each value, and an error for the whole object if the composed fields are too
+/// large.
 fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(String, ValueError)>> {
     let (mut named, mut errors) = (Map::new(), Vec::new());
     for (sent, value) in fields {
@@ -333,31 +333,31 @@ fn located(text: &str, whole: ValueError) -> Vec<(String, ValueError)> {
     if errors.is_empty() { vec![(String::new(), whole)] } else { errors }
 }
 
-/// The maximum cost of all validations of a request, in units of [`cost::estimate`]: at most 0.4 s.
+/// The maximum cost of all validations in a request, in units of [`cost::estimate`], which take at most 0.4 s. A validation that
+/// would exceed it is not run.
 const MAX_UNITS: u64 = 5_000_000;
-/// The maximum cost of a validation that reports all errors, in units.
+/// The maximum cost of a validation that reports all errors, in units. A more expensive validation reports only the first error.
 const MAX_UNITS_FOR_ALL_ERRORS: u64 = 100_000;
-/// Cost of reporting errors, relative to finding them. Measured: 300 ns per unit, and memory.
+/// Cost of reporting errors, relative to finding them. Measured: reporting takes 300 ns per unit, and memory.
 const REPORTING: u64 = 4;
 /// Cost of rejecting a stored schema, in units.
 const CHECKING: u64 = 8_000;
 /// Maximum memory of one pattern's automaton. Schemas with larger patterns are rejected earlier.
 const MAX_AUTOMATON_BYTES: usize = 1024 * 1024;
-/// Maximum memory of the caches for matching all patterns of a schema.
+/// Maximum memory for matching the patterns of a schema, shared equally between their caches.
 const MAX_MATCHING_BYTES: usize = 2 * 1024 * 1024;
-/// Maximum share of one pattern in [`MAX_MATCHING_BYTES`].
+/// Maximum memory for the cache of one pattern.
 const MAX_CACHE_BYTES_OF_PATTERN: usize = 256 * 1024;
 /// Bytes of a compiled schema per byte of its text, without patterns. Measured.
 const BYTES_OF_TEXT_BYTE: usize = 64;
 /// Bytes compiled in the time that one unit takes with the worst patterns. Measured.
 const BYTES_COMPILED_A_UNIT: u64 = 8;
-/// The maximum size of all compiled schemas in memory.
+/// The maximum size of all compiled schemas in memory. To stay below it, the oldest are dropped.
 const MAX_CACHED_BYTES: usize = 32 * 1024 * 1024;
 
 /// An asset type and its version.
 type SchemaKey = (Uuid, u64);
 
-/// The request has too few units left.
 #[derive(Debug, thiserror::Error)]
 #[error("the request's validation budget is spent")]
 pub struct BudgetSpent;
@@ -379,7 +379,6 @@ struct Done {
     refused: HashMap<SchemaKey, SchemaFault>,
 }
 
-/// A violation of a schema.
 #[derive(Debug, Clone)]
 pub struct SchemaFault {
     /// JSON Pointer within the custom fields.
@@ -460,8 +459,8 @@ impl Validations {
         Self { compiled, done: Arc::default() }
     }
 
-    /// Validates `fields` against the schema of version `version` of the asset type `id`. Returns all errors, or only the first
-    /// if finding all of them would cost too much. If the current rules reject a stored schema, no fields are valid.
+    /// Validates `fields` against the schema of version `version` of the asset type `id`. Returns up to [`MAX_ERRORS`] errors, or
+    /// only the first if finding more would cost too much. If the current rules reject a stored schema, no fields are valid.
     ///
     /// # Errors
     ///
@@ -475,7 +474,7 @@ impl Validations {
     ) -> Result<Vec<SchemaFault>, BudgetSpent> {
         let (schema_key, value) = ((id, version), Value::Object(fields.as_map().clone()));
         let key = (schema_key, hex::sha256(value.to_string()));
-        // Only this request uses the lock.
+        // Only this request uses the lock, so no other request waits.
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(errors) = done.errors.get(&key) {
             return Ok(errors.clone());

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// Maximum nesting of a schema, with references followed.
 const MAX_LEVELS: usize = 64;
-/// Maximum number of values in a schema, with references followed. Each takes up to 500 bytes when compiled.
+/// Maximum number of values in a schema, with references followed. Each value takes up to 500 bytes when compiled.
 const MAX_NODES: usize = 8_000;
 /// Maximum total size of a schema's distinct compiled patterns. Compiling them takes less than 35 ms in a release build.
 pub const MAX_PATTERN_BYTES: u64 = 2 * 1024 * 1024;
@@ -19,12 +19,12 @@ pub struct PatternCost {
     pub bytes: u64,
 }
 
-/// Checks that all references of a schema stay within it, don't form a cycle and don't expand excessively, and that its patterns
-/// are cheap to compile. The error says what the schema must not contain.
+/// Checks that all references in a schema stay within the schema, don't form a cycle and don't expand excessively, and that its
+/// patterns are cheap to compile. The error says what the schema must not contain.
 pub fn check(schema: &Value) -> Result<PatternCost, ValueError> {
     let mut expansion = Expansion { root: schema, follows: true, nodes: 0, patterns: BTreeSet::new(), bytes: 0 };
     expansion.visit(schema, &Place { level: 0, is_root: true, pointer: String::new() })?;
-    // Definitions count where they are referenced. Unused ones cost nothing, but must not have external references either.
+    // Definitions count where they are referenced. Unused definitions cost nothing, but must not have external references either.
     expansion.follows = false;
     for name in ["$defs", "definitions"] {
         let definitions = schema.get(name).and_then(Value::as_object).into_iter().flatten();
@@ -129,7 +129,7 @@ impl<'a> Expansion<'a> {
             }
             ("pattern", Value::String(pattern)) => self.pattern(pattern, place),
             ("$defs" | "definitions", _) if is_top => Ok(()),
-            // These contain data, which can look like keywords.
+            // These keywords contain data, whose members can look like keywords.
             ("enum" | "const" | "default" | "examples", _) => self.data(value, place.level),
             ("properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions", Value::Object(rules)) => {
                 self.count(place.level)?;

@@ -57,7 +57,7 @@ fn data_in_a_schema_may_look_like_rules() {
         r##"{"properties":{"a":{"const":{"$ref":"#/nowhere","$id":"x"}}}}"##,
         r##"{"properties":{"a":{"enum":[{"$anchor":"x"}],"default":{"$dynamicRef":"#x"}},"$id":{"type":"string"}}}"##,
         r##"{"properties":{"enum":{"type":"string"},"a":{"$ref":"#/$defs/a%20b"}},"$defs":{"a b":{"type":"integer"}}}"##,
-        // Only names of fields are normalized.
+        // Only the names of custom fields are normalized, not the names within their values.
         r#"{"required":["\u00fc b"],"properties":{"a":{"properties":{" ":{}}}}}"#,
     ] {
         let read = FieldsSchema::from_json(right);
@@ -133,7 +133,7 @@ fn the_deepest_schemas_need_less_than_half_the_stack_of_a_request() {
             Validations::default().errors(Uuid::nil(), 1, &schema, &fields).expect("units");
         }
     };
-    // Request threads have 2 MiB.
+    // Request threads have a stack of 2 MiB. Half of it must suffice.
     std::thread::Builder::new().stack_size(1024 * 1024).spawn(check).expect("a thread").join().expect("enough stack");
 }
 

@@ -27,11 +27,8 @@ use uuid::Uuid;
 string_enum! {
     /// The status of a process instance.
     InstanceStatus {
-        /// There are steps to submit.
         InProgress = "in_progress",
-        /// All steps have been submitted.
         Completed = "completed",
-        /// Cancelled before the last step.
         Cancelled = "cancelled",
     }
 }
@@ -86,7 +83,6 @@ pub struct Instance {
     pub held_by: Option<UserId>,
 }
 
-/// Who started an instance.
 #[derive(Debug, Clone)]
 pub struct Starter {
     pub key_id: Option<ApiKeyId>,
@@ -185,7 +181,7 @@ impl Instance {
         }
     }
 
-    /// Returns the API's path of a signature image.
+    /// Returns the API path of a signature image.
     pub fn signature_path(&self, key: &str) -> String {
         format!("/v1/processes/instances/{}/signatures/{key}", self.id)
     }
@@ -260,12 +256,10 @@ impl SubjectId {
         }
     }
 
-    /// Returns the process instance; `None` for a movement.
     pub fn instance(self) -> Option<InstanceId> {
         if let Self::Instance(id) = self { Some(id) } else { None }
     }
 
-    /// Returns the movement; `None` for a process instance.
     pub fn movement(self) -> Option<MovementId> {
         if let Self::Movement(id) = self { Some(id) } else { None }
     }
@@ -324,22 +318,18 @@ pub fn data_for_instance<'a>(
 pub enum ProcessError {
     #[error("The process is inactive.")]
     Inactive,
-    /// Another process instance is in progress on the asset.
     #[error("Another process is in progress on the asset. Complete or cancel it first.")]
     Running(AssetId, InstanceId),
-    /// The asset does not have the process's trigger status.
     #[error("The asset's status is {actual}. The process can only be started on an asset whose status is {required}.")]
     WrongStatus { asset: AssetId, actual: Status, required: Status },
-    /// The process instance is completed or cancelled.
     #[error("The process instance is {0}.")]
     Closed(InstanceStatus),
     /// The current step is not the one that the request expects.
     #[error("The current step is {0}.")]
     Moved(usize),
-    /// The request would change the value of a step that has already been submitted.
     #[error("The step {0} has already been submitted and can't be changed.")]
     Submitted(String),
-    /// The request has invalid values. Contains all their errors.
+    /// All errors in the values.
     #[error("{} values are invalid.", .0.len())]
     Invalid(Vec<FieldError>),
 }
@@ -508,7 +498,7 @@ impl Instance {
     /// `step_data` can contain the current step's value, values of later steps, which are stored with the last submitted step,
     /// and unchanged values of earlier steps. `null` removes a value. `expected_step`, if sent, is the step that the client
     /// expects to be current. `active_users` must contain all active users among the [`candidate_users`]. `images` decodes the
-    /// request's images once for all instances that it advances.
+    /// request's images once for all instances that the request advances.
     ///
     /// # Errors
     ///
@@ -618,8 +608,8 @@ impl Instance {
         merged
     }
 
-    /// Whether `value` is the step's current value, as submitted or as stored. For a signature, it can also be the path of its
-    /// image, or the pseudonym that replaced it. A typed signature doesn't have to be marked again.
+    /// Whether `value` is the step's current value, as submitted or as stored. A signature can also be given as the path of its
+    /// image or, after an erasure, as the pseudonym. A typed signature doesn't have to be marked again.
     fn has_value(&self, step: &Step, value: &Value, checks: &Checks<'_>) -> bool {
         match (self.step_values.0.get(&step.key), &step.kind) {
             (None, _) => value.is_null(),
