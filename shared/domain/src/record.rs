@@ -293,8 +293,8 @@ pub struct IdempotentRequest {
     pub by: Uuid,
     pub key: IdempotencyKey,
     /// HMAC of path, query and body, under the credential's secret. A different request with the same idempotency key has a
-    /// different fingerprint, and is rejected. It is an HMAC, so that readers of the table can't check guesses about the body,
-    /// such as an erased person's data.
+    /// different fingerprint, and is rejected. The fingerprint is an HMAC, so that readers of the table can't check guesses about
+    /// the body, such as an erased person's data.
     pub fingerprint: String,
 }
 

@@ -24,14 +24,13 @@ string_enum! {
     /// The status of an asset.
     #[schema(as = AssetStatus)]
     Status {
-        /// In stock. The default status of a new asset.
+        /// The default status of a new asset.
         InStock = "in_stock",
         Preparing = "preparing",
         InUse = "in_use",
         InService = "in_service",
-        /// Returned by its user.
         Returned = "returned",
-        /// Scrapped. The asset and its history are kept.
+        /// The asset and its history are kept.
         Scrapped = "scrapped",
     }
 }

@@ -14,11 +14,9 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 string_enum! {
     /// The format of a label.
     LabelFormat {
-        /// A vector graphic.
         Svg = "svg",
         /// An image with 300 dots per inch.
         Png = "png",
-        /// Commands for a ZPL label printer.
         Zpl = "zpl",
     }
 }

@@ -260,8 +260,8 @@ impl Deref for AssetTag {
     }
 }
 
-/// Asset tag in an import row. Unlike a new tag, it can have any characters, because the row can refer to an existing asset with a
-/// generated tag.
+/// Asset tag in an import row. Unlike a new tag, it can have any characters, because the row can refer to an existing asset with
+/// a generated tag.
 #[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
 #[schema(value_type = String)]
 pub struct RowTag(pub AssetTag);

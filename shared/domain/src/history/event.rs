@@ -44,7 +44,7 @@ impl Verb {
 /// The two parts of an event's type, such as `asset.created`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventType {
-    /// `None`, like `verb`, if unknown to this version of the service.
+    /// `None` for a kind that is unknown to this version of the service. The same applies to `verb`.
     pub kind: Option<Kind>,
     pub verb: Option<Verb>,
 }
@@ -384,7 +384,7 @@ pub fn is_reserved(email: &str) -> bool {
     domain.strip_suffix(DOMAIN).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// Whether a text looks like a pseudonym. Anyone can write one.
+/// Whether a text looks like a pseudonym. This doesn't prove an erasure: anyone can write such a text.
 pub fn is_pseudonym(text: &str) -> bool {
     let is_name =
         text.strip_prefix(PREFIX).is_some_and(|end| end.len() == SUFFIX && end.bytes().all(|it| it.is_ascii_alphanumeric()));

@@ -43,8 +43,8 @@ impl EventTypes {
     }
 }
 
-/// Whether an event type is only included by exact name: frequent events that few readers need. `asset.*` and `*` don't include
-/// them.
+/// Whether an event type is only included by exact name, not by `asset.*` or `*`, because its events are frequent and few readers
+/// need them.
 pub(crate) fn must_be_named(event_type: EventType) -> bool {
     event_type.verb == Some(Verb::Seen)
 }

@@ -63,7 +63,7 @@ pub struct ApiKey {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     pub hash: SecretHash,
-    /// Works for a while after a rotation.
+    /// Works until [`PreviousSecret::until`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_secret: Option<PreviousSecret>,
     /// When the key stops working; `None` if it doesn't expire.

@@ -89,7 +89,7 @@ impl Lease {
         self.used()
     }
 
-    /// Counts a request after not even a single one could be taken. Returns the same as [`Lease::count`].
+    /// Counts a request for which not even [`Share::single`] could be taken. Returns the same as [`Lease::count`].
     pub fn exhaust(&mut self) -> u64 {
         self.counter.taken = self.limit;
         self.limit + 1

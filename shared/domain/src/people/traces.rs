@@ -56,7 +56,6 @@ pub struct Traces {
     pub erased: BTreeSet<String>,
     /// The keys of steps submitted by the person.
     pub submitted: BTreeSet<String>,
-    /// Whether the person created the record.
     pub is_creator: bool,
 }
 
@@ -244,8 +243,12 @@ mod tests {
         assert_eq!(about(None, json!({}), typed.clone()), [technician]);
         assert_eq!(about(Some(ada), json!({}), typed.clone()), [ada]);
         assert_eq!(about(Some(ada), json!({"who": grace}), json!({"who": grace, "note": "x"})), [grace]);
-        assert_eq!(about(None, json!({"who": grace}), json!({"who": ada, "note": "x"})), [ada], "another one was sent ahead");
-        assert_eq!(about(Some(ada), json!({"who": grace}), typed), [ada], "the one sent ahead was removed");
+        assert_eq!(
+            about(None, json!({"who": grace}), json!({"who": ada, "note": "x"})),
+            [ada],
+            "a different user was sent ahead"
+        );
+        assert_eq!(about(Some(ada), json!({"who": grace}), typed), [ada], "the user sent ahead was removed");
     }
 
     #[test]

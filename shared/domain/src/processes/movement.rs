@@ -228,12 +228,12 @@ mod tests {
         assert_eq!(
             count(&["user_picker", "text"], Status::InUse, &holders),
             LINK_ITEMS + 4 * 4 + 2 + 2 + 1,
-            "a picked user gets them"
+            "a picked user gets all assets"
         );
         assert_eq!(
             count(&["text", "user_picker"], Status::InUse, &holders),
             LINK_ITEMS + 4 * 4 + 2 + 2 + 2,
-            "or another one after all"
+            "a different user is picked after all"
         );
         assert_eq!(count(&["text", "signature"], Status::InUse, &holders), LINK_ITEMS + 4 * 4 + 2 + 1);
         let many = [&["text"][..], &["user_picker"; 40], &["text"]].concat();

@@ -927,10 +927,9 @@ mod tests {
     fn the_kind_of_a_step_decides_which_values_it_accepts() {
         let checklist = StepKind::Checklist { items: vec!["a".into(), "b".into()] };
         let select = StepKind::Select { options: vec!["x".into(), "y".into()] };
-        // Choices are accepted as the definition was sent.
+        // Choices are accepted in the form in which the definition was sent.
         let composed_items = StepKind::Checklist { items: vec!["ü".into(), "x".into()] };
         let composed_option = StepKind::Select { options: vec!["ü".into()] };
-        // Accepted values, some with a stored form, and refused ones.
         for (kind, same, changed, refused) in [
             (StepKind::UserPicker, json!([user(1)]), json!([]), json!([user(2), "ada", 1, null])),
             (checklist, json!([[], ["b"], ["b", "a"]]), json!([]), json!([["a", "a"], ["c"], [1], "a", {"a": true}])),

@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
 
-/// Identifies the format. A different format gets a different identifier.
+/// Identifies the receipt's format. A different format gets a different identifier.
 pub const FORMAT: &str = "asset-lifecycle-receipt/1";
 /// Like [`FORMAT`], for movements.
 pub const MOVEMENT_FORMAT: &str = "asset-lifecycle-movement-receipt/1";

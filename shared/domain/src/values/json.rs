@@ -24,8 +24,8 @@ pub fn is_private(name: &str) -> bool {
     name.starts_with(PRIVATE)
 }
 
-/// Returns the JSON Pointer to the first member with a private name, at any depth. `None` for text that is not JSON, or is nested
-/// deeper than any field can be.
+/// Returns the JSON Pointer to the first member whose name starts with `$serde_json::private::`, at any depth. `None` for text
+/// that is not JSON, or is nested deeper than any field can be.
 pub fn private_name(text: &str) -> Option<String> {
     fn find(value: &Value) -> Option<String> {
         let within = |(name, value): (String, &Value)| Some(format!("/{}{}", pointer_token(&name), find(value)?));

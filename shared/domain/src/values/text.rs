@@ -106,8 +106,8 @@ pub fn composed(text: &str) -> Cow<'_, str> {
     NFC.normalize(text)
 }
 
-/// Checks that a line has no invisible characters that no script or emoji needs: bidirectional controls, and zero-width
-/// characters other than joiners in scripts that use them.
+/// Rejects invisible characters that no script or emoji needs: bidirectional controls, and zero-width characters other than
+/// joiners in scripts that use them.
 ///
 /// # Errors
 ///

@@ -127,7 +127,8 @@ text_form!(WebhookUrl, |url| url.0);
 type Range4 = (Ipv4Addr, u32);
 type Range6 = (Ipv6Addr, u32);
 
-/// All IPv4 ranges that are not public. Ignores exceptions within a range, such as in 192.0.0.0/24: nobody has a receiver there.
+/// All IPv4 ranges that are not public. Ignores exceptions within a range, such as in 192.0.0.0/24: no receiver has such an
+/// address.
 const NOT_PUBLIC_4: [Range4; 15] = [
     // "This network": on many systems, 0.0.0.0 is the machine itself.
     (Ipv4Addr::new(0, 0, 0, 0), 8),

@@ -26,8 +26,9 @@ pub enum Decision {
 
 /// Decides what to do with a message. The delivery's `record` and `webhook` must be current at `now`.
 ///
-/// The message for the next attempt is sent before an attempt is recorded. So a message with any other number is a duplicate, or
-/// is ahead of an attempt that has not been recorded yet, whose message will be redelivered.
+/// The message for the next attempt is sent before an attempt is recorded. So a message with a number other than the next is
+/// either a duplicate, or comes from an attempt that isn't recorded yet. In the second case, the message for that attempt will be
+/// redelivered.
 pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: &Webhook, now: Timestamp) -> Decision {
     if record.is_some_and(|record| record.requested_at > request.requested_at) {
         return Decision::Drop;

@@ -186,8 +186,8 @@ impl Replays {
         self
     }
 
-    /// Confirms the replay requested at this time; `None` if a later replay has superseded it. The clocks of function
-    /// instances can differ by two seconds, so if two replays are that close together, either can end.
+    /// Confirms the replay requested at this time; `None` if a later replay has superseded it. The clocks of function instances
+    /// can differ by two seconds, so if two replays are requested that close together, either can end.
     #[must_use]
     pub fn confirmed(mut self, webhook: WebhookId, requested_at: Timestamp, now: Timestamp) -> Option<Self> {
         let unknown = || RunningReplay { requested_at, confirmed_at: requested_at, identity: String::new() };
@@ -233,7 +233,7 @@ mod tests {
         let replays = started(&Replays::default(), webhook(1), "a", 10);
         assert_eq!(refusal(&replays, webhook(1), 20), Some(ReplayRefusal::Running(at(10))));
         assert_eq!(refusal(&replays, webhook(2), 20), None);
-        // The end of an earlier replay, or of another webhook's replay, doesn't end it.
+        // The end of an earlier replay, or of another webhook's replay, doesn't end this one.
         assert!(refusal(&replays.clone().ended(webhook(1), at(9)), webhook(1), 20).is_some());
         assert!(refusal(&replays.clone().ended(webhook(2), at(10)), webhook(1), 20).is_some());
         let later = started(&replays.ended(webhook(1), at(10)), webhook(1), "b", 20);

@@ -55,7 +55,7 @@ impl WebhookEvents {
         self.0.iter().any(|wanted| wanted == event_type || !must_be_named && stands_for(wanted))
     }
 
-    /// Returns a filter of the event feed; `None` for all types that don't have to be named.
+    /// Returns a filter for the event feed; `None` for all types that don't have to be named.
     pub fn filter(&self) -> Option<EventTypes> {
         EventTypes::of_known(self.0.iter().map(String::as_str)).unless_all()
     }

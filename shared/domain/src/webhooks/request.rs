@@ -12,7 +12,7 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-/// How early an attempt can start. Queues delay messages by whole seconds.
+/// How long before its due time an attempt can start. Queues delay messages by whole seconds.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
 /// The type of test events. No history has an event of this type.
 pub const TEST_EVENT: &str = "webhook.test";

@@ -459,8 +459,8 @@ impl Validations {
         Self { compiled, done: Arc::default() }
     }
 
-    /// Validates `fields` against the schema of version `version` of the asset type `id`. Returns up to [`MAX_ERRORS`] errors, or
-    /// only the first if finding more would cost too much. If the current rules reject a stored schema, no fields are valid.
+    /// Validates `fields` against the schema of version `version` of the asset type `id`. Returns up to 100 errors, or only the
+    /// first if finding more would cost too much. If the current rules reject a stored schema, no fields are valid.
     ///
     /// # Errors
     ///
