@@ -322,7 +322,6 @@ pub struct StoredResponse {
     pub body: String,
     /// The paths that replace images in `body`, each with the name of its image.
     pub images: Vec<(String, ImageName)>,
-    /// The hashes that replace steps in `body`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
     /// Whether the request's changes are committed one by one, each with its stored response. If so, this response only marks the
@@ -335,7 +334,7 @@ pub struct StoredResponse {
 }
 
 pub const ERASED: &str =
-    "The request took effect, but its stored response was deleted because it named a person who has since been erased.";
+    "The request took effect, but its stored response was deleted because it named a person erased since then.";
 
 /// Returns the placeholder for steps in a stored body. No submitted value is an object, so nothing else has this form.
 fn steps_by_hash(hash: &str) -> String {
@@ -352,8 +351,8 @@ impl StoredResponse {
         Self { is_in_parts: true, ..Self::new(200, String::new()) }
     }
 
-    /// Creates the replacement for a response that named a person who has since been erased. Only a part of a request uses the
-    /// body; a whole request gets an error instead.
+    /// Creates the replacement for a response that named a person erased since then. Only a part of a request uses the body; a
+    /// whole request gets an error instead.
     pub fn erased() -> Self {
         Self::new(409, json!({"code": "CONFLICT", "detail": ERASED}).to_string())
     }
@@ -403,7 +402,6 @@ impl ExpectedVersions {
     }
 }
 
-/// The versions that a request expects of the record that it changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Precondition {
     pub record_id: Uuid,

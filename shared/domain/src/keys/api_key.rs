@@ -66,7 +66,6 @@ pub struct ApiKey {
     /// Works until [`PreviousSecret::until`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_secret: Option<PreviousSecret>,
-    /// When the key stops working; `None` if it doesn't expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// When the key was last used, with a precision of one hour.

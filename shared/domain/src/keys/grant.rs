@@ -8,7 +8,6 @@ use crate::values::time::Timestamp;
 pub struct KeyRights<'a> {
     pub scopes: &'a Scopes,
     pub rate_limit_per_minute: u32,
-    /// When the key expires; `None` if it does not.
     pub expires_at: Option<Timestamp>,
     /// The user whose deactivation disables the key; `None` for tenant keys.
     pub user_id: Option<UserId>,

@@ -113,7 +113,6 @@ impl Erasure {
     }
 }
 
-/// How a part ended.
 #[derive(Debug, Clone)]
 pub struct PartEnd {
     /// The last event of the part; `None` at the end of the pass.
@@ -126,7 +125,6 @@ pub struct PartEnd {
     pub next_pass: EventId,
 }
 
-/// A record that can have data about a person.
 pub trait Erase: Record {
     /// Returns the record with pseudonyms instead of personal data, based on the `traces` in its history. `at` is the time of the
     /// erasure.

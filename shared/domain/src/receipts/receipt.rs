@@ -377,11 +377,10 @@ pub struct ReceiptInstance {
     pub events: Vec<ReceiptEvent>,
 }
 
-/// A process instance's part of a movement's receipt.
 #[derive(Debug)]
 pub struct InstancePart {
     instance: ReceiptInstance,
-    /// The receipt; `None` unless the process instance was completed.
+    /// `None` unless the process instance was completed.
     receipt: Option<Receipt>,
     erased_people: BTreeSet<UserId>,
 }

@@ -92,7 +92,6 @@ impl Record for Tenant {
     }
 }
 
-/// A range of asset tag numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRange {
     /// The tag with `{N}` instead of the number.

@@ -119,7 +119,6 @@ macro_rules! text_form {
 }
 pub(crate) use text_form;
 
-/// The part of a request that an error concerns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ErrorLocation {
     /// A JSON Pointer (RFC 6901) into the body.
@@ -170,7 +169,6 @@ impl FieldError {
         Self { location: ErrorLocation::Column(column.to_owned()), reason: reason.into() }
     }
 
-    /// Creates an error about the body, or the row of an import, as a whole.
     pub fn whole(reason: impl Into<ValueError>) -> Self {
         Self { location: ErrorLocation::Whole, reason: reason.into() }
     }

@@ -34,7 +34,6 @@ fn compare(a: &[u8], b: &[u8], form: impl Fn(u8) -> u8) -> Ordering {
     next_a.map(|byte| form(*byte)).cmp(&next_b.map(|byte| form(*byte)))
 }
 
-/// Returns the run of digits that starts at `start`.
 fn digits(text: &[u8], start: usize) -> &[u8] {
     let rest = text.get(start..).unwrap_or_default();
     let end = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());

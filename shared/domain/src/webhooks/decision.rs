@@ -49,7 +49,6 @@ pub fn decide(request: &DeliveryRequest, record: Option<&Delivery>, webhook: &We
     }
 }
 
-/// The schedule of retries.
 #[derive(Debug, Clone, Copy)]
 pub struct Retries<'a> {
     pub delays: &'a [TimeDelta],

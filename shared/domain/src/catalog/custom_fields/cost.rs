@@ -68,7 +68,6 @@ impl Estimate<'_> {
         self.spend(reading.saturating_add(matching), times, reading)
     }
 
-    /// Adds the cost of validating `value` against `schema`, `times` times.
     fn check(&mut self, schema: &Value, value: &Value, times: u64) -> Result<(), Exceeded> {
         self.add(1, times)?;
         let Value::Object(rules) = schema else { return Ok(()) };
