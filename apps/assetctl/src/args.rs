@@ -89,15 +89,12 @@ fn after_help() -> StyledStr {
 #[derive(Debug, Parser)]
 #[command(name = "assetctl", version, after_help = after_help())]
 pub struct Cli {
-    /// Where the service is, and how results are printed.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// Options of every command.
 #[derive(Debug, Args)]
 pub struct Global {
     /// Base URL of the service, such as `https://assets.example.com/v1` [env: ASSETCTL_BASE_URL]
@@ -117,7 +114,6 @@ pub struct Global {
     pub json: bool,
 }
 
-/// A command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Import assets or users from a CSV or NDJSON file of any size
@@ -126,7 +122,7 @@ pub enum Command {
     /// Export assets or users to a file or to standard output
     #[command(after_help = examples("assetctl export --output assets.csv\nassetctl export users --output users.ndjson\nassetctl export --status in_use --format csv | head"))]
     Export(Export),
-    /// Print sheets of asset labels, or single ones as SVG, PNG or ZPL
+    /// Print sheets of asset labels, or single labels as SVG, PNG or ZPL
     #[command(after_help = examples(LABELS))]
     Labels(Box<Labels>),
     /// Hand assets over to a user, who signs on a phone
@@ -160,7 +156,6 @@ pub enum Command {
     /// Receive the events of webhooks on this computer
     #[command(after_help = examples("assetctl webhooks listen --forward http://127.0.0.1:9000/hook"))]
     Webhooks {
-        /// What to do with webhooks
         #[command(subcommand)]
         command: Webhooks,
     },

@@ -13,7 +13,7 @@ pub struct Connection {
     pub api_key: ApiKey,
 }
 
-/// An API key, which is never displayed.
+/// An API key, which `Debug` doesn't disclose.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
@@ -32,7 +32,8 @@ impl ApiKey {
     }
 }
 
-/// `sources` are key and key file, from the options and from the environment. Options take precedence.
+/// Returns the API key. `sources` are a key and a key file: first from the options, which take precedence, then from the
+/// environment.
 ///
 /// # Errors
 ///
@@ -82,7 +83,7 @@ const VERSION: &str = "/v1";
 ///
 /// # Errors
 ///
-/// Returns [`CliError::Usage`] if there is none, if it doesn't end in `/v1`, or if the key would be sent unencrypted.
+/// Returns [`CliError::Usage`] if there is no URL, if it doesn't end in `/v1`, or if the key would be sent unencrypted.
 pub fn base_url(text: Option<&str>, insecure_http: bool) -> Result<Url> {
     let text = text.ok_or_else(|| {
         CliError::Usage("no base URL: set ASSETCTL_BASE_URL, for example to https://assets.example.com/v1".into())
@@ -103,7 +104,6 @@ pub fn base_url(text: Option<&str>, insecure_http: bool) -> Result<Url> {
     }
 }
 
-/// Whether the address is on this computer.
 pub fn is_local(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }

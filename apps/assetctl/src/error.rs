@@ -3,7 +3,8 @@
 /// An error whose text tells the user what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// Wrong arguments, environment or columns: nothing was sent, or the service refused a parameter, or the user answered no.
+    /// Wrong arguments, environment or columns; a parameter that the service refused; or a question that the user answered with
+    /// no.
     #[error("{0}")]
     Usage(String),
     #[error("{0}")]
@@ -28,7 +29,6 @@ pub const EXIT_REFUSED: u8 = 3;
 pub const EXIT_INTERRUPTED: u8 = 130;
 
 impl CliError {
-    /// Returns the exit code, as in the help text.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Failed(_) | Self::Unanswered(_) | Self::Answered { .. } => 1,
@@ -37,7 +37,7 @@ impl CliError {
         }
     }
 
-    /// Whether the service lacks this resource. A 404 without this code means a wrong address.
+    /// Whether the service has no such resource. A 404 without the code `NOT_FOUND` means a wrong address.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Answered { code, .. } if code == "NOT_FOUND")
     }
@@ -47,7 +47,7 @@ impl CliError {
         matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("\n  Idempotency-Key: "))
     }
 
-    /// Whether the steps of these assets make too many changes for one transaction.
+    /// Whether the steps to submit make too many changes for one transaction.
     pub fn is_too_many_steps(&self) -> bool {
         matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("/through: makes "))
     }

@@ -19,7 +19,6 @@ use std::path::PathBuf;
 use std::time::Instant;
 use terminal::print_note;
 
-/// Options of `export`.
 #[derive(Debug, Args)]
 pub struct Export {
     /// What to export
@@ -34,7 +33,6 @@ pub struct Export {
     /// The separator of the cells in CSV [default: comma]
     #[arg(long)]
     pub delimiter: Option<Delimiter>,
-    /// Filters for the export
     #[command(flatten)]
     pub filters: Filters,
     /// Seconds to wait for a service that is busy or can't be reached
@@ -101,7 +99,7 @@ async fn write(options: &Export, client: &Client, kind: &str, format: Format) ->
     Ok(exported)
 }
 
-/// Writes to standard output. It isn't an error if the reader closes the pipe early.
+/// Writes to standard output. Succeeds even if the reader closes the pipe early.
 fn to_standard_output(mut file: &File, format: Format, exported: &Exported, delimiter: u8) -> Result<()> {
     let mut output = terminal::data();
     let written = match format {
@@ -112,10 +110,9 @@ fn to_standard_output(mut file: &File, format: Format, exported: &Exported, deli
     Ok(())
 }
 
-/// Fetches all parts, and writes them one after another.
 async fn fetch(options: &Export, client: &Client, kind: &str, format: Format, output: &mut impl Write) -> Result<Exported> {
     let mut exported = Exported::default();
-    // Drawn on stderr, and only on a terminal.
+    // indicatif draws on standard error, and only on a terminal.
     let bar = ProgressBar::new_spinner().with_message(format!("0 {kind}"));
     let path = format!("{kind}/export");
     let parts = client.parts(&path, options.filters.query(), format, |part| {
@@ -141,7 +138,7 @@ async fn fetch(options: &Export, client: &Client, kind: &str, format: Format, ou
     Ok(exported)
 }
 
-/// Describes the parts read so far. Only columns and lengths stay in memory.
+/// Describes the parts read so far. Their rows are not kept in memory.
 #[derive(Debug, Default)]
 struct Exported {
     rows: u64,
@@ -149,14 +146,13 @@ struct Exported {
     unreadable: Vec<String>,
     /// Length of each part, in bytes.
     lengths: Vec<u64>,
-    /// Columns of every part, in their order.
+    /// Columns that every part has, in order.
     fields: Vec<String>,
     /// Columns that only appear in parts where a record has a value for them.
     custom_fields: BTreeSet<String>,
 }
 
 impl Exported {
-    /// Fails if the part isn't valid CSV.
     fn add(&mut self, part: &[u8]) -> csv::Result<()> {
         let mut reader = Reader::from_reader(part);
         for name in reader.headers()? {
@@ -174,7 +170,7 @@ impl Exported {
         Ok(())
     }
 
-    /// Writes all parts of `input` as one table. Cells stay unchanged; cells of missing columns are empty.
+    /// Writes all parts of `input` as one table. Cells stay unchanged; cells in columns that a part lacks are empty.
     fn write_table(&self, mut input: impl Read, output: impl Write, delimiter: u8) -> io::Result<()> {
         let columns: Vec<&String> = self.fields.iter().chain(&self.custom_fields).collect();
         let mut writer = WriterBuilder::new().delimiter(delimiter).terminator(Terminator::CRLF).from_writer(output);

@@ -16,19 +16,19 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 use terminal::{clean, print, print_note, print_styled, style, time};
 
-/// Maximum number of attempts: the assets are read again after a preparation and after a concurrent change.
+/// Maximum number of times that the assets are read before the command fails: they are read again after a preparation and after a
+/// concurrent change.
 const MAX_LOOKS: u32 = 4;
 /// Slug of the process that prepares assets in stock.
 const PREPARE: &str = "prepare";
 /// Default process of `assetctl return`.
 pub const RETURN: &str = "device-return";
-/// Key of a return's step for the condition of the assets.
+/// Key of the step for the assets' condition in a return.
 const CONDITION: &str = "condition";
-/// First pause between two requests for the link's status. Pauses grow.
+/// First pause between two requests for the link's status. The pauses grow up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// Options of `handover`.
 #[derive(Debug, Args)]
 pub struct Handover {
     /// Assets to hand over, up to 20: tags, IDs or serial numbers
@@ -43,12 +43,10 @@ pub struct Handover {
     /// Run the process `prepare` first on assets that are still in stock
     #[arg(long)]
     pub prepare: bool,
-    /// How the process runs
     #[command(flatten)]
     pub run: RunOptions,
 }
 
-/// Options of `return`.
 #[derive(Debug, Args)]
 pub struct Return {
     /// Assets to take back, up to 20: tags, IDs or serial numbers
@@ -63,12 +61,10 @@ pub struct Return {
     /// Slug of the process that takes the assets back
     #[arg(long, value_name = "SLUG", default_value = RETURN)]
     pub process: String,
-    /// How the process runs
     #[command(flatten)]
     pub run: RunOptions,
 }
 
-/// Options of both commands.
 #[derive(Debug, Default, Args)]
 pub struct RunOptions {
     /// Tick a checklist entry (case-insensitive), or `all`; without this option, the signer ticks the entries
@@ -96,7 +92,7 @@ pub struct Errand<'a> {
     process: &'a str,
     run: &'a RunOptions,
     is_return: bool,
-    /// Who gets the assets, or gives them back; `None` for their current user.
+    /// User who gets the assets, or gives them back; `None` for the assets' current user.
     user: Option<&'a str>,
     prepare: bool,
     condition: Option<&'a str>,
@@ -150,11 +146,11 @@ async fn carry_out(client: &Client, errand: Errand<'_>, is_json: bool) -> Result
     if signed.is_completed() { order.show(&signed, None, is_json) } else { Err(order.unfinished(&signed)) }
 }
 
-/// Assets to hand over or to take back, and the process for it.
+/// Assets to hand over or to take back, and the process to run on them.
 pub struct Order<'a> {
     client: &'a Client,
     errand: Errand<'a>,
-    /// The signer. Null for a return of assets that have no user or several.
+    /// The signer; null for a return of assets that have no user or several users.
     pub user: Value,
     pub process: Value,
     preparation: Option<Value>,
@@ -170,14 +166,16 @@ enum State {
     Unprepared(Vec<Value>),
     /// The process was started for the same user.
     Running(Running),
-    /// The process is completed.
     Done(Running),
 }
 
 impl<'a> Order<'a> {
+    /// Reads the assets, the user and the process.
+    ///
     /// # Errors
     ///
-    /// Returns an error if something doesn't exist, the recipient is inactive, or the process lacks a step.
+    /// Returns an error if one of them doesn't exist, the recipient is inactive, the process lacks a step for the user or the
+    /// condition, or no checklist has an entry to tick.
     pub async fn read(client: &'a Client, errand: Errand<'a>, run: String) -> Result<Self> {
         let mut user = Value::Null;
         if let (false, Some(name)) = (errand.is_return, errand.user) {
@@ -222,7 +220,7 @@ impl<'a> Order<'a> {
         if self.errand.run.dry_run { &[("dry_run", "true")] } else { &[] }
     }
 
-    /// Returns values for these steps from the options, except ticks.
+    /// Returns the values that the options give for these steps, except ticks.
     fn given(&self, steps: &[Value]) -> Map<String, Value> {
         let given = match self.errand.is_return {
             true => self.errand.condition.map(|text| (CONDITION, text.into())),
@@ -231,9 +229,7 @@ impl<'a> Order<'a> {
         given.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
-    /// # Errors
-    ///
-    /// Returns an error if one of these steps is a signature and there is no signer.
+    /// Fails if one of these steps is a signature and there is no signer.
     fn check_signer(&self, open: &[Value]) -> Result<()> {
         if self.user.is_object() || !open.iter().any(|step| is_of_type(step, "signature")) {
             return Ok(());
@@ -243,8 +239,8 @@ impl<'a> Order<'a> {
         Err(CliError::Usage(format!("{tags}: assigned to {why}; name the person who returns and signs: --from USER")))
     }
 
-    /// Sends a POST request. Its idempotency key depends only on path and body, so a retry has the same key even if it follows
-    /// other requests.
+    /// Sends a POST request. The idempotency key depends only on the run, the path and the body, so a retry has the same key even
+    /// after other requests.
     async fn post(&self, path: &str, body: &Value) -> Result<Running> {
         let mut hash = DefaultHasher::new();
         (path, body.to_string()).hash(&mut hash);
@@ -281,8 +277,8 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Starts or continues the process, and returns it. If the assets still need preparation, a dry run ends there and returns
-    /// the preparation process.
+    /// Starts or continues the process, and returns it. If the assets still need preparation, a dry run returns the preparation
+    /// process instead.
     pub async fn begin(&self) -> Result<Running> {
         for number in 1..=MAX_LOOKS {
             let begun = match self.look().await? {
@@ -315,8 +311,8 @@ impl<'a> Order<'a> {
         Err(CliError::Failed("others are changing the assets at the same time; try again".into()))
     }
 
-    /// Starts a process on assets, and submits the steps with values. Completes a preparation, which would otherwise block the
-    /// handover.
+    /// Starts a process on assets, and submits the steps with values. Completes a preparation, because a preparation in progress
+    /// would block the handover.
     async fn start(&self, process: &Value, assets: &[Value]) -> Result<Running> {
         let steps = steps_of(process);
         let (values, ready) = values(steps, 0, &self.given(steps), &self.errand.run.tick);
@@ -358,7 +354,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Submits the open steps up to `through` in separate requests. In a dry run, the steps stay open, so this submits none.
+    /// Submits the open steps up to `through` in separate requests; none in a dry run, because the steps would stay open.
     async fn advance_singly(&self, mut running: Running, through: &str, values: &Map<String, Value>) -> Result<Running> {
         while let (false, [step, ..]) = (self.errand.run.dry_run, running.open_steps()) {
             let key = text(&step["key"]).to_owned();
@@ -375,9 +371,8 @@ impl<'a> Order<'a> {
         self.post(&format!("{}/advance", running.path()), &body).await
     }
 
-    /// # Errors
-    ///
-    /// Returns an error with advice if the process can't run on one of the assets, or can't run on all of them together.
+    /// Reads the state of the assets. Fails with advice if the process can't run on one of the assets, or on all of them
+    /// together.
     async fn look(&self) -> Result<State> {
         let (mut running, mut done, mut unprepared, mut wrong) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for asset in &self.assets {
@@ -431,7 +426,7 @@ impl<'a> Order<'a> {
         })
     }
 
-    /// Whether the instance is of the same process and, in a handover, for the same user.
+    /// Whether the instance runs the same process and, in a handover, for the same user.
     fn is_own(&self, instance: &Value) -> bool {
         instance["process_id"] == self.process["id"] && (self.errand.is_return || *recipient(instance) == self.user["id"])
     }
@@ -452,7 +447,8 @@ impl<'a> Order<'a> {
         Err(CliError::Failed(clean(&text)))
     }
 
-    /// Returns the latest instance if it assigned the asset to the user or took it back, and nothing has changed since.
+    /// Returns the asset's latest completed instance if it ran this process for the user, and the asset still has the resulting
+    /// status and user.
     async fn finished(&self, asset: &str) -> Result<Option<Value>> {
         let now = self.client.data(&format!("assets/{asset}"), &[]).await?;
         let is_there = self.errand.is_return || now["assigned_to"] == self.user["id"];
@@ -531,7 +527,7 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Formats on one line.
+/// Lists a field of the records on one line.
 fn tags<'v>(records: impl IntoIterator<Item = &'v Value>, name: &str) -> String {
     clean(&records.into_iter().map(|record| text(&record[name])).collect::<Vec<_>>().join(", "))
 }
@@ -550,9 +546,7 @@ fn recipient(instance: &Value) -> &Value {
     &instance["step_data"][picker(steps_of(instance)).unwrap_or_default()]
 }
 
-/// # Errors
-///
-/// Returns an error for a label that is neither `all` nor a checklist entry.
+/// Fails for a label that is neither `all` nor a checklist entry.
 fn check_labels<'s>(labels: &[String], steps: impl Iterator<Item = &'s Value>) -> Result<(), String> {
     let known: Vec<&str> = steps.flat_map(entries).collect();
     match labels.iter().find(|label| !is_same(label, "all") && !known.iter().any(|entry| is_same(label, entry))) {
@@ -574,7 +568,6 @@ fn ticks(label: &str, entry: &str, checklist: &Value) -> bool {
     is_same(label, "all") || label == entry || is_same(label, entry) && entries(checklist).all(|other| other != label)
 }
 
-/// Returns the entries of a checklist.
 fn entries(step: &Value) -> impl Iterator<Item = &str> {
     items(&step["items"]).iter().filter_map(Value::as_str)
 }
@@ -593,8 +586,8 @@ fn picker(steps: &[Value]) -> Option<&str> {
     steps.iter().rfind(|step| is_of_type(step, "user_picker")).map(|step| text(&step["key"]))
 }
 
-/// Returns values by step key for the steps from `first` on, and the key of the last step to submit: the step before the first
-/// one without a value, or before a signature. Uses the `given` values, and ticks `labels` in checklists.
+/// Returns the values of the steps from `first` on, by step key, and the key of the last step to submit: all steps up to it have
+/// values. Uses the `given` values, and ticks `labels` in checklists.
 fn values<'a>(
     steps: &'a [Value],
     first: usize,
@@ -612,7 +605,7 @@ fn values<'a>(
     (values, last.map(|step| text(&step["key"])))
 }
 
-/// A process instance in progress, or a movement, which is treated like one.
+/// A process instance, or a movement: instances on several assets that advance together.
 pub struct Running(pub Value);
 
 impl Running {
@@ -630,7 +623,7 @@ impl Running {
         self.0["status"] == "completed"
     }
 
-    /// Returns the instances that advance together.
+    /// Returns the instances in progress or, if there are none, all instances that are not cancelled.
     fn instances(&self) -> Vec<&Value> {
         let all = self.0["instances"].as_array().map_or_else(|| vec![&self.0], |instances| instances.iter().collect());
         let open: Vec<&Value> = all.iter().copied().filter(|instance| instance["status"] == "in_progress").collect();
@@ -654,7 +647,6 @@ impl Running {
         self.0["current_step"].as_u64().and_then(|step| usize::try_from(step).ok()).unwrap_or_default()
     }
 
-    /// Returns the steps that are not submitted yet.
     pub fn open_steps(&self) -> &[Value] {
         if self.0["status"] == "in_progress" { self.steps().get(self.current_step()..).unwrap_or_default() } else { &[] }
     }
@@ -663,13 +655,13 @@ impl Running {
         tags(self.open_steps(), "label")
     }
 
-    /// Whether no open step takes a value: the final step and, if the user `receives` the assets, confirmations.
+    /// Whether only steps without a value are open: the final step and, if the user `receives` the assets, confirmations.
     pub fn can_finish(&self, receives: bool) -> bool {
         let takes_none = |step: &Value| is_of_type(step, "complete") || receives && is_of_type(step, "confirmation");
         !self.open_steps().is_empty() && self.open_steps().iter().all(takes_none)
     }
 
-    /// Returns the unticked checklist entries, and other steps without a value.
+    /// Returns the unticked checklist entries, and the other steps without a value.
     fn left_open(&self) -> String {
         let data = &self.first()["step_data"];
         let open = self.steps().iter().flat_map(|step| {
@@ -682,11 +674,8 @@ impl Running {
     }
 }
 
-/// Waits up to `seconds` for the signature. `path` is the path of the instance or the movement.
-///
-/// # Errors
-///
-/// Returns an error if nobody signs in time, or if the link is revoked or expires.
+/// Waits up to `seconds` for the signature. Fails if nobody signs in time, or if the link is revoked or expires. `path` is the
+/// path of the instance or the movement.
 async fn until_signed(client: &Client, path: &str, link: &Value, seconds: u64) -> Result<()> {
     print_note("Waiting for the signature. Ctrl-C ends the wait, and the link stays valid.");
     let limit = Duration::from_secs(seconds);
@@ -702,7 +691,7 @@ async fn until_signed(client: &Client, path: &str, link: &Value, seconds: u64) -
     }
 }
 
-/// Polls the link until it has ended, and returns its status.
+/// Polls the link until it is no longer open, and returns its status.
 async fn status_of_ended(client: &Client, path: &str, link: &Value) -> Result<String> {
     let (path, mut pause) = (format!("{path}/links/{}", text(&link["id"])), FIRST_PAUSE);
     loop {

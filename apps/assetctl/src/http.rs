@@ -1,4 +1,4 @@
-//! An HTTP client for the service: sends single requests, retries, and reads pages.
+//! An HTTP client for the service: sends and retries requests, and reads pages.
 
 use crate::config::Connection;
 use crate::error::{CliError, Result};
@@ -16,20 +16,18 @@ pub const JSON: &str = "application/json";
 pub const USER_AGENT: &str = concat!("assetctl/", env!("CARGO_PKG_VERSION"));
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longer than API Gateway's timeout.
+/// Timeout for one attempt, longer than API Gateway's timeout.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Default of `--give-up-after`.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
-/// Maximum number of concurrent requests. Further ones wait.
+/// Maximum number of concurrent requests. Further requests wait.
 pub const MAX_AT_ONCE: usize = 4;
 /// The service's maximum page size.
 pub const MAX_PAGE: u64 = 100;
-/// Larger than any response of the API, which has at most 6 MB.
+/// Longer bodies are not read: the API's responses have at most 6 MB.
 const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
-/// Header with the IDs of records that an export lacks.
 const UNREADABLE: HeaderName = HeaderName::from_static("x-unreadable");
 
-/// Names and values of parameters.
 pub type Query = Vec<(String, String)>;
 
 #[derive(Clone)]
@@ -37,7 +35,7 @@ pub struct Client {
     http: reqwest::Client,
     base_url: Url,
     authorization: HeaderValue,
-    /// Maximum time to wait for a service that is busy or can't be reached.
+    /// Time after which a request to a busy or unreachable service fails.
     pub give_up_after: Duration,
     /// Whether JSON is read with [`exact`].
     is_exact: bool,
@@ -47,7 +45,6 @@ pub struct Client {
 #[derive(Debug, Default)]
 pub struct Reply {
     status: u16,
-    /// Delay from `Retry-After`.
     pub retry_after: Option<Duration>,
     location: Option<String>,
     content_type: Option<String>,
@@ -57,7 +54,7 @@ pub struct Reply {
     /// IDs of records that an export lacks, because the service can't read them.
     pub unreadable: Vec<String>,
     pub body: Vec<u8>,
-    /// The body is longer than any response of the API, and was not read.
+    /// Whether the body is longer than [`MAX_BODY_BYTES`], and was not read.
     is_too_long: bool,
 }
 
@@ -65,7 +62,7 @@ pub struct Reply {
 #[derive(Debug, Clone)]
 pub struct Request {
     url: Url,
-    /// Type and content of a POST's body. A GET has none.
+    /// Media type and content of a POST's body; `None` for a GET.
     body: Option<(&'static str, Vec<u8>)>,
     idempotency_key: Option<String>,
 }
@@ -79,7 +76,7 @@ impl Request {
         Self { url, body: Some((content_type, body)), idempotency_key }
     }
 
-    /// Whether the request is idempotent.
+    /// Whether the request can be sent again without a second effect.
     fn is_repeatable(&self) -> bool {
         let is_dry_run = || self.url.query_pairs().any(|(name, value)| name == "dry_run" && value == "true");
         self.body.is_none() || self.idempotency_key.is_some() || is_dry_run()
@@ -101,7 +98,6 @@ impl Page {
     }
 }
 
-/// Rows of a list or of the feed.
 pub struct Rows {
     pub rows: Vec<Value>,
     /// Number of all matching rows; 0 for the feed, which has no total.
@@ -112,7 +108,7 @@ pub struct Rows {
 
 impl Client {
     pub fn new(connection: &Connection) -> Result<Self> {
-        // A provider that is already installed is fine, too.
+        // Fails only if a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .user_agent(USER_AGENT)
@@ -195,7 +191,8 @@ impl Client {
         Backoff::begin(Some(self.give_up_after), is_known, Instant::now())
     }
 
-    /// Retries a request until the response has this type. With a `reassurance`, prints a note while it waits.
+    /// Sends a request, and retries it while the service is busy. Fails if the response has a different media type. With a
+    /// `reassurance`, prints a note before it waits.
     async fn answered(
         &self,
         request: &Request,
@@ -240,8 +237,8 @@ impl Client {
         self.answered(&Request::get(url), content_type, self.backoff(false), None).await.map_err(wrong_parameter)
     }
 
-    /// Like [`document`](Self::document), but retries forever and prints notes while it waits, except on the first request,
-    /// whose address may be wrong.
+    /// Like [`document`](Self::document), but retries forever and prints notes. The first request has a time limit, because its
+    /// address may be wrong.
     pub async fn document_endlessly(
         &self,
         path: &str,
@@ -254,7 +251,7 @@ impl Client {
         self.json(&self.answered(&request, JSON, backoff, Some(reassurance)).await.map_err(wrong_parameter)?)
     }
 
-    /// Gets a JSON document, and its `ETag` if it has one.
+    /// Gets a JSON document, and its `ETag` if the response has one.
     pub async fn document(&self, path: &str, query: &[(&str, &str)]) -> Result<(Value, Option<String>)> {
         let reply = self.get(self.url(path, query)?, JSON).await?;
         Ok((self.json(&reply)?, reply.etag))
@@ -270,18 +267,19 @@ impl Client {
         data(self.document(path, query).await?.0)
     }
 
-    /// Like [`data`](Self::data), but fails if it isn't an object.
+    /// Like [`data`](Self::data), but fails if the member isn't an object.
     pub async fn object(&self, path: &str, query: &[(&str, &str)]) -> Result<Value> {
         self.data(path, query).await.and_then(object)
     }
 
-    /// Sends a JSON document and returns the member `data` of the response. With an idempotency key, the request is retried
-    /// while the service is busy. Without one, it is retried only if it is a dry run or certainly had no effect.
+    /// Sends a JSON document and returns the member `data` of the response. With an idempotency key, the request is retried while
+    /// the service is busy. Without a key, it is retried only if it is a dry run or certainly had no effect.
     pub async fn post(&self, path: &str, query: &[(&str, &str)], body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
         self.posted(path, query, body, idempotency_key, None).await
     }
 
-    /// Like [`post`](Self::post), for a service that has responded before: waits until it is back, and prints notes.
+    /// Like [`post`](Self::post), for a service that has responded before: retries even if it can't be reached, up to the time
+    /// limit, and prints notes.
     pub async fn post_patiently(&self, path: &str, body: &Value, idempotency_key: &str, reassurance: &str) -> Result<Value> {
         self.posted(path, &[], body, Some(idempotency_key), Some(reassurance)).await
     }
@@ -299,7 +297,6 @@ impl Client {
         data(self.json(&self.answered(&request, JSON, backoff, reassurance).await?)?)
     }
 
-    /// Gets one page of a list or of the feed.
     pub async fn page(&self, path: &str, query: &[(&str, &str)]) -> Result<Page> {
         Page::of(self.document(path, query).await?.0)
     }
@@ -356,7 +353,7 @@ impl Client {
     }
 }
 
-/// Reads the body. `None` if it is longer than any response of the API.
+/// Reads the body. `None` if it is longer than [`MAX_BODY_BYTES`].
 async fn body(mut response: Response) -> reqwest::Result<Option<Vec<u8>>> {
     let mut body = Vec::new();
     if response.content_length().is_some_and(|length| length > MAX_BODY_BYTES as u64) {
@@ -410,7 +407,7 @@ pub fn new_run_id() -> Result<String> {
     Ok(hex(&random::<16>()?))
 }
 
-/// Takes a member out of a response body; null if the body isn't an object, or lacks it.
+/// Takes a member out of a response body; null if the body isn't an object, or lacks the member.
 pub fn take(answer: &mut Value, member: &str) -> Value {
     answer.get_mut(member).map(Value::take).unwrap_or_default()
 }
@@ -430,7 +427,7 @@ pub fn unreadable() -> CliError {
     CliError::Failed("can't read the service's response; check --base-url".into())
 }
 
-/// Maximum number of attempts at a request that gets a server error, or no response.
+/// A request fails after this many attempts that get status 500, or no response from a service that has never responded.
 const MAX_FAULTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// Maximum pause between retries, unless the service asks for a longer one.
@@ -465,8 +462,8 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// Returns an error if waiting is pointless: the time is up, `Retry-After` exceeds the time left, or the request causes the
-    /// fault.
+    /// Returns an error if waiting is pointless: the time is up, `Retry-After` exceeds the time left, or the request has failed
+    /// [`MAX_FAULTS`] times.
     pub fn pause(&mut self, busy: &Busy, now: Instant) -> Result<Duration, String> {
         self.attempts = self.attempts.saturating_add(1);
         let pause = pause(self.attempts, busy.retry_after, fastrand::f64());
@@ -498,7 +495,6 @@ fn pause(attempts: u32, retry_after: Option<Duration>, random: f64) -> Duration 
 pub enum Answer {
     /// The response has the requested type.
     Done(Reply),
-    /// The request should be retried later.
     Busy(Busy),
     /// Retrying is pointless.
     Refused(CliError),
@@ -508,7 +504,7 @@ pub enum Answer {
 #[derive(Debug, Default)]
 pub struct Busy {
     pub retry_after: Option<Duration>,
-    /// Whether this is a server error, which the request itself may have caused.
+    /// Whether this is status 500, which the request itself may have caused.
     pub is_fault: bool,
     /// No response arrived. The address may be wrong.
     pub is_away: bool,
@@ -523,7 +519,7 @@ fn interpret(reply: Reply) -> Answer {
     if (200..300).contains(&status) && !reply.is_too_long {
         return Answer::Done(reply);
     }
-    // A problem document (RFC 9457), if the body is one.
+    // A problem document (RFC 9457); null if the body isn't JSON.
     let problem: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
     let code = problem["code"].as_str().unwrap_or_default().to_owned();
     let detail = describe(&reply, &problem);
@@ -541,7 +537,7 @@ fn interpret(reply: Reply) -> Answer {
     }
 }
 
-/// Joins the lines, so that none of them can look like a message of this program.
+/// Joins the lines, so that none of them can look like a message from this program.
 fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
@@ -634,7 +630,7 @@ mod tests {
         };
         assert_eq!(attempts(true, true, false), Some(MAX_FAULTS));
         assert_eq!(attempts(false, false, true), Some(MAX_FAULTS));
-        // No limit if the service responded before, or responds that it is busy.
+        // The attempts are unlimited if the service has responded before, or is only busy.
         assert_eq!((attempts(true, false, true), attempts(false, false, false)), (None, None));
     }
 

@@ -22,9 +22,8 @@ impl Interrupt {
         *self.0.borrow()
     }
 
-    /// Waits for the next request. Returns the number of requests so far.
-    ///
-    /// Check the number: [`count`](Self::count) can include a request before this method returns it.
+    /// Waits for the next request, and returns the number of requests so far. [`count`](Self::count) can include a request before
+    /// this method returns it.
     pub async fn next(&mut self) -> u32 {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;

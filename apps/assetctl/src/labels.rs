@@ -46,7 +46,6 @@ pub async fn labels(options: &Labels, connection: &Connection, is_json: bool) ->
     Ok(EXIT_SUCCESS)
 }
 
-/// Checks combinations of options.
 fn check(options: &Labels, is_json: bool) -> Result<()> {
     let (sheet, has_image) = (options.layout as usize, matches!(options.format, Some(LabelFormat::Svg | LabelFormat::Png)));
     Err(CliError::Usage(match (options.format, &options.output) {
@@ -66,7 +65,7 @@ fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-/// Returns the paths of the files. Reads all pages before it writes the first one.
+/// Writes the sheets, and returns the paths of the files. Reads all pages before it writes the first file.
 async fn sheets(client: &Client, options: &Labels, assets: &[Asset], path: &Path) -> Result<Vec<PathBuf>> {
     let pages = pages(assets, options.layout as usize, options.skip);
     let files = names(path, pages.len());
@@ -85,7 +84,6 @@ async fn sheets(client: &Client, options: &Labels, assets: &[Asset], path: &Path
     Ok(files)
 }
 
-/// Options of `labels`.
 #[derive(Debug, Args)]
 pub struct Labels {
     /// Assets, by tag, ID or serial number
@@ -94,16 +92,15 @@ pub struct Labels {
     /// Every asset
     #[arg(long, conflicts_with_all = ["filters", "status", "q"])]
     pub all: bool,
-    /// Assets that match
     #[command(flatten)]
     pub filters: Filters,
-    /// Print sheets of labels: an HTML file, or several numbered ones
+    /// Print sheets of labels: an HTML file, or several numbered files
     #[arg(long, default_value = "a4-24", help_heading = "Sheets")]
     pub layout: Layout,
     /// Number of labels already used on the first sheet
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sheets")]
     pub skip: usize,
-    /// Print single labels: a file for each asset, named by its tag
+    /// Print single labels: a file for each asset, named after its tag
     #[arg(long, conflicts_with_all = ["layout", "skip"], help_heading = "Single labels")]
     pub format: Option<LabelFormat>,
     /// Width and height in millimetres, such as 62x29
@@ -120,31 +117,30 @@ pub struct Labels {
 /// Layout of a sheet, with its number of labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
-    /// A4, 3 by 7 of 63.5 by 38.1 mm
+    /// A4, 3 by 7 labels of 63.5 by 38.1 mm
     #[value(name = "a4-21")]
     A4x21 = 21,
-    /// A4, 3 by 8 of 70 by 37 mm
+    /// A4, 3 by 8 labels of 70 by 37 mm
     #[value(name = "a4-24")]
     A4x24 = 24,
-    /// A4, 5 by 13 of 38.1 by 21.2 mm
+    /// A4, 5 by 13 labels of 38.1 by 21.2 mm
     #[value(name = "a4-65")]
     A4x65 = 65,
-    /// Letter, 3 by 10 of 66.7 by 25.4 mm
+    /// Letter, 3 by 10 labels of 66.7 by 25.4 mm
     #[value(name = "letter-30")]
     Letterx30 = 30,
-    /// Letter, 4 by 20 of 44.5 by 12.7 mm
+    /// Letter, 4 by 20 labels of 44.5 by 12.7 mm
     #[value(name = "letter-80")]
     Letterx80 = 80,
 }
 
-/// The format of a single label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LabelFormat {
     /// A vector graphic
     Svg,
     /// An image
     Png,
-    /// Commands of a label printer
+    /// Commands for a label printer
     Zpl,
 }
 
@@ -168,11 +164,8 @@ fn size(text: &str) -> Result<String, String> {
     }
 }
 
-/// Creates the folder if it is missing.
-///
-/// # Errors
-///
-/// Returns an error if a label can't be read or written. Complete files remain.
+/// Writes each label to a file in the folder, which is created if missing. If a label can't be read or written, complete files
+/// remain.
 async fn to_folder(
     client: &Client,
     options: &Labels,
@@ -201,7 +194,6 @@ async fn to_folder(
     Ok(files)
 }
 
-/// Prints one label after another.
 async fn to_standard_output(client: &Client, options: &Labels, format: LabelFormat, assets: &[Asset]) -> Result<()> {
     for asset in assets {
         let mut label = label(client, options, format, asset).await?;
@@ -226,7 +218,7 @@ async fn label(client: &Client, options: &Labels, format: LabelFormat, asset: &A
 
 const MAX_LABELS: usize = 100;
 
-/// Divides labels into pages of whole sheets, as many as the service makes at once, so that only the last sheet can be partly
+/// Divides labels into pages of whole sheets, as many as the service makes per request, so that only the last sheet can be partly
 /// empty. `sheet` is the number of labels per sheet; `skip` labels of the first sheet are used up. Returns each page with the
 /// number of labels to skip on it.
 fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<(&[T], usize)> {
@@ -240,7 +232,7 @@ fn pages<T>(labels: &[T], sheet: usize, skip: usize) -> Vec<(&[T], usize)> {
     pages
 }
 
-/// Returns the file names of the pages: the given one, or numbered ones for several pages.
+/// Returns the file names of the pages: the given name, or numbered names for several pages.
 fn names(path: &Path, pages: usize) -> Vec<PathBuf> {
     if pages <= 1 {
         return vec![path.to_owned(); pages];

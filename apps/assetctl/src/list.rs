@@ -13,19 +13,16 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use terminal::{Column, Table, print, print_data, print_note, time};
 
-/// Columns in a table of assets.
+/// Default columns in a table of assets.
 const COLUMNS: [&str; 6] = ["asset_tag", "name", "status", "location", "assigned_to", "warranty_until"];
-/// Columns in a table of events.
 const EVENT_COLUMNS: [&str; 5] = ["at", "asset_tag", "name", "what", "who"];
 /// Time fields that a table shows to the minute.
 const TIMES: [&str; 4] = ["created_at", "updated_at", "last_seen_at", "at"];
 /// First characters of spreadsheet formulas.
 const FORMULAS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// Options of `list`.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Which assets
     #[command(flatten)]
     filters: AssetFilters,
     /// Sort by a field, such as location, or -purchase_price for the highest first [default: newest first]
@@ -42,7 +39,6 @@ pub struct List {
     limit: Option<u64>,
 }
 
-/// Options of `events`.
 #[derive(Debug, Args)]
 pub struct Events {
     /// From this day or time on, such as 2026-03-01; days are in the organization's time zone
@@ -54,7 +50,7 @@ pub struct Events {
     /// Only changes by this user (an e-mail address, a name or an ID), or by the key or the link with this ID
     #[arg(long, value_name = "USER")]
     actor: Option<String>,
-    /// Only these types, separated by commas: asset.updated, or asset.* for every change of an asset
+    /// Only these types, separated by commas: asset.updated, or asset.* for every change to an asset
     #[arg(long, value_name = "TYPES")]
     types: Option<String>,
     /// Show at most this many events, oldest first
@@ -65,7 +61,6 @@ pub struct Events {
     format: Option<Form>,
 }
 
-/// Options of `stats`.
 #[derive(Debug, Args)]
 pub struct Stats {
     /// Count assets and add up their prices, grouped by this field: status, asset_type, manufacturer, model, location, assigned_to or custom_fields.NAME
@@ -74,12 +69,10 @@ pub struct Stats {
     /// Number of location levels to group by [default: 1]
     #[arg(long, value_name = "LEVELS", requires = "by", value_parser = clap::value_parser!(u64).range(1..=8))]
     depth: Option<u64>,
-    /// Which assets to count
     #[command(flatten)]
     filters: AssetFilters,
 }
 
-/// The form of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// Columns for people
@@ -94,7 +87,6 @@ pub fn at_least_one(text: &str) -> Result<u64, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "must be a positive integer".to_owned())
 }
 
-/// Returns the output form from the options.
 fn form(format: Option<Form>, is_json: bool) -> Result<Form> {
     match format {
         Some(Form::Table | Form::Csv) if is_json => Err(CliError::Usage("give --json or --format, not both".into())),
@@ -103,7 +95,6 @@ fn form(format: Option<Form>, is_json: bool) -> Result<Form> {
     }
 }
 
-/// Prints all pages of the list.
 pub async fn list(options: &List, connection: &Connection, is_json: bool) -> Result<u8> {
     let form = form(options.format, is_json)?;
     let client = Client::new(connection)?.with_exact_numbers();
@@ -157,7 +148,6 @@ fn check(columns: &[&str], asset: &Value) -> Result<()> {
     Err(CliError::Usage(format!("--columns: unknown {unknown}; known: {}, custom_fields.NAME", known.join(", "))))
 }
 
-/// Prints all pages of the feed.
 pub async fn events(options: &Events, connection: &Connection, is_json: bool) -> Result<u8> {
     let form = form(options.format, is_json)?;
     let client = Client::new(connection)?.with_exact_numbers();
@@ -200,7 +190,7 @@ fn row(event: &Value, people: &BTreeMap<String, String>) -> Value {
     json!({"at": event["at"], "asset_tag": tag, "name": name, "what": what(event, people), "who": who})
 }
 
-/// Returns the value of a field. Null if the asset doesn't have the field.
+/// Returns the value of a field; null if the asset lacks the field.
 fn field<'a>(asset: &'a Value, column: &str) -> &'a Value {
     match column.strip_prefix(CUSTOM_FIELD) {
         Some(name) => &asset["custom_fields"][name],
@@ -252,7 +242,7 @@ fn csv(rows: &[Value], columns: &[&str]) -> csv::Result<Vec<u8>> {
     writer.into_inner().map_err(|error| error.into_error().into())
 }
 
-/// Prints the statistics, or groups of assets.
+/// Prints the statistics or, with `--by`, the groups.
 pub async fn stats(options: &Stats, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?;
     let mut query = options.filters.query(&client).await?;
@@ -355,7 +345,6 @@ fn summary(stats: &Value) -> String {
     std::iter::once(heading).chain(tables).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Returns the names and counts in an object from names to counts.
 fn members(counts: &Value) -> impl Iterator<Item = (&str, String)> {
     counts.as_object().into_iter().flatten().map(|(name, count)| (name.as_str(), count.to_string()))
 }

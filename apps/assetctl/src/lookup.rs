@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A tag can have any visible character.
+/// Encodes a path segment, because a tag can contain any visible character.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
-/// Maximum length of a name, in characters.
+/// A longer name, in characters, is not searched for.
 const MAX_CHARS: usize = 200;
 /// Maximum number of candidates in an error.
 const MAX_CANDIDATES: usize = 5;
@@ -26,11 +26,11 @@ pub fn no_asset(name: &str) -> CliError {
     CliError::Failed(format!("no asset has {id}the tag or the serial number {name}"))
 }
 
-/// Like [`asset`], but `None` if there is none.
+/// Like [`asset`], but returns `None` if no asset has the name.
 pub async fn find_asset(client: &Client, name: &str) -> Result<Option<Value>> {
     // A tag or a serial number can look like an ID.
     let by_id = is_id(name).then(|| format!("assets/{name}"));
-    // A path segment of dots would be resolved to another path.
+    // A path segment of dots would be resolved to a different path.
     let by_tag =
         (!name.bytes().all(|byte| byte == b'.')).then(|| format!("assets/by-tag/{}", utf8_percent_encode(name, SEGMENT)));
     for path in by_id.into_iter().chain(by_tag) {
@@ -90,7 +90,6 @@ pub async fn user_named(client: &Client, name: &str) -> Result<Value> {
     }
 }
 
-/// Finds a process definition by its slug.
 pub async fn process(client: &Client, slug: &str) -> Result<Value> {
     let is_slug = !slug.is_empty() && slug.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
     if is_slug && let Some(process) = only(client.data("processes", &[("slug", slug)]).await?)? {
@@ -116,7 +115,7 @@ pub async fn asset_type(client: &Client, name: &str) -> Result<String> {
     })
 }
 
-/// Returns the row of a list whose filter is unique, so that it has at most one.
+/// Returns the only row of a list with a unique filter; fails if the service sends several.
 fn only(list: Value) -> Result<Option<Value>> {
     match items(&list) {
         [] => Ok(None),
@@ -125,7 +124,7 @@ fn only(list: Value) -> Result<Option<Value>> {
     }
 }
 
-/// Returns [`person`] for the user with this ID; the ID itself if the user is deleted, or the key has no access to users.
+/// Returns [`person`] for the user with this ID; the ID itself if the user is deleted, or if the key has no access to users.
 pub async fn person_with(client: &Client, id: &str) -> Result<String> {
     match client.data(&format!("users/{id}"), &[]).await {
         Ok(user) => Ok(person(&user)),
@@ -168,7 +167,7 @@ pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
 }
 
-/// Returns the items of an array, or none if the value isn't one.
+/// Returns the items of an array; none if the value isn't an array.
 pub fn items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
@@ -194,14 +193,13 @@ pub struct User {
 
 /// Searches users by words in their names and e-mail addresses.
 pub enum Directory<'c> {
-    /// Searches with requests to the service.
     Service(&'c Client),
-    /// Searches a copy of all users, each with its searchable text.
+    /// Searches a copy of all users, with their searchable text.
     Copy(Vec<(String, User)>),
 }
 
 impl Directory<'_> {
-    /// Reads all users, usually with one request, because a part of an export holds over 10,000.
+    /// Reads all users, usually with one request, because a part of an export holds over 10,000 users.
     pub async fn read(client: &Client) -> Result<Self> {
         let mut all = Vec::new();
         let parts = client.parts("users/export", Query::new(), Format::Ndjson, |part| {

@@ -13,7 +13,6 @@ use terminal::{Column, Table, clean, print, print_note};
 
 pub const DRY_RUN: &[(&str, &str)] = &[("dry_run", "true")];
 
-/// Options of `offboard`.
 #[derive(Debug, Args)]
 pub struct Offboard {
     /// User to offboard: an e-mail address, a name or an ID
@@ -32,7 +31,7 @@ pub struct Offboard {
     pub dry_run: bool,
 }
 
-/// Shows the plan for a user's assets, asks, and executes it.
+/// Shows the plan for a user's assets, asks for confirmation, and executes the plan.
 pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?;
     // An ID isn't looked up, because the request to offboard checks it.
@@ -64,7 +63,7 @@ pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool
     sent.map(|()| exit_code(&done))
 }
 
-/// Whether the user is active. Only requested if there is nothing else to do.
+/// Whether the user is active; true without a request if the plan starts a process.
 async fn is_active(client: &Client, path: &str, plan: &Plan) -> Result<bool> {
     if plan.starts_anything() {
         return Ok(true);
@@ -72,7 +71,7 @@ async fn is_active(client: &Client, path: &str, plan: &Plan) -> Result<bool> {
     Ok(client.post(path, DRY_RUN, &json!({"deactivate": false}), None).await?["user"]["is_active"] == true)
 }
 
-/// Returns the body of a request to offboard. `process` is the slug of a process.
+/// Returns the body of a request to offboard. `process` is a slug.
 pub async fn body(client: &Client, process: Option<&str>, keep_active: bool) -> Result<Value> {
     let mut body = json!({"deactivate": !keep_active});
     if let Some(slug) = process {
@@ -120,7 +119,7 @@ fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
     }
 }
 
-/// Sends requests until the service has no more assets of the user, and adds the responses to `done`. `run` is the prefix of
+/// Sends requests until the service reports no more assets of the user, and adds the responses to `done`. `run` is the prefix of
 /// the idempotency keys.
 pub async fn send(client: &Client, path: &str, body: &Value, run: &str, done: &mut Plan) -> Result<()> {
     for number in 1.. {
@@ -148,10 +147,10 @@ fn exit_code(plan: &Plan) -> u8 {
     if plan.refused() == 0 { EXIT_SUCCESS } else { EXIT_REFUSED }
 }
 
-/// The lists in the response, in the order of the table.
+/// Lists of assets in a response, in the order of the table.
 const LISTS: [&str; 3] = ["instances", "in_progress", "not_started"];
 
-/// Merges one or more responses.
+/// One or more responses, merged.
 #[derive(Debug, Default)]
 pub struct Plan {
     user: Value,
@@ -210,7 +209,6 @@ impl Plan {
         }
     }
 
-    /// Returns the user as `Ada <ada@example.com>`.
     pub fn user(&self) -> String {
         person(&self.user)
     }
@@ -248,7 +246,7 @@ impl Plan {
         if table.is_empty() { "The user has no assets.".to_owned() } else { table.render(width) }
     }
 
-    /// Commands that take the assets back: one per movement, and one per other asset.
+    /// Returns the commands that take the assets back: one per movement, and one per other asset.
     fn returns(&self) -> Vec<String> {
         let tag = |asset: &Value| quote(asset["asset_tag"].as_str().unwrap_or_default());
         let of_movement = |movement: &Value| (movement["id"].clone(), items(&movement["assets"]).iter().map(tag).collect());
@@ -292,7 +290,7 @@ impl Plan {
         tags.into_iter().map(step).collect()
     }
 
-    /// Summarizes the plan in a line. `process` is the process's name.
+    /// Summarizes the plan in a line. `process` is a name.
     pub fn summary(&self, process: &str, is_done: bool) -> String {
         let starts = if is_done { "started" } else { "would start" };
         let mut text = format!("{process} {starts} on {}", count(self.started().count() as u64, "asset"));

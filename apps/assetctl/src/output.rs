@@ -28,13 +28,13 @@ pub fn to_json(value: &Value) -> String {
     serde_json::to_string(&Exact(value)).unwrap_or_default()
 }
 
-/// Asks for confirmation; `None` if there is no answer.
+/// Asks for confirmation; `None` if the input ends without an answer.
 pub fn confirm(question: &str) -> Result<Option<bool>> {
     let answer = terminal::ask(&format!("{question} [y/N]"))?;
     Ok(answer.map(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str())))
 }
 
-/// First character of a string that stands for a number with a fraction. In a [`Value`] number, `0.3000` would become `0.3`.
+/// First character of a string that represents a number with a fraction. In a [`Value`] number, `0.3000` would become `0.3`.
 const NUMBER: char = '\u{1}';
 
 /// Reads JSON. Numbers with a fraction become strings that [`digits`] recognizes, and that [`print_json`] and [`to_json`] write
@@ -96,7 +96,6 @@ pub fn persist(file: NamedTempFile, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// A table with a header
@@ -121,14 +120,13 @@ impl Format {
         }
     }
 
-    /// Returns the format for a file name's extension.
+    /// Returns the format for a file name's extension; CSV if the extension is unknown.
     pub fn of(path: &Path) -> Self {
         let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
         if matches!(extension.as_deref(), Some("ndjson" | "jsonl")) { Self::Ndjson } else { Self::Csv }
     }
 }
 
-/// Formats as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

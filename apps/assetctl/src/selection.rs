@@ -11,14 +11,13 @@ use std::collections::BTreeSet;
 use strsim::osa_distance;
 use terminal::print_note;
 
-/// Maximum number of groups in a response.
+/// The service returns at most this many groups.
 const MAX_GROUPS: usize = 1_000;
 /// Maximum number of names in an error.
 const MAX_NAMED: usize = 5;
 /// Filter value for assets without a user.
 pub const NOBODY: &str = "none";
 
-/// Filters of a list.
 #[derive(Debug, Args)]
 pub struct Filters {
     /// Any filter of the list: --filter warranty_before=2027-01-01
@@ -38,12 +37,10 @@ impl Filters {
     }
 }
 
-/// Returns the filters with a value.
 fn given<const N: usize>(filters: [(&str, &Option<String>); N]) -> impl Iterator<Item = (String, String)> {
     filters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
 }
 
-/// Filters of the list of assets. The common ones are options.
 #[derive(Debug, Args)]
 pub struct AssetFilters {
     /// Assets at this place and everywhere below it; `none` for assets without a place
@@ -61,13 +58,12 @@ pub struct AssetFilters {
     /// Assets with this value of a custom field: --custom cost_center=0815
     #[arg(long, value_name = "NAME=VALUE", value_parser = filter)]
     custom: Vec<(String, String)>,
-    /// Any other filter of the list
     #[command(flatten)]
     others: Filters,
 }
 
 impl AssetFilters {
-    /// Resolves the person to a user ID.
+    /// Returns the filters as parameters. Resolves the person to a user ID.
     pub async fn query(&self, client: &Client) -> Result<Query> {
         let mut query = self.others.query();
         query.extend(self.values().chain(given([("asset_type_code", &self.asset_type)])));
@@ -130,7 +126,7 @@ pub async fn no_asset_at(client: &Client, place: &str) -> Result<String> {
     Ok(format!("no asset is recorded at {place}{}", similar(place, &values(client, "location").await?)))
 }
 
-/// Replaces parameter names in an error with options.
+/// Replaces the names of parameters in an error with the names of options.
 pub fn in_options(error: CliError) -> CliError {
     let CliError::Usage(detail) = error else { return error };
     let in_options = |line: &str| match line.strip_prefix("  ").and_then(|line| line.split_once(": ")) {
@@ -162,7 +158,7 @@ async fn codes(client: &Client) -> Vec<String> {
 }
 
 impl AssetFilters {
-    /// Replaces parameter names with options, and adds the existing codes.
+    /// Like [`in_options`], but also adds the existing codes to an error about the type.
     pub async fn explain(&self, client: &Client, error: CliError) -> CliError {
         let mut error = in_options(error);
         if let CliError::Usage(detail) = &mut error
@@ -184,7 +180,7 @@ impl AssetFilters {
         }
         for (field, value) in self.values() {
             let value = if field == "location" { normal(&value) } else { value };
-            // Several values or `none` can't be a misspelt value.
+            // `none` and lists of values are not misspelt values.
             if value.contains(',') || folded(&value) == NOBODY {
                 continue;
             }

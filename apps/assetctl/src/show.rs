@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use terminal::{Column, Table, print, record, time};
 
-/// Number of changes to show.
 const CHANGES: &str = "5";
-/// Limits that keep a change on one line: number of fields, fields shown first, and length of a value.
+/// Limits that keep a change on one line: number of fields, fields to show first, and length of a value in characters.
 const MAX_FIELDS: usize = 3;
 const FIRST_FIELDS: [&str; 3] = ["status", "assigned_to", "running_instance_id"];
 const MAX_CHARS: usize = 24;
@@ -22,7 +21,6 @@ const MAX_CHARS: usize = 24;
 const SHOWN_FIRST: &str =
     "id asset_tag name status assigned_to location asset_type_name asset_type_id manufacturer model custom_fields";
 
-/// Options of `who`.
 #[derive(Debug, Args)]
 pub struct Who {
     /// The asset: a tag, a serial number, or an ID, which can also belong to a deleted asset
@@ -37,7 +35,6 @@ pub struct Shown {
     pub asset: Value,
     /// The running process instance.
     pub process: Value,
-    /// The latest changes.
     pub history: Vec<Value>,
     pub total_changes: u64,
     /// Names of users by ID.
@@ -56,7 +53,6 @@ pub async fn read(client: &Client, name: &str, changes: &str, with_process: bool
     Ok(Shown { asset, process, history, total_changes: meta["total"].as_u64().unwrap_or_default(), people })
 }
 
-/// Shows an asset with its user, the running process and the latest changes.
 pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?.with_exact_numbers();
     let Shown { asset, process, history, people, .. } = read(&client, name, CHANGES, true).await?;
@@ -175,7 +171,6 @@ fn short(text: &str) -> String {
     if cut.len() < text.len() { cut + "…" } else { cut }
 }
 
-/// Shows who has an asset, or who had it on a certain day.
 pub async fn who(options: &Who, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?.with_exact_numbers();
     let zone = time_zone(&client, options.on.is_some()).await?;
@@ -202,7 +197,8 @@ pub async fn time_zone(client: &Client, is_needed: bool) -> Result<Value> {
     if is_needed { Ok(client.data("me", &[]).await?["tenant"]["time_zone"].clone()) } else { Ok(Value::Null) }
 }
 
-/// Reads the asset as it was at the end of a day in the time zone. Also returns that time, for the service and in words.
+/// Reads the asset as it was at the end of a day in the time zone; its current state if no day is given. Also returns that time,
+/// for the service and in words.
 pub async fn asset_on(client: &Client, name: &str, day: Option<Date>, zone: &Value) -> Result<(Value, Option<String>, String)> {
     let (time, shown) = time_on(day, zone)?;
     let Some(at) = &time else { return Ok((lookup::asset(client, name).await?, time, shown)) };
@@ -223,7 +219,7 @@ pub async fn asset_on(client: &Client, name: &str, day: Option<Date>, zone: &Val
     Ok((asset, time, shown))
 }
 
-/// Like [`end_of`], but now if no day is given.
+/// Like [`end_of`], but returns `None` and `now` if no day is given.
 pub fn time_on(day: Option<Date>, zone: &Value) -> Result<(Option<String>, String)> {
     day.map_or_else(|| Ok((None, "now".to_owned())), |day| end_of(day, zone, now()?))
 }

@@ -30,7 +30,7 @@ use terminal::{clean, clean_hidden, print, print_note, print_styled_note, ring_b
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout_at};
 
-/// Maximum number of items per request.
+/// Maximum number of codes per request.
 const AT_ONCE: usize = 100;
 /// Codes within this time after the first one are sent together.
 const TOGETHER: Duration = Duration::from_millis(300);
@@ -42,7 +42,6 @@ const MAX_SERIAL: usize = 255;
 /// Columns in the table of missing assets.
 const MISSING: [&str; 5] = ["asset_tag", "name", "location", "assigned_to", "last_seen_at"];
 
-/// Options of `stocktake`.
 #[derive(Debug, Args)]
 pub struct Stocktake {
     /// The place, with everything below it, such as `Berlin / 3rd floor`
@@ -51,7 +50,7 @@ pub struct Stocktake {
     /// Read codes from a file instead of the keyboard: on each line a tag, a serial number or the address of a label
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Move assets that belong elsewhere to this place
+    /// Move scanned assets that belong elsewhere to this place
     #[arg(long = "move")]
     moves: bool,
     /// Take stock of a place where no asset is recorded yet
@@ -62,7 +61,7 @@ pub struct Stocktake {
     again: bool,
 }
 
-/// Takes stock. The exit code is 0 if nothing is missing.
+/// Takes stock. The exit code is 0 if nothing is missing, and 3 otherwise.
 pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bool) -> Result<u8> {
     let client = Client::new(connection)?.with_exact_numbers();
     let place = normal(&options.place.join(" "));
@@ -147,14 +146,14 @@ fn check_new(options: &Stocktake, problem: &str) -> Result<()> {
     Err(CliError::Usage(format!("{problem}. To move assets to a new place, add --move --new-place.")))
 }
 
-/// Whether the codes are serial numbers of these assets and none is a tag.
+/// Whether some of the codes are serial numbers of these assets, and none is a tag.
 fn are_serials(codes: &[String], assets: &[Value]) -> bool {
     let codes: BTreeSet<String> = codes.iter().map(|code| folded(code)).collect();
     let has = |field: &str| assets.iter().any(|asset| codes.contains(&folded(text(&asset[field]))));
     has("serial_number") && !has("asset_tag")
 }
 
-/// Returns the name of the user of an asset found elsewhere, or the ID if the key can't read names. Empty for other results.
+/// Returns the name of the user of an asset found elsewhere; the ID if the key can't read names; empty for other outcomes.
 async fn holder(client: &Client, people: &mut BTreeMap<String, String>, answer: &Answer) -> String {
     let Some(id) = answer.assigned_to.as_deref().filter(|_| answer.outcome == ELSEWHERE) else { return String::new() };
     if !people.contains_key(id) {
@@ -232,7 +231,8 @@ fn code(line: &str) -> Option<String> {
 /// URL parameters that contain the tag or ID in a label's address.
 const PARAMETERS: [&str; 7] = ["tag", "asset_tag", "asset", "id", "code", "serial", "serial_number"];
 
-/// Returns the tag or ID in a label's address: the value of such a parameter, or else the last path segment with a digit.
+/// Returns the tag or ID in a label's address: the value of one of the [`PARAMETERS`], or else the last path segment with a
+/// digit.
 fn in_label(code: &str) -> String {
     let url = Url::parse(code).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let Some(url) = url else { return code.to_owned() };
@@ -260,8 +260,8 @@ impl Kind {
         if self == Self::Tag { Self::Serial } else { Self::Tag }
     }
 
-    /// Returns the item for a code. `None` if the code is neither a valid tag nor a valid serial number: the service would refuse
-    /// the whole request.
+    /// Returns the item for a code. `None` if the code is neither a valid tag nor a valid serial number, because the service
+    /// would refuse the whole request.
     fn item(self, code: &str) -> Option<Value> {
         let code = in_label(code);
         let length = code.chars().count();
@@ -350,7 +350,6 @@ const ELSEWHERE: &str = "elsewhere";
 /// Several assets have this serial number.
 const AMBIGUOUS: &str = "ambiguous";
 
-/// The outcome of scanning a code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Answer {
     code: String,
@@ -432,7 +431,7 @@ impl State {
         }
         let failed = |error| CliError::file(path, &error);
         fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
-        // The first line of the file has the start. The others are results.
+        // The first line contains the start time, and each further line a result.
         fs::write(path, format!("{}\n", json!({"since": format!("{now:.3}")}))).map_err(failed)?;
         Ok(Self { path: path.to_owned(), since: now, answers: BTreeMap::new() })
     }
@@ -446,14 +445,14 @@ impl State {
         let continues = |since: &Timestamp| since.checked_add(CONTINUES_FOR.hours()).is_ok_and(|end| end > now);
         let Some(since) = since.filter(continues) else { return Ok(None) };
         let mut state = Self { path: path.to_owned(), since, answers: BTreeMap::new() };
-        // If the program was killed, the last line is incomplete and is skipped.
+        // If the program was killed, the last line can be incomplete, and is skipped.
         let answers = lines.map_while(std::result::Result::ok).filter_map(|line| serde_json::from_str(&line).ok());
         answers.for_each(|answer| state.insert(answer));
         Ok(Some(state))
     }
 
     fn insert(&mut self, answer: Answer) {
-        // A code that was unknown before can belong to an asset now.
+        // A code that was unknown at an earlier scan can belong to an asset now.
         self.answers.remove(&answer.code);
         self.answers.insert(answer.id.clone().unwrap_or_else(|| answer.code.clone()), answer);
     }

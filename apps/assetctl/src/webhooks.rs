@@ -39,7 +39,6 @@ assetctl webhooks listen --events \"asset.*,user.created\" \\
   --forward http://127.0.0.1:9000/hook
 assetctl webhooks listen --print json --count 1 --for 60 | jq .data";
 
-/// A webhook command.
 #[derive(Debug, Subcommand)]
 pub enum Webhooks {
     /// Print events as they arrive, and forward them to a program on this computer
@@ -47,13 +46,12 @@ pub enum Webhooks {
     Listen(Box<Listen>),
 }
 
-/// Options of `webhooks listen`.
 #[derive(Debug, Args)]
 pub struct Listen {
     /// Send each event to this address, signed like the service's deliveries; http:// and addresses of this computer are allowed
     #[arg(long, value_name = "URL", value_parser = receiver_url)]
     pub forward: Option<Url>,
-    /// Types of events, separated by commas: asset.created, or asset.* for all of a kind [default: all types]
+    /// Types of events, separated by commas: asset.created, or asset.* for all events of a kind [default: all types]
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     pub events: Vec<String>,
     /// Signing secret to reuse across sessions [default: a new one for each session]
@@ -78,7 +76,6 @@ impl Listen {
     }
 }
 
-/// The form of printed events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Print {
     /// A line for people
@@ -100,7 +97,6 @@ enum Ending {
     Interrupted,
 }
 
-/// Prints events as they arrive, and forwards them to a receiver.
 pub async fn listen(options: &Listen, connection: &Connection, is_json: bool) -> Result<u8> {
     let mut interrupt = Interrupt::listen();
     let began = Instant::now();
@@ -195,7 +191,7 @@ impl Listener<'_> {
         format!("Listening to {types}{forwards}. Events arrive about ten seconds after the change. Press Ctrl-C to stop.")
     }
 
-    /// Returns whether the output is still read.
+    /// Forwards and prints an event. Returns whether the output is still read.
     async fn handle(&mut self, event: &Value) -> Result<bool> {
         let attempt = match &self.receiver {
             Some(receiver) => Some(receiver.send(text(&event["id"]), delivery(event, None)).await),
@@ -210,7 +206,7 @@ impl Listener<'_> {
     }
 }
 
-/// Returns the JSON that receivers get, with the attempt to send it, if given.
+/// Returns the JSON that receivers get, with the attempt to send it if there is one.
 fn delivery(event: &Value, attempt: Option<&Attempt>) -> String {
     let mut delivery = json!({"type": event["type"], "timestamp": event["at"], "data": event});
     if let Some(attempt) = attempt {
@@ -231,7 +227,7 @@ fn line(event: &Value, attempt: Option<&Attempt>, is_coloured: bool) -> String {
     format!("{line}  {}", style::paint(&clean(&outcome(attempt)), colour, is_coloured))
 }
 
-/// Status and duration, and the receiver's text if it failed.
+/// Returns the status and the duration, and the receiver's text if the attempt failed.
 fn outcome(attempt: &Attempt) -> String {
     let milliseconds = attempt.duration_ms;
     let Some(status) = attempt.status else {
@@ -257,7 +253,6 @@ impl Counts {
     }
 }
 
-/// The program that receives events.
 struct Receiver {
     http: reqwest::Client,
     url: Url,
@@ -319,7 +314,7 @@ impl Receiver {
     }
 }
 
-/// Reads the start of the body; `None` if it is empty.
+/// Reads the start of the body; `None` if the body is empty.
 async fn beginning(mut response: Response) -> Option<String> {
     let mut bytes = Vec::new();
     let read = async {

@@ -7,9 +7,9 @@ use terminal::clean_hidden;
 
 /// Maximum size of the structured content, as JSON, plus the line.
 const MAX_BYTES: usize = 8 * 1024;
-/// Space reserved beside a list's rows, for other members and the line.
+/// Bytes reserved beside a list's rows, for other members and the line.
 const RESERVE: usize = 2600;
-/// Maximum length of a text in the line, in characters.
+/// Longer texts in the line are cut off after this many characters.
 const MAX_QUOTED: usize = 60;
 
 pub struct Answer {
@@ -29,7 +29,8 @@ impl Answer {
         if is_long(&line, &data) {
             line.push_str(" Shortened to 8 KB.");
         }
-        // Members are shortened but never dropped, and strings keep at least `MAX_QUOTED` characters, so a token stays complete.
+        // Top-level members are shortened but never dropped, and strings keep at least `MAX_QUOTED` characters, so a token stays
+        // complete.
         let mut most = MAX_BYTES;
         while is_long(&line, &data) && most > 0 {
             most /= 2;
@@ -88,7 +89,7 @@ pub fn differences(from: &Value, to: &Value) -> Vec<Value> {
     told.collect()
 }
 
-/// Describes changes, such as `status: "in_use" → "returned"`. Shortened if there are many.
+/// Describes changes, such as `status: "in_use" → "returned"`. Describes the first four, and counts the others.
 pub fn in_words(changes: &[Value]) -> String {
     let value = |value: &Value| if value.is_null() { "none".to_owned() } else { quoted(value) };
     let one = |change: &Value| {
@@ -110,8 +111,8 @@ pub fn quoted(value: &Value) -> String {
     if short.len() < text.len() { format!("\"{short}…\"") } else { format!("\"{short}\"") }
 }
 
-/// Removes control characters and invisible characters from all strings and member names. `most` limits items, members and
-/// characters.
+/// Removes control characters and invisible characters from all strings and member names. Cuts arrays and objects off after
+/// `most` items, and strings after as many characters, but at least [`MAX_QUOTED`].
 pub fn clean(value: Value, most: usize) -> Value {
     let short = |text: &str| clean_hidden(text).chars().take(most.max(MAX_QUOTED)).collect::<String>();
     match value {

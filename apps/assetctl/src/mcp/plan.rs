@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// Maximum length of a value in the list of changes, in characters.
+/// Longer values in the list of changes are cut off after this many characters.
 const MAX_VALUE: usize = 300;
 /// Maximum number of operations in an atomic batch.
 const MAX_OPERATIONS: usize = 20;
@@ -29,11 +29,9 @@ const MAX_PLANS: usize = 100;
 pub struct Preview {
     /// Records that the plan depends on, with their versions: objects by name.
     pub seen: Value,
-    /// Changes, field by field.
+    /// Changed fields with their old and new values.
     pub changes: Vec<Value>,
-    /// The changes in words.
     pub effect: String,
-    /// Body of the real request.
     pub body: Value,
 }
 
@@ -41,7 +39,7 @@ pub struct Plan {
     pub tool: String,
     pub arguments: Value,
     pub preview: Preview,
-    /// Whether the request was sent before, but not answered.
+    /// Whether the request was sent before, without a response.
     pub is_sent: bool,
     pub expires: Instant,
 }
@@ -83,7 +81,7 @@ async fn preview(access: &Access, tool: &str, arguments: &Value) -> Result<Previ
     }
 }
 
-/// Decides what would change, without writing anything.
+/// Plans changes with a dry run, and stores the plan under a new token.
 pub async fn plan(access: &Access, plans: &Plans, tool: &str, arguments: Value) -> Result<Answer> {
     let preview = preview(access, tool, &arguments).await?;
     let effect = preview.effect.clone();
@@ -102,7 +100,7 @@ pub async fn plan(access: &Access, plans: &Plans, tool: &str, arguments: Value) 
     Ok(Answer::new(line, data))
 }
 
-/// Shortens a long change, so that others fit beside it.
+/// Shortens a long change, so that other changes fit beside it.
 fn shortened(change: &Value) -> Value {
     let mut change = change.clone();
     for name in ["from", "to"] {
@@ -113,7 +111,7 @@ fn shortened(change: &Value) -> Value {
     change
 }
 
-/// Applies a plan taken out of the store, and puts it back if there is no response.
+/// Applies a plan taken out of the store. Puts the plan back if the service doesn't respond.
 pub async fn apply(access: &Access, plans: &Plans, token: &str, mut plan: Plan) -> Result<Answer> {
     match carry_out(access, token, &mut plan).await {
         Err(CliError::Unanswered(detail)) => {
@@ -127,7 +125,7 @@ pub async fn apply(access: &Access, plans: &Plans, token: &str, mut plan: Plan) 
 /// Sends the real request.
 async fn carry_out(access: &Access, token: &str, plan: &mut Plan) -> Result<Answer> {
     let again = async |plan: &Plan| preview(access, &plan.tool, &plan.arguments).await;
-    // Once the request is sent, its idempotency key and versions prevent a second effect.
+    // Once the request is sent, the idempotency key and the versions prevent a second effect.
     if !plan.is_sent {
         let now = again(plan).await?.seen;
         if now != plan.preview.seen {
@@ -222,7 +220,7 @@ async fn preview_change(access: &Access, arguments: &Value) -> Result<Preview> {
     Ok(Preview { seen: seen.into(), changes, effect, body: batches.into() })
 }
 
-/// Adds the change of an asset. Equal changes of several assets are merged into one with all their tags.
+/// Adds a change to an asset. Equal changes to several assets are merged into one change with all their tags.
 fn add(changes: &mut Vec<Value>, mut change: Value, tag: &Value) {
     let is_equal = |other: &&mut Value| ["field", "from", "to"].iter().all(|name| other[*name] == change[*name]);
     match changes.iter_mut().find(is_equal) {

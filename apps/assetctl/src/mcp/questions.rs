@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 const MAX_TEXT: usize = 2000;
 /// Number of rows to read with one request.
 const PAGE: u64 = 20;
-/// Number of latest changes to read with one request. Many of a new organization's changes come from its setup and are left
+/// Number of latest changes to read with one request. Many of a new organization's changes come from its creation, and are left
 /// out.
 const CHANGES: &str = "50";
 /// Fields of an asset in a list.
@@ -38,7 +38,7 @@ const FILTERS: [(&str, &str); 7] = [
 ];
 /// List parameters that are not filters.
 const NO_FILTERS: [&str; 4] = ["page", "limit", "expand", "sort"];
-/// Types of events, without keys, links and webhooks.
+/// Types of events to show: all types except events of keys, links and webhooks.
 const TYPES: &str = "asset.*,user.*,instance.*,movement.*,process.*,asset_type.*,manufacturer.*,model.*,tenant.*";
 pub const PROMPT: &str = "who_has_what";
 
@@ -99,12 +99,11 @@ pub fn check(mut given: Map<String, Value>, tool: &Tool) -> Result<Value> {
     }
 }
 
-/// Returns the strings in an argument.
 pub fn texts(argument: &Value) -> Vec<String> {
     items(argument).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Like [`person_with`], but null for nobody.
+/// Like [`person_with`], but null for a null ID.
 pub async fn name_of(access: &Access, id: &Value) -> Result<Value> {
     let Some(id) = id.as_str() else { return Ok(Value::Null) };
     Ok(person_with(&access.client, id).await?.into())
@@ -120,7 +119,6 @@ fn filters(arguments: &Value, names: &[(&str, &str)]) -> Query {
     names.iter().filter_map(|(name, filter)| Some(((*filter).to_owned(), plain(arguments.get(name)?)))).collect()
 }
 
-/// Parses an argument as a day.
 fn day(argument: &Value) -> Result<Option<Date>> {
     let read = |text| show::day(text).map_err(|error| CliError::Usage(format!("on {error}")));
     argument.as_str().map(read).transpose()
@@ -150,7 +148,7 @@ pub async fn find(access: &Access, arguments: &Value) -> Result<Answer> {
 
 type Row = fn(&Value) -> Value;
 
-/// Reads a page of a list, and returns as many rows as fit, after skipping some.
+/// Reads a page of a list, and returns as many rows as fit after skipping `skip` rows.
 async fn list(access: &Access, path: &str, mut query: Query, skip: &Value, name: &str, row: Row) -> Result<Map<String, Value>> {
     let skip = skip.as_u64().unwrap_or_default();
     query.extend([("limit", PAGE), ("page", skip / PAGE + 1)].map(|(name, number)| (name.to_owned(), number.to_string())));
@@ -164,7 +162,7 @@ async fn list(access: &Access, path: &str, mut query: Query, skip: &Value, name:
     Ok(data)
 }
 
-/// Reads a page of a list of assets. `what` describes them in the line for people.
+/// Reads a page of a list of assets. `what` describes the assets in the line for people.
 async fn listed(access: &Access, path: &str, query: Query, skip: &Value, what: &str, row: Row) -> Result<Answer> {
     let data = list(access, path, query, skip, "assets", row).await?;
     let from = skip.as_u64().map_or(String::new(), |skip| format!(", after the first {skip}"));
@@ -180,7 +178,7 @@ fn row(asset: &Value) -> Value {
     row
 }
 
-/// Returns a row for an asset, without its user.
+/// Returns a list's row for an asset, without the asset's user.
 pub fn row_of_owner(asset: &Value) -> Value {
     let members = LISTED.into_iter().map(|name| (name.to_owned(), asset[name].clone()));
     members.filter(|(_, value)| !value.is_null() && value != "").collect::<Map<_, _>>().into()
@@ -316,7 +314,7 @@ pub async fn statistics(access: &Access) -> Result<Answer> {
     Ok(Answer::new(line, stats.as_object().cloned().unwrap_or_default()))
 }
 
-/// Whether the operator's creation of the organization caused the event: its settings, first key and first processes.
+/// Whether the event comes from the operator's creation of the organization, with its settings, first key and first processes.
 fn is_set_up(event: &Value) -> bool {
     let actor = &event["actor"];
     let is_operator = actor["key_id"].is_null() && actor["user_id"].is_null() && actor["link_id"].is_null();
@@ -352,7 +350,7 @@ pub async fn changes(access: &Access, arguments: &Value) -> Result<Answer> {
         (row["tag"], row["name"]) = (event["entity_tag"].clone(), event["entity_name"].clone());
         row
     };
-    // The service has read on beyond the last event in the response.
+    // The service has read beyond the last event in the response.
     let next = |shown: usize| text(if shown < rows.len() { &rows[shown - 1]["id"] } else { &meta["after"] });
     let rest = |shown| format!("call again with the same arguments, and after={}", next(shown));
     let mut data = answer::rows("changes", rows.iter().map(one).collect(), meta["has_more"] == true, rest);

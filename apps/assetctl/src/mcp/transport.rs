@@ -13,13 +13,13 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-/// Maximum size of a line, in bytes. Calls are far smaller.
+/// Longer lines, in bytes, are refused. Calls are far shorter.
 const MAX_LINE: usize = 1 << 20;
-/// Maximum number of unanswered requests, not counting elicitations.
+/// While this many requests are unanswered, not counting elicitations, nothing is read.
 const MAX_UNANSWERED: usize = 64;
-/// Maximum number of lines waiting to be written.
+/// Sending waits while this many lines are not written yet.
 const MAX_WAITING: usize = 16;
-/// Time limit for the last responses after the end of the input.
+/// Time limit for writing the last responses after the end of the input.
 const END: Duration = Duration::from_secs(5);
 
 /// Error codes of JSON-RPC 2.0, section 5.1.
@@ -27,7 +27,6 @@ const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 
-/// Methods that the server supports.
 const METHODS: &str = "initialize ping prompts/get prompts/list resources/list resources/read resources/templates/list tools/call \
                        tools/list";
 
