@@ -7,7 +7,7 @@ use clap::builder::StyledStr;
 use std::fmt::Write;
 
 const INDENT: &str = "  ";
-/// Maximum length of a line. Narrow terminals break longer ones, which then can't be copied.
+/// Maximum length of a line. Narrow terminals break longer lines, which then can't be copied.
 const MAX_COLUMNS: usize = 80;
 
 /// Formats examples, one per line, for the end of a command's help. A line can continue after a `\`.

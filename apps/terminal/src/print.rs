@@ -4,7 +4,7 @@ use crate::style;
 use crate::text::{clean, clean_lines, clean_styled};
 use std::io::{self, ErrorKind, StdoutLock, Write};
 
-/// Prints a line for people. It isn't an error if the reader closes the pipe early, as `head` does.
+/// Prints a line for people. Succeeds even if the reader closes the pipe early, as `head` does.
 ///
 /// # Errors
 ///
@@ -77,7 +77,6 @@ pub fn print_styled_note(text: &str) {
     write_error(&clean_styled(text), "\n");
 }
 
-/// Rings the bell of the terminal.
 pub fn ring_bell() {
     if crate::is_error_terminal() {
         write_error("\u{7}", "");
@@ -107,7 +106,7 @@ pub fn ask(question: &str) -> io::Result<Option<String>> {
 
 /// Writes a text that is already clean.
 fn write_error(text: &str, end: &str) {
-    // A failed write doesn't matter.
+    // If standard error can't be written, the failure can't be reported either.
     let _ = io::stderr().lock().write_all(format!("{text}{end}").as_bytes());
 }
 

@@ -17,7 +17,7 @@ pub const HOSTILE: &str = "A\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8m\u{9b}31m\u{7f}
 const TIMEOUT: Duration = Duration::from_secs(30);
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// A program on a separate terminal. Dropping it kills the program.
+/// A program on a separate terminal. Dropping the session kills the program.
 #[derive(Debug)]
 pub struct Session {
     child: Child,
@@ -58,7 +58,7 @@ impl Session {
         String::from_utf8_lossy(&self.shown.lock().unwrap_or_else(PoisonError::into_inner)).replace("\r\n", "\n")
     }
 
-    /// Returns everything that the program has shown.
+    /// Waits until the program has shown a text, and returns all its output.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl Session {
     }
 }
 
-/// Looks until something is found; `None` if it takes too long.
+/// Looks until something is found; `None` after [`TIMEOUT`].
 fn poll<T>(mut look: impl FnMut() -> io::Result<Option<T>>) -> io::Result<Option<T>> {
     let start = Instant::now();
     while start.elapsed() <= TIMEOUT {

@@ -10,9 +10,7 @@ use console::Term;
 
 /// Style of headings in a command's help.
 pub const HEADING: Style = Style::new().bold().underline();
-/// Emphasizes text.
 pub const STRONG: Style = Style::new().bold();
-/// De-emphasizes text.
 pub const DIM: Style = Style::new().dimmed();
 pub const GOOD: Style = AnsiColor::Green.on_default();
 /// For results that are neither success nor failure.
@@ -42,7 +40,7 @@ pub fn paint(text: &str, style: Style, is_coloured: bool) -> String {
     if is_coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
 }
 
-/// A line on standard error, if it is a terminal. Dropping it erases the line.
+/// A line on standard error, if that is a terminal. Dropping the notice erases the line.
 #[derive(Debug)]
 pub struct Notice(Term);
 
@@ -52,7 +50,7 @@ impl Notice {
     pub fn show(text: &str) -> Self {
         let term = Term::stderr();
         if term.is_term() {
-            // A failed write doesn't matter.
+            // A notice is optional, so a failed write is ignored.
             let _ = term.write_str(&clean(text));
         }
         Self(term)

@@ -33,7 +33,7 @@ impl Column {
         Self { title: Cow::Borrowed(title), is_right: false, is_text: true }
     }
 
-    /// Creates a right-aligned column.
+    /// Creates a right-aligned column, whose cells are never wrapped.
     #[must_use]
     pub const fn number(title: &'static str) -> Self {
         Self { title: Cow::Borrowed(title), is_right: true, is_text: false }
@@ -52,7 +52,7 @@ impl Table {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row with a cell for each column.
+    /// Adds a row. Missing cells are empty.
     pub fn add(&mut self, cells: impl IntoIterator<Item = String>) {
         let mut cells: Vec<String> = cells.into_iter().map(|cell| clean(&cell)).collect();
         cells.resize(self.columns.len(), String::new());
@@ -108,7 +108,7 @@ impl Table {
     }
 }
 
-/// Prints a line for each member. `terminal` is the terminal's width.
+/// Formats a line for each member, or several if its text is too wide. `terminal` is the terminal's width in columns.
 #[must_use]
 pub fn record<'a>(members: impl IntoIterator<Item = (&'a str, String)>, terminal: Option<usize>) -> String {
     let members: Vec<(String, String)> = members.into_iter().map(|(title, text)| (clean(title), clean(&text))).collect();

@@ -62,12 +62,12 @@ pub fn time(text: &str) -> String {
     }
 }
 
-/// Returns the width in columns; wide characters take two.
+/// Returns the width in columns. Wide characters take two columns.
 pub fn width(text: &str) -> usize {
     measure_text_width(text)
 }
 
-/// Pads with spaces to a width.
+/// Pads with spaces to a width, before the text if `is_right`.
 #[must_use]
 pub fn pad(text: &str, columns: usize, is_right: bool) -> String {
     let blanks = " ".repeat(columns.saturating_sub(width(text)));

@@ -9,8 +9,8 @@ const DIFFERENCE: usize = 3;
 /// Minimum length of a part of a name that counts as similar, like `date` in `date-format`.
 const MIN_PART: usize = 3;
 
-/// Removes suggestions that aren't similar to the typed name, and the tip to pass an option as a value, because no value begins
-/// with a hyphen.
+/// Removes suggestions that aren't similar to the typed name, and the tip to pass an option as a value, because values rarely
+/// begin with a hyphen.
 #[must_use]
 pub fn without_wrong_tips(mut error: Error) -> Error {
     // An error about an invalid value names its option.

@@ -7,7 +7,6 @@ use crate::output::{Format, quote};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
-/// Options of `import`.
 #[derive(Debug, Clone, Args)]
 pub struct Import {
     /// The file; its encoding and its delimiter are detected
@@ -75,7 +74,6 @@ impl Import {
     }
 }
 
-/// The column that identifies the record of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum MatchBy {
@@ -103,7 +101,6 @@ impl MatchBy {
     }
 }
 
-/// The treatment of valid rows if another row is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnError {
     /// Valid rows are imported
@@ -112,7 +109,6 @@ pub enum OnError {
     Abort,
 }
 
-/// A delimiter by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[repr(u8)]
 pub enum Delimiter {
@@ -138,7 +134,7 @@ fn encoding(name: &str) -> Result<&'static encoding_rs::Encoding, String> {
         .ok_or_else(|| format!("no such encoding; save the file as UTF-8, or name one of {ENCODINGS}"))
 }
 
-/// The command that imports the file with the options that affect rows, in shell syntax, one word per option.
+/// Returns the command that imports the file with the options that affect rows, in shell syntax, one word per option.
 pub fn command(options: &Import, file: &Path) -> Vec<String> {
     let option = |name: &str, value: &str| format!("{name} {}", quote(value));
     let flag = |name: &str, is_set: bool| is_set.then(|| name.to_owned());
@@ -164,7 +160,6 @@ pub mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser;
 
-    /// Parses the arguments after `assetctl import`.
     pub fn parsed(words: &[&str]) -> Box<Import> {
         let command = Cli::try_parse_from([&["assetctl", "import"], words].concat()).unwrap().command;
         let Command::Import(options) = command else { panic!("not an import") };

@@ -21,7 +21,6 @@ pub struct Keys {
     /// How often all rows of a request were refused, by request number. Such a request created nothing, so other rows can be sent
     /// in its place.
     attempts: BTreeMap<u64, u32>,
-    /// File with the attempts.
     state: Option<PathBuf>,
 }
 
@@ -98,7 +97,7 @@ mod tests {
         assert_ne!(none("a.csv", "row"), none("b.csv", "row"));
         let with = |options: &[&str], body| key(&[&["a.csv", "--match", "asset_tag"], options].concat(), "k", (1, body, true));
         assert_eq!(with(&["--create-unmatched"], "row"), with(&["--create-unmatched"], "other"));
-        // Without that option, the service refuses rows that identify no record.
+        // Without `--create-unmatched`, the service refuses rows that identify no record, so they can't be created twice.
         assert_ne!(with(&[], "row"), with(&[], "other"));
     }
 

@@ -1,4 +1,4 @@
-//! `assetctl import`.
+//! `assetctl import`: checks the columns of a file, and sends its rows.
 
 pub mod args;
 pub mod chunks;

@@ -20,7 +20,6 @@ pub struct Remedies<'a> {
     pub targets: &'a [Target],
 }
 
-/// Advice on how to fix an error.
 #[derive(Debug, Default)]
 pub struct Help {
     pub text: String,

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use terminal::{clean, print, print_note};
 
-/// Maximum number of reasons to show on a terminal.
+/// Maximum number of reasons to show; the others are only counted.
 const MAX_LINES: usize = 20;
 /// Maximum number of refused rows in the JSON summary.
 const MAX_TOLD: usize = 100;
@@ -128,7 +128,6 @@ pub fn results(body: &[u8], sent: usize) -> Result<Results> {
     })
 }
 
-/// Accumulates the results of the rows.
 pub struct Report<'a> {
     source: &'a Source,
     options: &'a Import,
@@ -143,13 +142,11 @@ pub struct Report<'a> {
     /// Reasons for leaving cells out of imported rows.
     skipped: Reasons,
     skipped_cells: u64,
-    /// Changes in a dry run.
     changes: Changes,
     /// First request with rows that the service refused.
     pub refused_chunk: Option<Chunk>,
-    /// Whether some rows can't be sent.
     pub has_broken: bool,
-    /// Numbers of the requests that had no effect.
+    /// Numbers of the requests whose rows were all refused.
     pub refused_chunks: Vec<u64>,
 }
 
@@ -234,7 +231,7 @@ impl<'a> Report<'a> {
         errors.into_iter().map(named).collect()
     }
 
-    /// Returns the file of refused rows, if there are any.
+    /// Completes the file of refused rows, and returns its path; `None` if no row was refused.
     fn finish(&mut self) -> Result<Option<PathBuf>> {
         self.reasons.compare(self.counts.rows());
         self.file.take().map(|file| file.finish(self.source)).transpose()
@@ -258,7 +255,7 @@ fn path_of(path: &Path, extension: &str) -> PathBuf {
     }
 }
 
-/// Written to an unnamed temporary file, so that an interrupted import leaves nothing behind.
+/// Refused rows, in an unnamed temporary file, so that an interrupted import leaves nothing behind.
 struct RefusedFile {
     output: BufWriter<File>,
     /// Delimiter, and index of the column with the reasons of an earlier import, if there is one; `None` for NDJSON.
@@ -399,7 +396,6 @@ impl Report<'_> {
         }
     }
 
-    /// Prints the changes in a dry run.
     fn print_changes(&self) -> Result<()> {
         let changes = self.changes.most_frequent();
         for (field, change) in changes.iter().take(MAX_LINES) {
@@ -556,11 +552,9 @@ fn exactly<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error
     exact(Box::<RawValue>::deserialize(deserializer)?.get()).map_err(serde::de::Error::custom)
 }
 
-/// Changes of all rows, by field.
 #[derive(Debug, Default)]
 struct Changes(BTreeMap<String, Change>);
 
-/// Changes of one field.
 #[derive(Debug, Default)]
 struct Change {
     rows: u64,

@@ -18,13 +18,12 @@ use terminal::print_note;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// How long to wait for requests in flight after Ctrl-C.
+/// Maximum time to wait for requests in flight after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(10);
 /// Maximum number of chunks, of up to 1 MB, that are read but not reported yet: later chunks are sent while an earlier one is
 /// retried.
 const MAX_OPEN: usize = 16;
 
-/// Sends chunks and reports their results.
 pub struct Sender<'a> {
     pub client: &'a Client,
     pub url: Url,
@@ -65,7 +64,7 @@ impl Sender<'_> {
         loop {
             while !is_at_end && !is_stopping && interrupt.count() == 0 {
                 report_settled(&mut open, report)?;
-                // Only one request is sent at first, because it shows whether key, columns and address are right.
+                // Only one request is sent at first, because its response shows whether key, columns and address are right.
                 let at_once = if has_answered { MAX_AT_ONCE } else { 1 };
                 if under_way.len() >= at_once || open.len() >= MAX_OPEN {
                     break;
@@ -125,8 +124,8 @@ impl Sender<'_> {
         }
     }
 
-    /// Sends a chunk until all of its rows are settled. Returns `None` if it is interrupted while the service is busy.
-    /// `is_known` means that the service has responded before.
+    /// Sends a chunk until all of its rows are settled. Returns `None` if interrupted while the service is busy. `is_known` means
+    /// that the service has responded before.
     pub fn send(
         &self,
         chunk: &Chunk,

@@ -70,7 +70,7 @@ impl Source {
         format!("{}: {} ({}), {form}", self.path.display(), self.examination.encoding.name(), self.examination.how)
     }
 
-    /// Signs of a wrong option, or of a damaged file.
+    /// Returns the signs of a wrong option, or of a damaged file.
     pub fn doubts(&self, options: &Import) -> Vec<String> {
         let encoding = self.examination.encoding.name();
         let of_encoding = self.examination.doubt.map(|doubt| match doubt {
@@ -131,7 +131,7 @@ impl Source {
         if problems.is_empty() { Ok(Columns { targets, fields }) } else { Err(self.misfit(options, &problems)) }
     }
 
-    /// Fields of `--skip-bad`, whose arguments are fields or columns of the file.
+    /// Returns the fields of `--skip-bad`, whose arguments are fields or columns of the file.
     fn skip_bad(&self, options: &Import, targets: &[Target], problems: &mut Vec<String>) -> Vec<String> {
         let mut fields = Vec::new();
         for column in &options.skip_bad {
@@ -223,8 +223,8 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
 }
 
-/// Maximum number of names to search for, each with one or two requests. For more names, one request usually reads all users:
-/// for the service, reading 500 users costs as much as a search.
+/// Maximum number of names to search for, each with one or two requests. For more names, all users are read, usually with one
+/// request: for the service, reading 500 users costs as much as a search.
 const FEW: usize = 10;
 
 /// Looks up each different name once. Sends nothing if no column has names.
@@ -247,7 +247,7 @@ fn names(source: &Source, options: &Import, columns: &Columns) -> Result<BTreeSe
     let mut rows = source.rows(options, columns)?;
     while let Some(row) = rows.next()? {
         let cell = row.original.text(&source.names, column).unwrap_or_default();
-        // The row reports an ambiguous value.
+        // An ambiguous value is reported with its row.
         let name = columns.fields.values.translate(column, &cell).unwrap_or_default().trim();
         if !name.is_empty() && name != "\\N" {
             names.insert(name.to_owned());

@@ -24,7 +24,8 @@ use terminal::{clean, print_data, print_note};
 /// Maximum number of different values to keep per column.
 const MAX_VALUES: usize = 50;
 const OWNERS: [&str; 2] = [OWNER_NAME, "assigned_to_email"];
-/// Serial numbers come first, because files of other systems have them too; only exports have the ID.
+/// In order of preference. Only exports have usable IDs; serial numbers precede tags, because files from other systems have
+/// serial numbers, too.
 const ASSETS: [MatchBy; 3] = [MatchBy::Id, MatchBy::SerialNumber, MatchBy::AssetTag];
 const USERS: [MatchBy; 2] = [MatchBy::Id, MatchBy::Email];
 
@@ -198,7 +199,6 @@ const MANY_OF_PEOPLE: usize = 3;
 /// Headings that lists of people don't have.
 const THINGS: &str = "name itemname assetname devicename computername hostname device category model modelname modelnumber \
                       manufacturer status purchasedate purchasecost purchaseprice";
-/// Headings of columns with quantities.
 const QUANTITIES: [&str; 2] = ["quantity", "qty"];
 
 /// Returns how many of these headings the file has.
@@ -207,7 +207,7 @@ fn number_of(headings: &str, names: &[String]) -> usize {
     headings.split_whitespace().filter(|heading| plain.iter().any(|name| name == heading)).count()
 }
 
-/// Whether the rows are probably people.
+/// Whether the rows probably describe people.
 pub fn is_list_of_users(names: &[String]) -> bool {
     let is_thing = [TAGS, SERIALS, THINGS].iter().any(|headings| number_of(headings, names) > 0);
     !is_thing && number_of(PEOPLE, names) >= MANY_OF_PEOPLE
@@ -230,7 +230,6 @@ fn other_than_assets(options: &Import, names: &[String]) -> Option<String> {
     ))
 }
 
-/// An imported column and its cells.
 #[derive(Debug, Default)]
 struct Surveyed {
     name: String,
@@ -302,7 +301,6 @@ struct Survey {
 }
 
 impl Survey {
-    /// Surveys all rows.
     fn of(source: &Source, options: &Import) -> Result<Self> {
         let kind = options.kind();
         let (mappings, _) = joined(&options.mappings, &source.names, &mut Vec::new());
@@ -359,7 +357,7 @@ impl Survey {
     }
 }
 
-/// Decides by a column's cells, regardless of its heading, whether it contains users' names or their e-mail addresses. A column
+/// Decides by a column's cells, regardless of its heading, whether the column contains users' names or e-mail addresses. A column
 /// with addresses makes columns with names superfluous. Keeps columns with a `--map`.
 fn owners(options: &mut Import, survey: &Survey, given: &[Mapping], notes: &mut Vec<String>) {
     let has_addresses = |column: &&Surveyed| column.addresses * 2 > column.filled;
@@ -428,7 +426,7 @@ fn types(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     options.value_mappings.extend(new);
 }
 
-/// Mappings to no meaning for the column's values that no option maps.
+/// Returns mappings that treat values of a column as empty cells: the values that `is_meant` selects and no option maps.
 fn without_meaning(options: &Import, column: &Surveyed, is_meant: impl Fn(&str) -> bool) -> Vec<ValueMapping> {
     let all = column.spellings().filter(|value| is_meant(value)).map(|value| ValueMapping::new(&column.name, value, ""));
     all.filter(|new| !options.value_mappings.iter().any(|known| known.cell == new.cell)).collect()
@@ -446,8 +444,8 @@ fn unguessed(column: &Surveyed, strange: &[&str]) -> String {
     )
 }
 
-/// The field, its value, and words for it, separated by commas, in lower case and without punctuation. Ambiguous words are left
-/// out: "in service" can mean a repair or normal use.
+/// Fields, their values, and the words for each value, separated by commas, in lower case and without punctuation. Ambiguous
+/// words are left out: "in service" can mean a repair or normal use.
 const WORDS: &[(&str, &str, &str)] = &[
     (
         "status",
@@ -545,7 +543,7 @@ fn matching(options: &mut Import, survey: &Survey, notes: &mut Vec<String>) {
     if options.match_by == MatchBy::None {
         let found = candidates.iter().find(|matching| column_of(matching).is_some());
         options.match_by = found.copied().unwrap_or(MatchBy::None);
-        // New assets can have tags that don't exist in the service yet.
+        // Without `--create-unmatched`, the service would refuse new assets, whose tags it doesn't know yet.
         options.create_unmatched |= options.match_by == MatchBy::AssetTag;
     }
     let Some(column) = column_of(&options.match_by) else {
@@ -652,14 +650,14 @@ impl Dates {
         }
     }
 
-    /// Returns the number of cells in neither this format nor the service's.
+    /// Returns the number of cells that match neither this format nor the service's.
     fn misfits(&self, format: &str) -> u64 {
         let [own, ..] = FORMATS;
         self.count(|formats| !formats.contains(&format) && !formats.contains(&own))
     }
 }
 
-/// Returns the format with day and month swapped, if it is in use.
+/// Returns the format with day and month swapped, if [`FORMATS`] contains it.
 fn swapped(format: &str) -> Option<&'static str> {
     let other = format.replace("DD", "_").replace("MM", "DD").replace('_', "MM");
     FORMATS.into_iter().find(|known| *known == other && *known != format)
@@ -690,7 +688,7 @@ impl Prices {
         }
     }
 
-    /// Whether prices have a decimal comma, or a decimal point and thousands separators.
+    /// Returns whether prices have a decimal comma, rather than a decimal point and thousands separators.
     fn finding(&self) -> Finding<bool> {
         match (self.with_comma, self.with_point) {
             (1.., 0) => Finding::Clear(true),

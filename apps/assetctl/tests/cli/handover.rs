@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use terminal::pty::Session;
 
-/// Runs `assetctl handover` to Mary.
 fn to_mary(service: &Service, words: &[&str]) -> Run {
     service.run(&[&["handover", "--to", "mary@example.org"], words].concat())
 }
@@ -284,7 +283,7 @@ fn wait(service: &Service, tag: &str, options: &[&str]) -> Waiting {
 }
 
 impl Waiting {
-    /// Waits for the end. The output lacks the link, which was read before.
+    /// Waits until the command ends. The output lacks the link, which was read before.
     fn end(mut self) -> Run {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();

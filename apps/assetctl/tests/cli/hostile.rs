@@ -178,13 +178,13 @@ impl Commands {
         let mut session = Session::start(command, 80).unwrap();
         session.type_text("n\n").unwrap();
         session.wait().unwrap();
-        // Deletes the state of the import, because the next import of the file would be refused.
+        // Without the state of this import, the next import of the file is not refused.
         let _ = std::fs::remove_file(self.folder.path(&format!("{HOSTILE}.csv.assetctl")));
         session.shown()
     }
 }
 
-/// Whether a terminal would interpret nothing but line breaks.
+/// Whether the text has no characters that a terminal interprets, except line breaks.
 fn is_clean(text: &str) -> bool {
     let directions = ['\u{202e}', '\u{2067}', '\u{200e}', '\u{200f}', '\u{61c}'];
     text.chars().all(|character| (character == '\n' || !character.is_control()) && !directions.contains(&character))
@@ -249,7 +249,7 @@ fn run(url: &str, arguments: &[&str]) -> Run {
     while child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Does nothing if the command has ended.
+    // Has no effect if the command has ended.
     child.kill().unwrap();
     end(child)
 }

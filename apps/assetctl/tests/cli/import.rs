@@ -220,7 +220,7 @@ fn without_a_column_to_match_a_file_that_changed_is_not_imported_twice() {
     std::fs::write(&path, original.replace("Laptop 150,", "Laptop CL,")).unwrap();
     import(&server.url, &path, &[]).tells(2, told);
     assert!(server.seen().rows.iter().all(|row| row["name"] != "Laptop CL" && !row.contains_key("notes")));
-    // The import of another file, or into another service, starts from the beginning.
+    // An import of a different file, or into a different service, starts from the beginning.
     assert_eq!(import(&slow(0).url, &path, &[]).counts(), [4_000, 0, 0, 0]);
     // After adding a row, the other rows are recognized.
     std::fs::write(&path, plain_laptops(4_001)).unwrap();

@@ -45,7 +45,7 @@ fn done() -> Answer {
 
 #[test]
 fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
-    // The service first answers the real request with a wait that is too long.
+    // The service first asks for a wait that is too long.
     let service = Scripted::start(|request, number| answer(request, if number < 8 { Answer::busy("300") } else { done() }));
     let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
     let (failed, line, plan) = session.call("plan_change", &json!({"assets": ["AST-1"], "set": {"status": "returned"}}));
@@ -62,7 +62,7 @@ fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
     assert!(posts.iter().all(|post| post.body == body), "{posts:?}");
     let key = plan["token"].as_str().map(str::to_owned);
     let sent: Vec<_> = posts.iter().map(|post| (post.parameter("dry_run") == "true", post.idempotency_key.clone())).collect();
-    // The requests: plan, check before applying it, and the real request twice.
+    // The requests: the dry run of the plan, the dry run before it is applied, and the real request twice.
     assert_eq!(sent, [(true, None), (true, None), (false, key.clone()), (false, key)]);
     assert_eq!(session.end(), 0);
 }
@@ -196,7 +196,7 @@ fn a_repeated_handover_sends_only_unanswered_requests_again() {
     let order = json!({"assets": ["AST-1"], "person": USER, "process": "own", "prepare": true});
     let (failed, line, plan) = session.call("plan_handover", &order);
     assert!(!failed, "{line}");
-    // The first failure is the read before anything is sent, and the next one is the second of two requests.
+    // The first `apply` fails when it reads the asset, before anything is sent; the second fails at the second of two requests.
     for sent in [0, 2] {
         let (failed, line, _) = session.apply(&plan);
         assert!(failed && line.contains("Apply the same token again: it takes effect only once."), "{line}");
@@ -257,7 +257,7 @@ fn a_custom_field_is_changed_and_the_others_stay() {
     assert!(!session.apply(&plan).0);
     let shown = service.get(&format!("/assets/by-tag/{}", tags[0]));
     assert_eq!(shown["data"]["custom_fields"], json!({"ram_gb": 32, "color": "grey", "os": "Linux"}));
-    // A change of more assets than fit in one batch.
+    // A change to more assets than fit in one batch.
     let order = json!({"assets": tags, "set": {"custom_fields.color": "red"}});
     let (_, line, plan) = session.call("plan_change", &order);
     assert!(line.contains("45 assets: ") && line.contains("Applied in batches of 20, each all or none."), "{line}");

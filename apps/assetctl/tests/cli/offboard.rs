@@ -184,7 +184,6 @@ fn unknown_users_and_processes_are_named() {
     assert!(service.posts().is_empty());
 }
 
-/// Creates an asset of a user.
 fn in_use(service: &Service, user: &str) -> (String, String) {
     let (id, tag) = service.asset("in_use");
     service.send("PATCH", &format!("/assets/{id}"), &json!({"assigned_to": user}));

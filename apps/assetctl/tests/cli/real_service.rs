@@ -238,7 +238,7 @@ fn a_corrected_file_creates_nothing_twice_and_its_refused_rows_are_imported() {
     }
     assert_eq!(service.total("/assets"), 248);
     let refused = folder.path("monitors.csv.refused.csv");
-    // The request created nothing, so other rows can be sent in its place.
+    // The first import of this file created nothing, so other rows can be sent in its place.
     check_counts(&service.import(&refused, &[]), [0, 0, 0, 2]);
     let mended = std::fs::read_to_string(&refused).unwrap().replace(",soon", ",2024-03-10");
     std::fs::write(&refused, mended).unwrap();
@@ -260,7 +260,7 @@ fn refused_rows_are_sent_again_and_imported_ones_are_not() {
     );
     run.tells(0, "--again imports them again.");
     check_counts(&service.import(&path, &["--again"]), [3, 0, 0, 0]);
-    // The same name continues the import that had it.
+    // Repeating `--again` with the same name continues that import.
     check_counts(&service.import(&path, &["--again=x"]), [3, 0, 0, 0]);
     check_counts(&service.import(&path, &["--again=x"]), [0, 0, 0, 0]);
     assert_eq!(service.total("/assets"), 9);

@@ -148,7 +148,7 @@ fn an_interrupted_stock_taking_continues() {
     assert_eq!((&again["found"], &again["unknown"]), (&first["found"], &json!(["X-1"])));
     assert_eq!(posts[0].body["items"], json!([{"tag": "A-3"}, {"tag": "X-1"}]));
     assert_eq!(posts[0].body["move"], true);
-    // A stock-taking that is new, or in another place, starts empty.
+    // A stock-taking that is new, or at a different place, starts empty.
     let new = run(command(&service.url, &[&arguments[..], &["--again"]].concat()), &folder);
     assert!(!new.stderr.contains("Continuing"), "{}", new.stderr);
     run(command(&service.url, &["stocktake", " / "]), &folder).tells(2, "name a place");

@@ -120,7 +120,7 @@ fn failures_of_the_receiver_are_shown_and_the_rest_goes_on() {
 
 #[test]
 fn a_busy_service_is_waited_for_and_a_refusal_is_not() {
-    // The second request is the first after the one for the start position.
+    // The first request asks for the start position, so the second is the first that is retried.
     let service = Scripted::start(|request, number| match number {
         1 => Answer::problem(429, "RATE_LIMITED", "Slow down."),
         2..=7 => Answer::problem(if number % 2 == 0 { 500 } else { 503 }, "UNAVAILABLE", "Try again."),

@@ -110,7 +110,7 @@ pub fn price_with_point(text: &str, is_known: bool) -> Option<String> {
     Some(fraction.map_or_else(|| format!("{sign}{whole}"), |fraction| format!("{sign}{whole}.{fraction}")))
 }
 
-/// `1.249,00 €` becomes `1249.00`; `None` if the text isn't a price with a decimal comma.
+/// Converts `1.249,00 €` to `1249.00`; `None` if the text isn't a price with a decimal comma.
 pub fn price_with_comma(text: &str) -> Option<String> {
     let number = without_currency(text);
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
@@ -132,7 +132,7 @@ fn without_currency(text: &str) -> &str {
     text.trim_matches(is_currency)
 }
 
-/// Removes thousands separators, `point` or others; `None` if they don't separate groups of three digits.
+/// Removes thousands separators: `point`, spaces or apostrophes. `None` if they don't separate groups of three digits.
 fn without_groups(whole: &str, point: char) -> Option<String> {
     let mut groups = whole.split([point, ' ', '\u{a0}', '\u{202f}', '\'', '’']);
     let first = groups.next().filter(|first| is_number(first))?;

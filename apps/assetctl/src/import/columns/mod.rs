@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-/// The prefix of custom fields.
 pub const CUSTOM_FIELD: &str = "custom_fields.";
 
 /// The column of users by their display names. The service has no such field: the user's ID is sent.
@@ -27,7 +26,6 @@ const OWN_COLUMNS: &[Column] = &[Column::new(
      utilisateur utilisateurprincipal attribuéà usuario asignadoa",
 )];
 
-/// The kind of imported or exported records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Kind {
     /// Assets
@@ -161,7 +159,6 @@ pub enum Target {
 }
 
 impl Target {
-    /// The field as which the column is sent.
     pub fn field(&self) -> Option<&str> {
         if let Self::Field(field) = self { Some(field) } else { None }
     }
@@ -170,12 +167,10 @@ impl Target {
 /// A file's columns, and how to send their cells.
 #[derive(Debug)]
 pub struct Columns {
-    /// The target of each column.
     pub targets: Vec<Target>,
     pub fields: Fields,
 }
 
-/// Returns the name of the field in requests.
 pub fn sent_name(field: &str) -> &str {
     if field == OWNER_NAME { "assigned_to" } else { field }
 }

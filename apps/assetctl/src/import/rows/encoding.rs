@@ -118,9 +118,8 @@ impl Utf8Statistics {
 const CANDIDATES: [u8; 3] = [b',', b';', b'\t'];
 const ROWS: usize = 100;
 
-/// Returns the delimiter for which most rows have as many cells as the header, and which splits the header into most cells.
-///
-/// Excel writes and hides the line `sep=;`, which takes precedence.
+/// Returns the delimiter for which most rows have as many cells as the header, and which splits the header into the most cells.
+/// The line `sep=;`, which Excel writes and hides, takes precedence.
 pub fn delimiter(sample: &str) -> u8 {
     excel_separator(sample.lines().next().unwrap_or_default()).unwrap_or_else(|| best_delimiter(sample))
 }
@@ -129,7 +128,7 @@ fn best_delimiter(sample: &str) -> u8 {
     CANDIDATES.into_iter().rev().max_by_key(|candidate| score(sample, *candidate)).unwrap_or(b',')
 }
 
-/// If the given delimiter results in a single column, returns a delimiter that results in several, and their number.
+/// If the given delimiter results in a single column, returns a delimiter that results in several columns, and their number.
 pub fn better_delimiter(sample: &str, given: u8) -> Option<(u8, usize)> {
     let best = best_delimiter(sample);
     let columns = score(sample, best).1;
@@ -143,8 +142,8 @@ pub fn excel_separator(line: &str) -> Option<u8> {
     }
 }
 
-/// Returns how many of the first 1,000 rows have as many cells as the header, and that number of cells. A header with a single
-/// cell scores 0.
+/// Returns a score and the number of cells in the header. The score is the share of rows, per 1,000, with as many cells as the
+/// header, among the first [`ROWS`] rows; 0 if the header has a single cell.
 fn score(sample: &str, delimiter: u8) -> (usize, usize) {
     let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(false).from_reader(sample.as_bytes());
     let lengths: Vec<usize> = reader.records().take(ROWS).filter_map(Result::ok).map(|record| record.len()).collect();
@@ -183,14 +182,12 @@ mod tests {
             (&b"\xEF\xBB\xBFname"[..], "UTF-8"),
             (b"\xFF\xFEn\0", "UTF-16LE"),
             (b"\xFE\xFF\0n", "UTF-16BE"),
-            // Without one, UTF-16 shows by its zeros.
+            // Without a byte order mark, the zeros reveal UTF-16.
             (&utf16(text, u16::to_le_bytes), "UTF-16LE"),
             (&utf16(text, u16::to_be_bytes), "UTF-16BE"),
-            // German text in one byte per character.
             (b"Name;Preis\nGer\xE4t;1.249,00 \x80\n", "windows-1252"),
             (b"M\xFCller", "windows-1252"),
             (b"B\xFCro K\xF6ln;Stra\xDFe", "windows-1252"),
-            // A few bad bytes are still UTF-8.
             (b"plain", "UTF-8"),
             ("Müller, Köln".as_bytes(), "UTF-8"),
             (b"M\xC3\xBCller, K\xC3\xB6ln, \xFF", "UTF-8"),

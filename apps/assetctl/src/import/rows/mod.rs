@@ -187,7 +187,7 @@ impl<R: Read> CsvRows<R> {
             let sendable = self.sendable(&record);
             let is_good = sendable.as_ref().is_ok_and(|sendable| sendable.bad.is_empty());
             let is_cut_off = record.broken.is_some() || (!is_good && self.text().is_last_line_open());
-            // With a replacement character, importing the row again without a correction fails.
+            // The replacement character makes a new import of the row fail unless the cell is corrected.
             let marked = |cell: &str| format!("{cell}\u{fffd}");
             let original = Original::Cells(if is_cut_off { with_last(&record.cells, marked) } else { record.cells });
             return Ok(Some(Row { number: self.number, line: record.line, original, sendable }));
@@ -236,7 +236,6 @@ impl<R: Read> CsvRows<R> {
     }
 }
 
-/// Encodes a row for the service.
 fn encode(cells: &StringRecord) -> Vec<u8> {
     let mut writer = WriterBuilder::new().buffer_capacity(512).from_writer(Vec::new());
     // Writing to memory can't fail, and the service counts rows.

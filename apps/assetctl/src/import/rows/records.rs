@@ -147,7 +147,6 @@ fn without_end(cell: &str) -> String {
     text.strip_suffix('\n').unwrap_or(text).to_owned()
 }
 
-/// Changes the last cell.
 pub fn with_last(cells: &StringRecord, change: impl Fn(&str) -> String) -> StringRecord {
     let last = cells.len().saturating_sub(1);
     cells.iter().enumerate().map(|(index, cell)| if index == last { change(cell) } else { cell.to_owned() }).collect()

@@ -45,7 +45,7 @@ pub fn german_options() -> Vec<&'static str> {
     german_options_with("Hersteller=manufacturer,Modell=model")
 }
 
-/// The options with other fields for manufacturer and model.
+/// Returns the options of [`german_options`] with other fields for manufacturer and model.
 pub fn german_options_with(models: &'static str) -> Vec<&'static str> {
     let columns = "Gerät=name,Seriennummer=serial_number,Kaufdatum=purchase_date,Kaufpreis=purchase_price,\
                    Garantie bis=warranty_until,Benutzer E-Mail=assigned_to_email,Bemerkung=notes";

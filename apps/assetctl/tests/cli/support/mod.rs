@@ -67,7 +67,6 @@ impl Run {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
     }
 
-    /// Checks that the command succeeded.
     #[track_caller]
     pub fn ok(self) -> Self {
         assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
@@ -80,26 +79,23 @@ impl Run {
         assert!(self.code == code && self.stderr.contains(text), "{code} {text:?}: {} {}{}", self.code, self.stdout, self.stderr);
     }
 
-    /// Checks that the command succeeded, and that standard output has this text.
     #[track_caller]
     pub fn shows(&self, text: &str) {
         assert!(self.code == 0 && self.stdout.contains(text), "{text:?}: {} {}{}", self.code, self.stdout, self.stderr);
     }
 
-    /// Returns the signing link in the output.
     pub fn link(&self) -> String {
         assert!(self.code == 0 && self.stdout.contains("/v1/sign#sgn_"), "{}{}", self.stdout, self.stderr);
         assert_eq!(self.stdout.lines().count(), 1, "{}", self.stdout);
         self.stdout.trim().to_owned()
     }
 
-    /// Returns the counts in the output of an import with `--json`.
     pub fn counts(&self) -> [u64; 4] {
         counts(&self.json())
     }
 }
 
-/// Numbers of created, updated, unchanged and refused rows in an import's summary.
+/// Returns the numbers of created, updated, unchanged and refused rows in an import's summary.
 pub fn counts(summary: &Value) -> [u64; 4] {
     ["created", "updated", "unchanged", "refused"].map(|name| summary[name].as_u64().unwrap())
 }
@@ -124,7 +120,6 @@ pub fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// Presses Ctrl-C.
 pub fn interrupt(child: &Child) {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
 }

@@ -66,7 +66,7 @@ impl Answer {
         Self { status, ..Self::new("application/problem+json", body) }
     }
 
-    /// A problem document with one error.
+    /// Returns a problem document with one error.
     pub fn invalid(error: &Value) -> Self {
         let body = json!({"status": 422, "code": "VALIDATION_ERROR", "detail": "1 error.", "errors": [error]}).to_string();
         Self { status: 422, ..Self::new("application/problem+json", body) }
@@ -129,7 +129,7 @@ async fn answer(State(service): State<Arc<Service>>, method: Method, uri: Uri, h
         requests.push(request.clone());
         requests.len() - 1
     };
-    // Scripts can wait.
+    // Scripts can block, for example to delay a response.
     let Answer { status, body, headers } = tokio::task::block_in_place(|| (service.script)(&request, number));
     let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
     for (name, value) in headers {

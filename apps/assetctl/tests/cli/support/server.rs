@@ -43,7 +43,7 @@ pub struct Server {
 pub struct Options {
     pub mischief: Mischief,
     pub delay: Duration,
-    /// After this many requests, further ones wait until this many arrive concurrently.
+    /// Once this many requests have arrived, further requests wait until this many are concurrent.
     pub crowd: usize,
 }
 
@@ -135,7 +135,7 @@ impl Seen {
         data
     }
 
-    /// No row has a column `none`, so with it, each row is new.
+    /// Stores a row. No row has a column `none`, so matching by `none` creates each row.
     fn write(&mut self, row: &Fields, match_column: &str) -> &'static str {
         let value = row.get(match_column).filter(|value| !value.is_empty());
         match value.and_then(|value| self.rows.iter().position(|stored| stored.get(match_column) == Some(value))) {

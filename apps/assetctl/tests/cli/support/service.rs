@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
-/// A signature that consists of a dot.
+/// A signature image: a dot.
 const DOT: &str =
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII=";
 
@@ -36,7 +36,7 @@ pub struct Service {
     _engine: Engine,
 }
 
-/// Ends the server, and waits for its end.
+/// Sender that ends the server, and the task to wait for.
 type Served = (oneshot::Sender<()>, JoinHandle<()>);
 
 fn serve(runtime: &Runtime, listener: TcpListener, router: Router) -> Served {
@@ -90,7 +90,7 @@ impl Service {
         self.send_with(&self.key, method, path, body)
     }
 
-    /// Signs with a link, as its page does, and submits all its steps. `values` are for the other steps.
+    /// Signs with a link, as the signing page does, and submits all steps of the session. `values` are for the other steps.
     pub fn sign(&self, link: &str, values: Value) {
         let session = self.send_with(link.split_once('#').unwrap().1, "GET", "/sign/session", &json!({}));
         let last = &session["data"]["steps"].as_array().unwrap().last().unwrap()["step"]["key"];
