@@ -63,7 +63,8 @@ pub struct Events {
 
 #[derive(Debug, Args)]
 pub struct Stats {
-    /// Count assets and add up their prices, grouped by this field: status, asset_type, manufacturer, model, location, assigned_to or custom_fields.NAME
+    /// Count assets and add up their prices, grouped by this field: status, asset_type, manufacturer, model, location,
+    /// assigned_to or custom_fields.NAME
     #[arg(long, value_name = "FIELD")]
     by: Option<String>,
     /// Number of location levels to group by [default: 1]
