@@ -1,4 +1,4 @@
-//! Combines the functions' routes, and lists their parts of the OpenAPI document. Also has a client of the API in this process.
+//! The functions' routes and their parts of the OpenAPI document, and a client of the API in this process.
 
 use anyhow::Result;
 use axum::Router;
@@ -9,10 +9,9 @@ use shared::app::App;
 use tower::ServiceExt;
 use utoipa::openapi::OpenApi;
 
-/// A function's routes and its part of the OpenAPI document.
 type Function = (fn() -> Router<App>, fn() -> OpenApi);
 
-/// In the order of the document.
+/// In the order of the OpenAPI document.
 const FUNCTIONS: [Function; 8] = [
     (meta::all_routes, meta::description),
     (assets::routes, assets::description),
@@ -32,10 +31,8 @@ pub fn descriptions() -> impl Iterator<Item = OpenApi> {
     FUNCTIONS.iter().map(|(_, description)| description())
 }
 
-/// The header of requests with a JSON body.
 pub const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// A client of the API in this process.
 #[derive(Clone)]
 pub struct ApiClient {
     pub router: Router,
@@ -43,7 +40,7 @@ pub struct ApiClient {
 }
 
 impl ApiClient {
-    /// Sends a request with the API key and these headers. Returns the status and the body of the response.
+    /// Sends a request with the API key and these headers. Returns the response's status and body.
     ///
     /// # Errors
     ///

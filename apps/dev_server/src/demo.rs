@@ -1,5 +1,5 @@
 //! Demo data: 200 assets at three sites with users, a catalog and a year of history, and a handover that waits for its signature.
-//! Created through the API, with a clock that starts a year ago.
+//! The API creates the data, with a clock that starts a year ago.
 
 use crate::api::ApiClient;
 use anyhow::{Context, Result, bail};
@@ -53,7 +53,7 @@ const MODELS: [(&str, &str, usize, &str, usize); 12] = [
     ("Adobe", "Creative Cloud", 6, "719.88", 2),
     ("Atlassian", "Jira Cloud", 6, "94.5", 1),
 ];
-/// The sum of the last column.
+/// The sum of the last column of [`MODELS`].
 const CYCLE: usize = 50;
 
 const STATUSES: [&str; 8] = ["in_use", "in_use", "in_stock", "in_use", "preparing", "in_service", "returned", "in_use"];
@@ -77,7 +77,7 @@ const DAYS: i64 = 365;
 /// Number of assets at the start, and number bought in each of the twelve months.
 const FIRST: usize = 102;
 const MONTHLY: usize = 8;
-/// One in 40 assets is in use without an owner: remainder and divisor of its number.
+/// One in 40 assets is in use without an owner: remainder and divisor of the asset's number.
 const OWNERLESS: (usize, usize) = (15, 40);
 /// The asset that the leaver still has, and the month before which the leaver left.
 const OVERDUE: usize = 19;
@@ -133,7 +133,7 @@ impl DemoClient {
         Ok(response["data"]["id"].as_str().context("can't create demo data: a response has no id")?.to_owned())
     }
 
-    /// Returns a client with a key bound to this user.
+    /// Creates a key bound to this user. Returns a client that uses the key.
     async fn bound_to(&self, user: &str, name: &str) -> Result<Self> {
         let scopes = ["assets:read", "assets:write", "catalog:read", "processes:read", "processes:write", "users:read"];
         let key = json!({"name": name, "scopes": scopes, "user_id": user}).to_string();
@@ -142,7 +142,7 @@ impl DemoClient {
         Ok(Self { api: ApiClient { router: self.api.router.clone(), api_key }, host: self.host.clone() })
     }
 
-    /// Imports assets, and returns their IDs.
+    /// Returns the IDs of the imported assets.
     async fn import(&self, rows: impl Iterator<Item = Value>) -> Result<Vec<String>> {
         let rows: Vec<String> = rows.map(|row| row.to_string()).collect();
         let made = self.send("POST", "assets/import", &rows.join("\n")).await?;
@@ -150,7 +150,7 @@ impl DemoClient {
         ids.collect::<Option<_>>().with_context(|| format!("can't create demo data: {made}"))
     }
 
-    /// Updates assets, given by number, in one batch.
+    /// Updates assets, identified by number, in one batch.
     async fn update(&self, assets: &[String], changes: &[(usize, Value)]) -> Result<()> {
         let operation = |(n, body): &(usize, Value)| json!({"op": "update", "id": assets[*n], "body": body});
         let operations: Vec<Value> = changes.iter().map(operation).collect();
@@ -169,7 +169,7 @@ pub async fn signing_url(router: Router, api_key: &str, host: &str, handover: &H
     Some(link["data"]["url"].as_str()?.to_owned())
 }
 
-/// Creates the demo data up to the current time. Several people make the changes.
+/// Creates the demo data up to the current time, with the keys of several users.
 ///
 /// # Errors
 ///
@@ -214,7 +214,7 @@ fn days_ago_of(month: usize) -> i64 {
     DAYS - 30 * (i64::try_from(month).unwrap_or_default() + 1)
 }
 
-/// Creates the users, and returns their IDs.
+/// Returns the IDs of the users.
 async fn create_users(api: &DemoClient) -> Result<Vec<String>> {
     let mut users = Vec::new();
     for (name, role) in USERS {
@@ -224,7 +224,7 @@ async fn create_users(api: &DemoClient) -> Result<Vec<String>> {
     Ok(users)
 }
 
-/// Creates the catalog, and returns the IDs of the models.
+/// Returns the IDs of the models.
 async fn create_catalog(api: &DemoClient) -> Result<Vec<String>> {
     let mut types = Vec::new();
     for (name, code, kind) in TYPES {
@@ -249,7 +249,7 @@ async fn create_catalog(api: &DemoClient) -> Result<Vec<String>> {
     Ok(models)
 }
 
-/// Returns the index of an asset's model. Models are spread over the assets.
+/// Returns the index of an asset's model in [`MODELS`].
 fn model_of(n: usize) -> usize {
     let mut slot = n * 7 % CYCLE;
     MODELS
@@ -277,13 +277,12 @@ fn is_prepared_laptop(n: usize) -> bool {
     status_of(n) == "preparing" && code_of(n) == "LAP"
 }
 
-/// Returns the index of the owner among the users.
+/// Returns the index of an asset's owner in [`USERS`].
 fn owner_of(n: usize) -> Option<usize> {
     let is_owned = status_of(n) == "in_use" && n % OWNERLESS.1 != OWNERLESS.0;
     is_owned.then_some(if n == OVERDUE { STAFF } else { n % STAFF })
 }
 
-/// Returns a row of an import.
 fn new_asset(n: usize, models: &[String], users: &[String], today: NaiveDate) -> Value {
     let days = i64::try_from(n).unwrap_or_default();
     let day = |days: i64| (today + TimeDelta::days(days)).to_string();
@@ -331,7 +330,7 @@ async fn start(api: &DemoClient, slug: &str, asset: &str) -> Result<String> {
     api.create(&format!("processes/{process}/start"), &json!({"asset_id": asset})).await
 }
 
-/// Submits the steps before the signature.
+/// Starts a handover, and submits the steps before the signature.
 async fn begin_handover(api: &DemoClient, asset: &str, user: &str) -> Result<Handover> {
     let instance_id = start(api, "employee-onboarding", asset).await?;
     let items = ["Device", "Power supply", "Usage policy explained"];

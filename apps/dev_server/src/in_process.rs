@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::yield_now;
 
-/// Maximum number of times that a call yields to other tasks, before and after its execution.
+/// Maximum number of times that a call yields to other tasks before its execution, and again after it.
 const MAX_YIELDS: u8 = 3;
 
 /// An engine in memory that executes calls in the task that sends them. Cheap to clone.
@@ -43,7 +43,6 @@ impl InProcessEngine {
         Ok(Self { engine: TableEngine::in_memory()?, random: Arc::new(Mutex::new(test_data::random())) })
     }
 
-    /// Yields to other tasks, a random number of times.
     async fn pass(&self) {
         let times = self.random.lock().unwrap_or_else(PoisonError::into_inner).u8(0..=MAX_YIELDS);
         for _ in 0..times {
@@ -76,19 +75,16 @@ impl HttpConnector for InProcessEngine {
     }
 }
 
-/// Returns the name of the operation that an SDK request calls.
 pub(crate) fn operation(request: &HttpRequest) -> String {
     let target = request.headers().get("x-amz-target").and_then(|target| target.split('.').nth(1));
     target.unwrap_or_default().to_owned()
 }
 
-/// Returns the operation and body of an SDK request.
 pub(crate) fn table_call(request: &HttpRequest) -> (String, Value) {
     let body = request.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
     (operation(request), body)
 }
 
-/// Converts a response to the SDK's form.
 pub(crate) fn http_response(response: &TableResponse) -> Result<HttpResponse, ConnectorError> {
     let status = response.status.try_into().map_err(|_| ConnectorError::other("no status".into(), None))?;
     let mut http = HttpResponse::new(status, SdkBody::from(response.body.to_string()));

@@ -6,7 +6,7 @@ use shared::store::keys::{Item, Key, LIST_INDEX, LS};
 use shared::store::{CheckMode, TenantStore};
 use std::collections::HashMap;
 
-/// Attributes that each row of the GSI `list_index` must have with the record's values.
+/// Attributes that must have the record's values in each row of the GSI `list_index`.
 const PROJECTED: [&str; 5] = ["version", "updated_at", "status", "name", "listed"];
 
 /// Checks a tenant like `admin check`, and checks that the GSI `list_index` has a row with the record's values for each listed

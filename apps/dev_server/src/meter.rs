@@ -1,4 +1,4 @@
-//! Measures the cost of requests: the capacity that the table reports as consumed, and a thread's CPU time, which doesn't depend
+//! Measures the cost of requests: the capacity that the table reports as consumed, and a thread's CPU time, which depends little
 //! on other work on the machine.
 
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
@@ -35,7 +35,7 @@ pub struct Cost {
     pub write_units: f64,
 }
 
-/// The start of a call, in the SDK's config bag.
+/// Time when a call started, in the SDK's config bag.
 #[derive(Debug)]
 struct Start(Instant);
 impl aws_smithy_types::config_bag::Storable for Start {
@@ -52,7 +52,7 @@ fn request_capacity<I: Debug + Send + Sync + 'static>(
     }
 }
 
-/// The consumed units, if the output is of this type.
+/// Returns the consumed units, if the output is of this type.
 fn units<O: Debug + Send + Sync + 'static>(output: &Output, capacity: fn(&O) -> &[ConsumedCapacity]) -> Option<f64> {
     let capacity = capacity(output.downcast_ref::<O>()?);
     Some(capacity.iter().filter_map(|capacity| capacity.capacity_units).sum())
@@ -117,7 +117,7 @@ impl Meter {
         let mut calls = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         calls.sort_by_key(|call| call.end);
         let mut round_trips = 0;
-        // Counts only calls that can't overlap: each starts after the previous one has ended.
+        // A call counts if it starts after the last counted call has ended.
         let mut last_end: Option<Instant> = None;
         for call in &calls {
             if last_end.is_none_or(|end| call.start >= end) {

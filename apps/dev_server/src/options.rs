@@ -23,8 +23,9 @@ asset-lifecycle-dev --dynamodb-addr 127.0.0.1:8000 --log json";
 pub struct Options {
     /// Address of the API. Port 0 picks a free port
     ///
-    /// With 0.0.0.0:3000, other devices in the network can reach it by this machine's address, such as your phone for the signing
-    /// link. So can everyone else in the network. There is no TLS: anyone who can read the traffic gets keys, links and data.
+    /// With 0.0.0.0:3000, other devices in the network, such as your phone for the signing link, can reach the API at this
+    /// machine's address. So can everyone else in the network. There is no TLS: anyone who can read the traffic gets keys, links
+    /// and data.
     #[arg(long, default_value = "127.0.0.1:3000", value_name = "IP:PORT", value_parser = address)]
     pub addr: SocketAddr,
     /// Folder for the data.

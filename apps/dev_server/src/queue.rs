@@ -1,6 +1,5 @@
-//! The dev server's delivery and retry queues: a channel of new messages, and a map of waiting messages by due time. They
-//! are lost with the process.
-//! The next process resumes from the delivery records, and from the table's stream, which keeps its events until they are
+//! The dev server's delivery and retry queues: a channel of new messages, and a map of waiting messages by due time. Both are in
+//! memory: the next process resumes from the delivery records, and from the table's stream, which keeps its events until they are
 //! handled. Only a test, a retry or a replay that was just requested is lost.
 
 use futures_util::FutureExt;
@@ -16,7 +15,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// Maximum number of messages per tenant and queue to handle concurrently. They don't delay other tenants.
+/// Maximum number of messages handled concurrently per tenant and queue. Further messages wait, but don't delay other tenants.
 const AT_ONCE: usize = 64;
 /// Time until a failed message is retried. In AWS, this is the visibility timeout.
 const RETURN: Duration = Duration::from_secs(60);
@@ -47,11 +46,11 @@ struct Queued {
     receives: u32,
 }
 
-/// The receiving end.
+/// The receiving end of a [`MemoryQueue`].
 pub struct Worker {
     queue: MemoryQueue,
     received: mpsc::UnboundedReceiver<Queued>,
-    /// By the time when they are due, and then by number.
+    /// By due time, then by number.
     waiting: BTreeMap<(Instant, u64), Queued>,
     places: HashMap<(String, bool), Arc<Semaphore>>,
 }
@@ -83,7 +82,7 @@ impl MemoryQueue {
 
     fn push(&self, is_retry: bool, messages: Vec<NewMessage>) -> Result<(), QueueError> {
         for NewMessage { message, delay } in messages {
-            // Counted before the message that caused it is finished.
+            // A new message is counted before the message that caused it is finished.
             self.count(&message, AtomicUsize::fetch_add);
             let queued = Queued { due: Instant::now() + delay, message, is_retry, receives: 0 };
             self.sent.send(queued).map_err(|_| QueueError("the server is stopping".into()))?;
@@ -114,7 +113,7 @@ impl Queue for MemoryQueue {
 }
 
 impl Worker {
-    /// Handles messages until told to stop, and finishes messages in flight.
+    /// Handles messages until `stop` is true, and finishes messages in flight.
     pub async fn run(mut self, handler: Arc<Handler>, mut stop: watch::Receiver<bool>) {
         let (mut handled, mut number) = (JoinSet::<Option<Queued>>::new(), 0);
         while !*stop.borrow() {
@@ -187,7 +186,7 @@ mod tests {
 
     type Handled = Arc<Mutex<Vec<(Duration, Message, bool)>>>;
 
-    /// Starts a worker, and returns what it has handled since. The receivers of tenant 9 hang.
+    /// Starts a worker, and records the messages that it handles. The receivers of tenant 9 hang.
     fn start(worker: Worker, is_done: fn(usize) -> bool) -> (Handled, watch::Sender<bool>) {
         let (handled, (stop, stopped)) = (Handled::default(), watch::channel(false));
         let (log, begin) = (Arc::clone(&handled), Instant::now());
@@ -220,7 +219,7 @@ mod tests {
         sleep(Duration::from_secs(1)).await;
         assert_eq!((queue.len(), queue.is_recorded()), (3, true), "a first attempt has no record");
         advance(Duration::from_secs(3)).await;
-        // A message with a shorter delay overtakes waiting ones.
+        // A message with a shorter delay overtakes waiting messages.
         queue.send_retry(vec![delayed(message(2, 3), 6)]).await.unwrap();
         sleep(Duration::from_secs(1_000)).await;
         let times: Vec<_> = handled.lock().unwrap().iter().map(|(at, _, is_retry)| (at.as_secs(), *is_retry)).collect();
@@ -254,7 +253,7 @@ mod tests {
         queue.send((0..200).map(|_| message(1, 1).into()).collect()).await.unwrap();
         sleep(Duration::from_millis(1)).await;
         assert_eq!((handled.lock().unwrap().len(), queue.len()), (200, 500));
-        // No more messages are started, and the remaining ones don't count as finished.
+        // No further messages are started, and the remaining messages don't count as finished.
         stop.send(true).unwrap();
         sleep(Duration::from_millis(1)).await;
         assert!(queue.send(vec![message(1, 1).into()]).await.is_ok());

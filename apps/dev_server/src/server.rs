@@ -30,13 +30,12 @@ use tokio::time::{Instant, timeout_at};
 use tower_http::cors::{Any, CorsLayer};
 use tracing::instrument::WithSubscriber;
 
-/// The table's name in the embedded engine.
 pub const TABLE: &str = "asset-lifecycle";
-/// How long requests and deliveries in progress can take to finish after a signal.
+/// Time limit for requests and deliveries in progress after a signal. Then the process ends without them.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval between runs of the snapshot writer.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(600);
-/// How long a run keeps starting on more tenants.
+/// Time during which a run starts on further tenants.
 const SNAPSHOT_RUN: TimeDelta = TimeDelta::minutes(2);
 
 /// Methods that pages of other origins may use.
@@ -69,7 +68,7 @@ pub struct ReadyFile<'a> {
     pub tenant_id: &'a str,
     pub table: &'a str,
     pub dynamodb_endpoint: &'a str,
-    /// Signing link of the demo handover, if still open.
+    /// Signing link for the demo handover, if the handover is still open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signing_url: Option<&'a str>,
 }
@@ -124,7 +123,6 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
         None => None,
     };
     let sender = Sender::new(options.address_policy())?;
-    // Like the functions `fanout` and `deliver` in AWS.
     let deliver = Deliver::new(store.clone(), Arc::new(queue.clone()), key_encryption, sender);
     let webhooks = Pipeline::start(&engine, store.clone(), TABLE, (queue, worker), handler(deliver)).await?;
 
@@ -139,7 +137,7 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     if let Some(file) = &options.ready_file {
         write_atomically(file, &serde_json::to_vec_pretty(&ready)?).with_context(|| format!("can't write {}", file.display()))?;
     }
-    // Installed before the greeting, which says that Ctrl-C stops the server.
+    // The handler is installed before the greeting, which says that Ctrl-C stops the server.
     let signal = signal()?;
     let folder = folder.map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()));
     let (is_local, has_jq) = (options.addr.ip().is_loopback(), is_installed("jq"));

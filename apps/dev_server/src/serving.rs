@@ -27,19 +27,19 @@ use tokio::task::spawn_blocking;
 use tower::ServiceExt;
 use tower_http::timeout::{DeadlineBody, TimeoutBody};
 
-/// Buffer size for a request before it is parsed: larger than any headers. API Gateway accepts 10 KiB of them.
+/// Buffer size for a request before it is parsed. API Gateway accepts 10 KiB of headers.
 const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Maximum number of concurrent connections. Further ones wait in the socket's backlog until one ends.
+    /// Maximum number of concurrent connections. Further connections wait in the socket's backlog until one ends.
     pub connections: usize,
-    /// Time limit for the headers of a request, from the start of the connection or the end of the previous response. It also
-    /// limits how long a connection can be idle.
+    /// Time limit for the headers of a request, from the start of the connection or the end of the previous response. Also limits
+    /// how long a connection can be idle.
     pub headers: Duration,
-    /// Maximum pause within a body.
+    /// Maximum pause within a request body.
     pub pause: Duration,
-    /// Time limit for a whole body.
+    /// Time limit for a whole request body.
     pub body: Duration,
     /// How long a client can stop reading a response. Enforced only on Linux.
     pub response: Duration,
@@ -47,7 +47,7 @@ pub struct Limits {
 
 impl Default for Limits {
     /// Bodies, of at most 1 MiB each, take at most about 100 MB of memory. A phone in a weak network can transfer the largest
-    /// ones in this time.
+    /// bodies in time.
     fn default() -> Self {
         Self {
             connections: 64,
@@ -86,7 +86,7 @@ pub async fn serve(
         }
         let router = router.clone();
         let service = service_fn(move |request| respond(router.clone(), request, limits, Arc::clone(&place)));
-        // Errors come from the client or the network.
+        // Errors are ignored: they come from the client or the network.
         tokio::spawn(open.watch(http.serve_connection(TokioIo::new(stream), service)));
     }
 }

@@ -1,6 +1,6 @@
-//! The table in the embedded engine: created as template.yaml declares it, so that the two can't differ, and its API calls,
-//! executed by the engine. Its stream is only enabled where it is read, because it stores every change a second time until it is
-//! trimmed (docs/adr/0004 lists where it differs from DynamoDB Streams).
+//! Creates the table in the embedded engine as template.yaml declares it, so that the two can't differ, and executes API calls.
+//! The stream is enabled only where it is read, because it stores every change a second time until it is trimmed (docs/adr/0004
+//! lists its differences from DynamoDB Streams).
 
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::Client;
@@ -81,7 +81,7 @@ fn index(index: &types::GlobalSecondaryIndex) -> Result<GlobalSecondaryIndex> {
     Ok(GlobalSecondaryIndex::builder().index_name(&index.index_name).set_key_schema(Some(keys)).projection(projection).build()?)
 }
 
-/// The engine's variants have the API's names.
+/// Returns the API's name for a variant, which has the same name in the engine.
 fn api_name(variant: &impl Debug) -> String {
     format!("{variant:?}")
 }
@@ -149,7 +149,7 @@ pub async fn enable_stream(client: &aws_sdk_dynamodb::Client, name: &str) -> Res
     let view = StreamViewType::from(declared()?.stream_specification.stream_view_type.as_str());
     let described = client.describe_table().table_name(name).send().await.context("can't describe the table")?;
     let described = described.table().context("the engine returned no description of the table")?;
-    // Enabling it again would give the stream a new ARN, and lose the read position.
+    // Enabling the stream again would give it a new ARN, and lose the read position.
     if described.stream_specification().and_then(StreamSpecification::stream_view_type) == Some(&view)
         && let Some(arn) = described.latest_stream_arn()
     {

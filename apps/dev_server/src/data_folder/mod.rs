@@ -39,8 +39,8 @@ pub struct DemoTenant {
 }
 
 impl DataFolder {
-    /// Creates and locks the folder: two engines on one database would not see each other's writes. Only this user can read the
-    /// files; an existing folder keeps its permissions.
+    /// Creates and locks the folder: two engines on one database would not see each other's writes. Only the current user can
+    /// read the files; an existing folder keeps its permissions.
     ///
     /// # Errors
     ///
@@ -67,12 +67,11 @@ impl DataFolder {
         self.path(TABLE)
     }
 
-    /// Returns the store of snapshots. `None` if the data is in memory.
+    /// Returns `None` if the data is in memory.
     pub fn snapshots(&self) -> Option<Arc<dyn ObjectStore>> {
         Some(Arc::new(SnapshotFolder::new(self.path(SNAPSHOTS)?)))
     }
 
-    /// Opens or creates the key that encrypts signing keys and webhook secrets.
     pub fn key_encryption(&self) -> Result<FileKeyEncryption> {
         Ok(match self.path(KEY) {
             Some(path) => FileKeyEncryption::open(&path)?,
@@ -80,7 +79,7 @@ impl DataFolder {
         })
     }
 
-    /// Returns the tenant of an earlier start, or creates one, with demo data if the `clock` for its history is given.
+    /// Returns the tenant that an earlier start created, or creates one, with demo data if `clock` is given.
     pub async fn demo_tenant(&self, store: &Store, router: Router, clock: Option<&DemoClock>, log: Format) -> Result<DemoTenant> {
         let path = self.path(DEMO);
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {
@@ -116,7 +115,7 @@ fn open_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-/// Writes a file that appears complete or not at all. Only this user can read it, because it contains an API key.
+/// Writes a file that appears complete or not at all. Only the current user can read the file, because it contains an API key.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_extension(format!("{}.tmp", std::process::id()));
     // A draft of an earlier process with the same process ID could have different permissions.
@@ -133,7 +132,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub struct SnapshotFolder(PathBuf);
 
 impl SnapshotFolder {
-    /// The first write creates the folder.
+    /// Stores objects in `folder`, which the first write creates.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self(folder)

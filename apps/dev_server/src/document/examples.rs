@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Read each time the document is built, so that one test run can record and use it.
+/// Read each time the document is built, so that one test run can both record the examples and use them.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi-examples.json");
 
 type ByMediaType = BTreeMap<String, Value>;
@@ -26,7 +26,7 @@ struct Examples {
     webhooks: BTreeMap<String, Value>,
 }
 
-/// Reads the recorded examples. Empty if the file is missing or damaged, which tests detect.
+/// Returns no examples if the file is missing or damaged, which tests detect.
 fn read() -> Examples {
     std::fs::read(FILE).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
@@ -49,8 +49,8 @@ pub(super) fn add_to(document: &mut Value) {
     document["components"] = components;
 }
 
-/// Adds the problem documents to the components. Each is shown in the first response that lists its code, and each response shows
-/// one.
+/// Adds the problem documents to the components. The first response that lists a code shows that code's problem document; a
+/// response without such a code shows one that is already used.
 fn add_problems(document: &mut Value, problems: BTreeMap<String, Value>) {
     let mut used = Map::new();
     for (_, response) in document.pointer_mut("/components").into_iter().flat_map(|components| members(components, "responses")) {
@@ -120,7 +120,7 @@ fn add_to_schema(schema: &Value, example: &Value, schemas: &mut Value) {
     }
 }
 
-/// Whether the object is an envelope: it has a response's data, and nothing else that a viewer couldn't build itself.
+/// Whether the object is an envelope: it has a response's `data`, and otherwise only members that a viewer can build.
 fn is_envelope(members: &Map<String, Value>) -> bool {
     members.contains_key("data") && members.keys().all(|name| ["data", "meta", "verification"].contains(&name.as_str()))
 }

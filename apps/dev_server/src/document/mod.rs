@@ -54,7 +54,7 @@ const TAGS: [(&str, &str); 11] = [
     ("meta", "Endpoints that need no API key."),
 ];
 
-/// Serialized in this order.
+/// Members are serialized in this order.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Document {
     openapi: Value,
@@ -66,7 +66,8 @@ pub struct Document {
     components: Value,
 }
 
-/// Builds the document of the whole API (OpenAPI 3.1). The API serves docs/openapi.json, which a test compares with it.
+/// Builds the document of the whole API (OpenAPI 3.1). The API serves docs/openapi.json, which a test compares with this
+/// document.
 ///
 /// # Errors
 ///
@@ -116,15 +117,14 @@ fn servers() -> Vec<Server> {
     vec![own.build(), local.build(), deployed.build()]
 }
 
-/// The body of every delivery.
+/// The schema for the body of every delivery.
 const BODY: &str = "WebhookEvent";
-/// The only response described: all others count as failures.
+/// The only described response, because all others count as failures.
 const TAKEN: &str = "WebhookTaken";
 const TAKEN_TEXT: &str = "Accepted. If this response doesn't arrive within 15 seconds, the delivery is retried up to nine times \
     over about three days. Redirects are not followed. 410 disables the webhook.";
 const HEADERS: [&str; 3] = ["webhook-id", "webhook-timestamp", "webhook-signature"];
 
-/// Adds the webhook request and the components that it uses.
 fn add_webhooks(document: &mut Value) {
     document["webhooks"] = json!({"event": {"post": webhook_request()}});
     let components = &mut document["components"];
@@ -164,7 +164,7 @@ fn webhook_request() -> Value {
     })
 }
 
-/// Returns the headers of Standard Webhooks.
+/// Returns the headers that Standard Webhooks specifies.
 fn webhook_headers() -> [Value; 3] {
     let header = |name: &str, schema: Value, text: &str| json!({"name": name, "in": "header", "required": true, "schema": schema, "description": text});
     let [id, timestamp, signature] = HEADERS;

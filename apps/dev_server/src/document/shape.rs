@@ -23,7 +23,7 @@ fn simplify(value: &mut Value) {
             describe_nullable(object);
             permit_members(object);
             name_values(object);
-            // `[{}]` means the same, but makes generators ask for a credential.
+            // `[{}]` means the same as `[]`, but makes generators ask for a credential.
             if object.get("security") == Some(&json!([{}])) {
                 object.insert("security".into(), json!([]));
             }
@@ -59,7 +59,7 @@ fn describe_nullable(object: &mut Map<String, Value>) {
     }
 }
 
-/// Permits any members in an object without known ones. Otherwise, generators take it for an empty object.
+/// Permits any members in an object without known members, which generators would otherwise take for an empty object.
 fn permit_members(object: &mut Map<String, Value>) {
     let is_object = match object.get("type") {
         Some(Value::String(kind)) => kind == "object",
@@ -71,8 +71,8 @@ fn permit_members(object: &mut Map<String, Value>) {
     }
 }
 
-/// Gives the values of an enumeration names for generators if not all values are words: `ASSETS_READ` for `assets:read`.
-/// Generators take a full stop for the end of a word.
+/// Names an enumeration's values for generators unless all values are words: `ASSETS_READ` for `assets:read`. Generators split
+/// words at full stops.
 fn name_values(object: &mut Map<String, Value>) {
     let Some(values) = object.get("enum").and_then(Value::as_array) else { return };
     let values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
@@ -85,7 +85,6 @@ fn name_values(object: &mut Map<String, Value>) {
     object.insert("x-enum-varnames".into(), json!(names));
 }
 
-/// Returns a section of the components, such as `schemas`.
 fn components<'a>(document: &'a mut Value, kind: &str) -> Option<&'a mut Map<String, Value>> {
     let components = document.get_mut("components")?.as_object_mut()?;
     components.entry(kind).or_insert_with(|| json!({})).as_object_mut()
@@ -101,7 +100,7 @@ pub(super) fn operations(document: &mut Value) -> impl Iterator<Item = &mut Valu
     members.filter(|member| member.get("responses").is_some())
 }
 
-/// Replaces schemas that equal a named one with references to it.
+/// Replaces schemas that equal a named schema with references to that schema.
 fn name_schemas(document: &mut Value) {
     let Some(schemas) = components(document, "schemas").cloned() else { return };
     let names: BTreeMap<String, &String> = schemas.iter().map(|(name, schema)| (schema.to_string(), name)).collect();
@@ -215,7 +214,7 @@ fn request_headers() -> [(&'static str, Parameter); 3] {
             matching(ENTITY_TAGS),
             "Makes the change only if the resource's `ETag` is in this list. Returns 412 otherwise.",
         ),
-        // Has no pattern: an invalid list isn't an error, it just matches nothing.
+        // Has no pattern: an invalid list isn't an error, but matches nothing.
         parameter(
             "If-None-Match",
             string(),

@@ -1,9 +1,9 @@
-//! The embedded DynamoDB-compatible engine, with its own port and thread: its SQLite calls block, so it must not run on the
-//! caller's threads. The thread also serves the table's stream. docs/adr/0004 lists where it differs from DynamoDB.
+//! The embedded DynamoDB-compatible engine, on a separate port and thread: SQLite calls block, so they must not run on the
+//! caller's threads. The thread also serves the table's stream. docs/adr/0004 lists the engine's differences from DynamoDB.
 //!
-//! It checks no credentials, so it refuses requests that a web page could send: requests with an `Origin` and, if only this
-//! machine can reach it, requests for another host, because a page could make a name resolve to this machine (DNS rebinding). The
-//! engine never deletes its stream records, so they are trimmed through a second connection to its database.
+//! The engine checks no credentials, so it refuses requests that a web page could send: requests with an `Origin` and, if only
+//! this machine can reach the engine, requests for a different host, because a page could make a name resolve to this machine
+//! (DNS rebinding). The engine never deletes its stream records, so they are trimmed through a second connection to its database.
 
 use crate::table::TableEngine;
 use anyhow::{Context, Result, ensure};
@@ -27,7 +27,7 @@ const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 /// Any region would do.
 const REGION: Region = Region::from_static("us-east-1");
 
-/// A running engine. Dropping it stops it.
+/// A running engine, which stops when dropped.
 pub struct Engine {
     pub url: String,
     streams: Streams,
@@ -140,10 +140,10 @@ pub fn config(url: &str) -> Builder {
         .http_client(aws_smithy_http_client::Builder::new().build_http())
 }
 
-/// The engine adds this to the numbers that it stores, so that public numbers have as many digits as DynamoDB's.
+/// The engine adds this to stored sequence numbers, so that public sequence numbers have as many digits as DynamoDB's.
 const OFFSET: u128 = 100_000_000_000_000_000_000;
 
-/// Without this index, the engine would scan all records for every insert, to find the highest number.
+/// Without this index, the engine would scan all records for every insert, to find the highest sequence number.
 const INDEX: &str = "CREATE INDEX IF NOT EXISTS stream_records_in_order
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
 
@@ -165,7 +165,6 @@ fn trim(connection: &Connection, table: &str, sequence_number: &str) -> Result<u
     Ok(connection.prepare_cached(TRIM)?.execute(params![table, stored])?)
 }
 
-/// Executes calls of [`Streams`].
 async fn serve(engine: TableEngine, records: Connection, mut calls: mpsc::UnboundedReceiver<StreamCall>) {
     while let Some(call) = calls.recv().await {
         call(&engine, &records);
@@ -179,7 +178,7 @@ type StreamCall = Box<dyn FnOnce(&TableEngine, &Connection) + Send>;
 pub struct Streams(mpsc::UnboundedSender<StreamCall>);
 
 impl Streams {
-    /// Executes a call. `operation` is DynamoDB Streams' name for it.
+    /// Executes a call. `operation` is DynamoDB Streams' name for the call.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ struct State {
     throttled: u64,
 }
 
-/// An HTTP client that throttles requests to a partition without units left: writes per partition, or all reads together. A
+/// An HTTP client that throttles requests once their units are used up: writes by partition, or reads as if in one partition. A
 /// request that starts while units are left is executed, and charged afterwards with the consumed capacity from its response,
 /// which the meter requests. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -116,11 +116,7 @@ impl HttpConnector for Connector {
     }
 }
 
-/// Reads the whole body.
-///
-/// # Errors
-///
-/// Returns an error if the body can't be read.
+/// Reads the whole body into memory.
 pub(super) async fn read(mut response: HttpResponse) -> Result<HttpResponse, ConnectorError> {
     let body = ByteStream::new(response.take_body()).collect().await.map_err(|error| ConnectorError::io(error.into()))?;
     *response.body_mut() = SdkBody::from(body.into_bytes());
@@ -152,7 +148,7 @@ impl Usage {
     }
 }
 
-/// The name of an index, or `None` for the table; and the partition key.
+/// An index's name, or `None` for the table, and the partition key.
 pub type Partition = (Option<String>, String);
 
 /// A token bucket per partition, with the units of one second. A call is executed if any units are left, and charged afterwards,
@@ -161,7 +157,7 @@ pub type Partition = (Option<String>, String);
 pub struct Capacity(HashMap<(Partition, Usage), (f64, Instant)>);
 
 impl Capacity {
-    /// The units that are left now.
+    /// Refills the bucket. Returns the units that are left.
     fn left(&mut self, partition: &Partition, usage: Usage, limit: f64, now: Instant) -> &mut f64 {
         let (left, at) = self.0.entry((partition.clone(), usage)).or_insert((limit, now));
         *left = (*left + (now - *at).as_secs_f64() * limit).min(limit);

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The weaknesses of a table. By default, there are none: every call is answered at once and every read is up to date.
 #[derive(Debug, Clone, Default)]
 pub struct Weaknesses {
-    /// Maximum time that a request takes to the table, and its response back, in milliseconds.
+    /// Maximum time, in milliseconds, that a request takes to the table. The same maximum applies to the response.
     pub latency_millis: u64,
     /// Requests per thousand that arrive up to 2.5 seconds late (`MAX_DELAY_MILLIS`).
     pub slow_per_mille: u64,

@@ -71,7 +71,6 @@ impl Held {
         (&mut self.arrived).await.unwrap();
     }
 
-    /// Lets the request continue to the engine.
     pub fn release(self) {
         // The sender may have given up waiting.
         let _ = self.release.send(());
@@ -135,7 +134,7 @@ impl Faults {
         self.state().holds.clear();
     }
 
-    /// Answers the next `times` requests of `operation` with this response. With `after`, the engine executes them first.
+    /// Answers the next `times` requests of `operation` with this response. With `after`, the engine executes the requests first.
     pub fn plan(&self, operation: &'static str, times: usize, status: u16, body: &Value, after: bool) {
         self.plan_response(operation, times, &TableResponse { status, body: body.clone() }, after);
     }
@@ -149,7 +148,6 @@ impl Faults {
         self.plan_response(operation, times, &TableResponse::error(400, "ThrottlingException", "slow down"), false);
     }
 
-    /// Makes the next transactions fail with a conflict.
     pub fn conflict(&self, times: usize) {
         self.plan_response("TransactWriteItems", times, &conflict(), false);
     }
@@ -159,7 +157,6 @@ impl Faults {
         self.plan_response(operation, 1, &TableResponse::error(500, "InternalServerError", "lost"), true);
     }
 
-    /// Returns the number of faults that haven't happened yet.
     pub fn planned(&self) -> usize {
         self.state().planned.len()
     }
@@ -174,18 +171,19 @@ impl Faults {
         self.state().failing.take().is_some_and(|call| call.failed.is_some())
     }
 
-    /// Returns the operations and bodies since the last call.
+    /// Returns the operations and bodies of requests since the last call of this function.
     pub fn take_requests(&self) -> Vec<(String, Value)> {
         let requests = std::mem::take(&mut self.state().requests);
         requests.into_iter().map(|(operation, body)| (operation, serde_json::from_slice(&body).unwrap_or_default())).collect()
     }
 
-    /// Freezes the index `list_index` with these rows, grouped by the first letter of their sort keys; `None` unfreezes it.
+    /// Freezes the index `list_index` with these rows, grouped by the first letter of their sort keys; `None` unfreezes the
+    /// index.
     pub fn freeze_list_index(&self, rows: Option<HashMap<char, Value>>) {
         self.state().list_index = rows;
     }
 
-    /// Freezes the index `history` with these rows; `None` unfreezes it.
+    /// Freezes the index `history` with these rows; `None` unfreezes the index.
     pub fn freeze_history(&self, rows: Option<Vec<Value>>) {
         self.state().history = rows;
     }
@@ -195,7 +193,7 @@ impl Faults {
         self.state().pages.rows = Some(rows);
     }
 
-    /// Throttles the index `list_index` after this many pages, and permits `per_second` more each second. `None` stops
+    /// Throttles the index `list_index` after this many pages, and permits `per_second` more pages each second. `None` stops
     /// throttling.
     pub fn limit_index_pages(&self, pages: Option<usize>, per_second: usize) {
         let capacity = &mut self.state().pages;
@@ -297,7 +295,7 @@ impl State {
         self.torn.iter().any(|torn| torn.operation == operation)
     }
 
-    /// Removes the part of the transaction that is not visible yet.
+    /// Removes the items that are not visible yet from the response, or restores their earlier state.
     fn torn_response(&mut self, operation: &str, whole: &HttpResponse) -> TableResponse {
         let mut body: Value = whole.body().bytes().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap();
         let lists = match operation {
@@ -313,7 +311,7 @@ impl State {
         TableResponse { status: whole.status().as_u16(), body }
     }
 
-    /// Restores the item's earlier state. Returns whether the item existed in that state.
+    /// Restores the item's earlier state. Returns whether the item existed then.
     fn is_visible(&mut self, operation: &str, item: &mut Value) -> bool {
         let event: Value = item["entry"]["S"].as_str().and_then(|entry| serde_json::from_str(entry).ok()).unwrap_or_default();
         let is_of = |torn: &TornItem| {
@@ -335,7 +333,7 @@ impl State {
     }
 }
 
-/// `None` if the query is not for a range of letters.
+/// Returns `None` unless the query is for a range of letters.
 fn list_index_rows(frozen: &HashMap<char, Value>, request: &Value) -> Option<Vec<Value>> {
     let letter = |bound: &str| request["ExpressionAttributeValues"][bound]["S"].as_str()?.chars().next();
     let rows = (letter(":from")?..=letter(":to")?).filter_map(|letter| frozen.get(&letter)?.as_array());
@@ -352,14 +350,13 @@ fn history_rows(frozen: &[Value], request: &Value) -> Vec<Value> {
     rows
 }
 
-/// A cancelled transaction that the SDK reads as a conflict.
+/// Returns a cancelled transaction that the SDK reads as a conflict.
 fn conflict() -> TableResponse {
     let reasons = json!([{"Code": "TransactionConflict"}, {"Code": "None"}]);
     let kind = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException";
     TableResponse { status: 400, body: json!({"__type": kind, "Message": "cancelled", "CancellationReasons": reasons}) }
 }
 
-/// An HTTP client that injects planned faults.
 #[derive(Debug, Clone)]
 pub struct FaultyClient {
     inner: SharedHttpClient,
@@ -367,7 +364,6 @@ pub struct FaultyClient {
 }
 
 impl FaultyClient {
-    /// Wraps `inner`, which sends the requests that don't fail.
     #[must_use]
     pub fn new(inner: SharedHttpClient, faults: Faults) -> Self {
         Self { inner, faults }
@@ -443,7 +439,7 @@ struct Pages {
 }
 
 impl Pages {
-    /// Limits the page of a request, or returns the response to a throttled one.
+    /// Limits the page of a request, or returns the response if the request is throttled.
     fn limit(&mut self, body: &Value, request: &mut HttpRequest) -> Option<TableResponse> {
         if body["IndexName"] != "list_index" {
             return None;
@@ -468,7 +464,7 @@ impl Pages {
     }
 }
 
-/// An earlier state of an item that reads still see.
+/// An item's earlier state, which reads still see.
 #[derive(Debug)]
 struct TornItem {
     operation: &'static str,

@@ -25,7 +25,6 @@ use tokio::time::{Instant, sleep, sleep_until};
 /// The entry of [`FaultyTable::shown`] that counts pages of queries for all records of a kind, which lists don't need.
 pub const WHOLE_LISTS: &str = "whole lists";
 
-/// Attributes of the key.
 const KEY: [&str; 2] = ["PK", "SK"];
 
 /// A table in this process, with weaknesses that can be set at any time. Cheap to clone.
@@ -97,7 +96,7 @@ impl FaultyTable {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request to the table and its response back. `None` if one of them is lost.
+    /// Sends a request to the table and its response back. Returns `None` if the request or the response is lost.
     async fn carry(&self, operation: String, body: Value) -> Option<TableResponse> {
         let weaknesses = self.weaknesses();
         let mut way = self.random().below(weaknesses.latency_millis + 1);
@@ -324,7 +323,7 @@ impl HttpConnector for FaultyTable {
             match response {
                 Some(response) => drop(sender.send(Ok(response))),
                 None if is_reset => drop(sender.send(Err(ConnectorError::io("connection reset".into())))),
-                // No response at all, so that the sender runs into its timeout.
+                // Sends no response, so that the sender's timeout expires.
                 None => sender.closed().await,
             }
         });

@@ -15,7 +15,6 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Human-readable lines
@@ -70,7 +69,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Returns the value of a field. Empty if the event has no such field.
+    /// Returns an empty text if the event has no such field.
     pub fn get(&self, name: &str) -> &str {
         self.others.iter().find(|(other, _)| *other == name).map_or("", |(_, text)| text)
     }
@@ -118,7 +117,6 @@ where
     }
 }
 
-/// Returns the time of day by this computer's clock, to the second.
 fn time_of_day() -> String {
     let now = DateTime::from_timestamp_millis(shared::app::system_clock()().millis()).unwrap_or_default();
     now.with_timezone(&Local).format("%H:%M:%S").to_string()

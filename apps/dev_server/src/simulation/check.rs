@@ -27,7 +27,6 @@ pub fn check_lists(service: &Service) {
     }
 }
 
-/// Checks lists, events, histories and the invariants of a tenant.
 pub async fn check(service: &Service, tenant: &Tenant, client: &Client) -> Result<()> {
     let wrong = |what: String| service.add_violation(format!("{}: in the end, {what}", tenant.name));
     // Waits longer than the feed delays events.
@@ -54,7 +53,7 @@ pub async fn check(service: &Service, tenant: &Tenant, client: &Client) -> Resul
     Ok(())
 }
 
-/// Compares the events that the feed has shown with those in the table.
+/// Compares the events that the feed has shown with the events in the table.
 async fn check_feed(tenant: &Tenant, client: &Client, wrong: &impl Fn(String)) -> Result<()> {
     let query =
         client.query().table_name(TABLE).consistent_read(true).key_condition_expression("PK = :pk AND begins_with(SK, :sk)");
@@ -180,8 +179,8 @@ pub async fn list_instances(service: &Service, tenant: &Tenant, random: &SeededR
 /// A record in a list: the name that identifies it, and its other shown values.
 type Row = (String, String);
 
-/// Sends a list request and checks its rows. `possible` returns each record's possible rows: `None` for a state in which
-/// the list doesn't contain it.
+/// Sends a list request and checks its rows. `possible` returns each record's possible rows: `None` for a state in which the list
+/// doesn't contain the record.
 async fn check_list(
     service: &Service,
     tenant: &Tenant,

@@ -36,7 +36,7 @@ const LISTS: [&str; 10] = [
 const METHODS: [&str; 5] = ["GET", "POST", "PATCH", "PUT", "DELETE"];
 /// Letters, digits, hyphens, underscores and dots are not escaped in URLs.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
-/// Texts that have caused trouble in services like this one.
+/// Texts that often cause errors in services.
 const TEXTS: [&str; 20] = [
     "",
     " ",
@@ -169,10 +169,10 @@ struct Generator {
     random: SeededRandom,
     operations: Vec<Operation>,
     made: u64,
-    /// The tenant's own resources: their collections and IDs.
+    /// Collections and IDs of the tenant's resources.
     own: Vec<(String, String)>,
     links: Vec<String>,
-    /// A key of the tenant with another secret.
+    /// A key of the tenant with a wrong secret.
     forged: String,
 }
 
@@ -196,7 +196,7 @@ impl Generator {
         self.choose(&TEXTS).copied().unwrap_or_default()
     }
 
-    /// Starts with the unchanged examples, so that the tenant has resources.
+    /// Returns the next attack, beginning with the unchanged examples, so that the tenant has resources.
     fn next(&mut self, target: &Tenant, others: &[Tenant]) -> Attack {
         let count = self.operations.len() as u64;
         let (place, is_mutated) = if self.made < count { (self.made, false) } else { (self.random.below(count), true) };
@@ -232,7 +232,6 @@ impl Generator {
         Attack { request, is_permitted }
     }
 
-    /// Remembers the tenant's resources in a response.
     fn learn(&mut self, request: &ApiRequest, response: &ApiResponse) {
         if response.status == 201 {
             let collection = request.path.split('?').next().unwrap_or_default().to_owned();
@@ -244,7 +243,7 @@ impl Generator {
         }
     }
 
-    /// Returns the ID of a resource, usually of one in this collection.
+    /// Returns the ID of a resource, usually from this collection.
     fn id(&self, collection: &str, others: &[Tenant], is_mutated: bool) -> String {
         let fitting: Vec<&String> = self.own.iter().filter(|(known, _)| known.ends_with(collection)).map(|(_, id)| id).collect();
         let other = self.choose(others).map(|tenant| tenant.model().random_id(&self.random).unwrap_or(tenant.process_id.clone()));
@@ -287,7 +286,7 @@ impl Generator {
         }
     }
 
-    /// Omits a member of an object, misspells its name, or gives it another value.
+    /// Omits a member of an object, misspells its name, or replaces its value.
     fn mutate(&self, value: &mut Value) {
         let Value::Object(members) = value else { return };
         let names: Vec<String> = members.keys().cloned().collect();
@@ -339,7 +338,7 @@ fn operations(document: &Value) -> Vec<Operation> {
     operations
 }
 
-/// Returns the end of the collection's path, for a member with this name.
+/// Returns the end of the path of the collection to which a member with this name refers.
 fn collection(name: &str) -> &'static str {
     match name {
         "asset_id" | "asset_ids" | "id" => "/assets",

@@ -3,7 +3,7 @@
 //! Several tenants' clients send mixed traffic to instances of the service whose clocks differ, that freeze between requests and
 //! are killed during them, while phases with and without faults alternate. A model knows the possible contents of each response;
 //! a contradiction is a violation. One more tenant is attacked with hostile requests. A simulation needs a single-threaded
-//! runtime with a paused clock, so that its minutes take seconds and the same seed repeats it.
+//! runtime with a paused clock, so that its minutes take seconds and the same seed repeats the run.
 
 mod check;
 mod hostile;
@@ -57,7 +57,7 @@ pub struct Report {
 ///
 /// Returns an error if the simulation itself can't continue, for example because the engine fails.
 pub async fn run(seed: u64, length: Length) -> Result<Report> {
-    // For the SDK's backoff.
+    // Seeds the SDK's backoff.
     fastrand::seed(seed);
     let random = SeededRandom::new(seed);
     let table = FaultyTable::new(random.next())?;
@@ -85,7 +85,7 @@ pub async fn run(seed: u64, length: Length) -> Result<Report> {
     Ok(service.report())
 }
 
-/// Alternates phases with and without faults, and the hours between them; then ends the simulation.
+/// Alternates phases with faults, phases without faults, and idle times of up to two hours; then ends the simulation.
 async fn set_weaknesses(service: &Service, random: SeededRandom, length: Length) {
     // Behaviour that DynamoDB doesn't guarantee differs from seed to seed.
     let pick = |choices: &[u64]| choices[random.below(choices.len() as u64) as usize];
@@ -112,8 +112,8 @@ async fn set_weaknesses(service: &Service, random: SeededRandom, length: Length)
     service.end();
 }
 
-/// Runs the function that writes snapshots, with a clock that differs from the others', until the simulation is over. Sometimes
-/// all objects are lost before a run, which then loads the indexes from the table.
+/// Runs the function that writes snapshots, with a random clock offset, until the simulation is over. Sometimes all objects are
+/// lost before a run, which then loads the indexes from the table.
 async fn write_snapshots(service: &Service, random: SeededRandom) {
     while !service.is_over() {
         service.wait_while_idle().await;

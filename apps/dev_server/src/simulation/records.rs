@@ -140,7 +140,6 @@ pub async fn change_asset_at_once(service: &Service, tenant: &Tenant, random: &S
         let is_right = match status(answer) {
             200 => is_winner(state),
             412 => !is_winner(state),
-            // The outcome is unknown.
             0 | 503 => true,
             _ => false,
         };

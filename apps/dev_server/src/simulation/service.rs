@@ -28,7 +28,7 @@ const START: i64 = 1_772_704_800_000;
 const MAX_CLOCK_OFFSET_MILLIS: u64 = 500;
 /// As in template.yaml.
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long it takes until earlier faults no longer have an effect: a write's 5 s, its 3 s in transit, and a margin.
+/// Time until earlier faults no longer have an effect: a write's 5 s, its 3 s in transit, and a margin.
 const RECOVERY: Duration = Duration::from_secs(10);
 /// With more instances, the oldest one is dropped.
 const MAX_INSTANCES: usize = 6;
@@ -131,7 +131,7 @@ impl Service {
         self.state().report.violations.push(format!("at {at} ms: {violation}"));
     }
 
-    /// Counts the response to a hostile request, if it was accepted.
+    /// Counts a hostile request, if it was accepted.
     pub fn count_attack(&self, response: &ApiResponse) {
         self.state().report.accepted_attacks += u64::from(response.status < 300);
     }
@@ -251,7 +251,7 @@ impl Service {
         }
     }
 
-    /// Checks what must be true for every response.
+    /// Checks the conditions that every response must meet.
     fn check_response(&self, request: &ApiRequest, response: Option<&ApiResponse>, sent: Instant, life: u64) {
         let mut state = self.state();
         state.report.requests += 1;

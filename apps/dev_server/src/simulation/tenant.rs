@@ -26,7 +26,7 @@ pub struct UserState {
     pub is_active: bool,
 }
 
-/// A record, and its ID once known.
+/// A record, with its ID once the ID is known.
 #[derive(Debug, Clone)]
 pub struct Record<S> {
     pub id: Option<String>,
@@ -50,7 +50,6 @@ pub struct RunningProcess {
     pub step: u64,
 }
 
-/// The records of a tenant as its clients know them.
 #[derive(Debug, Default)]
 pub struct Model {
     pub assets: Vec<Record<AssetState>>,
@@ -101,13 +100,13 @@ impl Tenant {
         ApiRequest { method, path: path.into(), body, api_key: self.api_key.clone(), ..ApiRequest::default() }
     }
 
-    /// A POST with a random idempotency key.
+    /// Returns a POST with a random idempotency key.
     pub fn keyed_post(&self, path: impl Into<String>, body: Value, random: &SeededRandom) -> ApiRequest {
         let key = ("idempotency-key", format!("{:x}", random.next()));
         ApiRequest { headers: vec![key], ..self.request("POST", path, body) }
     }
 
-    /// Sends a request, usually once, and in one case out of `rarity` together with a rival that has another idempotency key.
+    /// Sends a request, usually once, and in one case out of `rarity` together with a rival that has a different idempotency key.
     pub async fn post_with_rivals(
         &self,
         service: &Service,
@@ -139,10 +138,10 @@ impl Model {
     }
 }
 
-/// A write of a record. It can take effect at any time after it was noted.
+/// A write of a record, which can take effect at any time after it was noted.
 #[derive(Debug, Clone)]
 struct Write<S> {
-    /// It must have taken effect by this time.
+    /// The write must have taken effect by this time.
     ended: Option<Instant>,
     /// `None` if the record is deleted.
     state: Option<S>,

@@ -20,8 +20,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Delivers changes to webhooks. Dropping it stops it at once, without losing due deliveries: the next pipeline on the same table
-/// resumes from the stream and the delivery records.
+/// Delivers changes to webhooks. Dropping the pipeline stops it at once, without losing due deliveries: the next pipeline on the
+/// same table resumes from the stream and the delivery records.
 pub struct Pipeline {
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
@@ -53,7 +53,7 @@ impl Pipeline {
         Ok(Self { stop, tasks })
     }
 
-    /// Lets the pipeline start nothing new.
+    /// Stops the pipeline from starting new work.
     pub fn begin_stop(&self) {
         let _ = self.stop.send(true);
     }
@@ -65,7 +65,7 @@ impl Pipeline {
     }
 }
 
-/// Handles messages with the function `deliver`, in this process.
+/// Returns a handler that runs the function `deliver` in this process.
 #[must_use]
 pub fn handler(deliver: Deliver) -> Arc<Handler> {
     let deliver = Arc::new(deliver);

@@ -28,7 +28,6 @@ pub(super) struct StreamReader {
     table: String,
     queue: MemoryQueue,
     fanout: Fanout,
-    /// Position of the next read.
     iterator: Option<String>,
     /// Sequence number of the last record that was fanned out.
     after: Option<String>,
@@ -41,7 +40,7 @@ impl StreamReader {
         Self { streams, stream, table, queue, fanout, iterator: None, after: None, is_trimmed: true }
     }
 
-    /// Reads until it is told to stop.
+    /// Reads until `stop` is true.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let mut backoff = BACKOFF.0;
         while !*stop.borrow() {
@@ -95,7 +94,7 @@ impl StreamReader {
         Ok(())
     }
 
-    /// Starts after the last record that was fanned out, or at the oldest one.
+    /// Returns an iterator that starts after the last record that was fanned out, or at the oldest record.
     async fn first_iterator(&self) -> Result<String> {
         let described = self.streams.call("DescribeStream", json!({"StreamArn": self.stream})).await;
         let described = described.context("can't describe the stream")?;

@@ -27,7 +27,6 @@ struct Local {
     store: Store,
 }
 
-/// The events of handled messages.
 type Events = Arc<Mutex<Vec<EventId>>>;
 
 impl Local {
@@ -47,7 +46,7 @@ impl Local {
         tenant
     }
 
-    /// Creates a webhook, which is also an event.
+    /// Creates a webhook. The creation is an event, too.
     async fn webhook(&self, tenant: TenantId, slot: u8) {
         let (store, now) = (self.store.tenant(tenant), self.store.now());
         let id: WebhookId = store.new_id(now).unwrap();
@@ -61,7 +60,7 @@ impl Local {
         unit.commit().await.unwrap();
     }
 
-    /// Starts a pipeline whose handler records its events, and finishes none of them if it hangs.
+    /// Starts a pipeline whose handler records the events of messages, and never finishes if `hangs` is set.
     async fn pipeline(&self, events: &Events, hangs: bool) -> (MemoryQueue, Pipeline) {
         let (queue, worker) = in_memory();
         let noted = Arc::clone(events);
@@ -162,7 +161,7 @@ async fn a_record_is_as_lambda_has_it() {
 }
 
 /// Events stay in the stream until their messages are finished. After a restart, they are passed on again, followed by later
-/// ones.
+/// events.
 #[tokio::test]
 async fn what_was_not_finished_is_handed_on_by_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -189,7 +188,7 @@ async fn what_was_not_finished_is_handed_on_by_the_next_start() {
     }
     until(async || count(&file) == 1).await;
     pipeline.stop(Instant::now() + LONG).await;
-    // Written while nothing reads the stream. Finished events aren't repeated.
+    // This webhook's event is written while nothing reads the stream. Finished events aren't repeated.
     local.webhook(tenant, 2).await;
     drop(local);
     let local = Local::start(Some(folder.path())).await;
@@ -211,7 +210,7 @@ async fn the_stream_of_existing_data_begins_when_it_is_enabled() {
     assert_eq!(local.records(&arn).await.len(), 3);
 }
 
-/// Fails if an engine's statement on stream records reads more of them than necessary.
+/// Fails if one of the engine's statements reads more stream records than necessary.
 #[tokio::test]
 async fn writes_do_not_get_slower_with_what_was_written_before() {
     let folder = tempfile::tempdir().unwrap();

@@ -49,7 +49,7 @@ fn addresses_of_this_machine_need_the_option() {
     let server = Server::start(&folder);
     let webhook = server.client.create_webhook(&receiver.url);
     server.terminate();
-    // The webhook still exists, but receives nothing more.
+    // The webhook from the first start still exists, but attempts to deliver to it fail.
     let data = folder.path().join("data");
     let server = Server::start_with(&folder, &["--data", data.to_str().unwrap()]);
     let body = json!({"url": receiver.url, "events": ["*"]});
@@ -112,7 +112,7 @@ fn a_receiver_that_hangs_does_not_keep_the_process_alive() {
     until("the delivery is under way", || (!receiver.arrivals().is_empty()).then_some(()));
     let took = server.terminate();
     assert!((Duration::from_secs(4)..Duration::from_secs(12)).contains(&took), "{took:?}");
-    // The next start retries it at once.
+    // The next start retries the delivery at once.
     receiver.respond(204, Duration::ZERO);
     let _server = Server::start(&folder);
     until("it arrives again", || (receiver.arrivals().len() >= 2).then_some(()));

@@ -37,7 +37,7 @@ pub struct Client {
     key: String,
 }
 
-/// A running dev server. Dropping it kills it.
+/// A running dev server, which is killed when dropped.
 pub struct Server {
     child: Child,
     pub client: Client,
@@ -97,7 +97,7 @@ impl Client {
         Self { address: address.to_owned(), key: key.to_owned() }
     }
 
-    /// Returns the response's status and body. Fails if the server ends meanwhile.
+    /// Returns the response's status and body. Fails if the server ends before it responds.
     pub fn try_send(&self, method: &str, path: &str, body: &Value) -> io::Result<(u16, Value)> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.exchange(method, path, "application/json", &body)
@@ -144,7 +144,7 @@ impl Client {
         self.send("GET", &path, &Value::Null)["data"].as_array().unwrap().clone()
     }
 
-    /// Reads the whole change feed, and returns the events of assets once they are complete.
+    /// Reads the whole change feed, and returns the events of assets once `are_complete` accepts them.
     pub fn asset_events(&self, are_complete: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         // The feed shows an event only once no earlier event can appear.
         until("the change feed has all events", || {
@@ -184,7 +184,6 @@ struct Shared {
     behaviour: Mutex<(Duration, StatusCode)>,
 }
 
-/// A running receiver.
 pub struct Receiver {
     pub url: String,
     shared: Arc<Shared>,
@@ -212,7 +211,7 @@ impl Receiver {
         self.shared.arrivals.lock().unwrap().clone()
     }
 
-    /// Arrivals by ID. Checks that every signature is valid, and that repeated deliveries are equal.
+    /// Returns the arrivals by ID. Checks that every signature is valid, and that repeated deliveries are equal.
     pub fn verified(&self, secret: &str) -> BTreeMap<String, Value> {
         let mut events = BTreeMap::new();
         for arrival in self.arrivals() {

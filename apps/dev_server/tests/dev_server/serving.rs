@@ -1,4 +1,4 @@
-//! The limits of connections (time, memory and number), with the real router behind a port and clients that send arbitrary bytes.
+//! Limits on connections (time, memory and number), with the real router behind a port and clients that send arbitrary bytes.
 
 use aws_sdk_dynamodb::Client as Dynamo;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
@@ -241,7 +241,6 @@ impl Client {
         timeout(LONG, response).await.unwrap()
     }
 
-    /// Reads all bytes until the server closes the connection.
     async fn rest(&mut self) -> String {
         let mut rest = String::new();
         timeout(LONG, self.0.read_to_string(&mut rest)).await.unwrap().unwrap();

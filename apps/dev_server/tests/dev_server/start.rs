@@ -146,7 +146,7 @@ fn statuses_have_colours_on_a_terminal_and_json_can_be_had_there() {
     assert_eq!(line["route"], "/v1/health");
 }
 
-/// Sends a request to the coloured address of the API.
+/// Sends a request to the address of the API, which the terminal shows in colour.
 fn get_health(shown: &str) {
     let (_, rest) = shown.split_once("API          \u{1b}[0m \u{1b}[36mhttp://").unwrap();
     let (address, _) = rest.split_once("/v1\u{1b}[0m").unwrap();
@@ -195,7 +195,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Checks that others can't read the files of `data` in this folder.
+/// Starts and stops a server in this folder, and checks that other users can't read the files in `data`.
 fn start_and_stop(folder: &Path) {
     let (mut session, _) = start_on(folder, &["--empty"]);
     let files: Vec<PathBuf> = fs::read_dir(folder.join("data")).unwrap().map(|entry| entry.unwrap().path()).collect();
