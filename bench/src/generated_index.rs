@@ -1,5 +1,5 @@
-//! Assets that are generated when they are read, by a query of the index `list_index` or by their keys. Filling the embedded
-//! engine with a million assets takes too long to be done often.
+//! Generates assets when a query of the index `list_index` or a batch of keys reads them. Filling the embedded engine with a
+//! million assets would take too long.
 
 use crate::lists::Generator;
 use anyhow::{Context, Result};
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Number of rows that take about 1 MB, the maximum for a page of a query.
 const PAGE_ROWS: usize = 2_000;
 
-/// An HTTP client that answers queries for generated assets, if there are any, and passes on every other request.
+/// An HTTP client that answers requests for generated assets, and passes on all other requests.
 #[derive(Clone)]
 pub struct GeneratedIndex {
     inner: SharedHttpClient,
@@ -47,7 +47,7 @@ impl GeneratedIndex {
         Self { inner, generated: Arc::default(), cpu_time: Arc::default() }
     }
 
-    /// Starts answering queries, with `count` assets.
+    /// Starts answering requests for `count` assets.
     pub fn set(&self, assets: Generator, count: usize) -> Result<()> {
         let index = table::declared()?.global_secondary_indexes.iter().find(|index| index.index_name == LIST_INDEX);
         let projected = index
@@ -125,7 +125,7 @@ impl Generated {
     }
 }
 
-/// In DynamoDB's JSON.
+/// Converts an item to DynamoDB's JSON.
 fn json_item(item: Item) -> Option<Value> {
     serde_json::to_value(serde_dynamo::Item::from(item)).ok()
 }

@@ -1,4 +1,4 @@
-//! The service in this process, with a separate engine, table and tenant. Also the dev server as a separate process, with an
+//! Runs the service in this process, with a separate engine, table and tenant, or the dev server as a separate process, with an
 //! empty tenant.
 
 use crate::generated_index::GeneratedIndex;
@@ -37,9 +37,9 @@ pub struct Service {
     pub meter: Meter,
     pub tenant: TenantId,
     pub read_limit: CapacityLimit,
-    /// Answers queries of the index instead of the engine.
+    /// Answers requests for generated assets instead of the engine.
     pub generated_index: GeneratedIndex,
-    /// Number of milliseconds by which the service's clock is ahead.
+    /// Milliseconds by which the service's clock is ahead.
     clock_offset: Arc<AtomicI64>,
     client: ApiClient,
     _engine: Engine,
@@ -94,7 +94,7 @@ impl Service {
     }
 }
 
-/// Sends a request, and returns the body of the response, which must be successful.
+/// Sends a request, which must succeed. Returns the body of the response.
 pub async fn successful(client: &ApiClient, method: &str, path: &str, body: &str) -> Result<Value> {
     let (status, response) = client.send(method, path, &[JSON], body).await?;
     ensure!(status.is_success(), "{method} {path} returned {status}: {response}");
@@ -105,7 +105,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Polling interval for the ready file.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// A process that is killed when this value is dropped.
+/// A process that is killed when dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -116,7 +116,7 @@ impl Drop for Process {
     }
 }
 
-/// A running dev server. Dropping it kills the process and deletes its data.
+/// A running dev server. Dropping the value kills the process and deletes the data.
 pub struct ServerProcess {
     pub base_url: String,
     pub api_key: String,

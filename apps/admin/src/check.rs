@@ -17,7 +17,7 @@ use uuid::Uuid;
 /// Delay after which a delivery's message counts as lost.
 const OVERDUE: TimeDelta = TimeDelta::hours(1);
 
-/// Checks a tenant; with [`CheckMode::Repair`], repairs what it can. The exit code is 0 if no finding is left open.
+/// Checks a tenant and, with [`CheckMode::Repair`], repairs it where possible. The exit code is 0 if no finding is left open.
 pub async fn tenant(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Output> {
     let bar = progress(ProgressBar::new_spinner(), "{spinner} {pos} events, {elapsed}")?;
     let CheckReport { records, events, mut findings } = store.check_items(mode, |done| bar.set_position(done)).await?;

@@ -28,9 +28,8 @@ pub struct Deletion {
 struct Plan {
     /// The tenant's name, or its ID if the name can't be read.
     name: String,
-    /// Number of items by kind.
     items: BTreeMap<String, u64>,
-    /// What remains of the tenant outside the table.
+    /// Data of the tenant that remains outside the table.
     stays: Vec<String>,
 }
 
@@ -97,7 +96,7 @@ impl Plan {
     }
 }
 
-/// Asks for the exact name: another tenant's name may differ only in case.
+/// Asks for the tenant's exact name: a different tenant's name may differ only in case.
 fn is_confirmed(name: &str) -> Result<bool> {
     let Some(typed) = terminal::ask("Type the tenant's name to delete it:")? else {
         bail!("nothing was deleted: type the tenant's name, or use --yes");
@@ -109,7 +108,7 @@ fn is_confirmed(name: &str) -> Result<bool> {
 pub struct Bucket(S3);
 
 impl Bucket {
-    /// Opens the bucket that the environment names. `None` if it names none.
+    /// Returns `None` if `SNAPSHOTS_URL` names no bucket.
     pub async fn from_env() -> Result<Option<Self>> {
         let Some(url) = endpoint(SNAPSHOTS_URL)? else { return Ok(None) };
         let config = environment::load().await?;

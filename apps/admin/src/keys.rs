@@ -92,7 +92,7 @@ pub async fn revoke(store: &TenantStore, id: ApiKeyId) -> Result<Output> {
             Err(error) => return Err(error.into()),
         };
         match store.delete(&key, &context).await {
-            // The key changed after it was read: delete its new version.
+            // The key was changed after it was read: delete the new version.
             Err(WriteError::Stale) => {}
             result => {
                 result?;

@@ -35,7 +35,7 @@ admin verify --tenant Acme";
 /// Works directly on the DynamoDB table. Prints tables on a terminal, and otherwise one JSON object per line. Credentials, region
 /// and endpoint come from the usual AWS environment: AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_DYNAMODB, …
 ///
-/// Name a tenant by its ID, or by its name if that is unique. Names are case-insensitive.
+/// Identify a tenant by its ID, or by its name if the name is unique. Names are case-insensitive.
 ///
 /// Exits with code 0 if everything is fine, 1 if something failed or a check found something, and 2 if the arguments are wrong.
 /// In a checkout, `cargo run -p admin --` is the same as `admin`.
@@ -66,7 +66,7 @@ pub enum Command {
     /// Replace the keys that sign receipts.
     #[command(subcommand, after_help = examples("admin receipt-key rotate --tenant Acme --dry-run"))]
     ReceiptKey(ReceiptKeyCommand),
-    /// Verify a receipt's signature offline. Exits with code 1 if it is not genuine.
+    /// Verify a receipt's signature offline. Exits with code 1 if the receipt is not genuine.
     #[command(after_help = examples("admin verify-receipt receipt.json --keys keys.json"))]
     VerifyReceipt {
         /// Receipt file: the response of GET /v1/processes/instances/{id}/receipt or GET /v1/movements/{id}/receipt.
@@ -122,9 +122,9 @@ pub enum Command {
     /// Erase a person's data, or repeat erasures after a restore. Exits with code 1 if an erasure is refused or fails.
     ///
     /// A pseudonym replaces the person's names, texts and signatures, including in the history, which can still be verified. As
-    /// with the API, the user must be inactive, and have no assets and no open processes. --repeat ignores this, and prints what
-    /// still refers to the user. Repeat the command to continue an interrupted erasure. To delete the tenant's snapshots in S3
-    /// too, set SNAPSHOTS_URL to the same value as for the functions.
+    /// with the API, the user must be inactive, and have no assets and no open processes. --repeat ignores these conditions, and
+    /// prints the records that still refer to the user. Repeat the command to continue an interrupted erasure. To delete the
+    /// tenant's snapshots in S3 too, set SNAPSHOTS_URL to the same value as for the functions.
     #[command(after_help = examples("admin erase --tenant Acme --dry-run \\\n  --user 01890a5d-ac96-774b-bcce-b302099a8057\nadmin erase --repeat erasures.jsonl"))]
     Erase {
         /// Tenant ID or name.
@@ -386,11 +386,11 @@ fn retry_queue(aws: &SdkConfig, url: String) -> Sqs {
 }
 
 pub async fn run(options: Options) -> Result<Output> {
-    // Needs neither AWS credentials nor a table.
+    // Handled first, because it needs neither AWS credentials nor a table.
     if let Command::VerifyReceipt { file, keys } = &options.command {
         return receipts::verify(file, keys);
     }
-    // Handled first, because to `doctor`, a table that doesn't respond is a finding.
+    // Handled before the table is used, because for `doctor`, a table that doesn't respond is a finding.
     if let Command::Doctor { lambda_limit, parameters } = &options.command {
         return doctor::run(&options.table, *lambda_limit, parameters).await;
     }
@@ -451,7 +451,7 @@ async fn execute(store: &Store, aws: &SdkConfig, table: &str, command: Command) 
         Command::Verify { tenant } => verify::tenant(&tenants::existing(store, &tenant).await?).await,
         Command::Check { tenant, repair, dry_run, retry_queue: url } => {
             let mode = if repair && !dry_run { CheckMode::Repair } else { CheckMode::ReadOnly };
-            // Doesn't read the tenant's own record, which may be lost too.
+            // Doesn't read the tenant's own record, which may be lost, too.
             let store = store.tenant(tenants::id_of(store, &tenant).await?);
             tenants::refuse_deletion(&store).await?;
             check::tenant(&store, mode, url.map(|url| retry_queue(aws, url))).await

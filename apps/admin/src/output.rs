@@ -108,7 +108,7 @@ fn title(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Styles a progress bar, which is drawn on stderr, and only on a terminal.
+/// Styles a progress bar, which indicatif draws on stderr, and only on a terminal.
 pub fn progress(bar: ProgressBar, template: &str) -> Result<ProgressBar> {
     Ok(bar.with_style(ProgressStyle::with_template(template)?))
 }

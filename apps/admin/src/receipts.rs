@@ -59,7 +59,7 @@ pub async fn rotate_key(store: &TenantStore) -> Result<Output> {
     Ok(json!({"tenant_id": store.id(), "kid": keys.current.public_key.kid(), "retired": keys.retired.len()}).into())
 }
 
-/// Returns the keys that a rotation would retire.
+/// Reports the key that a rotation would retire.
 async fn dry_rotate(store: &TenantStore) -> Result<Output> {
     if variable(KMS_KEY).or(variable(KEY_FILE)).is_none() {
         bail!("set {KMS_KEY} or {KEY_FILE} to the key that encrypts signing keys");

@@ -13,7 +13,7 @@ use shared::domain::values::text::{Name, composed, fold};
 use shared::store::{DryRun, RegisteredTenant, Store, StoreError, TenantStore};
 use terminal::Column;
 
-/// Returns the ID of the tenant with this ID or name. Returns an ID even if no tenant has it.
+/// Returns the ID of the tenant with this ID or name. Doesn't check whether a tenant has the ID.
 pub async fn id_of(store: &Store, tenant: &str) -> Result<TenantId> {
     if let Ok(id) = tenant.parse() {
         return Ok(id);
@@ -114,7 +114,6 @@ pub async fn list(store: &Store) -> Result<Output> {
     Ok(Output::table(rows, LISTED, "There are no tenants."))
 }
 
-/// Limits the combined requests of all keys and links, or removes the limit.
 pub async fn limit(store: &TenantStore, per_minute: Option<u32>, is_dry_run: bool) -> Result<Output> {
     let before = store.ceiling().await?;
     if !is_dry_run {
@@ -127,7 +126,7 @@ pub async fn limit(store: &TenantStore, per_minute: Option<u32>, is_dry_run: boo
 const UPGRADED: &[Field] =
     &[(Column::new("TENANT"), |row| cell(&row["tenant_id"])), (Column::text("PROCESSES ADDED"), |row| cell(&row["added"]))];
 
-/// Adds missing system processes to one tenant or to all.
+/// Adds missing system processes to one tenant or to all tenants.
 pub async fn upgrade(store: &Store, tenant: Option<&str>, is_dry_run: bool) -> Result<Output> {
     let tenants = match tenant {
         Some(tenant) => vec![existing(store, tenant).await?.id()],

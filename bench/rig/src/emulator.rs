@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 /// Timeout for the emulator's start and for each invocation.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A running emulator with one function. Dropping it stops both.
+/// A running emulator with one function. Dropping the emulator stops both.
 pub struct Emulator {
     address: String,
     _child: Child,

@@ -43,8 +43,6 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Starts an environment with its data in memory.
-    ///
     /// # Errors
     ///
     /// Returns an error if the engine or the proxy can't be started.
@@ -108,7 +106,7 @@ impl Environment {
     }
 }
 
-/// A running proxy with a self-signed certificate. Dropping it ends it.
+/// A running proxy with a self-signed certificate. Stops when dropped.
 pub struct TlsProxy {
     pub url: String,
     /// The proxy's certificate in PEM format, to trust through `AWS_CA_BUNDLE`.
@@ -155,7 +153,7 @@ impl TlsProxy {
 }
 
 async fn forward(acceptor: TlsAcceptor, client: TcpStream, target: SocketAddr, paused: watch::Receiver<bool>) {
-    // Errors close the connection, which the client notices.
+    // Ignores errors, because they close the connection, which the client notices.
     let _ = client.set_nodelay(true);
     let Ok(client) = acceptor.accept(client).await else { return };
     let Ok(server) = TcpStream::connect(target).await else { return };

@@ -92,7 +92,7 @@ impl Function {
         Ok(Self { runtime_api, init: ready - start, child, pid, stdout })
     }
 
-    /// Returns the log of the function, as a JSON object per line.
+    /// Returns the function's log, as one JSON object per line.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ struct Event {
 /// The response body, or the error that the function reported.
 type Outcome = Result<Bytes, String>;
 
-/// By request ID: when the event was sent, and who waits for the response.
+/// By request ID: the time when the event was sent, and the channel for the response.
 type Pending = HashMap<String, (Instant, oneshot::Sender<(Duration, Outcome)>)>;
 
 #[derive(Clone)]
@@ -245,7 +245,7 @@ impl RuntimeApi {
     pub async fn ready(&self) -> Instant {
         let mut first = self.shared.first_request.subscribe();
         let requested = first.wait_for(Option::is_some).await.ok().and_then(|first| *first);
-        // The sender lives as long as this.
+        // The sender is never dropped before `self`.
         requested.unwrap_or_else(Instant::now)
     }
 

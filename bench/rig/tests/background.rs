@@ -141,7 +141,7 @@ async fn an_event_becomes_a_message_and_the_message_an_attempt() {
     let body = retry["Entries"][0]["MessageBody"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(body).unwrap()["webhook_id"], id);
     assert!((5..=6).contains(&retry["Entries"][0]["DelaySeconds"].as_u64().unwrap()), "{retry}");
-    // When it is received from there, it is sent again with the remaining delay.
+    // When the message is received from the retry queue, it is sent again with the remaining delay.
     let mut from_retries = batch(&[body]);
     from_retries["Records"][0]["eventSourceARN"] = json!("arn:aws:sqs:us-east-1:123456789012:retries");
     assert_eq!(invoke(&deliver, &from_retries, DELIVER_TIMEOUT).await, json!({"batchItemFailures": []}));
@@ -179,7 +179,7 @@ async fn what_can_not_be_sent_or_read_is_reported_and_nothing_else() {
     damaged["Records"][0]["dynamodb"]["NewImage"]["entry"] = json!({"S": "{"});
     assert_eq!(invoke(&fanout, &damaged, FANOUT_TIMEOUT).await, json!({"batchItemFailures": []}));
     assert!(fanout.log().unwrap().iter().any(|line| line["metric"] == "unreadable_events"));
-    // A message that can't be read ends up in the dead-letter queue. The rest of its batch is handled.
+    // A message that can't be read ends up in the dead-letter queue. The other messages in the batch are handled.
     let sample: Value = serde_json::from_str(QUEUE_SAMPLE).unwrap();
     let bodies = ["{", sample["Records"][0]["body"].as_str().unwrap()];
     let failed = invoke(&deliver, &batch(&bodies), DELIVER_TIMEOUT).await;

@@ -100,7 +100,7 @@ async fn the_writer_of_snapshots_runs_at_its_event() {
     let without_bucket = environment.start_function_with("snapshots", &nowhere).await.unwrap();
     let error = without_bucket.runtime_api.invoke(event, WRITER_TIMEOUT).await.err().unwrap().to_string();
     assert!(error.contains("4 snapshots could not be written"), "{error}");
-    // Lists don't need the bucket, either.
+    // Lists work without the bucket, too.
     let assets = environment.start_function_with("assets", &nowhere).await.unwrap();
     let list = request("GET", "/v1/assets", &environment.api_key, None);
     assert_eq!(assets.runtime_api.invoke(&list, TIMEOUT).await.unwrap().response["statusCode"], 200);
@@ -248,7 +248,7 @@ async fn sigterm_loses_no_acknowledged_write_and_leaves_none_half_done() {
         // Lambda sends SIGTERM only between requests. Here, it can also arrive during a request.
         let _ = tokio::time::timeout(delay, assets.runtime_api.invoke(&create, TIMEOUT)).await;
         assets.terminate().await.unwrap();
-        // Gives writes in flight time to reach the table.
+        // Waits for writes in flight to reach the table.
         tokio::time::sleep(Duration::from_millis(200)).await;
         let (assets, creations) = assets_and_creations(&environment).await;
         assert_eq!(assets, creations, "an asset without its event, or an event without its asset");

@@ -1,5 +1,5 @@
 //! Measures the cold starts of the functions' release binaries, against a local Runtime API and with the table behind TLS.
-//! Compares them with a minimal function, prints the figures, and compares these with the goals.
+//! Compares the cold starts with those of a minimal function, and prints the figures and the missed goals.
 
 use crate::statistics::{self, millis};
 use anyhow::{Context, Result, bail};
@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The minimal function to compare the other functions with.
+/// The minimal function.
 const BASELINE: &str = "hello";
-/// Each function with one of its paths: a path that reads the table, if there is such a path that needs no signing link.
+/// Each function with one of its paths. The path reads the table, unless all such paths need a signing link.
 pub const FUNCTIONS: [(&str, &str); 7] = [
     ("assets", "/v1/assets/ASSET"),
     ("processes", "/v1/processes"),
@@ -51,7 +51,7 @@ struct Figures {
     zipped_size: u64,
 }
 
-/// Alternates the binaries, so that other load on the machine affects all of them equally.
+/// Alternates the binaries, so that other load on the machine affects all binaries equally.
 pub async fn run(options: Options) -> Result<()> {
     let environment = Environment::start().await?;
     let functions: Vec<(&str, &str)> = std::iter::once((BASELINE, "/")).chain(FUNCTIONS).collect();
@@ -93,7 +93,7 @@ async fn measure(function: Function, event: &str, warm: usize, figures: &mut Fig
         figures.warm.push(millis(function.runtime_api.invoke(event, TIMEOUT).await?.duration));
     }
     figures.memory.push(function.peak_memory_bytes()? as f64 / f64::from(1 << 20));
-    // Wait until the process has exited, so that it doesn't slow down the next function's start.
+    // Waits until the process has exited, so that it doesn't slow down the next function's start.
     function.kill().await
 }
 
@@ -118,7 +118,6 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// Prints a line for each function.
 fn print_report(functions: &[(&str, &str)], figures: &[Figures], starts: usize) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(

@@ -1,6 +1,6 @@
-//! Compares two builds of a function, or of the dev server, to measure what a change costs. Both run at the same time and take
-//! turns, so that other load on the machine affects both equally, and each round restarts both. From the CPU time, the benchmark
-//! estimates the duration and the cost of requests on Lambda, by the function's memory.
+//! Compares two builds of a function, or of the dev server, to measure what a change costs. Both builds run at the same time and
+//! take turns, so that other load on the machine affects both equally, and each round restarts both. For the function `assets`,
+//! the benchmark estimates the duration and the cost of requests on Lambda from the CPU time, by the function's memory.
 
 use crate::coldstart::FUNCTIONS;
 use crate::service::ServerProcess;
@@ -55,7 +55,7 @@ struct Kind {
     body: Option<String>,
     /// Weight of a request: the number of rows for an import, otherwise 1.
     weight: usize,
-    /// Consecutive round trips to the table, as counted by tests. For a row of an import, the row's share.
+    /// Consecutive round trips to the table, as counted by tests. For an import, the share of one row.
     round_trips: f64,
 }
 
@@ -101,7 +101,7 @@ pub async fn run(options: &Options) -> Result<()> {
     let environment = Environment::start().await?;
     let mut figures = Figures::default();
     for number in 0..options.rounds {
-        // Alternate the order, because the second build finds warmer caches.
+        // Alternates the order, because the second build finds warmer caches.
         let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
         round(options, &kinds, &environment, order, &mut figures).await?;
     }
@@ -113,7 +113,7 @@ pub async fn run(options: &Options) -> Result<()> {
         let Kind { label, round_trips, weight, .. } = *kind;
         Some(Work { label, cpu_ms: figures.median(&kind.cpu_label(), 1)?, round_trips, weight })
     };
-    // For other functions, the round trips are unknown here, and the dev server's CPU time includes the engine's.
+    // The round trips of other functions are unknown here, and the dev server's CPU time includes the engine's CPU time.
     if name == ASSETS { print(&kinds.iter().filter_map(work).collect::<Vec<_>>()) } else { Ok(()) }
 }
 
@@ -164,8 +164,8 @@ async fn round(
 }
 
 const SIZES_MB: [f64; 3] = [512.0, 1024.0, 1769.0];
-/// "At 1,769 MB, a function has the equivalent of one vCPU", and a share of it with less (Lambda developer guide, "Configure
-/// Lambda function memory").
+/// "At 1,769 MB, a function has the equivalent of one vCPU", and a proportional share with less memory (Lambda developer guide,
+/// "Configure Lambda function memory").
 const ONE_CPU_MB: f64 = 1769.0;
 /// Assumed for DynamoDB in the same region.
 const ROUND_TRIP_MS: f64 = 4.0;
@@ -178,7 +178,6 @@ struct Work {
     label: &'static str,
     cpu_ms: f64,
     round_trips: f64,
-    /// Number of rows in a request.
     weight: usize,
 }
 
@@ -204,7 +203,7 @@ fn print(rows: &[Work]) -> Result<()> {
     Ok(())
 }
 
-/// The figures by label, in the order in which the labels were first added.
+/// The figures by label, in the order in which the labels were added.
 #[derive(Default)]
 struct Figures(Vec<(String, [Vec<f64>; 2])>);
 

@@ -1,4 +1,4 @@
-//! Writes a tenant's assets directly to the table: creating a million of them through the API would take hours.
+//! Writes a tenant's assets directly to the table: creating a million assets through the API would take hours.
 
 use crate::service::Service;
 use anyhow::{Context, Result};
@@ -29,7 +29,7 @@ const SYSTEMS: [Option<&str>; 5] = [Some("Windows 11"), Some("Windows 10"), Some
 
 pub struct Generator {
     keys: Keys,
-    /// Creation time of the first asset. The others follow, one per second.
+    /// Creation time of the first asset. The other assets follow, one per second.
     first: Timestamp,
     models: Vec<ModelId>,
     sample: Item,
@@ -78,7 +78,7 @@ impl Generator {
         item
     }
 
-    /// The asset with this sort key, generated or sample; `None` if there is none.
+    /// Returns the generated asset or the sample with this sort key; `None` if there is none.
     pub fn find(&self, sort_key: &str) -> Option<Item> {
         // The sample was created through the API. Its unique values place it on pages with generated assets.
         if self.sample.get(SK).and_then(|key| key.as_s().ok()).is_some_and(|key| key == sort_key) {
@@ -105,7 +105,7 @@ fn day(year: usize, n: usize) -> String {
 }
 
 /// Returns two fields with few values, a date, a number, and a field that is unique per asset. Every fifth asset lacks one of the
-/// first two.
+/// first two fields.
 fn custom_fields(n: usize) -> Map<String, Value> {
     let fields = [
         ("cost_center", json!((4_700 + n % 60).to_string())),
@@ -117,7 +117,6 @@ fn custom_fields(n: usize) -> Map<String, Value> {
     fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
 }
 
-/// Returns a serial number that is different for each asset.
 pub fn serial_number(n: usize) -> String {
     format!("SN{:010X}", n.wrapping_mul(2_654_435_761) % 0xFF_FFFF_FFFF)
 }
@@ -132,7 +131,7 @@ pub async fn fill(service: &Service, count: usize) -> Result<()> {
     write(service, &generator, 1..count).await
 }
 
-/// Creates the newest of `count` assets. Returns the generator of all of them.
+/// Creates the newest of `count` assets. Returns the generator for all assets.
 pub async fn fill_newest(service: &Service, count: usize) -> Result<Generator> {
     let generator = Generator::new(service, count).await?;
     write(service, &generator, count - NEWEST..count).await?;

@@ -1,5 +1,5 @@
 //! Measures the cost, latency and memory of lists and statistics, by the number of assets in a tenant. Also measures cold lists
-//! with snapshots, on one instance and on many instances that start at once. Prints the measurements, and compares them with the
+//! with snapshots, on one instance and on many instances that start at once. Prints the measurements, and compares them with
 //! goals.
 
 mod fill;
@@ -56,9 +56,9 @@ const INSTANCES: usize = 13;
 const FULL_QUERY: &str = "full index query";
 /// The first list of a function instance, which loads the list index.
 const COLD: &str = "first list of an instance";
-/// The first list of a function instance, which takes the list index from a snapshot.
+/// Like [`COLD`], with the list index from a snapshot.
 const COLD_SNAPSHOT: &str = "first list, from a snapshot";
-/// The first list of a function instance, from a snapshot, without enough memory for custom fields.
+/// Like [`COLD_SNAPSHOT`], without enough memory for custom fields.
 const COLD_WITHOUT_FIELDS: &str = "first list, without custom fields";
 
 /// A list or statistics, with the list index in memory.
@@ -90,7 +90,6 @@ impl Scenario {
         Self::new("page 1", "/assets", (size as u64, size as u64))
     }
 
-    /// Sends the request, and checks that the result is plausible.
     async fn request(&self, service: &Service) -> Result<()> {
         let (path, (least, most)) = (&self.path, self.totals);
         let response = service.send("GET", path, "").await?;
@@ -102,7 +101,6 @@ impl Scenario {
     }
 }
 
-/// Returns the number of assets in a list or in statistics.
 fn total(response: &Value) -> Option<u64> {
     let data = &response["data"];
     let total = response["meta"]["total"].as_u64().or_else(|| data["assets"]["total"].as_u64());
@@ -180,7 +178,7 @@ async fn measure(report: &mut Report, size: usize, options: &Options) -> Result<
     let folder = tempfile::tempdir()?;
     let service = Service::start(Some(snapshot_store(options.snapshots_url.as_deref(), folder.path())?)).await?;
     fill::fill(&service, size).await?;
-    // Lists reread the events of the last seconds. The events of the new catalog must not count.
+    // Lists reread the events of the last seconds. The events of the new catalog must not be among them.
     service.advance_clock(120_000);
     let cold_count = (200_000 / size).clamp(2, 20);
 
@@ -199,7 +197,7 @@ async fn measure(report: &mut Report, size: usize, options: &Options) -> Result<
     measure_warm(report, &service, size, sample_count, &baseline).await
 }
 
-/// Measures cold lists with snapshots. Returns their samples, which replace a missing baseline.
+/// Measures cold lists with snapshots. Returns the samples, which replace a missing baseline.
 async fn measure_snapshot(
     report: &mut Report,
     service: &Service,
@@ -250,7 +248,7 @@ async fn measure_generated(report: &mut Report, size: usize, options: &Options) 
 struct Samples {
     /// In ascending order.
     durations: Vec<Duration>,
-    /// CPU times without those of the engine and the generator, in ascending order.
+    /// CPU times without the engine and the generator, in ascending order.
     cpu_times: Vec<Duration>,
     /// Maximum round trips and read units of any sample.
     max_cost: Cost,
@@ -285,7 +283,7 @@ async fn sample_after(
     Ok(samples)
 }
 
-/// Reads every row of the GSI, page by page, without using them: the cheapest possible list without a list index.
+/// Reads every row of the GSI, page by page, and ignores the rows: the cheapest possible list without a list index.
 async fn query_full_index(service: &Service, size: usize) -> Result<()> {
     let query = service.dynamo.query().table_name(TABLE).index_name(LIST_INDEX);
     let mut pages = query
@@ -318,7 +316,7 @@ struct Measurement {
     p99_ms: f64,
     /// Speed relative to the full index query.
     ratio: f64,
-    /// CPU time without the engine's and the generator's.
+    /// CPU time without the engine and the generator.
     cpu_p50_ms: f64,
     cpu_max_ms: f64,
     /// Memory of the list index.
@@ -358,7 +356,7 @@ fn quantile_ms(sorted: &[Duration], quantile: f64) -> f64 {
 #[derive(Default)]
 struct Report {
     measurements: Vec<Measurement>,
-    /// Time until the last of several instances that start at once has answered, by number of assets.
+    /// Number of assets, and the time until the last of several instances that start at once has answered.
     many_at_once: Vec<(usize, Duration)>,
 }
 
@@ -476,7 +474,6 @@ impl Report {
     }
 }
 
-/// Writes snapshots of all list indexes.
 async fn write_snapshots(service: &Service) -> Result<()> {
     let report = service.store.write_snapshots(service.store.now().plus(TimeDelta::hours(1))).await?;
     ensure!(report.failed == 0 && report.written > 0, "{report:?}");

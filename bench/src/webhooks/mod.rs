@@ -86,11 +86,10 @@ pub async fn run(options: Options) -> Result<()> {
     for receiver in &setup.receivers {
         receiver.recover().await?;
     }
-    // Don't replay events: failed deliveries must arrive with their remaining retries.
+    // Events are not replayed: failed deliveries must arrive with their remaining retries.
     let started = Instant::now();
     wait_for(&setup.receivers.iter().collect::<Vec<_>>(), &records).await;
     print_end(&setup.receivers, &records, started.elapsed(), setup.queue.len())?;
-    // The CPU time of the function `deliver`, without the engine and the receivers.
     let per_message = millis(setup.deliver.cpu_time_per_message());
     terminal::print(&format!("processor time per attempt: {per_message:.2} ms\n"))?;
     setup.pipeline.stop(Instant::now() + Duration::from_secs(5)).await;
@@ -131,7 +130,7 @@ async fn set_up(options: &Options) -> Result<Setup> {
     Ok(Setup { client, receivers, queue, deliver, pipeline, _engine: engine })
 }
 
-/// Creates assets at the rate of the options. Returns their IDs.
+/// Creates assets at the rate in the options. Returns the assets' IDs.
 async fn create_assets(client: &ApiClient, options: &Options) -> Result<Vec<String>> {
     let mut records = Vec::new();
     let mut ticks = interval(Duration::from_secs(1) / options.rate);
@@ -161,7 +160,7 @@ async fn wait_for(receivers: &[&Receiver], records: &[String]) {
 
 type Invocation = ((Message, bool), oneshot::Sender<bool>);
 
-/// The thread of the function `deliver`. Dropping it ends the thread.
+/// The thread of the function `deliver`, which ends when this value is dropped.
 struct DeliverThread {
     invocations: mpsc::UnboundedSender<Invocation>,
     used: Arc<Mutex<Used>>,
@@ -198,13 +197,12 @@ impl DeliverThread {
         Ok(Self { invocations, used })
     }
 
-    /// Returns the CPU time per message so far, including retries.
+    /// Returns the average CPU time for a message. A retry counts as a message.
     fn cpu_time_per_message(&self) -> Duration {
         let Used { messages, cpu_time } = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
         cpu_time / u32::try_from(messages).unwrap_or(u32::MAX).max(1)
     }
 
-    /// Sends messages to the thread of `deliver`.
     fn handler(&self) -> Arc<Handler> {
         let invocations = self.invocations.clone();
         Arc::new(move |message, is_retry| {
@@ -216,7 +214,6 @@ impl DeliverThread {
     }
 }
 
-/// Response time of a slow receiver.
 const SLOW: Duration = Duration::from_secs(10);
 
 /// The behaviour of a receiver until it recovers.
@@ -226,7 +223,7 @@ enum Behaviour {
     Healthy,
     /// Nothing listens on its port.
     Dead,
-    /// Responds after 10 seconds.
+    /// Responds after [`SLOW`].
     Slow,
     /// Responds with 500 to half of the requests, at random.
     Failing,
@@ -266,7 +263,7 @@ struct ReceiverState {
 }
 
 impl Receiver {
-    /// Starts a receiver. A dead one only reserves its port.
+    /// Starts a receiver. A dead receiver only reserves its port.
     async fn start(behaviour: Behaviour) -> Result<Self> {
         let state = ReceiverState {
             clock: system_clock(),
@@ -300,7 +297,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Number of records without an accepted delivery.
+    /// Returns the number of records without an accepted delivery.
     fn missing(&self, records: &[String]) -> usize {
         let accepted = self.state.accepted();
         records.iter().filter(|record| !accepted.contains_key(*record)).count()

@@ -8,15 +8,11 @@ const SUBJECT: &str = "Lambda instances";
 /// Number of instances that AWS keeps unreserved in every account ("Configuring reserved concurrency for a function", Lambda
 /// developer guide).
 const UNRESERVABLE: u64 = 100;
-/// Without reservations, deliveries can take 1/2 of the account's limit. Requests share the rest.
+/// Divisor of the account's limit: without reservations, deliveries can take half of the limit, and requests share the rest.
 const DELIVERIES_PART: u64 = 2;
 
 /// Compares the account's `limit` with the instances that the stack needs. `parameters` are the stack's parameters that differ
 /// from the template's defaults.
-///
-/// # Errors
-///
-/// Returns an error for a parameter that is not a numeric parameter of the template.
 pub(super) fn check(parameters: Vec<(String, u64)>, limit: Option<u64>) -> Result<Finding> {
     let template = Template::embedded(parameters)?;
     let Some(limit) = limit else {
@@ -50,20 +46,14 @@ pub(super) fn check(parameters: Vec<(String, u64)>, limit: Option<u64>) -> Resul
     Ok(Finding::of(SUBJECT, limit >= needed, &fine, &lacking))
 }
 
-/// The template of this release.
 const TEMPLATE: &str = include_str!("../../../../template.yaml");
 
-/// The template, for the number of instances that it reserves.
 struct Template {
     root: Value,
-    /// The stack's parameters that differ from the defaults.
     parameters: Vec<(String, u64)>,
 }
 
 impl Template {
-    /// # Errors
-    ///
-    /// Returns an error for a parameter that is not a numeric parameter of the template.
     fn embedded(parameters: Vec<(String, u64)>) -> Result<Self> {
         let root = yaml_serde::from_str(TEMPLATE).context("can't parse the template")?;
         let template = Self { root, parameters };

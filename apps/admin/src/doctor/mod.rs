@@ -75,7 +75,7 @@ pub async fn run(name: &str, limit: Option<u64>, parameters: &[(String, u64)]) -
     Ok(Output::nested(json!({"table": name, "findings": rows, "open": open}), "findings", FIELDS).with_success(open == 0))
 }
 
-/// Checks the table. If it is missing, reports only that.
+/// Checks the table. If the table is missing, reports only that.
 async fn check(client: &Client, name: &str) -> Vec<Finding> {
     let described = match client.describe_table().table_name(name).send().await {
         Ok(described) => described.table.unwrap_or_else(|| TableDescription::builder().build()),

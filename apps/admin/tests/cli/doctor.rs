@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use tokio::net::TcpListener;
 
-/// Runs the command line with only these variables, and with this AWS configuration in its home directory. Returns its output,
-/// and whether it succeeded.
+/// Runs the command line with only these variables, and with this AWS configuration in the home directory. Returns the output,
+/// and whether the command succeeded.
 fn run(home: &std::path::Path, config: &str, variables: &[(&str, &str)]) -> (bool, String) {
     std::fs::create_dir_all(home.join(".aws")).unwrap();
     std::fs::write(home.join(".aws/config"), config).unwrap();
@@ -57,7 +57,8 @@ async fn a_profile_may_get_credentials_from_a_process() {
     assert!(succeeded && text.is_empty(), "{text}");
 }
 
-/// Starts a service that responds to everything with an empty object, and whose clock is `ahead` seconds ahead. Returns its URL.
+/// Starts a service that responds to every request with an empty object, and whose clock is `ahead` seconds ahead. Returns the
+/// service's URL.
 async fn service(ahead: i64) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -71,7 +71,7 @@ impl Fixture {
         format!("{:?}", self.items().await).to_lowercase().contains(&MARK.to_lowercase())
     }
 
-    /// Restores the table's earlier items.
+    /// Replaces all items in the table.
     async fn restore(&self, items: Vec<Item>) {
         let key =
             |item: &Item| item.clone().into_iter().filter(|(name, _)| ["PK", "SK"].contains(&name.as_str())).collect::<Item>();
@@ -141,7 +141,6 @@ async fn erasures_are_repeated_in_a_restored_table() {
     assert_eq!(reasons.len(), 2, "{done:?}");
     assert!(reasons.contains(&"the tenant doesn't have the user") && reasons.contains(&"the table doesn't have the tenant"));
     assert_eq!(fixture.operator.json(&["check", "--tenant", "acme"])["open"], 0);
-    // Repeats the erasures from standard input.
     let output = fixture.operator.run_typing(&["erase", "--repeat", "-"], &listed[0].to_string());
     let again: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&again["done"], &again["removed"]["entries"]), (&json!(true), &json!(0)));

@@ -22,7 +22,7 @@ async fn dump(operator: &Operator) -> Vec<String> {
     texts
 }
 
-/// Formats a value as text, which is the same for equal values.
+/// Formats a value as text. Equal values have the same text.
 fn text(value: &AttributeValue) -> String {
     match value {
         AttributeValue::M(members) => {
@@ -127,7 +127,6 @@ async fn dry_runs_say_what_would_happen_and_write_nothing() {
     assert!(operator.error(&["key", "revoke", "--tenant", "acme", "--key", UNKNOWN_ID, "--dry-run"]).contains("not found"));
     let remove = ["record", "remove", "--tenant", "acme", "--kind", "key", "--id", key, "--dry-run"];
     assert!(operator.error(&remove).contains("can be read"));
-    // Damages a record.
     operator.set(&key_item, "created_at", "soon").await;
     let damaged = dump(&operator).await;
     assert_eq!(operator.json(&remove)["removed"], false);

@@ -46,7 +46,6 @@ impl Operator {
         self.json(&["tenant", "create", "--name", "Acme"])["tenant_id"].as_str().unwrap().to_owned()
     }
 
-    /// Returns a store with the system's clock.
     fn store(&self) -> Store {
         Store::new(self.client(), server::TABLE, shared::app::system_clock())
     }
@@ -70,7 +69,6 @@ impl Operator {
         command
     }
 
-    /// Runs a command with this text as its standard input.
     fn run_typing(&self, arguments: &[&str], text: &str) -> Output {
         let mut command = self.command(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -128,7 +126,6 @@ impl Operator {
         self.client().put_item().table_name(server::TABLE).set_item(Some(item)).send().await.unwrap();
     }
 
-    /// Sets an attribute of an item to a text.
     async fn set(&self, key: &Item, name: &str, text: &str) {
         let update = self.client().update_item().table_name(server::TABLE).set_key(Some(key.clone()));
         let update = update.update_expression("SET #name = :text").expression_attribute_names("#name", name);
@@ -139,7 +136,7 @@ impl Operator {
         self.client().delete_item().table_name(server::TABLE).set_key(Some(key.clone())).send().await.unwrap();
     }
 
-    /// The API with this store.
+    /// Returns a client of the API on this store.
     fn api(&self, store: Store, key: &str) -> ApiClient {
         ApiClient { router: server::router(App::new(store)), api_key: key.to_owned() }
     }

@@ -39,7 +39,7 @@ fn record(mut from: TcpStream, mut to: TcpStream, recorded: &Mutex<Vec<u8>>) {
     }
 }
 
-/// Returns the actions needed for the calls. A transaction needs the actions of its items ("DynamoDB API permissions" in the AWS
+/// Returns the actions needed for the calls. A transaction needs the actions for its items ("DynamoDB API permissions" in the AWS
 /// developer guide).
 fn needed(sent: &str) -> BTreeSet<String> {
     let operations = sent
@@ -98,6 +98,6 @@ async fn the_documented_policy_permits_what_the_commands_call_and_nothing_else()
         permitted.extend(actions.filter_map(|action| action.strip_prefix("dynamodb:")).map(str::to_owned));
     }
     assert_eq!(needed(&sent), permitted);
-    // Removing a record reads the user's assets, and an erasure names them.
+    // Removing a record and erasing a person query these indexes.
     assert!(["/index/history", "/index/list_index"].iter().all(|index| policy.to_string().contains(index)));
 }

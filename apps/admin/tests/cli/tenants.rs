@@ -86,7 +86,7 @@ async fn an_upgrade_adds_missing_system_processes() {
     let operator = Operator::start().await;
     let tenant = operator.create_tenant();
     assert_eq!(operator.json(&["tenant", "upgrade"]), json!({"tenant_id": tenant, "added": []}));
-    // Removes a system process, as if the tenant had been created before it was introduced.
+    // Removes a system process, as if the tenant had been created before the process was introduced.
     let store = operator.store().tenant(tenant.parse().unwrap());
     let processes: Vec<Stored<Process>> = store.all().await.unwrap();
     let repair = processes.into_iter().find(|process| process.value.slug.as_str() == "repair").unwrap();

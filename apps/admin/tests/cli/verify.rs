@@ -1,4 +1,4 @@
-//! `admin events`, and `admin verify` with unbroken chains and every kind of damage to one.
+//! `admin events`, and `admin verify` with unbroken hash chains and every kind of damage to a chain.
 
 use crate::{Operator, UNKNOWN_ID};
 use dev_server::server;
