@@ -106,7 +106,6 @@ async def questions_are_answered():
         _, can = await caller.call("what_can_be_done", asset=tag)
         can = {process["slug"]: process for process in can["processes"]}
         assert can["device-return"]["can_start"] and can["restock"]["code"] == "WRONG_ASSET_STATUS", can
-        # Read a whole list, page by page.
         tags, more = [], {}
         while more is not None:
             _, part = await caller.call("find_assets", **more)

@@ -17,7 +17,7 @@ const operationsOf = ({ paths }) =>
       .map((method) => ({ ...item[method], link: method.toUpperCase() + path })),
   )
 
-/** Compares the operations of the sidebar with the document's. */
+/** Compares the operations in the sidebar with the operations in the document. */
 async function checkSidebar({ page }, operations, isPhone) {
   if (isPhone) await page.getByRole('button', { name: 'Open Menu' }).click()
   const sidebar = page.locator('aside:visible').first()
@@ -67,7 +67,7 @@ async function read(scene, name, options) {
   const visit = await Viewer.open(scene, `${api.origin}/`, { secret: api.key, ...options })
   const { page } = visit
   page.setDefaultTimeout(60_000)
-  // The viewer's name and version.
+  // The viewer logs its name and version.
   visit.expected.push(/^@scalar\/api-reference@/)
   await visit.shot(`index-${name}`)
   const isReached = () => page.evaluate(() => document.activeElement.pathname?.endsWith('/docs'))

@@ -27,7 +27,7 @@ await api.patch('/settings', { name: 'Acme Ltd', time_zone: 'Europe/Berlin' })
 const [asset] = await api.get('/assets?q=macbook&status=preparing&limit=1')
 const [ada, grace] = [await api.user('ada.lovelace@example.com'), await api.user('grace.hopper@example.com')]
 const [onboarding] = await api.get('/processes?slug=employee-onboarding')
-// User whose name the receipt shows.
+// The receipt shows this user's name.
 const desk = await api.post('/keys', { name: 'desk', scopes: ['processes:read', 'processes:write'], user_id: grace.id })
 const handover = ['Device', 'Power supply', 'Accessories', 'Usage policy explained']
 const start = { asset_id: asset.id, through: 'complete', step_data: { employee: ada.id, handover, signature } }

@@ -37,9 +37,8 @@ export const refuse = (page, url, problem, { headers = {}, times } = {}) =>
     { times },
   )
 
-/** A browser context with a page. */
 export class Visit {
-  /** Whether the page can store data that isn't secret in localStorage, and whether it is too long for one screenshot. */
+  /** Whether the page can store data that isn't secret in localStorage, and whether the page is too long for one screenshot. */
   mayStore = false
   isLong = false
   /** How often the page has asked whether edits may be discarded. */
@@ -72,7 +71,7 @@ export class Visit {
     page.on('pageerror', (error) => this.wrong.push(`error: ${error.message}`))
     page.on('popup', (popup) => this.wrong.push(`a window opens: ${popup.url()}`))
     page.on('dialog', (dialog) => {
-      // Only the page's own question may open. It is dismissed, so the browser stays on the page.
+      // Only the page's own question may open. The question is dismissed, so the browser stays on the page.
       if (dialog.type() === 'beforeunload') return dialog.accept()
       if (dialog.message() === 'Discard your changes?') this.questions += 1
       else this.wrong.push(`a dialog opens: ${dialog.message()}`)

@@ -1,4 +1,5 @@
-"""Replays metrics against the alarms of template.yaml: each is silent in a quiet month, and rings and clears once for a fault.
+"""Replays metrics against the alarms of template.yaml: each alarm is silent in quiet periods, and rings and clears once for a
+lasting fault.
 
 Also checks that each alarm watches one existing metric, notifies the topic, and links to a section of the runbook, and that
 the dashboard shows existing metrics.
@@ -27,7 +28,7 @@ METRICS = {
 }
 
 # For each alarm: values by minute in a quiet period, in a fault that clears by itself, and in a lasting fault. A minute without
-# data has no value. The second number is the maximum number of times that the alarm rings.
+# data has no value. The number after the values is the number of times that the alarm rings.
 SCENARIOS = {
     "ServerErrorAlarm": {
         "an error an hour": ({minute: 1 for minute in range(0, DAY, HOUR)}, 0),
@@ -87,7 +88,7 @@ def rings(alarm, values):
 
 
 def replay(name, alarm):
-    # Assumptions of `rings`.
+    # `rings` assumes this comparison and this treatment of missing data.
     assumed = (alarm["ComparisonOperator"], alarm["TreatMissingData"]) == ("GreaterThanThreshold", "notBreaching")
     assert assumed, f"{name}: a different comparison, or a different treatment of missing data"
     # "PutMetricAlarm" in the API reference: an alarm looks back a day, or a week with periods of an hour.

@@ -17,7 +17,7 @@ def created(**parameters):
         template = yaml_parse(file.read())
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
-            # `sam package` replaces this with the upload's address.
+            # `sam package` replaces the local path with the upload's address.
             resource["Properties"]["CodeUri"] = "s3://bucket/key"
     assert set(parameters) <= set(template["Parameters"]), f"template.yaml lacks one of {set(parameters)}"
     values = {name: declared.get("Default", "") for name, declared in template["Parameters"].items()} | parameters

@@ -1,4 +1,4 @@
-"""Imports the OpenAPI document that SAM generates from the routes, as API Gateway does. MiniStack ignores it."""
+"""Imports the OpenAPI document that SAM generates from the routes, as API Gateway does. MiniStack ignores the document."""
 
 from ministack.core.responses import new_uuid
 from ministack.services import apigateway

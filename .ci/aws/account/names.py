@@ -15,7 +15,7 @@ while True:
     end = query.index(b"\0", HEADER) + 5
     question = query[HEADER:end]
     (kind,) = struct.unpack(">H", question[-4:-2])
-    # The answer refers to the name in the question. Only type A gets a record.
+    # The answer refers to the name in the question. Only a question for type A gets a record.
     answer = struct.pack(">HHHIH4B", 0xC000 | HEADER, TYPE_A, 1, 60, 4, 127, 0, 0, 1) if kind == TYPE_A else b""
     counts = struct.pack(">HHHHH", 0x8180, 1, 1 if answer else 0, 0, 0)
     server.sendto(query[:2] + counts + question + answer, client)

@@ -23,7 +23,8 @@ def over_http(folder):
 def run(repository, binary):
     names = sorted(over_http(repository / "tests/api"))
     expect(len(names) >= 100, f"only {len(names)} tests are over HTTP")
-    # Only a few at once: the account starts a function instance for each concurrent request, and concurrent starts are slow.
+    # Runs only four tests at once: the account starts a function instance for each concurrent request, and concurrent starts are
+    # slow.
     failed, errors = attempt(binary, names, 4)
     if failed:
         # As in AWS, a table that is briefly slow leads to a 503, so failed tests run again, with a new tenant.

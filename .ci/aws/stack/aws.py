@@ -23,7 +23,7 @@ def expect(holds, error):
 
 
 def wait(seconds, what, condition):
-    """Waits until `condition` returns something true, and returns that."""
+    """Waits until `condition` returns a true value, and returns the value."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
         expect(time.monotonic() < deadline, f"not within {seconds} s: {what}")
@@ -32,7 +32,7 @@ def wait(seconds, what, condition):
 
 
 def run(*command, **options):
-    """Runs a command and returns its output, or raises it as the error."""
+    """Returns the output of a command, or raises an error with the output."""
     try:
         done = subprocess.run(
             command, check=True, timeout=300, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options

@@ -28,7 +28,7 @@ def records(api):
     asset = api.create("/assets", {"name": "Notebook", "serial_number": "S 1", "status": "preparing"})
     api.call("PATCH", f"/assets/{asset['id']}", {"notes": "äöü €"})
     expect(api.data(f"/assets/{asset['id']}")["notes"] == "äöü €", "the text was changed")
-    # The function returns images to API Gateway as base64.
+    # The function returns images to API Gateway in base64, which the gateway decodes.
     expect(api.get(f"/assets/{asset['id']}/label?format=png").data.startswith(b"\x89PNG"), "the label isn't an image")
     # API Gateway replaces invalid UTF-8, and the function must detect that.
     api.post("/assets", b'{"name": "\xff"}', want=400)

@@ -2,8 +2,8 @@
 
     main.py REPOSITORY STACK [COMMAND [ARGUMENT…]]
 
-REPOSITORY has the template and the documents, STACK the output of `sam build`. With a command, runs that instead of the checks,
-with a tenant's key.
+REPOSITORY has the template and the documents, STACK the output of `sam build`. Runs COMMAND instead of the checks, with a
+tenant's key.
 """
 
 import os

@@ -216,7 +216,7 @@ async function move(scene) {
   await sees(basket.getByText(`${made[1].asset_tag} ${made[1].name} → ${to}`), 'there is no preview')
   await visit.look('move')
   assert.equal((await api.get(`/assets?location=${to.replace(' ', '+')}`)).length, 0, 'the preview moves something')
-  // The list is newest first, so this is in the second batch.
+  // The list is newest first, so this asset is in the second batch.
   await api.call('DELETE', `/assets/${made[0].id}`)
   await basket.getByRole('button', { name: 'Do it' }).click()
   await sees(basket.getByText('Not found.'), 'a deleted asset is moved')

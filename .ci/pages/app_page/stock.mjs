@@ -49,7 +49,7 @@ async function lostConnection(scene) {
   await visit.look('offline')
   await visit.context.setOffline(false)
   await outcome(page, 'seen', missing.asset_tag)
-  // A reload keeps the stock-taking of this tab; another tab has a separate one.
+  // A reload keeps the stock-taking of this tab; another tab has a separate stock-taking.
   await page.reload()
   await outcome(page, 'seen', missing.asset_tag)
   for (const { id, asset_tag: tag } of assets) {

@@ -91,7 +91,6 @@ async function languages(scene) {
   }
 }
 
-/** Opens the page in an unsupported language. */
 async function unknownLanguage(scene) {
   const { page } = await Visit.open(scene, '#/assets', { locale: 'nl-NL' })
   await sees(page.getByRole('link', { name: 'Inventory', exact: true }), 'a Dutch reader does not get English')
@@ -124,11 +123,11 @@ const names = ({ api, ...scene }) =>
     await visit.close()
   })
 
-/** Maximum bytes of versions 1 to 15. A phone's camera has read a code of each, so the codes must not change. */
+/** Maximum bytes of versions 1 to 15. A phone's camera has read a code of each version, so the codes must not change. */
 const LENGTHS = [14, 26, 42, 62, 84, 106, 122, 152, 180, 213, 251, 287, 331, 362, 412]
 const READ = '8e291b01a8936e4d796b5c49b6085ac215f70f9873eaa7fcde0aefb5adb7a358'
 
-/** The QR codes that the page draws. Runs only the script's encoder, because drawing needs a document. */
+/** Returns the QR codes that the page draws. Runs only the script's encoder, because drawing needs a document. */
 async function codes() {
   const script = readFileSync(new URL('qr.js', APP), 'utf8').replace(/^import .*$/m, 'const svg = () => {}')
   const { modules } = await import(`data:text/javascript,${encodeURIComponent(script)}`)

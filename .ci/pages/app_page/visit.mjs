@@ -13,13 +13,12 @@ export class Visit extends Watched {
     return super.open(scene, url, { secret: key, ...options })
   }
 
-  /** Goes to a fragment. */
   go = (fragment) => this.page.evaluate((hash) => (location.hash = hash), fragment)
   button = (name) => this.page.getByRole('button', { name })
   press = (name) => this.button(name).click()
   label = (name) => this.page.getByLabel(name)
 
-  /** Checks that the key is only in the tab's storage, and not in its URL. */
+  /** Checks that the key is only in the tab's storage, and not in the URL. */
   async checkStorage(page) {
     const [address, ...kept] = await page.evaluate(() => [location.href, { ...localStorage }, document.cookie])
     assert.ok(!this.secret || !address.includes(this.secret), 'the address has the key')
@@ -27,7 +26,7 @@ export class Visit extends Watched {
   }
 }
 
-/** Signs with a link in another browser. */
+/** Signs with a link in a separate browser. */
 export async function sign(scene, url) {
   const { page } = await openLink(scene, { url }, PHONE)
   await draw(page)

@@ -15,7 +15,7 @@ async function turn(page, size) {
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))))
 }
 
-/** Undo removes one stroke, and clear all. Without a stroke nothing is sent, and a tap isn't a stroke. */
+/** Undo removes one stroke, and clear removes all strokes. Without a stroke, nothing is sent. A tap isn't a stroke. */
 async function takeBack(scene) {
   const { handover, page } = await open(scene, ONE)
   const press = (name) => part(page, step).getByRole('button', { name }).click()
@@ -66,7 +66,7 @@ async function twoPeople(scene) {
   expectTwoStrokes(await handover.signature(desk))
 }
 
-/** Types the name instead, which the receipt mentions. */
+/** Types the name instead of drawing a signature, which the receipt mentions. */
 async function typed(scene, name, options) {
   const { handover, visit, page } = await open(scene, ONE, options)
   await typeName(page, step, 'Zoë Ångström-O’Neill')
@@ -135,7 +135,7 @@ async function turnDuringStroke(scene) {
   await until(async () => (await inked(page)) > before * 0.3, 'strokes are lost when the window is resized during a stroke')
 }
 
-/** After a change of the theme, the ink is still visible, and dark in the image. */
+/** After a change to the theme, the ink is still visible, and dark in the image. */
 async function theme(scene) {
   const { handover, page } = await open(scene, ONE, PHONE)
   const size = await draw(page, { hand: 'touch' })

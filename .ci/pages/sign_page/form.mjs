@@ -4,7 +4,7 @@ import { DESKTOP, PHONE, Visit, sees } from '../visit.mjs'
 import { Handover } from './handover.mjs'
 import { draw } from './strokes.mjs'
 
-/** Makes a scenario for a phone and one for a desktop. Each also gets the device's name. */
+/** Makes a scenario for a phone and a scenario for a desktop. `run` also gets the device's name. */
 export const onBoth = (name, run) => ({
   [`${name}, on a phone`]: (scene) => run(scene, 'phone', PHONE),
   [`${name}, on a desktop`]: (scene) => run(scene, 'desktop', DESKTOP),
@@ -14,14 +14,12 @@ export const onBoth = (name, run) => ({
 export const part = (page, { label }) =>
   page.getByRole('group', { name: label }).or(page.getByRole('region', { name: label })).first()
 export const textbox = (page, step) => part(page, step).getByRole('textbox')
-/** Returns a step's error. */
 export const errorOf = (page, step) => part(page, step).locator('[data-error]:visible, [role="alert"]:visible').first()
 export const submitButton = (page) => page.getByRole('button', { name: /^(Sign and submit|Submit)$/ })
 export const doneHeading = (page) => page.getByRole('heading', { level: 2, name: /Done|Thank you/ })
-/** Returns the button that sends the form again. */
 export const again = (page) => page.getByRole('button', { name: 'Try again' })
 export const title = (page, name) => page.getByRole('heading', { level: 1, name, exact: true })
-/** Returns the submissions with their times. */
+/** Returns the requests that submit the form, with their times. */
 export const submissions = ({ requests }) => requests.filter(({ request }) => request.url().endsWith('/sign/advance'))
 
 const FILL = {
@@ -50,13 +48,11 @@ export async function fill(page, step, value) {
   return FILL[step.type](page, step, value)
 }
 
-/** Switches to typing, and types a name. */
 export async function typeName(page, step, name) {
   await part(page, step).getByRole('button', { name: 'Type instead' }).click()
   await part(page, step).getByRole('textbox', { name: 'Your name' }).fill(name)
 }
 
-/** Waits for the form. */
 export const ready = (page) => sees(submitButton(page), 'the form does not appear')
 
 /** Opens a link, and waits for the form. */

@@ -31,7 +31,6 @@ export class Handover {
     return Object.assign(handover, await handover.link(link))
   }
 
-  /** Creates one more link. */
   async link(options = {}) {
     const body = { signer: this.signer, until: this.steps.at(-1).key, ...options }
     const { id, url } = await this.api.post(`${this.path}/links`, body)
@@ -52,15 +51,13 @@ export class Handover {
     }
   }
 
-  /** Fails if anything was submitted. */
   async expectUntouched() {
     for (const { status, current_step: step } of await this.instances())
       assert.deepEqual([status, step], ['in_progress', 0], 'something was submitted')
   }
 
-  /** Returns the values of the first instance. */
+  /** Returns the step data of the first instance. */
   stored = async () => (await this.api.get(this.paths[0])).step_data
-  /** Returns the first step of the receipt. */
   receiptStep = async () => (await (await this.api.send('GET', `${this.path}/receipt`)).json()).receipt.steps[0]
 
   /** Returns the PNG of a signature step. */

@@ -9,7 +9,7 @@ export const IMAGE = '<img src=x onerror="window.ran=1">'
 export const SCRIPT = '"><script>window.ran=1</script>'
 const QUOTES = `'"\`\${window.ran=1}{{7*7}}</textarea></select></title></style>`
 
-/** Steps, and what is entered for each. */
+/** Steps, and the value entered for each step. */
 const STEPS = [
   [{ type: 'checklist', key: 'items', label: `Items ${IMAGE}`, items: [`a ${IMAGE}`, `b ${SCRIPT}`, `c ${QUOTES}`] }],
   [{ type: 'select', key: 'options', label: `Options ${SCRIPT}`, options: [`d ${IMAGE}`, `e ${SCRIPT}`] }, `e ${SCRIPT}`],

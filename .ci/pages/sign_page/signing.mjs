@@ -95,7 +95,7 @@ async function optional(scene) {
   await handover.expectDoneOnce()
 }
 
-/** Shows values that others stored in advance. Their signature doesn't count as the signer's. */
+/** Shows values that other users stored in advance. Another user's signature doesn't count as the signer's. */
 async function filledAhead(scene) {
   const ticks = { ...checklist, required: false }
   const steps = [{ ...text, key: 'first' }, text, ticks, select, date, witness, signature]
@@ -130,7 +130,7 @@ async function storedSignature(scene) {
   assert.equal((await handover.stored()).signature ?? null, null, 'a stored signature counts as the signer’s')
 }
 
-/** Errors of the service and the page are shown as text next to the field, and disappear once it is corrected. */
+/** Errors of the service and the page are shown as text next to the field, and disappear once the field is corrected. */
 async function errors(scene, name, options) {
   const steps = [witness, checklist, text, signature]
   const { handover, visit, page } = await open(scene, { steps }, options)

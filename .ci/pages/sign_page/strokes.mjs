@@ -8,7 +8,6 @@ export const WAVE = [[0.1, 0.5], [0.3, 0.2], [0.5, 0.7], [0.7, 0.3], [0.9, 0.6]]
 export const LEFT = [[0.3, 0.2], [0.25, 0.8]]
 export const RIGHT = [[0.8, 0.2], [0.85, 0.8]]
 
-/** Returns the pad in a page or a section. */
 export const pad = (scope) => scope.getByRole('img', { name: /^(Signature pad|Unterschriftsfeld)/ })
 
 /** Returns points along a polyline, spaced as with a fast hand. */

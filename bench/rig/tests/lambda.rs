@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// Timeout of the function that writes snapshots, from the template.
+/// Longer than the snapshot writer's timeout in the template.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(840);
 
 fn header<'a>(response: &'a Value, name: &str) -> &'a str {
