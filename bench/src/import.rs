@@ -151,7 +151,6 @@ async fn against_limit_in_runtime(count: usize) -> Result<(f64, f64)> {
     Ok((used, slow))
 }
 
-/// Sends at most `most` GETs. Returns their durations.
 async fn gets(target: &Target, path: &str, is_done: impl Fn() -> bool, most: usize) -> Result<Vec<Duration>> {
     let mut times = Vec::new();
     while !is_done() && times.len() < most {

@@ -90,7 +90,6 @@ fn row(Finding { subject, problem, repair, is_repaired }: Finding) -> Value {
     json!({"subject": subject, "problem": problem, "repair": repair, "obstacle": obstacle, "repaired": is_repaired})
 }
 
-/// Removes a record that can't be read.
 pub async fn remove(store: &TenantStore, kind: Kind, id: Uuid) -> Result<Output> {
     let (noun, tenant) = (kind.as_str(), store.id());
     match store.remove_unreadable(kind, id).await? {

@@ -50,7 +50,6 @@ fn expiry(row: &Value) -> String {
     cell(&row["expires_at"]) + mark
 }
 
-/// Lists a tenant's API keys, oldest first.
 pub async fn list(store: &TenantStore) -> Result<Output> {
     let mut keys: Vec<Stored<ApiKey>> = store.all().await?;
     keys.sort_by_key(|key| key.value.id);

@@ -42,7 +42,6 @@ impl Output {
         Self { values: vec![value], view: View::Text(text), is_success: true }
     }
 
-    /// Shows the member `list` of `value` as a table.
     pub fn nested(value: Value, list: &'static str, fields: &'static [Field]) -> Self {
         Self { values: vec![value], view: View::Nested(list, fields), is_success: true }
     }

@@ -72,7 +72,6 @@ const STORE: &str = "Berlin / Basement / Store";
 const SERVER_ROOM: &str = "Berlin / Basement / Server room";
 const COST_CENTERS: [&str; 10] = ["0815", "0815", "0815", "0815", "1200", "1200", "1200", "3300", "3300", "4711"];
 
-/// Days of history.
 const DAYS: i64 = 365;
 /// Number of assets at the start, and number bought in each of the twelve months.
 const FIRST: usize = 102;
@@ -214,7 +213,6 @@ fn days_ago_of(month: usize) -> i64 {
     DAYS - 30 * (i64::try_from(month).unwrap_or_default() + 1)
 }
 
-/// Returns the IDs of the users.
 async fn create_users(api: &DemoClient) -> Result<Vec<String>> {
     let mut users = Vec::new();
     for (name, role) in USERS {

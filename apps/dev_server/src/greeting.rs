@@ -14,7 +14,6 @@ pub struct Greeting<'a> {
 }
 
 impl Greeting<'_> {
-    /// Returns the addresses, the key, the location of the data, and commands to paste.
     #[must_use]
     pub fn text(&self, is_coloured: bool) -> String {
         let ReadyFile { base_url, api_key, dynamodb_endpoint, table, signing_url, .. } = self.ready;

@@ -222,7 +222,6 @@ impl Figures {
         self.0.iter().find(|(known, _)| known == label).map(|(_, sides)| quantile(&sides[side], 0.5))
     }
 
-    /// Prints a line for each figure: the medians of both builds, and the ratios of the rounds.
     fn print(&self, title: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();
         writeln!(out, "{title}; medians, and new divided by old with its quartiles")?;
@@ -259,7 +258,6 @@ enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Starts a binary and waits until it accepts requests.
     async fn start(binary: &Path, environment: &'a Environment) -> Result<Self> {
         if !binary.ends_with(dev_server::options::NAME) {
             let function = Box::new(environment.start_binary(binary).await?);

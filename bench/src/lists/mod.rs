@@ -50,7 +50,6 @@ pub struct Options {
     json: Option<PathBuf>,
 }
 
-/// Number of instances that start at once.
 const INSTANCES: usize = 13;
 /// The baseline: reading every row of the GSI, with no list index in memory.
 const FULL_QUERY: &str = "full index query";

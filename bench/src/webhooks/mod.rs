@@ -62,7 +62,6 @@ pub struct Options {
     report: bool,
 }
 
-/// The service, its receivers and their webhooks.
 struct Setup {
     client: ApiClient,
     receivers: Vec<Receiver>,

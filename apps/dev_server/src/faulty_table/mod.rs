@@ -75,7 +75,6 @@ impl Weaknesses {
         }
     }
 
-    /// Adds faults: calls are late, lost, throttled or fail.
     #[must_use]
     pub fn with_faults(self) -> Self {
         Self {
@@ -110,7 +109,6 @@ impl SeededRandom {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub fn below(&self, limit: u64) -> u64 {
         if limit == 0 { 0 } else { self.next() % limit }
     }

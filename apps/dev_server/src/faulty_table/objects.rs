@@ -30,7 +30,6 @@ struct State {
 }
 
 impl FaultyObjects {
-    /// Creates an empty store with the table's latency and failures.
     #[must_use]
     pub fn new(table: FaultyTable) -> Self {
         Self { table: Some(table), ..Self::default() }

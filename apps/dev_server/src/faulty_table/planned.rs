@@ -93,7 +93,6 @@ struct State {
     /// Rows of the index `history` while it is frozen.
     history: Option<Vec<Value>>,
     pages: Pages,
-    /// The partitions whose writes are throttled.
     throttled: Vec<String>,
     throttled_writes: usize,
     /// Items that reads see in the state before a transaction.
@@ -212,7 +211,6 @@ impl Faults {
         (state.throttled, state.throttled_writes) = (partitions.to_vec(), 0);
     }
 
-    /// Returns the number of throttled writes since [`Faults::throttle_writes_to`].
     pub fn throttled_writes(&self) -> usize {
         self.state().throttled_writes
     }

@@ -188,7 +188,6 @@ impl FaultyTable {
         }
     }
 
-    /// Returns an error for throttling, in one of DynamoDB's forms.
     fn throttled(&self, operation: &str, body: &Value) -> TableResponse {
         let code = if self.random().below(2) == 0 { "ThrottlingException" } else { "ProvisionedThroughputExceededException" };
         if operation == "TransactWriteItems" && self.random().below(2) == 0 {
@@ -377,7 +376,6 @@ impl Pending {
         self.images.insert((*latest, self.count), image);
     }
 
-    /// Takes the next image that is due.
     fn take_due(&mut self, now: Instant) -> Option<PendingImage> {
         let entry = self.images.first_entry()?;
         (entry.key().0 <= now).then(|| entry.remove())
@@ -469,7 +467,6 @@ pub struct ItemKey {
 }
 
 impl ItemKey {
-    /// Returns the key in an item, or in the `Key` of a request.
     fn of(item: &Value) -> Self {
         let text = |name: &str| item[name]["S"].as_str().unwrap_or_default().to_owned();
         Self { partition: text(KEY[0]), sort: text(KEY[1]) }

@@ -52,7 +52,6 @@ impl Format {
     }
 }
 
-/// Logs to standard error.
 pub fn init(format: Format) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| format.default_filter().into());
     tracing_subscriber::registry().with(format.layer().with_filter(filter)).init();
@@ -153,7 +152,6 @@ fn style_of(status: u16) -> Style {
     }
 }
 
-/// Formats level, message, cause, request ID, and other fields.
 fn message_line(level: Level, fields: &Fields, is_coloured: bool) -> String {
     let style = match level {
         Level::ERROR => style::ERROR,

@@ -119,7 +119,6 @@ async fn read_on(service: &Service, tenant: &Tenant) {
     }
 }
 
-/// Lists assets with a random filter, sort order and page.
 pub async fn list_assets(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let status = (random.below(2) == 0).then(|| STATUSES[random.below(3) as usize]);
     let color = (random.below(3) == 0).then(|| COLORS[random.below(3) as usize]);

@@ -161,7 +161,6 @@ pub async fn delete_asset(service: &Service, tenant: &Tenant, random: &SeededRan
     release(tenant, place);
 }
 
-/// Reads an asset, which must be in a possible state.
 pub async fn read_asset(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let Some((place, id)) = random_asset(tenant, random) else { return };
     let from = Instant::now();
@@ -208,7 +207,6 @@ pub async fn verify_history(service: &Service, tenant: &Tenant, random: &SeededR
     }
 }
 
-/// Changes a user, or creates one.
 pub async fn write_user(service: &Service, tenant: &Tenant, random: &SeededRandom) {
     let existing = {
         let mut model = tenant.model();

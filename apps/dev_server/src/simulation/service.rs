@@ -162,12 +162,10 @@ impl Service {
         self.random.below(2 * MAX_CLOCK_OFFSET_MILLIS + 1) as i64 - MAX_CLOCK_OFFSET_MILLIS as i64
     }
 
-    /// Returns the store of another instance, with a random clock offset.
     pub fn store_with_random_clock(&self) -> Store {
         self.store_with_clock(self.random_clock_offset())
     }
 
-    /// Whether earlier faults no longer have an effect.
     pub fn is_calm(&self) -> bool {
         self.was_calm(Instant::now())
     }
@@ -328,7 +326,6 @@ async fn beside_a_list(service: &Service, tenant: &Tenant, random: &SeededRandom
     futures_util::join!(action, list);
 }
 
-/// Sends traffic until the simulation is over.
 pub async fn run(service: &Service, tenant: &Tenant, random: SeededRandom, number: usize) {
     while !service.is_over() {
         service.wait_while_idle().await;

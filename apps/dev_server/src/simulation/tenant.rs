@@ -19,7 +19,6 @@ pub struct AssetState {
     pub status: &'static str,
 }
 
-/// A user as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserState {
     pub name: String,

@@ -40,7 +40,6 @@ impl StreamReader {
         Self { streams, stream, table, queue, fanout, iterator: None, after: None, is_trimmed: true }
     }
 
-    /// Reads until `stop` is true.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let mut backoff = BACKOFF.0;
         while !*stop.borrow() {

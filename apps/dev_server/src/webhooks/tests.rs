@@ -88,7 +88,6 @@ impl Local {
         }
     }
 
-    /// Returns the records that are still in the stream.
     async fn records(&self, arn: &str) -> Vec<Value> {
         let streams = self.engine.streams();
         let described = streams.call("DescribeStream", json!({"StreamArn": arn})).await.unwrap();

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Number of senders that change assets concurrently.
 const SENDERS: usize = 4;
 
 #[test]

@@ -138,7 +138,6 @@ impl Client {
         Webhook { id: text("id"), secret: text("secret") }
     }
 
-    /// Returns the webhook's deliveries, newest first.
     pub fn deliveries(&self, webhook: &Webhook) -> Vec<Value> {
         let path = format!("/webhooks/{}/deliveries?limit=100", webhook.id);
         self.send("GET", &path, &Value::Null)["data"].as_array().unwrap().clone()
