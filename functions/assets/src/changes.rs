@@ -1,5 +1,5 @@
-//! Creates, changes and deletes assets. A single request decides and commits one asset; a batch commits several in one
-//! transaction; an import commits row by row. The records that decisions need are read together.
+//! Creates, changes and deletes assets: one per request, several in one transaction for a batch, or row by row for an import. The
+//! records that decisions need are read together.
 
 use crate::handlers::{AssetPatch, AssetView, DELETED, NewAsset};
 use serde_json::{Map, Value, json};
@@ -29,10 +29,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// After this many taken tags in a row, the step to the next number doubles each time. This skips the tags of an earlier template
-/// quickly, at the cost of a gap.
+/// After this many taken tags in a row, the step to the next number doubles each time, to skip the tags of an earlier template
+/// quickly. The cost is a gap in the numbers.
 const SINGLE_STEPS: u32 = 8;
-/// Maximum exponent of the step: no tenant has 2^40 tags.
+/// Number of doublings after which the request fails: no tenant has 2^40 tags.
 const MAX_DOUBLINGS: u32 = 40;
 
 /// Creates an asset. `errors` are the errors found in the body. An invalid request uses up no tag number.
@@ -80,11 +80,7 @@ pub(crate) async fn change(
     Ok(caller.verified().await?.execute_operation(&operation, inputs).await?.asset)
 }
 
-/// Deletes an asset.
-///
-/// # Errors
-///
-/// Returns [`ApiError::NotFound`], and [`ApiError::Conflict`] while a process instance is in progress on the asset.
+/// Fails with [`ApiError::Conflict`] while a process instance is in progress on the asset.
 pub(crate) async fn delete(caller: &Caller<AssetsWrite>, id: AssetId) -> Result<(), ApiError> {
     let asset = or_not_found(caller.store.get::<Asset>(id).await?)?;
     caller.verified().await?.delete(asset, check_deletion).await?;
@@ -115,23 +111,22 @@ pub(crate) enum Action {
 /// The fields that a creation or a change sets.
 #[derive(Default)]
 pub(crate) struct AssetWrite {
-    /// Sets the custom fields if single ones are set, so that the asset type is read.
+    /// Sets `custom_fields` whenever individual custom fields are set, so that the asset type is read.
     pub(crate) change: AssetChange,
     pub(crate) custom_fields: Vec<(String, CustomCell)>,
     pub(crate) unchanged: ReadOnlyFields,
     /// Whether the values come from a file, in which a spreadsheet may have shortened numbers.
     pub(crate) is_imported: bool,
-    /// Fields set by a record's name, each with the column that has the name.
+    /// Fields set by a record's name, with the column of the name: `asset_type_id` with `asset_type_code`, for example.
     pub(crate) named_columns: Vec<(&'static str, &'static str)>,
 }
 
 impl AssetWrite {
-    /// Builds a write from a body and the `errors` found in it.
     pub(crate) fn new(body: impl Into<AssetChange>, errors: Vec<FieldError>) -> Self {
         Self { change: AssetChange { errors, ..body.into() }, ..Self::default() }
     }
 
-    /// Merges individual custom fields into the asset's current ones.
+    /// Merges the individual custom fields into the asset's current custom fields.
     fn with_custom_fields(&self, current: Option<&Asset>, references: &AssetReferences) -> AssetChange {
         let mut change = self.change.clone();
         if self.is_imported {
@@ -150,7 +145,7 @@ impl AssetWrite {
         change
     }
 
-    /// Returns errors for a serial number and a tag that a spreadsheet has shortened, unless the asset already has them.
+    /// Returns errors for a serial number and a tag that a spreadsheet has shortened, unless the asset already has these values.
     fn shortened_numbers(&self, current: Option<&Asset>) -> Vec<FieldError> {
         let serial = self.change.details.serial_number.value().map(|serial| &**serial);
         let tag = self.change.asset_tag.value().map(|tag| &**tag);
@@ -177,7 +172,7 @@ fn merged(
                 fields.shift_remove(name);
                 continue;
             }
-            // An export of the current value has this cell, so the value stays, even if the schema has changed since.
+            // The cell equals the export of the current value, so the value stays, even if the schema has changed since.
             CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::value_text(present) == *text) => continue,
             CustomCell::Text(text) if is_shortened(text) && csv_cell::is_integer(name, schema) => {
                 errors.push(FieldError::column(&format!("{CUSTOM_FIELD}{name}"), SHORTENED));
@@ -194,11 +189,7 @@ fn merged(
     fields
 }
 
-/// Decides the fields of a new asset. Its tag is empty unless the request sets one.
-///
-/// # Errors
-///
-/// Returns [`ApiError::Invalid`] with every bad field.
+/// Leaves the tag of the new asset empty unless the request sets a tag.
 fn new_asset(
     id: AssetId,
     write: &AssetWrite,
@@ -210,16 +201,11 @@ fn new_asset(
     if change.name.is_none() && !change.errors.iter().any(|error| error.is_about("name")) {
         change.errors.push(FieldError::field("name", ValueError::required()));
     }
-    // The missing name is already reported. This placeholder lets the other errors be found too.
+    // A missing name is already reported. With a placeholder, the other errors are found too.
     let name = change.name.clone().unwrap_or_else(|| Name::from_stored(String::new()));
     Asset::create(id, name, &change, references, validations).map_err(change_error)
 }
 
-/// Decides the next state of an asset.
-///
-/// # Errors
-///
-/// Same as [`change`].
 fn changed_asset(
     old: &Stored<Asset>,
     target: &Target,
@@ -230,7 +216,7 @@ fn changed_asset(
     let references = records.references(Some(&old.value), &write.change)?;
     let mut change = write.with_custom_fields(Some(&old.value), &references);
     if target.serial().is_some() {
-        // If serial numbers differ only in spelling, the asset keeps its own.
+        // The asset keeps its spelling of the serial number.
         change.details.serial_number = Patch::Absent;
     }
     if !write.unchanged.is_empty() {
@@ -243,7 +229,6 @@ fn check_deletion(asset: &Asset) -> Result<(), ApiError> {
     asset.running_instance_id.map_or(Ok(()), |instance| Err(process_running(instance)))
 }
 
-/// An asset after an operation.
 pub(crate) struct AssetOutcome {
     asset: Stored<Asset>,
     names: CatalogNames,
@@ -267,7 +252,6 @@ impl AssetOutcome {
     }
 }
 
-/// A creation, change or deletion.
 pub(crate) struct AssetOperation {
     /// Only used if an asset is created.
     new_id: AssetId,
@@ -280,7 +264,7 @@ pub(crate) struct AssetOperation {
 
 pub(crate) struct Inputs {
     records: Arc<AssetRecords>,
-    /// The new asset with its tag, for a creation.
+    /// The asset to create, with its tag.
     new: Option<Asset>,
 }
 
@@ -321,8 +305,8 @@ impl AssetOperation {
         Ok(Some((draft, range)))
     }
 
-    /// Builds the inputs of each operation. New assets without errors get their tags, in the order of the operations. A retry
-    /// also looks up each tag, because a number or a tag was already taken.
+    /// Builds each operation's inputs. New assets without errors get their tags, in the order of the operations. A retry also
+    /// looks up each tag, because one was already taken.
     async fn with_new_assets(
         principal: &Principal,
         operations: &[&Self],
@@ -407,7 +391,7 @@ impl Operation for AssetOperation {
 
     fn classify_failure(&self, error: WriteError) -> CommitFailure<ApiError> {
         match error {
-            // The tag is taken. The retry generates another one, or finds the tag's owner.
+            // The retry generates a different tag, or finds the owner of the requested tag.
             WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
             error => error.into(),
         }
@@ -433,7 +417,7 @@ impl ImportRow for AssetOperation {
         self.unique_value().into_iter().map(|(_, tag)| tag).collect()
     }
 
-    /// Reports errors by the columns that the row uses, and an unknown asset as an error in `id`.
+    /// Reports errors in the columns that the row uses, and an unknown asset as an error in `id`.
     fn locate(&self, error: ApiError) -> ApiError {
         let named_columns = if let Action::Write(write) = &self.action { write.named_columns.as_slice() } else { &[] };
         let locate = |error: FieldError| {
@@ -458,7 +442,7 @@ impl ImportRow for AssetOperation {
     }
 }
 
-/// Reserves numbers in all ranges. Returns the first number of each range, by counter.
+/// Returns the first number reserved in each range, by counter.
 async fn reserved_numbers(principal: &Principal, ranges: &[&TagRange]) -> Result<HashMap<String, u64>, ApiError> {
     let mut counts: HashMap<String, (&TagRange, u64)> = HashMap::new();
     for range in ranges {
@@ -492,13 +476,12 @@ async fn free_tag(
     Err(ApiError::Unavailable(Dependency::AssetTags, "every generated tag was taken".into()))
 }
 
-/// Finds another asset that has or had the tag.
+/// Finds a different asset that has or had the tag.
 async fn owner_of_tag(principal: &Principal, asset: &Asset) -> Result<Option<AssetId>, StoreError> {
     let owners = principal.store.owners::<Asset>(&asset.unique()).await?;
     Ok(owners.into_values().find(|owner| *owner != asset.id))
 }
 
-/// Returns the error for a tag that another asset has or had.
 async fn taken_tag(principal: &Principal, owner: AssetId) -> Result<ApiError, ApiError> {
     let deletions = principal.store.deletions::<Asset>(std::iter::once(owner)).await?;
     let Some(at) = deletions.get(&owner.uuid()) else {
@@ -508,7 +491,6 @@ async fn taken_tag(principal: &Principal, owner: AssetId) -> Result<ApiError, Ap
     Ok(ApiError::conflict(ConflictCode::Duplicate, format!("This asset_tag {}.", tag_of_deleted(*at)), context))
 }
 
-/// Returns the error text for the tag of a deleted asset.
 pub(crate) fn tag_of_deleted(at: Timestamp) -> String {
     format!("is the tag of an asset that was deleted on {}; tags are never reused", at.date())
 }
@@ -526,7 +508,6 @@ fn change_error(error: AssetChangeError) -> ApiError {
     }
 }
 
-/// Returns the error for changing an asset while a process instance is in progress on it.
 fn process_running(instance: InstanceId) -> ApiError {
     ApiError::conflict(
         ConflictCode::ProcessRunning,
@@ -535,7 +516,6 @@ fn process_running(instance: InstanceId) -> ApiError {
     )
 }
 
-/// Returns the error for an ambiguous serial number.
 pub(crate) fn several_assets(assets: &[Stored<Asset>]) -> ApiError {
     let ids: Vec<AssetId> = assets.iter().map(|asset| asset.value.id).collect();
     let detail = format!("{} assets have this serial number. Use the ID to change one of them.", ids.len());
@@ -546,7 +526,7 @@ type Records<T> = HashMap<<T as Record>::Id, Stored<T>>;
 
 #[derive(Default)]
 pub(crate) struct AssetRecords {
-    /// The tenant's settings, if a change depends on them.
+    /// Read if a change depends on the tenant's settings.
     tenant: Option<Stored<Tenant>>,
     assets: Records<Asset>,
     types: Records<AssetType>,
@@ -554,18 +534,17 @@ pub(crate) struct AssetRecords {
     manufacturers: Records<Manufacturer>,
     users: Records<User>,
     unreadable: Vec<UnreadableRecord>,
-    /// Assets by serial number (in compared form), for all serial numbers in the changes.
+    /// By serial number, in compared form.
     by_serial: HashMap<String, SerialMatch>,
 }
 
 impl AssetRecords {
-    /// Reads the records for one asset, in two round trips, or in one for a change that doesn't need the asset type.
+    /// Takes two round trips, or one for a change that doesn't need the asset type.
     pub(crate) async fn of_one(store: &TenantStore, target: &Target, change: Option<&AssetChange>) -> Result<Self, StoreError> {
         Self::read(store, &[(target, change)], false).await
     }
 
-    /// Reads the records for several assets, including the names shown in responses. Takes two round trips, and two more for
-    /// serial numbers.
+    /// Also reads the names shown in responses. Takes two round trips, and two more for serial numbers.
     pub(crate) async fn of_all(store: &TenantStore, changes: &[(&Target, Option<&AssetChange>)]) -> Result<Self, StoreError> {
         Self::read(store, changes, true).await
     }
@@ -639,7 +618,7 @@ impl AssetRecords {
         }
     }
 
-    /// `None` for a new asset.
+    /// Returns `None` for a new asset.
     fn id_of(&self, target: &Target) -> Option<AssetId> {
         match target {
             Target::New => None,
@@ -652,12 +631,12 @@ impl AssetRecords {
         self.by_serial.get(serial).cloned().unwrap_or_default()
     }
 
-    /// `None` for a new asset.
+    /// Returns `None` for a new asset.
     ///
     /// # Errors
     ///
     /// Returns [`ApiError::NotFound`] if the asset does not exist, [`ApiError::Unreadable`] if it is damaged, and
-    /// [`ApiError::Conflict`] if several have the serial number.
+    /// [`ApiError::Conflict`] if several assets have the serial number.
     pub(crate) fn found(&self, target: &Target) -> Result<Option<Stored<Asset>>, ApiError> {
         match target {
             Target::New => Ok(None),
@@ -675,10 +654,6 @@ impl AssetRecords {
     }
 
     /// Returns the records that the change refers to. `asset` is `None` for a creation.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Unreadable`] if a referenced record is damaged.
     pub(crate) fn references(&self, asset: Option<&Asset>, change: &AssetChange) -> Result<AssetReferences, ApiError> {
         let model = self.record(&self.models, change.model_id.value())?;
         let user = self.record(&self.users, change.assigned_to.value())?;
@@ -695,7 +670,7 @@ impl AssetRecords {
         Ok(tenant.asset_tag_template.range(&tenant.asset_tag_prefix, type_code, at))
     }
 
-    /// Returns `None` if the tenant permits all changes of status.
+    /// Returns `None` if the tenant permits every status change.
     pub(crate) fn transitions(&self) -> Option<&Transitions> {
         self.tenant.as_ref().and_then(|tenant| tenant.value.status_transitions.as_ref())
     }
@@ -757,7 +732,7 @@ where
     Ok(())
 }
 
-/// Compares `assigned_user` by its ID only: the asset has no other data of the user.
+/// Compares `assigned_user` by ID only, because the asset stores no other data about the user.
 pub(crate) fn without_users(unchanged: ReadOnlyFields) -> ReadOnlyFields {
     unchanged.by_reference("assigned_user", "assigned_to")
 }

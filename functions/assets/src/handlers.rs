@@ -1,4 +1,4 @@
-//! The endpoints of assets, with their bodies, queries and views.
+//! The endpoints for assets, with their bodies, queries and views.
 
 use crate::changes;
 use serde::Serialize;
@@ -82,7 +82,6 @@ pub async fn get_asset_by_tag(
     show(&caller, or_not_found(owners.into_values().next())?, query).await
 }
 
-/// Returns an asset as it is now or was at an earlier time.
 async fn show(caller: &Caller<AssetsRead>, id: AssetId, query: OneAssetQuery) -> Result<Versioned<AssetView>, ApiError> {
     let store = &caller.store;
     let Some(at) = query.as_of else {
@@ -129,7 +128,7 @@ const CUSTOM_FIELDS: &str = "Filter by up to 5 custom fields: `custom_fields.<na
     Case-insensitive, compared with the exported cell; numbers match in any notation. Separate several values by commas, or \
     repeat the parameter. `none` matches assets without the field; `\\,` stands for a comma and `\\none` for the word.";
 
-/// For an existing asset. For a new asset, all but the first.
+/// Read-only in changes. A creation can set the first field.
 const READ_ONLY: &[&str] = &[
     "asset_tag",
     "id",
@@ -372,7 +371,6 @@ impl Depth {
     }
 }
 
-/// Filters for exact texts, by field, and for custom fields.
 #[derive(Debug)]
 pub struct TextFilters {
     exact: Vec<(&'static str, String)>,
@@ -437,7 +435,7 @@ shared::query! {
         model_id: ModelId as ModelId,
         /// Filter by the manufacturer's whole name, ignoring case: the catalog's for assets with a model, or else the free text.
         manufacturer: SearchText as SearchText,
-        /// Filter by location, ignoring case: assets there and below. `none` matches assets without a location.
+        /// Filter by location, ignoring case: assets at this location or below it. `none` matches assets without a location.
         location: PlaceFilter as PlaceFilter,
         ..texts: TextFilters,
         /// Filter by date of purchase: this day or later.
@@ -596,11 +594,7 @@ impl From<Stored<User>> for AssignedUser {
 pub(crate) struct ExpandedUsers(Option<BatchResult>);
 
 impl ExpandedUsers {
-    /// Reads the users in one round trip, or none unless `expand` requests them.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Forbidden`] if the caller may not read users.
+    /// Reads the users in one round trip, if `expand` requests them.
     pub(crate) async fn read(
         caller: &Caller<AssetsRead>,
         ids: impl IntoIterator<Item = UserId>,
@@ -611,11 +605,7 @@ impl ExpandedUsers {
         Ok(Self(Some(caller.store.batch_get_without_blobs(BatchGet::new().with_all::<User>(ids)).await?)))
     }
 
-    /// Returns an asset's `assigned_user`: null for a user that no longer exists or can't be read.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`StoreError`] if reading failed, except for a damaged user.
+    /// Returns `Some(None)`, which is null in JSON, for a user that no longer exists or can't be read.
     pub(crate) fn of(&self, assigned_to: Option<UserId>) -> Result<Option<Option<AssignedUser>>, StoreError> {
         let Some(users) = &self.0 else { return Ok(None) };
         Ok(Some(users.get_readable(assigned_to)?.map(AssignedUser::from)))

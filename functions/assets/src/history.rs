@@ -1,4 +1,4 @@
-//! The endpoint of an asset's history.
+//! The endpoint for an asset's history.
 
 use shared::auth::Caller;
 use shared::auth::caller::AssetsRead;

@@ -23,9 +23,9 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 const MAX_ITEMS: usize = 100;
-/// Maximum age of a scan, for devices that store scans and send them later.
+/// Older scans are refused. The limit leaves time for devices that store scans and send them later.
 const MAX_AGE_DAYS: u32 = 7;
-/// Maximum number of assets listed for an ambiguous serial number.
+/// Maximum number of assets listed for an ambiguous serial number. Others are left out.
 const MAX_CANDIDATES: usize = 20;
 const SEEN_ITEM: &str = "SeenItem";
 const ONE_OF: &str = "must have one of tag, serial_number and id";
@@ -192,7 +192,6 @@ pub struct SeenResult {
     meta: SeenCounts,
 }
 
-/// The match for an item, before the scan is stored.
 enum SeenMatch {
     Asset(Box<Stored<Asset>>),
     /// A duplicate of the item at this index, or of its asset.
@@ -201,7 +200,6 @@ enum SeenMatch {
     Nothing,
 }
 
-/// The scan of one item.
 struct Scan {
     index: usize,
     found: SeenMatch,
@@ -356,7 +354,7 @@ fn result(responses: &[ScanResponse]) -> SeenResult {
     SeenResult { data: responses.iter().map(entry).collect(), meta }
 }
 
-/// Finds the asset of each item. Tags, serial numbers and IDs are looked up together, then the assets are read in one batch.
+/// Looks up tags and serial numbers together, then reads the assets in one batch.
 async fn find(store: &TenantStore, items: &[SeenItem]) -> Result<Vec<SeenMatch>, ApiError> {
     let (mut tags, mut serials, mut ids) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for item in items {

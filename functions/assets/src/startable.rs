@@ -1,4 +1,4 @@
-//! Which processes can be started on an asset now, and why others can't.
+//! The endpoint that shows which processes can be started on an asset, and why others can't.
 
 use serde::Serialize;
 use shared::auth::Caller;

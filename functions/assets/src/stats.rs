@@ -1,4 +1,4 @@
-//! The endpoint of statistics.
+//! The endpoint for statistics.
 
 use crate::handlers::{Depth, StatsQuery};
 use serde::Serialize;
@@ -28,7 +28,6 @@ pub struct Stats {
     instances: InstanceStats,
 }
 
-/// Counts, or groups of assets.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum StatsOrGroups {

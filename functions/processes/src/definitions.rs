@@ -1,4 +1,4 @@
-//! The endpoints of process definitions, with their bodies, queries and views.
+//! The endpoints for process definitions, with their bodies, queries and views.
 
 use crate::subject::{self, InstanceView};
 use crate::subject::{CancelSubject, Subject};
@@ -184,7 +184,7 @@ async fn update_instance(
     Ok(Versioned { version, data: DefinitionOrInstance::Instance(Box::new(data)) })
 }
 
-/// Compares the read-only fields. Signatures can be images or paths, as in a GET.
+/// Compares the read-only fields. The body can have signatures as images or as paths, as a GET returns them.
 async fn differing(store: &TenantStore, instance: &Stored<Instance>, body: &InstancePatch) -> Result<Vec<FieldError>, ApiError> {
     let mut fewest: Option<Vec<FieldError>> = None;
     for omit_signatures in [true, false] {
@@ -325,7 +325,6 @@ impl ProcessPatch {
     }
 }
 
-/// A changed process definition; for the ID of a process instance, the instance.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum DefinitionOrInstance {

@@ -1,4 +1,4 @@
-//! The endpoints of process instances.
+//! The endpoints for process instances.
 
 use crate::subject::start::StartProcess;
 use crate::subject::{self, Advance, Cancel, InstanceOrMovement, InstanceView, Omit, ShowQuery, Start};
@@ -33,7 +33,7 @@ pub async fn start_process(
             return Err(ApiError::Invalid(errors));
         }
         (None, None) => {
-            // If one of the two is invalid, its own error is enough.
+            // For an invalid `asset_id` or `asset_ids`, its own error is enough.
             let is_sent = |error: &FieldError| error.is_at("asset_id") || error.is_at("asset_ids");
             if !errors.iter().any(is_sent) {
                 errors.push(FieldError::field("asset_id", ValueError::coded(ErrorCode::Required, "is required, or asset_ids")));
@@ -65,7 +65,7 @@ pub async fn list_instances(
 
 /// Get a process instance
 ///
-/// Includes the steps that it was started with, and the submitted values. Signatures are data URLs.
+/// Includes the steps that the instance was started with, and the submitted values. Signatures are data URLs.
 #[utoipa::path(get, path = "/processes/instances/{id}", tag = "processes", responses(ResourceErrors))]
 pub async fn get_instance(
     caller: Caller<ProcessesRead>,

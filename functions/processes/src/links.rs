@@ -1,4 +1,4 @@
-//! The endpoints of signing links, for clients with an API key. `signing` has the endpoints for the signer's page.
+//! The endpoints for signing links, for clients with an API key. `signing` has the endpoints for the signing page.
 
 use crate::subject::{Subject, part_of_movement, process_error};
 use serde::Serialize;
@@ -336,7 +336,6 @@ fn collection(subject: SubjectId) -> String {
 struct CreateLink {
     subject: SubjectId,
     body: NewLink,
-    /// Errors found in the body.
     errors: Vec<FieldError>,
     hash: SecretHash,
 }
@@ -384,8 +383,8 @@ fn unknown_user() -> FieldError {
     FieldError::within("signer", "/user_id", ValueError::unknown_reference())
 }
 
-/// Returns the steps from `first` to the one with the key `until`. The default is the next signature, including a `complete` step
-/// right after it, so that the signature finishes a handover.
+/// Returns the steps from `first` to the step with the key `until`. The default is the next signature, including a `complete`
+/// step right after it, so that the signature finishes a handover.
 fn link_steps(steps: &[Step], first: usize, until: Option<&str>) -> Result<LinkSteps, FieldError> {
     let position = match until {
         Some(key) => steps.iter().position(|step| step.key == key),
@@ -426,7 +425,7 @@ impl Command for CreateLink {
         let mut noted = |error: FieldError| errors.push(error);
         let signer = self.signer(inputs.user.as_ref().map(|user| &user.value)).map_err(&mut noted);
         let is_open = subject.part_of().is_none() && status == InstanceStatus::InProgress;
-        // If the instance has ended, only that is reported.
+        // `until` is checked only if the subject can have a link.
         let steps =
             if is_open { link_steps(subject.steps(), open, self.body.until.as_deref()).map_err(&mut noted).ok() } else { None };
         let (Ok(signer), true) = (signer, errors.is_empty()) else { return Err(ApiError::Invalid(errors).into()) };
@@ -447,9 +446,9 @@ impl Command for CreateLink {
             revoked_at: None,
             slot,
         };
-        // The link is for the steps that are open now.
+        // The link's steps depend on the open step.
         unit.expect(instance);
-        // If the user were erased in the meantime, the name would remain in the link.
+        // If the user were erased concurrently, the link would keep the name.
         if let Some(user) = &inputs.user {
             unit.expect(user);
         }
@@ -465,7 +464,7 @@ impl Command for CreateLink {
 
     fn classify_failure(&self, error: WriteError, _: &Stored<Link>) -> CommitFailure<ApiError> {
         match error {
-            // A concurrent request took the slot. The retry takes a free one.
+            // A concurrent request took the slot. The retry takes a different slot.
             WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
             error => error.into(),
         }

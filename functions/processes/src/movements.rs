@@ -1,4 +1,4 @@
-//! The endpoints of movements: one process on several assets at once.
+//! The endpoints for movements: one process on several assets at once.
 
 use crate::subject::{self, Advance, Cancel, MovementView};
 use crate::subject::{Subject, advance, cancel};
@@ -30,7 +30,7 @@ pub async fn list_movements(
         let batch = store.batch_get(BatchGet::new().with_all::<Instance>(ids)).await?;
         for movement in movements {
             let instances = match batch.get_all::<Instance>(movement.value.instance_ids.iter().copied()) {
-                // A movement can't be shown without one of its instances.
+                // A movement with an unreadable instance can't be shown.
                 Err(StoreError::Unreadable(_)) => {
                     unreadable.push(movement.value.id.uuid());
                     continue;

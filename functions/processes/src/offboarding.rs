@@ -23,11 +23,11 @@ use std::collections::{HashMap, VecDeque};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// The default process.
+/// Slug of the default process.
 const DEFAULT_PROCESS: &str = "device-return";
-/// Maximum number of movements and single instances to start per request.
+/// Maximum number of movements and single instances started per request. For the remaining assets, the response has `has_more`.
 const MAX_STARTS: usize = 10;
-/// Maximum number of assets to list in `not_started`, and in `in_progress`.
+/// Maximum number of assets listed in `not_started`, and in `in_progress`. The counts include the assets left out.
 const MAX_LISTED: usize = 500;
 
 /// Offboard a user
@@ -52,7 +52,7 @@ pub async fn offboard_user(
     let process = process(&caller, process_id).await?;
     // Each change is idempotent, so none needs the idempotency key. The response is stored at the end.
     let worker = caller.without_idempotency_key();
-    // Done first, so that the user gets no more assets.
+    // The user is deactivated first, so that no more assets can be assigned.
     let user = match deactivate {
         true => worker.update(user, |user| Ok(User { is_active: false, ..user.clone() })).await?,
         false => user,
@@ -101,7 +101,6 @@ impl<'c> Plan<'c> {
         Self { caller, process, user, movements, instances, in_progress, not_started }
     }
 
-    /// Starts the process on all assets that allow it.
     async fn execute(mut self, user: User) -> Result<Offboarding, ApiError> {
         let (assets, unreadable) = self.caller.store.assets_of_user(self.user).await?;
         let startable = self.sort_out(assets).await?;
@@ -110,7 +109,7 @@ impl<'c> Plan<'c> {
             let Some(group) = groups.pop_front() else { break };
             match self.start(&group).await {
                 Ok(()) => {}
-                // Another request was faster for some of the assets.
+                // A concurrent request changed some of the assets.
                 Err(ApiError::Conflict(conflict)) => {
                     let refused = asset_ids(&conflict.context);
                     let (changed, rest): (Vec<_>, _) = group.into_iter().partition(|asset| refused.contains(&asset.value.id));
@@ -209,7 +208,7 @@ fn asset_ids(context: &serde_json::Map<String, serde_json::Value>) -> Vec<AssetI
 shared::body! {
     /// How to offboard a user.
     pub struct Offboard as OffboardingRequest {
-        /// Process to start on the user's assets. Default: the one with the slug `device-return`.
+        /// Process to start on the user's assets. Default: the process with the slug `device-return`.
         optional process_id: ProcessId,
         /// Whether the user becomes inactive. Default true.
         optional deactivate: bool,
@@ -303,7 +302,7 @@ impl From<Instance> for StartedInstance {
     }
 }
 
-/// An instance of the process that was already in progress.
+/// An instance that was already in progress, of the process to start.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RunningInstance {
     asset_id: AssetId,
@@ -333,7 +332,7 @@ pub struct NotStarted {
     code: &'static str,
     /// Human-readable error.
     detail: String,
-    /// Instance of another process that is in progress on the asset.
+    /// Instance of a different process that is in progress on the asset.
     #[schema(required)]
     instance_id: Option<InstanceId>,
 }

@@ -1,5 +1,4 @@
-//! Creates, changes and deletes users. A single request decides and commits one user; a batch commits several in one transaction;
-//! an import commits row by row.
+//! Creates, changes and deletes users: one per request, several in one transaction for a batch, or row by row for an import.
 
 use crate::handlers::{NewUser, UserPatch, UserView};
 use serde_json::json;
@@ -16,8 +15,6 @@ use shared::http::responses::{ApiError, ConflictCode, Created, Data, Success, Ve
 use shared::store::{BatchGet, BatchResult, CommitFailure, StoreError, UnitOfWork, WriteError};
 use std::collections::{BTreeSet, HashMap};
 
-/// Creates a user.
-///
 /// # Errors
 ///
 /// Returns [`ApiError::Invalid`] with every bad field, [`ApiError::Conflict`] if another user has the address, and
@@ -29,11 +26,7 @@ pub(crate) async fn create(caller: &Caller<UsersWrite>, new: NewUser) -> Result<
     Ok(caller.execute_operation(&operation, Inputs::default()).await?.user)
 }
 
-/// Changes a user. Concurrent changes of other fields are kept.
-///
-/// # Errors
-///
-/// Same as [`create`], and [`ApiError::NotFound`].
+/// Keeps concurrent changes to other fields.
 pub(crate) async fn change(caller: &Caller<UsersWrite>, id: UserId, body: JsonBody<UserPatch>) -> Result<Stored<User>, ApiError> {
     let (user, patch) = caller.patch::<User, UserView, _>(id, body, |_, _| None).await?;
     let caller = caller.verified().await?;
@@ -65,7 +58,6 @@ pub(crate) struct UserWrite {
     pub(crate) errors: Vec<FieldError>,
 }
 
-/// A user after an operation.
 pub(crate) struct UserOutcome {
     user: Stored<User>,
     result: RowResult,
@@ -74,9 +66,8 @@ pub(crate) struct UserOutcome {
     changes: Option<RowChanges>,
 }
 
-/// A creation, change or deletion.
 pub(crate) struct UserOperation {
-    /// The caller's role, which is the highest that it can grant.
+    /// The caller's role, which is the highest role that the caller can grant.
     role: Role,
     /// Only used if a user is created.
     new_id: UserId,
@@ -111,7 +102,7 @@ impl UserOperation {
         }
     }
 
-    /// Builds the operation's inputs. `owners` maps addresses to users.
+    /// Finds the operation's user and the owner of its address. `owners` maps case-folded addresses to users.
     fn inputs(&self, owners: &HashMap<String, UserId>, users: &BatchResult) -> Result<Inputs, ApiError> {
         if let Action::Refuse(errors) = &self.action {
             return Err(ApiError::Invalid(errors.clone()));
@@ -127,7 +118,6 @@ impl UserOperation {
     }
 }
 
-/// Decides the fields of a new user.
 fn new_user(id: UserId, write: &UserWrite) -> Result<User, ApiError> {
     let mut errors = write.errors.clone();
     write.unchanged.refuse_in_creation(&mut errors);
@@ -150,7 +140,6 @@ fn new_user(id: UserId, write: &UserWrite) -> Result<User, ApiError> {
     }
 }
 
-/// Decides the next state of a user.
 fn changed_user(old: &Stored<User>, write: &UserWrite) -> Result<User, ApiError> {
     let mut errors = write.errors.clone();
     errors.extend(write.unchanged.errors(&UserView::from(old.clone()))?);
@@ -172,7 +161,6 @@ fn reserved(email: &Email) -> Option<FieldError> {
     email.check_free().err().map(|error| FieldError::field("email", error.to_string()))
 }
 
-/// Checks that the user's address has no other `owner`.
 fn check_email(user: &User, owner: Option<UserId>) -> Result<(), ApiError> {
     match owner.filter(|owner| *owner != user.id) {
         Some(owner) => Err(WriteError::Duplicate("email", Some((Kind::User, owner.uuid()))).into()),
@@ -184,7 +172,7 @@ impl Operation for UserOperation {
     type Inputs = Inputs;
     type Outcome = UserOutcome;
 
-    /// Reads the owners of e-mail addresses, if there are any, and then the users: one round trip each.
+    /// Takes a round trip for the owners of e-mail addresses, if there are addresses, and a round trip for the users.
     async fn read(principal: &Principal, operations: &[&Self], _: bool) -> Result<Vec<Result<Inputs, ApiError>>, ApiError> {
         let emails: BTreeSet<String> = operations.iter().filter_map(|operation| operation.email()).collect();
         let emails: Vec<_> = emails.into_iter().map(User::unique_email).collect();
@@ -257,7 +245,7 @@ impl ImportRow for UserOperation {
         emails.chain(user.map(|user| format!("user {}", user.value.id))).collect()
     }
 
-    /// Reports errors by column, and an unknown user as an error in `id`.
+    /// Reports errors in columns, and an unknown user as an error in `id`.
     fn locate(&self, error: ApiError) -> ApiError {
         match error {
             ApiError::Invalid(errors) => ApiError::Invalid(errors.into_iter().map(FieldError::in_column).collect()),

@@ -15,7 +15,7 @@ use shared::http::requests::params::Path;
 use shared::http::responses::{ApiError, ConflictCode, Data, Success};
 use utoipa::ToSchema;
 
-/// Maximum number of assets, and of process instances, that an error lists.
+/// Maximum number of assets, and of process instances, that an error lists. The counts include the rest.
 const MAX_NAMED: usize = 20;
 
 /// Progress of an erasure.
@@ -42,7 +42,7 @@ pub async fn erase_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>, body
     let user = caller.store.get::<User>(id).await?;
     let mut caller = caller.verified().await?;
     caller.role.check_rank(Role::Admin)?;
-    // `dry_run` belongs in the query. A client that sends it in a body doesn't intend to erase.
+    // Refuses a `dry_run` in a body, because the client doesn't intend to erase. `dry_run` belongs in the query.
     body.check(&caller)?;
     let is_expected = |expected: &ExpectedVersions| user.as_ref().is_some_and(|user| expected.contains(user.version));
     if caller.take_precondition().is_some_and(|precondition| !is_expected(&precondition.expected)) {

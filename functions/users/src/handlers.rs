@@ -1,4 +1,4 @@
-//! The endpoints of users, with their bodies, queries and views.
+//! The endpoints for users, with their bodies, queries and views.
 
 use crate::changes;
 use serde::Serialize;

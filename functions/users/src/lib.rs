@@ -1,5 +1,5 @@
-//! `/v1/users`: the people that assets are assigned to, their current and former assets, the report on a person's data, and its
-//! erasure.
+//! `/v1/users`: the people that assets are assigned to, their current and former assets, the report on a person's data, and the
+//! erasure of the data.
 
 mod bulk;
 mod changes;

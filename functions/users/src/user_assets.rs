@@ -26,8 +26,8 @@ shared::query! {
 
 /// List a user's assets
 ///
-/// Newest first. With `as_of`, lists the assets that the user had at that time, in their state at the time, even if they or the
-/// user have since been deleted.
+/// Newest first. With `as_of`, lists the assets that the user had at that time, in their state at the time, even if the assets or
+/// the user have since been deleted.
 #[utoipa::path(get, path = "/users/{id}/assets", tag = "users", responses(ResourceErrors))]
 pub async fn list_user_assets(
     caller: Caller<AssetsRead>,

@@ -1,4 +1,4 @@
-//! The endpoint of batches.
+//! The endpoint for batches.
 
 use crate::changes::{Action, AssetOperation, AssetWrite, Target, without_users};
 use crate::handlers::{AssetPatch, NewAsset};

@@ -1,4 +1,4 @@
-//! The endpoint of upserts by serial number.
+//! The endpoint for upserts by serial number.
 
 use crate::changes::{Action, AssetOperation, AssetWrite, Target};
 use crate::handlers::{AssetView, NewAsset};

@@ -1,4 +1,4 @@
-//! The endpoint of exports.
+//! The endpoint for exports.
 
 use crate::handlers::AssetFilterQuery;
 use axum::extract::RawQuery;
@@ -172,7 +172,7 @@ struct ExportNames {
 }
 
 impl ExportNames {
-    /// Reads the names that haven't been read yet. Damaged records have none.
+    /// Reads the names that haven't been read yet, as `None` for damaged records.
     async fn read(&mut self, store: &TenantStore, assets: &[Stored<Asset>]) -> Result<(), StoreError> {
         let types = assets.iter().filter_map(|asset| asset.value.asset_type_id).filter(|id| !self.codes.contains_key(id));
         let users = assets.iter().filter_map(|asset| asset.value.assigned_to);

@@ -1,4 +1,4 @@
-//! The endpoint of imports.
+//! The endpoint for imports.
 
 use super::row::{AssetRowCells, NamedRecords, NamesInRows};
 use crate::changes::AssetOperation;
@@ -59,7 +59,7 @@ pub async fn import_assets(
         .await
 }
 
-/// Normalizes the values that match rows, to find two rows for one asset.
+/// Returns the function that normalizes values of the matched column, so that two rows for one asset are found.
 fn compared(matching: AssetMatch) -> fn(&str) -> String {
     match matching {
         // IDs and tags are case-insensitive.

@@ -1,5 +1,4 @@
-//! A row of an import: an asset's fields, with names in place of IDs: codes of asset types, names of models, users' e-mail
-//! addresses, and asset tags.
+//! A row of an import: an asset's fields, with names in place of IDs, such as codes of asset types and users' e-mail addresses.
 
 use crate::changes::{Action, AssetWrite, Target, tag_of_deleted};
 use shared::domain::assets::asset::{Asset, AssetChange, AssetDetailsChange, Status};
@@ -19,8 +18,9 @@ use shared::http::bulk::rows::Row;
 use shared::store::{StoreError, TenantStore};
 use std::collections::{BTreeSet, HashMap};
 
-/// Maximum number of similar names in an error, and of catalog names to compare.
+/// Maximum number of similar names in an error.
 const MAX_SIMILAR: usize = 3;
+/// Maximum number of catalog names to compare; an error suggests none of the others.
 const MAX_COMPARED: usize = 1_000;
 
 shared::body! {
@@ -205,7 +205,7 @@ impl AssetRowCells {
     }
 }
 
-/// Combines a reference by ID and one by name. If the row has both, they must agree.
+/// Combines a reference by ID with a reference by name. If a row has both references, they must agree.
 fn either<I: PartialEq + Copy, N>(
     (by_id, name_column): (Patch<I>, &str),
     by_name: Patch<N>,
@@ -247,15 +247,13 @@ pub(crate) struct NamedRecords {
     catalog: HashMap<String, ManufacturerModels>,
 }
 
-/// The asset with a tag.
 #[derive(Debug, Clone, Copy)]
 enum TagOwner {
     Asset(AssetId),
-    /// Time of the deletion.
     Deleted(Timestamp),
 }
 
-/// A manufacturer with its models. Manufacturers with equivalent names are merged.
+/// Manufacturers with equivalent names are merged.
 #[derive(Debug, Default)]
 struct ManufacturerModels {
     name: String,
@@ -298,7 +296,6 @@ impl NamedRecords {
         self.assets.get(&Asset::unique_tag(tag).value).copied()
     }
 
-    /// Finds a model by its name and its manufacturer's name.
     fn model(&self, manufacturer: &str, model: &str) -> Result<ModelId, FieldError> {
         let Some(found) = self.catalog.get(&name_key(manufacturer)) else {
             let names = self.catalog.values().map(|other| other.name.as_str());

@@ -44,7 +44,7 @@ pub fn length(millimetres: f64) -> String {
 }
 
 impl<'a> LabelSvg<'a> {
-    /// Builds a standalone graphic or, with a `place` in millimetres, a part of a larger one.
+    /// Builds a standalone graphic or, with a `place` in millimetres, a part of a larger graphic.
     pub fn new(label: &'a Label, place: Option<(f64, f64)>) -> Self {
         let layout = &label.layout;
         let blank = layout.blank;

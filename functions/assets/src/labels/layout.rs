@@ -1,4 +1,4 @@
-//! Layout of labels: positions of code and texts on a label, and of labels on sheets of paper.
+//! Layout of labels: positions of the code and the texts on a label, and of labels on sheets of paper.
 //!
 //! All formats use the same layout. Positions are whole dots, so that all modules of a code have the same size. The labels of a
 //! sheet are centred on the paper, as manufacturers cut them.
@@ -20,8 +20,9 @@ const MIN_LETTERS: f64 = 1.7;
 const MAX_LETTERS: f64 = 6.0;
 /// Minimum width of texts beside a code, in millimetres.
 const MIN_TEXT_WIDTH: f64 = 12.0;
-/// Preferred share of a label for texts beside, or below, a code.
+/// Preferred share of a label's width for texts beside the code.
 const TEXT_BESIDE: f64 = 0.45;
+/// Preferred share of a label's height for texts below the code.
 const TEXT_BELOW: f64 = 0.25;
 /// Margin of a single label, in millimetres.
 const MARGIN: f64 = 1.0;
@@ -34,7 +35,6 @@ const LETTER: (f64, f64, &str) = (215.9, 279.4, "8.5in 11in");
 /// Resolution of images. Scales to printers with 600 and 1200 dpi without loss.
 const IMAGE_DPI: u32 = 300;
 
-/// A label's contents and their layout.
 pub struct Label {
     pub code: Code,
     pub layout: Layout,
@@ -56,14 +56,12 @@ impl Label {
     }
 }
 
-/// The size, margins and resolution of an empty label.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Blank {
     /// In millimetres.
     pub size: LabelSize,
-    /// The margins left and right, and at the top and bottom, in millimetres.
+    /// Horizontal and vertical margins, in millimetres.
     pub margins: (f64, f64),
-    /// In dots per inch. All positions are whole dots.
     pub dpi: u32,
 }
 
@@ -96,7 +94,6 @@ pub struct TooSmall {
     pub needed: Option<u32>,
 }
 
-/// The contents to lay out.
 struct Request<'a> {
     /// Per side of the code.
     modules: u32,
@@ -126,7 +123,7 @@ pub struct Line {
     pub size: u32,
     pub is_centred: bool,
     pub is_bold: bool,
-    /// Direction of the whole text.
+    /// Direction of the whole paragraph.
     pub direction: Direction,
 }
 
@@ -168,7 +165,7 @@ impl Paragraph {
         self.lines.len() as u32 * line_height(self.size)
     }
 
-    /// Uses the largest font size that fits the text, or else shortens it at the smallest size.
+    /// Uses the largest font size at which the text fits, or else the smallest, with a shortened text.
     fn fitted(text: &str, sizes: std::ops::RangeInclusive<u32>, width: u32, height: u32) -> Self {
         let smallest = *sizes.start();
         let fitting = sizes.rev().map(|size| Self::new(text, size, width)).find(|paragraph| paragraph.height() <= height);
@@ -182,10 +179,6 @@ impl Paragraph {
 
 impl Layout {
     /// Places the texts beside the code or below it, whichever allows larger modules.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`TooSmall`] if the modules would be too small to scan.
     fn new(blank: Blank, request: &Request) -> Result<Self, TooSmall> {
         Self::arrange(blank, request).ok_or_else(|| {
             let fits = |side: &u32| {
@@ -242,21 +235,20 @@ impl Layout {
         let (lines, unused) = texts(&area, request, min_letters, blank.dots(MAX_LETTERS), !is_beside);
         let shifted = |line: Line| Line { top: line.top + unused / 2, ..line };
         let lines = lines.into_iter().map(shifted).collect();
-        // A code with texts below it is centred together with them.
+        // The code is centred together with the texts below it.
         let top = if is_beside { top } else { top + unused / 2 };
         Some(Self { blank, left, top, module, lines })
     }
 }
 
-/// Returns the largest module size at which `fits` leaves the texts their preferred room or, up to `GOOD_MODULE`, the least room.
+/// Returns the largest module size that leaves `preferred` room for the texts. Up to `GOOD_MODULE`, `least` room is enough.
 fn module(blank: Blank, fits: impl Fn(u32, u32) -> bool, least: u32, preferred: u32) -> u32 {
     let largest = |text: u32| (1..=blank.dots(MAX_MODULE)).rev().find(|module| fits(*module, text)).unwrap_or_default();
     largest(least).min(largest(preferred).max(blank.dots(GOOD_MODULE)))
 }
 
-/// Lays out tag and name. Returns their lines and the unused height.
+/// Returns the lines of the tag and the name, and the unused height.
 fn texts(area: &Area, request: &Request, min: u32, max: u32, is_centred: bool) -> (Vec<Line>, u32) {
-    // The tag's font size is at most a third of the height.
     let largest = (area.height / 3).clamp(min, max.max(min));
     // A smaller font is better than a wrapped or shortened tag.
     let in_one_line = (min * 4 / 5..=largest).rev().find(|size| cells(request.tag) <= cells_in(area.width, *size));
@@ -298,7 +290,7 @@ pub struct Sheet {
     label: LabelSize,
     columns: usize,
     rows: usize,
-    /// From a label's left edge to the next one's. There is no space between rows.
+    /// Distance between the left edges of neighbouring labels. There is no space between rows.
     pitch: f64,
 }
 
@@ -325,8 +317,7 @@ impl Sheet {
         ((self.width - width) / 2.0, (self.height - self.label.height * self.rows as f64) / 2.0)
     }
 
-    /// Describes an empty label of the sheet. Every label has the margins of the outer labels, because the paper's edges can't be
-    /// printed on.
+    /// Gives every label the margins that the outer labels need, because the paper's edges can't be printed on.
     pub fn blank(&self) -> Blank {
         let (left, top) = self.edges();
         let margin = |edge: f64| SHEET_MARGIN.max(UNPRINTABLE - edge);
@@ -354,7 +345,7 @@ mod tests {
         layout.lines.iter().map(|line| line.text.as_str()).collect()
     }
 
-    /// Checks that the code has its quiet zone, and that texts are on the label, below each other and beside the quiet zone.
+    /// Checks that the code has its quiet zone, and that texts are on the label, below each other and outside the quiet zone.
     fn check(layout: &Layout, modules: u32) {
         let blank = layout.blank;
         let (width, height) = (blank.dots(blank.size.width), blank.dots(blank.size.height));

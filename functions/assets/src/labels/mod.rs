@@ -1,4 +1,4 @@
-//! The endpoints of labels: a QR code with the asset's tag and name beside it.
+//! The endpoints for labels: a QR code with the asset's tag and name.
 
 mod code;
 mod formats;

@@ -56,8 +56,6 @@ impl Texts {
     }
 }
 
-/// Returns the page's style sheet. If a graphic were as high as the paper, rounding its height up to whole pixels would start a
-/// new page, so it is a millimetre shorter; no sheet has labels there.
 pub fn style(sheet: &Sheet) -> String {
     let (paper, width, height) = (sheet.paper, length(sheet.width), length(printed_height(sheet)));
     format!(
@@ -70,7 +68,8 @@ pub fn style(sheet: &Sheet) -> String {
     )
 }
 
-/// Returns the height of a sheet's graphic.
+/// Returns the height of a sheet's graphic. It is a millimetre less than the paper's, because rounding up to whole pixels would
+/// otherwise start a new page. Labels print nothing that close to the paper's edge.
 fn printed_height(sheet: &Sheet) -> f64 {
     sheet.height - 1.0
 }

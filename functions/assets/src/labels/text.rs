@@ -4,7 +4,7 @@
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, RasterizedChar, get_raster};
 use unicode_width::UnicodeWidthChar;
 
-/// Marks a shortened text. Every printer supports these characters.
+/// Every printer supports these characters.
 const ELLIPSIS: &str = "...";
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
 const RASTER_SIZE: f64 = 23.0;
@@ -31,7 +31,7 @@ fn is_right_to_left(letter: char) -> bool {
 }
 
 /// Replaces control characters with spaces, and other characters that XML forbids with U+FFFD. Names stored under older rules can
-/// contain them.
+/// contain such characters.
 pub fn printable(text: &str) -> String {
     let printable = |c: char| match c {
         '\u{fffe}' | '\u{ffff}' => char::REPLACEMENT_CHARACTER,
@@ -86,7 +86,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Keeps `most` lines. An ellipsis replaces the rest.
+/// Keeps at most `most` lines. An ellipsis replaces the rest.
 pub fn shorten(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);
@@ -121,7 +121,7 @@ impl Canvas {
         &self.pixels
     }
 
-    /// Makes a pixel at least this dark: 255 is black. Ignores pixels outside.
+    /// Makes a pixel at least as dark as `ink`, where 255 is black. Ignores pixels outside the canvas.
     fn darken(&mut self, x: i64, y: i64, ink: u8) {
         let place = usize::try_from(x).ok().filter(|x| *x < self.width).zip(usize::try_from(y).ok());
         if let Some(pixel) = place.and_then(|(x, y)| self.pixels.get_mut(y * self.width + x)) {
@@ -137,7 +137,7 @@ impl Canvas {
         }
     }
 
-    /// Draws text, with its first cell at `left`.
+    /// Draws a text whose first cell begins at `left`.
     pub fn text(&mut self, left: f64, baseline: f64, style: &Style, text: &str) {
         let cell = cell_width(style.size);
         let mut left = left;
@@ -175,7 +175,7 @@ impl Canvas {
     }
 }
 
-/// Returns the width of a cell, in pixels.
+/// Returns the width of a cell, in the unit of `size`.
 pub fn cell_width(size: u32) -> f64 {
     f64::from(size) * 0.6
 }

@@ -1,4 +1,4 @@
-//! The endpoints of receipts (docs/adr/0009), which are built from complete histories.
+//! The endpoints for receipts (docs/adr/0009), which are built from complete histories.
 
 mod page;
 mod texts;
@@ -100,7 +100,8 @@ pub(crate) async fn respond(
     }
 }
 
-/// Signs a receipt, and renders it in its format. A page shows the images of `instance`, which a movement's instances share.
+/// Signs a receipt, and renders it as JSON or as a page. The page shows the images of `instance`, which all instances of a
+/// movement share.
 async fn sign<R: Serialize, S: Serialize>(
     principal: &Principal,
     instance: &Stored<Instance>,
@@ -121,7 +122,7 @@ async fn sign<R: Serialize, S: Serialize>(
     html::page(page, STYLE)
 }
 
-/// Returns the first completed instance of a movement that has ended.
+/// Returns the first completed instance. Fails unless the movement is completed.
 fn completed_instance(subject: &Subject) -> Result<&Stored<Instance>, ApiError> {
     let (status, _) = subject.position();
     let mut completed = subject.instances.iter().filter(|instance| instance.value.status() == InstanceStatus::Completed);
@@ -147,7 +148,7 @@ async fn tenant(principal: &Principal) -> Result<Tenant, ApiError> {
     tenant.map(|tenant| tenant.value).ok_or_else(|| ApiError::Internal("the key's tenant has no record".into()))
 }
 
-/// Reads as many images as fit on a page.
+/// Reads as many images as fit on a page, and returns the paths of the others.
 async fn images(principal: &Principal, instance: &Stored<Instance>) -> Result<Images, ApiError> {
     let shown = subject::shown_images(std::slice::from_ref(instance))?;
     let left_out = instance.value.signatures().map(|(name, _)| name).filter(|name| !shown.contains(name));
@@ -156,7 +157,6 @@ async fn images(principal: &Principal, instance: &Stored<Instance>) -> Result<Im
     Ok(Images { images: images.into_iter().map(|(name, image)| (name.step, image)).collect(), paths })
 }
 
-/// Reads the histories of the users picked in the instance.
 async fn user_histories(store: &TenantStore, instance: &Instance) -> Result<BTreeMap<UserId, Vec<HistoryEntry>>, StoreError> {
     let mut users = BTreeMap::new();
     for user in instance.picked_users() {
@@ -176,7 +176,7 @@ async fn receipt(principal: &Principal, instance: &Stored<Instance>) -> Result<R
     Receipt::new(store.id(), instance, &history, &asset, &users).map_err(receipt_error)
 }
 
-/// Builds the receipt of a movement. Reads the picked users' histories once, because all completed instances have the same users.
+/// Reads the picked users' histories once, because all completed instances have the same users.
 async fn movement_receipt(
     principal: &Principal,
     movement: &Stored<Movement>,

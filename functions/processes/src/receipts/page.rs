@@ -133,7 +133,7 @@ impl<'a> Words<'a> {
         runs
     }
 
-    /// Returns the time and author of the submission, and of the closing if that was at a different time.
+    /// Returns the time and author of the submission and, if at a different time, of the closing.
     fn submission(&self, step: &MovementReceiptStep) -> Vec<Run> {
         let mut runs = self.time_and_person(step.submitted_at, "\n", &step.submitted_by);
         if step.submitted_at != step.closed_at {
@@ -267,7 +267,6 @@ impl<'a> ReceiptPage<'a> {
     }
 }
 
-/// Renders an instance's receipt, with the tenant's current settings.
 pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant, language: Language) -> askama::Result<String> {
     let Receipt { tenant_id, asset, process, started_at, started_by, completed_at, .. } = &signed.receipt;
     let words = Words::new(tenant, language);
@@ -287,7 +286,6 @@ pub(crate) fn render(signed: &SignedReceipt, images: &Images, tenant: &Tenant, l
     page.render()
 }
 
-/// Renders a movement's receipt, with the tenant's current settings.
 pub(crate) fn render_movement(
     signed: &SignedMovementReceipt,
     images: &Images,

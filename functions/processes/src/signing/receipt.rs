@@ -1,4 +1,4 @@
-//! The endpoint of a signer's receipt.
+//! The endpoint for a signer's receipt.
 
 use crate::receipts::{self, ReceiptQuery};
 use crate::subject::Subject;
@@ -13,10 +13,10 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AnyOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The receipt of a signing link. Only a schema, without values.
+/// A schema only, without values.
 pub enum SigningReceipt {}
 
-// `anyOf`, not `oneOf`: a validator can't tell the two apart by their members alone.
+// `anyOf`, not `oneOf`: a validator can't tell the two kinds of receipt apart by their members alone.
 impl PartialSchema for SigningReceipt {
     fn schema() -> RefOr<Schema> {
         let any = AnyOfBuilder::new().description(Some("The receipt of a process instance, or of a movement."));

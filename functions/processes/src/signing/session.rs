@@ -82,7 +82,7 @@ impl Session {
         let is_cancelled = status == InstanceStatus::Cancelled;
         let handled = subject.instances.iter().filter(|it| is_cancelled || it.value.status() != InstanceStatus::Cancelled);
         let count = instance.value.steps.as_slice().len();
-        // A used link shows the values only in the receipt.
+        // For a used link, only the receipt shows the values.
         let submitted = if link.used_at.is_some() { 0 } else { open };
         let is_open = |index: &usize| status == InstanceStatus::InProgress && link.steps.contains(*index);
         Ok(SessionView {
@@ -117,7 +117,7 @@ impl Session {
         }
     }
 
-    /// Shows the statement that an earlier signer read or, for an open step, the one for this signer.
+    /// Shows the statement that an earlier signer read or, for an open step, the statement for this signer.
     fn step(&self, instance: &Instance, index: usize, is_open: bool) -> SessionStep {
         let step = instance.steps.as_slice()[index].clone();
         let stored = instance.step_values.as_map().get(&step.key);
@@ -126,7 +126,6 @@ impl Session {
             Some(statement) => step.with_statement(statement),
             None => step,
         };
-        // Images are left out.
         let value = stored.filter(|_| !step.is_signature()).cloned().unwrap_or_default();
         let user = value.as_str().filter(|_| step.kind == StepKind::UserPicker).and_then(|id| id.parse::<UserId>().ok());
         let user_name = user.and_then(|id| self.user_names.get(&id)).cloned();
@@ -187,7 +186,7 @@ pub struct SessionView {
     assets: Vec<SessionAsset>,
     /// The signer.
     signer: SessionSigner,
-    /// `open`, or `used` once all its steps are submitted.
+    /// `open`, or `used` once all steps of the link are submitted.
     status: LinkStatus,
     /// Time until which the link works. For a used link, 24 hours after its last step.
     ends_at: Timestamp,
@@ -242,7 +241,7 @@ pub struct SessionStep {
     /// Value submitted or sent in advance. Null if there is none, and for a signature.
     #[schema(required, value_type = Option<Value>)]
     value: Value,
-    /// Name of the picked user; null for a deleted one.
+    /// Name of the picked user. Null if no user was picked, or if the user was deleted.
     #[schema(required)]
     user_name: Option<Name>,
     /// Whether a value or a signature is stored.

@@ -27,7 +27,8 @@ shared::body! {
         required step_data: StepData,
         /// Index of the step that you expect to be open. If another step is open, nothing is submitted.
         optional current_step: StepIndex,
-        /// Key of the open step or a later one of the link. Submits all steps up to and including it. Default: the open step.
+        /// Key of the open step or of a later step of the link. Submits all steps up to and including this step. Default: the
+        /// open step.
         optional through: String,
         /// Keys of signature steps whose image shows a typed name.
         optional typed_signatures: StepKeys,
@@ -67,7 +68,7 @@ pub async fn submit_with_link(
     Ok(Data { data: command.view(&outcome)? })
 }
 
-/// Returns an error for each step of a submission that isn't part of the link.
+/// Returns an error for each submitted step outside of the link.
 fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<FieldError> {
     let is_opened = |key: &str| steps.iter().position(|step| step.key == key).is_some_and(|index| opened.contains(index));
     let keys: Vec<&str> = steps.iter().map(|step| step.key.as_str()).filter(|key| is_opened(key)).collect();
@@ -123,7 +124,6 @@ async fn with_users(
     Ok(data)
 }
 
-/// A submission, with its link.
 struct SubmitWithLink {
     submitted: AdvanceSubject,
     link: LinkId,

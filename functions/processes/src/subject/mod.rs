@@ -1,8 +1,5 @@
-//! The subject of starts, submissions, cancellations and signatures: a single process instance, or a movement with all its
-//! instances. Submits step data, at the start or later, and cancels. All instances in progress change in one transaction, with
-//! their assets and images.
-//!
-//! Also bodies and views of process instances and movements, and the stored form of their responses.
+//! Submits steps to a subject, which is a single process instance or a movement with all its instances, and cancels subjects. All
+//! instances in progress change in one transaction, with their assets and images. Also bodies, views and stored responses.
 
 pub(crate) mod start;
 
@@ -43,7 +40,6 @@ use utoipa::{PartialSchema, ToSchema};
 #[derive(Clone)]
 pub(crate) struct Subject {
     pub(crate) movement: Option<Stored<Movement>>,
-    /// All instances of the movement, or the single one.
     pub(crate) instances: Vec<Stored<Instance>>,
 }
 
@@ -54,14 +50,11 @@ impl From<Stored<Instance>> for Subject {
 }
 
 impl Subject {
-    /// # Errors
-    ///
-    /// Returns [`ApiError::NotFound`] if the process instance or movement doesn't exist.
     pub(crate) async fn read(reads: &TenantStore, id: SubjectId) -> Result<Self, ApiError> {
         Ok(Self::read_with(reads, id, BatchGet::new()).await?.0)
     }
 
-    /// Does the same as [`Subject::read`], with other records in the batch that reads the instances.
+    /// Also reads `others`, in the batch that reads the instances.
     pub(crate) async fn read_with(reads: &TenantStore, id: SubjectId, others: BatchGet) -> Result<(Self, BatchResult), ApiError> {
         let movement = match id {
             SubjectId::Instance(_) => None,
@@ -146,7 +139,6 @@ pub(crate) fn process_error(error: ProcessError) -> ApiError {
     ApiError::conflict(code, detail, context)
 }
 
-/// Returns the error for a request on an instance that is only possible on its movement. `advice` is the alternative.
 pub(crate) fn part_of_movement(movement: MovementId, advice: &str) -> ApiError {
     let detail = format!("The instance is part of a movement. {advice}");
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"movement_id": movement}))
@@ -174,12 +166,11 @@ pub(crate) struct AdvanceInputs {
     assets: Option<OpenAssets>,
     /// Users in the step data who may be picked.
     active: BTreeSet<UserId>,
-    /// The step that was open at the first read.
     step_at_first_read: Option<usize>,
 }
 
 impl AdvanceSubject {
-    /// Adds the changes of all instances in progress. Returns the subject after the changes.
+    /// Adds the changes to all instances in progress. Returns the changed subject.
     fn add(
         &self,
         principal: &Principal,
@@ -205,7 +196,7 @@ impl AdvanceSubject {
                 let assets = inputs.assets.as_ref().ok_or(CommitFailure::Outdated(WriteError::Stale))?;
                 change_asset(unit, assets.of(&instance.value)?, Vec::new(), &next.instance)?;
             }
-            // All instances share the images, so only the first one adds them.
+            // All instances share the images, so only the first instance adds them.
             if !std::mem::replace(&mut has_images, true) {
                 put_images(principal, unit, &next.instance, &next.signatures);
             }
@@ -393,7 +384,7 @@ impl Submission {
         })
     }
 
-    /// Submits all steps up to `through` with the start of an instance. Without it, only stores the values.
+    /// Submits all steps up to `through` with the start of an instance. Without `through`, only stores the values.
     pub(crate) fn begin(
         &self,
         instance: Instance,
@@ -458,7 +449,6 @@ impl Submission {
     }
 }
 
-/// Returns the error for more data than one transaction can hold.
 pub(crate) fn too_much(field: &str, text: impl Into<String>) -> ApiError {
     ApiError::Invalid(vec![FieldError::field(field, ValueError::coded(ErrorCode::TooMuch, text))])
 }
@@ -483,8 +473,8 @@ pub(crate) fn too_many_steps(steps: &[Step], fits: impl Fn(&str) -> bool) -> Api
     too_much("through", format!("makes {count} too many changes for one transaction; {fitting}"))
 }
 
-/// Changes the asset of an instance to each of `versions`, and then to its state after completion. The recipient must be active,
-/// even if the asset is already assigned to them.
+/// Changes the asset of an instance to each of `versions` and, if the instance is completed, to the state after completion. The
+/// recipient must then be active, even if the asset is already assigned to the recipient.
 pub(crate) fn change_asset(
     unit: &mut UnitOfWork<'_>,
     asset: &Stored<Asset>,
@@ -511,7 +501,6 @@ pub(crate) fn put_images(
     }
 }
 
-/// Returns the error for a recipient who has become inactive.
 fn recipient_inactive(user: Option<UserId>) -> ApiError {
     let detail = "The picked user is no longer active. Activate the user, or cancel the instance.";
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"user_id": user}))
@@ -543,7 +532,7 @@ shared::body! {
         required step_data: StepData,
         /// Index of the step that you expect to be open. If another step is open, nothing is submitted.
         optional current_step: StepIndex,
-        /// Key of the open step or a later one. Submits all steps up to and including it. Default: the open step.
+        /// Key of the open step or of a later step. Submits all steps up to and including this step. Default: the open step.
         optional through: String,
     }
     read_only: &[]
@@ -610,7 +599,7 @@ pub struct InstanceView {
     asset_name: Name,
     /// Asset tag.
     asset_tag: String,
-    /// API key that started it.
+    /// API key that started the instance.
     #[schema(required)]
     started_by: Option<ApiKeyId>,
     /// Name of the key's user, or else of the key.
@@ -687,7 +676,7 @@ pub struct MovementView {
     current_step: usize,
     /// One instance for each asset.
     instances: Vec<InstanceView>,
-    /// API key that started it.
+    /// API key that started the movement.
     #[schema(required)]
     started_by: Option<ApiKeyId>,
     /// Name of the key's user, or else of the key.
@@ -705,7 +694,6 @@ impl MovementView {
     }
 }
 
-/// The new instance, for `asset_id`, or the new movement, for `asset_ids`.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum InstanceOrMovement {
@@ -732,7 +720,7 @@ impl ToSchema for InstanceOrMovement {
 
 /// A response that shows an instance, a movement, or either.
 pub(crate) trait SubjectResponse: Success + Sized {
-    /// Builds the response. `movement` is `None` for a single instance. Returns `None` if the response is of the other kind.
+    /// Builds the response. `movement` is `None` for a single instance. Returns `None` if the response can't show this kind.
     fn new(movement: Option<Stored<Movement>>, instances: Vec<InstanceView>) -> Option<Self>;
 }
 
@@ -792,7 +780,6 @@ pub(crate) async fn views(
     Ok(instances.into_iter().map(view).collect())
 }
 
-/// Includes as many signatures as fit into a response.
 pub(crate) async fn respond<R: SubjectResponse>(
     store: &TenantStore,
     subject: impl Into<Subject>,
@@ -810,7 +797,7 @@ pub(crate) fn stored_change(subject: &Subject) -> Result<StoredResponse, StoreEr
     }
 }
 
-/// Builds the stored response. It refers to images and steps, which the table already has.
+/// Builds the stored response, which refers to images and steps that the table already has.
 pub(crate) fn stored<R: SubjectResponse>(subject: &Subject) -> Result<StoredResponse, StoreError> {
     let instances = &subject.instances;
     let shown = shown_images(instances)?;

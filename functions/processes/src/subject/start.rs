@@ -20,7 +20,7 @@ pub(crate) struct StartProcess {
     process: ProcessId,
     assets: Vec<AssetId>,
     submission: Submission,
-    /// The movement's number; empty until it is taken.
+    /// Empty until [`StartProcess::execute`] takes the movement's next number.
     number: String,
 }
 
@@ -34,10 +34,6 @@ impl StartProcess {
     }
 
     /// Executes the start. A movement gets the next number.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Principal::execute`].
     pub(crate) async fn execute(self, principal: &Principal, inputs: StartInputs) -> Result<Subject, ApiError> {
         let number = if self.is_movement() {
             let template: TagTemplate = NUMBER_TEMPLATE.parse().map_err(StoreError::broken)?;
@@ -81,7 +77,7 @@ impl StartProcess {
             }
             let begun = self.submission.begin(instance, through, &inputs.active, &by)?;
             change_asset(unit, asset, vec![reserved], begun.last())?;
-            // All instances share the images, so only the first one adds them.
+            // All instances share the images, so only the first instance adds them.
             if instances.is_empty() {
                 put_images(principal, unit, begun.last(), &begun.signatures);
             }
@@ -194,7 +190,7 @@ impl Command for StartProcess {
     }
 }
 
-/// Builds one 409 for all assets on which a movement can't start, with the code of the first asset and an error for each.
+/// Builds one 409 for all assets on which a movement can't start, with the code of the first asset and an error for each asset.
 fn movement_error(errors: Vec<(AssetId, ProcessError)>) -> ApiError {
     let mut assets = Vec::new();
     let mut first = None;

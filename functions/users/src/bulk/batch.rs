@@ -1,4 +1,4 @@
-//! The endpoint of batches.
+//! The endpoint for batches.
 
 use crate::changes::{Action, Target, UserOperation, UserWrite};
 use crate::handlers::{NewUser, UserPatch};

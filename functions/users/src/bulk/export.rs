@@ -1,4 +1,4 @@
-//! The endpoint of exports.
+//! The endpoint for exports.
 
 use crate::handlers::UserFilterQuery;
 use axum::extract::RawQuery;
@@ -29,7 +29,6 @@ shared::query! {
     }
 }
 
-/// A user in the import format.
 #[derive(Debug, Serialize)]
 pub struct UserExportRow {
     id: UserId,

@@ -1,4 +1,4 @@
-//! The endpoint of imports.
+//! The endpoint for imports.
 
 use crate::changes::{Action, Target, UserOperation, UserWrite};
 use shared::auth::caller::UsersWrite;

@@ -43,7 +43,7 @@ pub async fn get_user_report(
     let user = caller.store.get::<User>(id).await?;
     let caller = caller.verified().await?;
     caller.role.check_rank(Role::Admin)?;
-    // A deleted user is still named in its history.
+    // Histories still name a deleted user.
     if user.is_none() && !caller.store.ever_existed::<User>(id).await? {
         return Err(ApiError::NotFound);
     }

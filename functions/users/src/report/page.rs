@@ -29,7 +29,7 @@ struct ReportPage<'a> {
     /// `None` for a deleted user.
     display_name: Option<&'a str>,
     report: &'a PersonReport,
-    /// Whether the report has other parts. Then the page doesn't say that there are no resources.
+    /// Whether the report has other parts. If so, the page doesn't say that no device is assigned.
     is_part: bool,
     /// Kinds of other stored data, with the number of records.
     held: Vec<(&'static str, usize)>,
@@ -47,7 +47,6 @@ struct Words<'a> {
     locale: &'a Locale,
 }
 
-/// An asset currently assigned to the person.
 struct Present<'a> {
     asset: &'a ReportedAsset,
     since: String,
@@ -63,10 +62,10 @@ struct Sentence<'a> {
     after_assets: &'static str,
     movement: Option<MovementId>,
     process: Option<&'a str>,
-    /// Text before the name of another person who did it.
+    /// Text before the name of another person, who made the change.
     by: &'static str,
     other: Option<&'a str>,
-    /// Data URLs of images.
+    /// Data URLs.
     images: Vec<&'a str>,
     pictures: Vec<Picture<'a>>,
 }
@@ -97,8 +96,8 @@ struct Entry<'a> {
     entry: &'a ReportedEntry,
     /// The kind of record, or the event type if the page has no word for the kind.
     what: &'a str,
-    /// The record's name and a second name, possibly empty, such as an asset's tag and name, if this part of the report has them.
-    /// Otherwise its ID is shown.
+    /// The record's name and a second name, possibly empty, such as an asset's tag and name. `None` if this part of the report
+    /// doesn't have the record, so that the page shows the ID.
     names: Option<[&'a str; 2]>,
     verb: &'static str,
     /// Labels and values.
@@ -171,7 +170,7 @@ impl Words<'_> {
     }
 }
 
-/// The data URLs of the images on the page so far.
+/// Data URLs of the images on the page so far.
 #[derive(Default)]
 struct Pictures<'a>(Vec<&'a str>);
 
@@ -208,7 +207,7 @@ fn present<'a>(report: &'a PersonReport, words: &Words<'_>) -> Vec<Present<'a>> 
     present.collect()
 }
 
-/// Returns sentences about processes and assignments, oldest first. The instances of a movement share a sentence.
+/// Returns the sentences, oldest first. The instances of a movement share a sentence.
 fn movements<'a>(report: &'a PersonReport, words: &Words<'_>, pictures: &mut Pictures<'a>) -> Vec<Sentence<'a>> {
     let mut sentences: Vec<Sentence<'a>> = Vec::new();
     for instance in &report.instances {
@@ -260,7 +259,7 @@ fn add_process<'a>(sentences: &mut Vec<Sentence<'a>>, instance: &'a ReportedInst
     }
 }
 
-/// Adds assignments not made by a process of this part. The process may be in another part.
+/// Adds the assignments that no process of this part made. A process in a different part can have made them.
 fn add_assignments<'a>(sentences: &mut Vec<Sentence<'a>>, asset: &'a ReportedAsset, report: &PersonReport, words: &Words<'_>) {
     let t = words.t;
     let processes = report.instances.iter().filter(|instance| instance.asset_id == asset.id);
@@ -315,7 +314,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Returns the rows of the history. Entries that one request wrote for one record share a row.
+/// Merges the entries that one request wrote for one record into a row.
 fn entries<'a>(report: &'a PersonReport, t: &'static Texts) -> Vec<Entry<'a>> {
     let names = names(report);
     let mut rows: Vec<Entry<'a>> = Vec::new();
@@ -340,7 +339,6 @@ fn are_of_one_request(one: &ReportedEntry, other: &ReportedEntry) -> bool {
     about(one) == about(other) && one.event_type == other.event_type
 }
 
-/// Returns the names of the records in this part.
 fn names(report: &PersonReport) -> HashMap<Uuid, [&str; 2]> {
     let user = report.user.iter().map(|user| (user.id.uuid(), [&*user.display_name, ""]));
     let keys = report.keys.iter().map(|key| (key.id.uuid(), [&*key.name, ""]));
@@ -372,8 +370,8 @@ fn word(t: &'static Texts, verb: Verb) -> &'static str {
     }
 }
 
-/// Returns the values of an entry, except values shown elsewhere on the page: the person's current name, the names of their keys,
-/// and unchanged values.
+/// Returns the values of an entry, without unchanged values, and without the person's current name and the names of the person's
+/// keys, which are shown elsewhere on the page.
 fn values(report: &PersonReport, entry: &ReportedEntry, t: &'static Texts) -> Option<Vec<(String, String)>> {
     let said = entry.values.as_ref()?;
     let user = report.user.iter().map(|user| &*user.display_name);

@@ -1,4 +1,4 @@
-//! One part of a report, found by the same pass over events as an erasure.
+//! One part of a report. The same pass over events finds the data for a report and for an erasure.
 
 use super::records::{About, RecordReport};
 use super::texts::Texts;
@@ -13,12 +13,11 @@ use shared::domain::values::time::Timestamp;
 use shared::http::responses::ApiError;
 use shared::store::{PartAbout, StoreError, TenantStore, has_time_for_operation, max_event_delay};
 
-/// Number of histories to read concurrently.
 const CONCURRENT: usize = 8;
-/// Maximum number of parts that a request examines.
+/// Maximum number of parts that a request examines. If all are empty, the response is empty too, with `next`.
 const MAX_PARTS: usize = 4;
-/// Maximum size of a part's JSON, unless a single record is larger. A function's response has at most 6 MB, and a page is longer
-/// than JSON.
+/// Maximum size of a part's JSON, unless a single record is larger. The rest is in the next part. A function's response has at
+/// most 6 MB, and a page is longer than JSON.
 const MAX_BYTES: usize = 2_000_000;
 
 /// Something that a report lists once.
@@ -45,7 +44,7 @@ impl Finding {
     }
 }
 
-/// Reports the data after the event `from`, or from the start. `user` is the current record.
+/// Reports the data after the event `from`, or all data from the start.
 pub(super) async fn report(
     store: &TenantStore,
     person: UserId,
@@ -75,7 +74,7 @@ pub(super) async fn report(
 }
 
 /// Returns the next findings and, if there are more, the last event covered. Skips parts whose records were all in earlier parts,
-/// so that clients needn't request them.
+/// so that clients needn't request such parts.
 async fn next_findings(
     store: &TenantStore,
     person: UserId,
@@ -94,7 +93,7 @@ async fn next_findings(
     Ok((Vec::new(), after))
 }
 
-/// Returns the findings that are new in this part, in order.
+/// Returns the findings that are new in this part, oldest first.
 async fn findings(
     store: &TenantStore,
     person: UserId,
@@ -114,7 +113,7 @@ async fn findings(
 }
 
 impl PersonReport {
-    /// Adds as many findings as fit.
+    /// Adds as many findings as fit into a part. `next` then points to the rest.
     fn add(&mut self, findings: Vec<Finding>) {
         let (mut bytes, mut last) = (0, None);
         for finding in findings {

@@ -20,10 +20,10 @@ use shared::store::{Held, StoreError, TenantStore};
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// Maximum bytes of an instance's images as data URLs, in a response of at most 6 MB.
+/// Maximum bytes of an instance's images as data URLs, in a response of at most 6 MB. The paths replace further images.
 const MAX_IMAGES: usize = 2_000_000;
 
-/// Maximum bytes of a history's entries. Beyond it, older entries lose their values.
+/// Maximum bytes of a history's entries. Beyond this size, older entries lose their values.
 const MAX_ENTRIES: usize = 2_000_000;
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ pub(super) enum About {
     Instance(Box<ReportedInstance>),
     Movement(ReportedMovement),
     Link(Box<ReportedLink>),
-    /// History entries only: of the user, who is in every report, or of a damaged record.
+    /// Only history entries: for the user, who is in every report, or for a damaged record.
     Entries,
 }
 
@@ -45,8 +45,8 @@ pub(super) struct RecordReport {
 }
 
 impl RecordReport {
-    /// Reads a record with its history. Returns `None` if nothing in the history is readable, or if it names the person before
-    /// the event `after`: then an earlier part has the record, with its complete history.
+    /// Reads a record with its history. Returns `None` if nothing in the history is readable, or if an event up to `after` names
+    /// the person: then an earlier part has the record, with its complete history.
     pub(super) async fn read(
         store: &TenantStore,
         person: UserId,
@@ -98,13 +98,13 @@ fn leave_out_values(entries: &mut [ReportedEntry], max_bytes: usize) {
     }
 }
 
-/// Returns the first event that leads to the record, unless it is in an earlier part.
+/// Returns the first event that leads to the record, or `None` if an earlier part has the event.
 fn first<T>(person: UserId, held: &Held<T>, after: Option<EventId>) -> Option<EventId> {
     let first = events(held).find(|event| lead(person, event).is_some())?.id;
     after.is_none_or(|after| first > after).then_some(first)
 }
 
-/// Treats everything in the user's own history, such as the role, as being about the person.
+/// Treats all values in the user's own history, such as the role, as data about the person.
 fn whole(mut held: Held<User>) -> Held<User> {
     for (_, event, pointers) in &mut held.entries {
         let sides = event.changes.keys().flat_map(|field| ["old", "new"].map(|side| (field, side)));
@@ -120,7 +120,7 @@ fn events<T>(held: &Held<T>) -> impl Iterator<Item = &Event> {
     held.entries.iter().map(|(_, event, _)| event)
 }
 
-/// Returns the latest text of a field.
+/// Returns the latest text in a field.
 fn last_text<T>(held: &Held<T>, field: &str) -> String {
     let texts = events(held).filter_map(|event| {
         let change = event.changes.get(field)?;
@@ -165,7 +165,7 @@ fn asset(held: &Held<Asset>, id: Uuid, person: UserId) -> ReportedAsset {
     }
 }
 
-/// Returns the name of another person who caused the event. Actions through a link count as the person's.
+/// Returns the name of another person who caused the event. Actions through a link count as the person's own actions.
 fn other(event: &Event, person: UserId) -> Option<String> {
     let is_other = event.actor.user_id != Some(person) && event.actor.link_id.is_none();
     is_other.then(|| Starter::from(&event.actor).name)

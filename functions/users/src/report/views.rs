@@ -1,4 +1,4 @@
-//! The views of a report.
+//! The response for a report.
 
 use crate::handlers::UserView;
 use serde::Serialize;
@@ -84,7 +84,7 @@ pub struct ReportedPeriod {
     /// End of the assignment. Null if the user still has the asset.
     #[schema(required)]
     pub until: Option<Timestamp>,
-    /// The names of others who started and ended the assignment. `None` if the person did it. Only on the page.
+    /// The names of other people who started and ended the assignment. `None` if the person did. Only on the page.
     #[serde(skip)]
     pub(super) others: [Option<String>; 2],
 }
@@ -120,7 +120,7 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    /// Returns the time of the completion.
+    /// Returns the time when the process was completed.
     pub(super) fn at(self) -> Option<Timestamp> {
         match self {
             Self::Received(at) | Self::GivenBack(at) => Some(at),
@@ -171,7 +171,7 @@ pub struct ReportedInstance {
     pub(super) labels: BTreeMap<String, String>,
 }
 
-/// A signature of the person, or one that the person submitted.
+/// A signature of the person, or a signature that the person submitted.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReportedSignature {
     /// Key of the step.
@@ -271,7 +271,7 @@ pub struct KeptData {
 }
 
 impl ReportedEntry {
-    /// Includes the values at these pointers. Returns `None` if the entry's text is invalid.
+    /// Includes the values at the `pointers`. Returns `None` if the entry's text is invalid JSON.
     pub(super) fn new(person: UserId, entry: &HistoryEntry, event: &Event, pointers: &[String]) -> Option<Self> {
         let text = json::parse(&entry.text).ok()?;
         let value = |pointer: &String| Some(ReportedValue { pointer: pointer.clone(), value: text.pointer(pointer)?.clone() });
