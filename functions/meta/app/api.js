@@ -7,7 +7,7 @@ const kept = new Map()
 /** URL of the API, relative to the page. */
 const BASE = new URL('../../', import.meta.url).href.replace(/\/$/, '')
 
-/** API key, scopes and organization of this tab. @type {{ key: string | null, me: any, offset: number }} */
+/** `offset`: the server's time minus the local time, in milliseconds. @type {{ key: string | null, me: any, offset: number }} */
 export const session = { key: sessionStorage.getItem(KEY), me: null, offset: 0 }
 
 export function setKey(key) {
@@ -51,8 +51,8 @@ export function uuid() {
 }
 
 /**
- * Returns a function that posts an action, which must take effect once. A retried request has the same idempotency key, and other
- * requests have other keys; `round` distinguishes equal requests.
+ * Returns a function that posts an action, which must take effect once. A retried request has the same idempotency key; different
+ * requests have different keys. `round` distinguishes equal requests.
  */
 export function intent() {
   const keys = new Map()
@@ -107,7 +107,7 @@ export const post = async (path, body, key) =>
 /** Sends a request as a dry run. */
 export const plan = (path, body) => post(`${path}?dry_run=true`, body)
 
-/** Escapes commas in a value of a list. */
+/** Escapes commas, and the word `none`, in a value of a list. */
 export const literal = (value) => (value === 'none' ? '\\none' : value.replaceAll(',', '\\,'))
 
 /** Returns a function that returns a new signal and aborts the previous one. @param {AbortSignal} [signal] */
@@ -120,7 +120,7 @@ export function latest(signal = new AbortController().signal) {
   }
 }
 
-/** Reads a path once, and caches it. */
+/** Requests a path once, and caches the response. */
 export function cached(path) {
   if (!kept.has(path)) kept.set(path, get(path).catch((error) => (kept.delete(path), Promise.reject(error))))
   return kept.get(path)

@@ -26,7 +26,7 @@ export const assetLink = (one) =>
 export const assetList = (assets, more = ({ status }) => pill(status)) =>
   h('ul.plain-list.assets', assets.map((asset) => h('li', assetLink(asset), more(asset))))
 
-/** Formats a value as text. @returns {Promise<any>} */
+/** @returns {Promise<any>} */
 async function valueOf(name, value) {
   if ((value ?? '') === '') return '–'
   const catalog = async (kind) => own((await known('catalog:read', `/catalog/${kind}/${value}`))?.name ?? value)
@@ -64,7 +64,6 @@ function changeLines({ custom_fields: custom, ...changes }) {
     h('ins', await valueOf(name, now)))))
 }
 
-/** Returns the differences between two states of an asset. */
 function differences(before, after) {
   const names = [...FIELDS, 'model_id', 'custom_fields'].filter((name) => name !== 'last_seen_at' && !isSame(before[name], after[name]))
   return Object.fromEntries(names.map((name) => [name, { old: before[name] ?? null, new: after[name] ?? null }]))
@@ -343,7 +342,7 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
   return { element, focus: all[0].control }
 }
 
-/** Creates the control of a custom field, by the type in its schema or of its value. */
+/** Creates the control for a custom field, by the type in the schema or, without one, by the type of the value. */
 function customField(name, old, schema) {
   const type = schema?.type ?? (old === null ? 'object' : typeof old)
   const was = (old ?? '') === '' ? '' : plain(old)

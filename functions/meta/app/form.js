@@ -2,7 +2,7 @@
 import { Problem, cached, get, latest, session, setKey } from './api.js'
 import { button, every, h, has, hint, mayLeave, named, newId, own, query, show, t } from './page.js'
 
-/** Creates a labelled field. `pointer` locates the control's errors, such as `/name`. */
+/** Creates a labelled field. `pointer`, such as `/name`, locates the control's errors. */
 export function field(label, control, pointer = '') {
   control.id ||= newId()
   if (pointer) control.dataset.pointer = pointer
@@ -48,7 +48,6 @@ export function problemBox(error, again) {
 export const fault = (code, ...pointers) =>
   new Problem(422, { code: 'VALIDATION_ERROR', errors: pointers.map((pointer) => ({ pointer, code })) })
 
-/** Shows the preview or the result of an action. */
 export const planBox = (title, lines) => h('div.plan', { role: 'status' }, h('h3', title), h('ul', lines))
 
 /** Runs an action, and shows its error in `place`, unless it was aborted. @param {() => any} [again] */
@@ -60,7 +59,7 @@ export async function attempt(place, act, again) {
   }
 }
 
-/** Returns the text of a field error, and the service's English text if that says more. @param {any} fault @returns {any} */
+/** Returns the text for a field error, and the service's English text if it says more. @param {any} fault @returns {any} */
 export function faultText({ code, limit: count, detail }) {
   const known = has(`fault.${code}`)
   const text = t(`fault.${known ? code : 'other'}`, { count })

@@ -162,7 +162,7 @@ export function inventory(main, first, signal) {
   }
 
   let lastBox
-  /** Selects a row; with Shift, also the rows between it and the previous one. */
+  /** Selects or unselects a row and, with Shift, all rows back to the row clicked before. */
   function chooseRow({ target, shiftKey }) {
     const boxes = rowBoxes()
     const [from, to] = [boxes.indexOf(lastBox), boxes.indexOf(target)].sort((a, b) => a - b)
@@ -288,7 +288,7 @@ export function inventory(main, first, signal) {
     return card(t('by-location'), table(t('by-location'), h('tbody', groups.slice(0, 10).map(row))), hidden > 0 && hint(t('elsewhere-count', { count: hidden })))
   }
 
-  /** Counts warranties by month, for 12 months: one request for the first 100 assets, and one for each later month. */
+  /** Counts warranties in each of 12 months: one request for the first 100 assets, and one for each month after these assets. */
   async function byMonth(ended, asked, drawn) {
     const [today] = now().toISOString().split('T')
     const starts = Array.from({ length: 13 }, (_, n) => n ? new Date(Date.UTC(+today.slice(0, 4), +today.slice(5, 7) - 1 + n)).toISOString().slice(0, 10) : today)
@@ -339,7 +339,7 @@ export function inventory(main, first, signal) {
 /** Returns the parameters that have controls beside the search field. */
 const controlled = ({ q: _, page: __, ...others }) => others
 
-/** Creates the table that contains a chart, so that screen readers can read it. */
+/** Creates the table that contains a chart, so that screen readers can read the values. */
 const table = (title, ...rows) => h('table', h('caption.unseen', title), rows)
 
 const line = (count, ...name) => h('tr', h('th', { scope: 'row' }, name), h('td', number(count)))

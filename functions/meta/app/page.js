@@ -131,7 +131,6 @@ const edited = () => document.querySelector('[data-edited]')
 export const mayLeave = () => !edited() || confirm(t('discard'))
 addEventListener('beforeunload', (event) => edited() && event.preventDefault())
 
-/** Creates a link to a view. */
 export const link = (text, path, params = {}, className = '') => h('a', { href: href(path, params), className }, text)
 
 const LANGUAGES = ['en', 'de', 'fr', 'es']

@@ -117,7 +117,7 @@ export async function begin(main, params, signal, [kind]) {
     next.firstChild.focus()
   }
 
-  /** Finds a process without input that brings the assets into the status that this process needs. */
+  /** Finds a process that needs no input and brings the assets into the trigger status of the chosen process. */
   function preparation(refusals) {
     const ids = refusals.map(({ asset_id }) => asset_id)
     const isFree = ({ type, required }) => !required && !['signature', 'user_picker', 'confirmation'].includes(type)
@@ -127,7 +127,7 @@ export async function begin(main, params, signal, [kind]) {
     const fields = step.steps.filter(({ type }) => type !== 'complete').map((one) => stepField(one, null))
     const title = t('first-do', { process: step.name, count: ids.length, status: status(step.target_status) })
     const wrong = h('div')
-    // An edit of these fields keeps the plan.
+    // Edits to these fields keep the plan.
     const plan = h('div.plan', { input: (event) => event.stopPropagation() }, h('h3', title), fields.map(({ element }) => element), wrong)
     const prepare = async () => {
       try {
@@ -148,7 +148,7 @@ export async function begin(main, params, signal, [kind]) {
     }, 'primary')
   }
 
-  /** Starts a process and submits its steps, in separate requests if they are too many for one transaction. */
+  /** Starts a process and submits its steps, in separate requests if the steps are too many for one transaction. */
   function start({ id, steps }, asked) {
     const path = `/processes/${id}/start`
     return atOnce(() => once(path, asked), async () => {
@@ -182,7 +182,7 @@ export async function begin(main, params, signal, [kind]) {
 /** Starts without submitting steps. */
 const without = ({ through: _, step_data: __, ...start }) => start
 
-/** Submits all steps at once, or calls `stepwise` if they are too many for one transaction. */
+/** Submits all steps at once, or calls `stepwise` if the steps are too many for one transaction. */
 async function atOnce(all, stepwise) {
   try {
     return (await all()).data
@@ -193,7 +193,7 @@ async function atOnce(all, stepwise) {
   }
 }
 
-/** Creates the field of a step, which returns its value, or null if it is empty. */
+/** Creates the field for a step. `value` returns null if the field is empty. */
 function stepField(step, person) {
   const { type, key, label, items, options, required } = step
   const name = [own(label), required && ` (${t('required')})`]
@@ -221,7 +221,7 @@ function stepField(step, person) {
   }
 }
 
-/** Submits each step in its own request, and returns the process. */
+/** Submits each step in a separate request, and returns the process. */
 async function submitEach(path, steps, values, once) {
   let data
   for (const { key } of steps) {

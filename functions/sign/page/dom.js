@@ -1,7 +1,7 @@
 // Elements of the page. All text goes into text nodes, so it can't be interpreted as markup.
 
 /**
- * Creates an element. Its properties are set, and other members become attributes.
+ * Creates an element. Members that are properties of the element are set, and other members become attributes.
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
  * @param {Record<string, any>} [members]
@@ -57,7 +57,7 @@ function say(text) {
 }
 
 /**
- * Shows an error, or removes it.
+ * Shows an error. Without content, removes the shown error.
  * @param {...(Node | string)} content
  */
 function showProblem(...content) {

@@ -1,6 +1,6 @@
-// The views for when nothing is left to enter.
+// The views without a form: the submitted values with the receipt, and ended links.
 
-/** Shows when and by whom a value was submitted, if known. @param {Submitted} entry */
+/** Shows the time and author of a submitted value, if known. @param {Submitted} entry */
 const shownOrigin = ({ at, by }) =>
   at ? create('p', { className: 'hint' }, shownTime(at), by ? ', ' : '', isolated(by ?? '')) : null
 
@@ -50,7 +50,7 @@ function showDone(session, own, notice) {
   const show = (all) => {
     const origins = all.map(shownOrigin)
     const [first] = origins
-    // If all values have the same author and time, they are shown once.
+    // If all values have the same author and time, the author and time are shown once.
     const common = first && origins.every((origin) => origin?.textContent === first.textContent) ? first : null
     list.replaceChildren(...all.flatMap((entry, index) => shownEntry(entry, common ? null : (origins[index] ?? null))))
     entries.replaceChildren(heading, list, common ?? '')

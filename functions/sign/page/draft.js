@@ -63,7 +63,7 @@ function digestOf(text) {
 }
 
 /**
- * Returns the Idempotency-Key of a body: the same key if the same body is sent again.
+ * Returns the Idempotency-Key for a body: the same key if the same body is sent again.
  * @param {string} body
  */
 function keyFor(body) {

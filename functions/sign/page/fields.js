@@ -1,8 +1,8 @@
 // Controls for each type of step, except signatures.
 
 /**
- * Creates the group of a field, named by the step's label, with a place for an error. If the field has only one control, the
- * label can belong to it; or the control shows the label itself.
+ * Creates the group of a field, named by the step's label, with a place for an error. With `isLabel`, the label belongs to the
+ * control; with `hasOwnLabel`, the control shows the label, and the group's name is only for screen readers.
  * @param {SessionStep} open
  * @param {{ control: HTMLElement, hint?: string, statement?: string, isLabel?: boolean, hasOwnLabel?: boolean }} options
  * @param {...(Node | null)} content
@@ -25,7 +25,6 @@ function frame(open, { control, hint = '', statement = '', isLabel = false, hasO
 }
 
 /**
- * Returns a field with one text control.
  * @param {SessionStep} open
  * @param {HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement} control
  * @param {FieldDraft | undefined} kept
@@ -77,7 +76,6 @@ function selectField(open, kept) {
 }
 
 /**
- * Creates a line with a checkbox or a radio button.
  * @param {'checkbox' | 'radio'} type
  * @param {string} group
  * @param {boolean} isChecked

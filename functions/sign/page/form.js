@@ -25,13 +25,13 @@ function shownAssets({ assets, movement_number }) {
     { className: 'assets', 'aria-labelledby': title.id },
     title,
     movement_number ? create('p', { className: 'hint' }, isolated(movement_number)) : null,
-    // Show all values unfolded: nobody should sign for hidden ones.
+    // Shown unfolded, because nobody should sign for hidden values.
     create('ul', {}, ...assets.map(shownAsset)),
   )
 }
 
 /**
- * Creates the field of a step, with its value in the draft.
+ * Creates the field for a step, with the step's value in the draft.
  * @param {SigningSession} session
  * @param {SessionStep} open
  * @returns {Field}
@@ -54,7 +54,7 @@ function fieldOf(session, open) {
 }
 
 /**
- * Shows an error beside a field, or removes it.
+ * Shows an error beside a field. Null removes the error.
  * @param {Field} field
  * @param {string | null} text
  */
@@ -68,7 +68,7 @@ function setError(field, text) {
 }
 
 /**
- * Shows errors next to their fields, and focuses the first.
+ * Shows errors next to their fields, and focuses the first field with an error.
  * @param {Field[]} fields
  * @param {(field: Field) => string | null} errorOf
  * @returns {boolean} whether there is an error
@@ -101,7 +101,7 @@ const secondLook = (count) => t('second-look', { count })
 function correct(field) {
   if (field.error.hidden) return
   const error = field.check()
-  // If the page got shorter, it could move while someone is signing.
+  // If the page got shorter, its content could move while someone is signing.
   part('form').style.minHeight = `${innerHeight - part('form').getBoundingClientRect().top}px`
   setError(field, error)
   const problem = part('problem')

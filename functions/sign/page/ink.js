@@ -9,7 +9,7 @@ const FASTEST = 2.4
 const INERTIA = 22
 /** Minimum distance between points, in pixels. Closer points only add noise. */
 const MIN_DISTANCE = 1.2
-/** Maximum number of points of an edge to fill at once. */
+/** Maximum number of points per edge in one fill. Longer strokes are filled in parts. */
 const MAX_EDGES = 48
 /** Above this angle in radians, the edges alone would leave a gap. */
 const MAX_BEND = 0.3
@@ -20,7 +20,6 @@ const SHORTEST_SIGNATURE = 10
 /** @param {number} number */
 const rounded = (number) => Math.round(number * 100) / 100
 
-/** Draws one stroke. */
 class Pen {
   /** @param {boolean} hasPressure */
   constructor(hasPressure) {
@@ -57,8 +56,8 @@ class Pen {
 }
 
 /**
- * Calls `visit` along a stroke, in invisibly small steps. Its quadratic curves go from midpoint to midpoint, with the points
- * as control points.
+ * Calls `visit` along a stroke, in invisibly small steps. The stroke consists of quadratic curves from midpoint to midpoint,
+ * with the points as control points.
  * @param {Stroke} stroke
  * @param {(x: number, y: number, radius: number) => void} visit
  */

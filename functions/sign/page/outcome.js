@@ -1,7 +1,7 @@
 // The views of a session and of a refused request.
 
 /**
- * Shows the form of a session, or that it has ended.
+ * Shows the form of a session, or the view for an ended session.
  * @param {SigningSession} next
  * @param {string} [notice] what happened
  */
@@ -43,7 +43,7 @@ function offerRetry(text, again) {
   retry = act
 }
 
-/** Resends a failed submission, unless it has been edited since. */
+/** Resends a failed submission, unless the form has been edited since. */
 function online() {
   if (retry) return retry()
   if (!tryAgain?.isConnected) return

@@ -1,7 +1,7 @@
 // The signature pad. Strokes are stored relative to the centre, so they stay in place when the pad is resized, and shrink only
 // if they don't fit.
 
-/** Margin for strokes that must fit. */
+/** Minimum distance of strokes from the pad's edge when they shrink to fit, in CSS pixels. */
 const EDGE = 2
 
 class Pad {
@@ -139,7 +139,7 @@ class Pad {
   }
 
   /**
-   * Draws the finished strokes, the current one, and its predicted continuation, which hides the screen's latency.
+   * Draws the finished strokes, the current stroke, and its predicted continuation, which hides the screen's latency.
    * @param {PointerEvent[]} predicted
    */
   draw(predicted = []) {

@@ -63,7 +63,7 @@ async function countDown(reason, seconds) {
 }
 
 /**
- * Sends a request, and retries it while the service is busy.
+ * Sends a request, and repeats the request while the service is busy. After the last attempt, returns the refusal.
  * @param {string} path
  * @param {string | null} [body]
  * @param {string} [key]

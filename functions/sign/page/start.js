@@ -1,7 +1,6 @@
 // Loads the session of the link.
 
 /**
- * Loads the session, and shows it.
  * @param {string} [notice] what happened to the form that was shown
  * @returns {Promise<boolean>} whether there is a session
  */
@@ -25,7 +24,7 @@ async function load(notice = '') {
   return false
 }
 
-// Opening another link in the same tab only changes the fragment.
+// Opening a different link in the same tab only changes the fragment.
 window.addEventListener('hashchange', () => location.reload())
 window.addEventListener('online', online)
 part('form').addEventListener('submit', (event) => event.preventDefault())

@@ -82,7 +82,6 @@ function warnOfNothing() {
   return true
 }
 
-/** Validates and submits the form. */
 async function submit() {
   if (isSending || !session) return
   showProblem()
@@ -94,7 +93,7 @@ async function submit() {
   const reply = await submitFields(all)
   setSending(false)
   if (reply.status === 200) return showSession(session)
-  // Some steps may have been submitted before one was refused.
+  // Some steps may have been submitted before a step was refused.
   const isPart = session.steps.length !== all.length
   if (isPart) showSession(session)
   refused(reply)

@@ -48,7 +48,7 @@ const t = (key, values = {}) =>
 const pieces = (key, values) =>
   template(key, null).split(/(\{\w+\})/).map((piece) => values[piece.slice(1, -1)] ?? piece)
 
-// Show the time zone, because the reader can be elsewhere. `dateStyle` and `timeStyle` can't be combined with it.
+// Shows the time zone, because the reader can be elsewhere. `timeZoneName` can't be combined with `dateStyle` and `timeStyle`.
 /** @type {Intl.DateTimeFormatOptions} */
 const TIME = { year: 'numeric', month: 'long', day: 'numeric', hour: 'numeric', minute: '2-digit', timeZoneName: 'short' }
 
@@ -66,7 +66,6 @@ function shownDate(day) {
 }
 
 /**
- * Returns all entries of a checklist.
  * @param {string[]} items
  * @param {Json[]} checked
  */
@@ -96,7 +95,6 @@ function shownValue(step, value, userName) {
   return create('p', { className: 'hint' }, step.type === 'complete' ? t('step-done') : t('nothing-entered'))
 }
 
-/** Says that a signature's image shows a typed name. */
 const typedHint = () => create('p', { className: 'hint' }, t('typed'))
 
 /** @param {SessionStep} entry @returns {Node} */

@@ -13,7 +13,7 @@ type StepType =
   | 'confirmation'
   | 'complete'
 
-/** The texts of each language, by name. A text with plural forms has one for each plural category. */
+/** The texts of each language, by name. A text with plural forms has a string for each plural category. */
 declare const TEXTS: Record<string, Record<string, string | Record<string, string>>>
 
 interface Step {
@@ -33,7 +33,6 @@ interface SessionStep {
   step: Step
   /** The stored value; never a signature. */
   value: Json
-  /** The name of the picked user. */
   user_name: string | null
   /** Whether a value or a signature is stored. */
   is_stored: boolean
@@ -68,7 +67,7 @@ interface SigningSession {
   submitted: SessionStep[]
   steps: SessionStep[]
   is_completed: boolean
-  /** Whether the process was cancelled after the last step that the link opens. */
+  /** Whether the process was cancelled after the link's last step was submitted. */
   is_cancelled: boolean
 }
 
