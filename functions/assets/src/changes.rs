@@ -55,7 +55,7 @@ pub(crate) async fn create(
     caller.execute_operation(&operation, inputs).await
 }
 
-/// Changes an asset. `errors` are the errors found in the body. Concurrent changes of other fields are kept.
+/// Changes an asset. `errors` are the errors found in the body. Concurrent changes to other fields are kept.
 ///
 /// # Errors
 ///
@@ -108,7 +108,6 @@ pub(crate) enum Action {
     Refuse(Vec<FieldError>),
 }
 
-/// The fields that a creation or a change sets.
 #[derive(Default)]
 pub(crate) struct AssetWrite {
     /// Sets `custom_fields` whenever individual custom fields are set, so that the asset type is read.

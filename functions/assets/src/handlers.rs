@@ -257,7 +257,7 @@ pub struct AssetView {
     /// Assigned user.
     #[schema(required)]
     pub(crate) assigned_to: Option<UserId>,
-    /// Assigned user, with `expand=assigned_to`. Null if there is none, or if the user can't be read.
+    /// Assigned user, with `expand=assigned_to`. Null if no user is assigned, or if the user can't be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AssignedUser>, required = false)]
     pub(crate) assigned_user: Option<Option<AssignedUser>>,

@@ -145,7 +145,7 @@ pub struct SeenAsset {
     index: usize,
     /// Outcome.
     outcome: SeenOutcome,
-    /// ID of the asset; null if none was found.
+    /// ID of the asset. Null if no asset was found.
     #[schema(required)]
     id: Option<AssetId>,
     /// Asset tag.

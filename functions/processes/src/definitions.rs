@@ -29,11 +29,11 @@ use utoipa::{PartialSchema, ToSchema};
 
 /// Default page size: tenants rarely have more definitions.
 const DEFAULT_LIMIT: u32 = 100;
-/// Default page size if [`DEFAULT_LIMIT`] definitions are too large for a response. This many always fit.
+/// Default page size if [`DEFAULT_LIMIT`] definitions are too large for a response, which always has room for 20.
 const SAFE_LIMIT: u32 = 20;
 const FIRST_PAGE: PageRequest = PageRequest { number: 1, limit: DEFAULT_LIMIT };
 
-/// The highest sequential number appended to a slug. After it, numbers are random.
+/// The highest sequential number appended to a slug. Later attempts append random numbers.
 const MAX_COUNTED_SLUGS: u32 = 20;
 const MAX_RANDOM_SLUGS: u32 = 5;
 
@@ -104,7 +104,6 @@ pub async fn create_process(
     create_with_free_slug(&caller, process).await
 }
 
-/// Creates a definition with the first free slug derived from its name.
 async fn create_with_free_slug(caller: &VerifiedCaller, process: Process) -> Result<Created<ProcessView>, ApiError> {
     for attempt in 1..=MAX_COUNTED_SLUGS + MAX_RANDOM_SLUGS {
         let is_counted = attempt <= MAX_COUNTED_SLUGS;

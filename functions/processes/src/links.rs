@@ -299,7 +299,7 @@ pub struct NewLinkView {
 }
 
 impl LinkView {
-    /// Builds the view. `process` is the status and the current step of the process instance or movement.
+    /// Takes the status and the current step of the process instance or movement as `process`.
     fn new(stored: Stored<Link>, now: Timestamp, process: (InstanceStatus, usize)) -> Self {
         let status = stored.value.status(now, process);
         let Link { id, subject, signer, steps, expires_at, created_by, opened_at, used_at, revoked_at, hash: _, slot: _ } =

@@ -48,7 +48,7 @@ pub async fn list_movements(
 
 /// Get a movement
 ///
-/// Includes its instances.
+/// Includes the movement's instances.
 #[utoipa::path(get, path = "/movements/{id}", tag = "processes", responses(ResourceErrors))]
 pub async fn get_movement(caller: Caller<ProcessesRead>, Path(id): Path<MovementId>) -> Result<Data<MovementView>, ApiError> {
     let subject = Subject::read(&caller.store, id.into()).await?;

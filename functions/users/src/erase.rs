@@ -35,8 +35,8 @@ pub struct Erasure {
 /// Erase a person
 ///
 /// Replaces everything that names the person with a pseudonym: in the user, histories, processes, links, signatures and stored
-/// responses. Histories can still be verified. The user must be inactive, and nothing may refer to it. Send the request again
-/// until `done`. Requires a key with the effective role `admin`.
+/// responses. Histories can still be verified. The user must be inactive, and nothing may refer to the user. Send the request
+/// again until `done` is true. Requires a key with the effective role `admin`.
 #[utoipa::path(post, path = "/users/{id}/erase", tag = "users", responses(ResourceErrors, ErasureConflict))]
 pub async fn erase_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>, body: NoBody) -> Result<Data<Erasure>, ApiError> {
     let user = caller.store.get::<User>(id).await?;

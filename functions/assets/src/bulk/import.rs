@@ -15,7 +15,7 @@ use shared::http::responses::{ApiError, Json};
 shared::query! {
     /// How to import.
     pub struct AssetImportQuery {
-        /// Which asset a row updates: the one with its `id`, `asset_tag` or `serial_number`. Default `none`: every row
+        /// Which asset a row updates: the asset with the row's `id`, `asset_tag` or `serial_number`. Default `none`: every row
         /// creates an asset.
         r#match: AssetMatch as AssetMatch,
         /// Whether a row creates an asset if its matched column is empty or its asset tag is unknown.

@@ -232,7 +232,7 @@ fn either<I: PartialEq + Copy, N>(
 #[derive(Debug, Default)]
 pub(crate) struct NamesInRows {
     type_codes: BTreeSet<String>,
-    /// E-mail addresses, folded.
+    /// Folded.
     pub(crate) emails: BTreeSet<String>,
     /// Asset tags in their compared form, because a batch read must not contain a key twice.
     tags: BTreeSet<String>,

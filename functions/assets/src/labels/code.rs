@@ -12,7 +12,7 @@ const MAX_VERSION: i16 = 20;
 /// A QR code without its quiet zone.
 pub struct Code {
     modules: u32,
-    /// Dark modules, row by row.
+    /// Whether each module is dark, row by row.
     dark: Vec<bool>,
 }
 

@@ -56,8 +56,8 @@ pub async fn get_receipt(
 
 /// Get a movement's receipt
 ///
-/// One receipt for all its instances: the steps once, and each asset with its history. Signed like the receipt of an instance.
-/// Available once no instance is in progress and at least one is completed.
+/// One receipt for all instances of the movement: the steps once, and each asset with its history. Signed like the receipt of an
+/// instance. Available once no instance is in progress and at least one is completed.
 #[utoipa::path(get, path = "/movements/{id}/receipt", tag = "processes", responses(ResourceErrors, ReceiptConflict))]
 pub async fn get_movement_receipt(
     caller: Caller<ProcessesRead>,

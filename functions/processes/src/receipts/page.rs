@@ -67,7 +67,7 @@ enum Run {
     /// Text written by people. Isolated, so that its direction doesn't affect the rest.
     Name(String),
     Code(String),
-    /// The signed time and its text.
+    /// The signed time, and the text that shows it.
     Time(Timestamp, String),
 }
 
@@ -226,7 +226,6 @@ fn asset_row<'a>(instance: &'a ReceiptInstance, words: &Words<'_>) -> AssetRow<'
     AssetRow { asset: &instance.asset, details, outcome: words.outcome(instance) }
 }
 
-/// Returns the times of start and completion, and the assets' new status.
 fn course(
     words: &Words<'_>,
     process: &ReceiptProcess,

@@ -111,7 +111,7 @@ static ENGLISH: Texts = Texts {
     yes: "yes",
     not_checked: "not checked",
     signature: "Signature",
-    too_large: "Doesn’t fit on this page with the others:",
+    too_large: "The image doesn’t fit on this page with the others:",
     image_missing: "The image is missing or has changed.",
     typed: "The name was typed, not drawn.",
     signature_of_receipt: "Signature of this receipt",

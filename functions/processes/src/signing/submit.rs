@@ -1,4 +1,4 @@
-//! Submitting steps as a signer. The submission and its signing link change in one transaction.
+//! The endpoint that submits steps as a signer. The subject and the signing link change in one transaction.
 
 use super::session::{Session, SessionView};
 use crate::subject::StepIndex;

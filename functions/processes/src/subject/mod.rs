@@ -307,7 +307,6 @@ impl Command for CancelSubject {
     }
 }
 
-/// Step data, and the steps to submit.
 pub(crate) struct Submission {
     pub(crate) data: Map<String, Value>,
     /// The step that the client expects to be open.
@@ -328,7 +327,6 @@ impl From<(Advance, Vec<FieldError>)> for Submission {
     }
 }
 
-/// A new instance.
 pub(crate) struct Beginning {
     pub(crate) created: Instance,
     /// The instance after each step submitted with the start.
@@ -412,7 +410,6 @@ impl Submission {
         Ok(users.iter().filter(|user| user.value.is_active).map(|user| user.value.id).collect())
     }
 
-    /// Returns whether the submission would complete an instance in progress, and so change its asset.
     fn completes(&self, instance: &Instance) -> bool {
         self.last_step(instance).is_some_and(|last| last + 1 == instance.steps.as_slice().len())
     }
@@ -428,7 +425,7 @@ impl Submission {
         last.and_then(|last| instance.steps.as_slice().get(first..=last)).unwrap_or_default()
     }
 
-    /// Decides whether to retry after a failed commit, or which error to return. `subject` is the uncommitted result.
+    /// Takes the uncommitted result as `subject`.
     pub(crate) fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {
         match error {
             WriteError::MissingReference("assigned_to") => {
@@ -789,7 +786,6 @@ pub(crate) async fn respond<R: SubjectResponse>(
     Ok(R::new(movement, views(store, instances, omit_signatures).await?).ok_or_else(not_shown)?)
 }
 
-/// Builds the stored form of [`Versioned`] for an instance, or of [`Data`] for a movement.
 pub(crate) fn stored_change(subject: &Subject) -> Result<StoredResponse, StoreError> {
     match subject.movement {
         None => stored::<Versioned<InstanceView>>(subject),

@@ -15,7 +15,6 @@ use shared::http::responses::{ApiError, Created, or_not_found};
 use shared::store::{BatchGet, CommitFailure, MAX_TRANSACTION_ITEMS, StoreError, TenantStore, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 
-/// The start of an instance on one asset, or of a movement on several.
 pub(crate) struct StartProcess {
     process: ProcessId,
     assets: Vec<AssetId>,
@@ -33,7 +32,6 @@ impl StartProcess {
         self.assets.len() > 1
     }
 
-    /// Executes the start. A movement gets the next number.
     pub(crate) async fn execute(self, principal: &Principal, inputs: StartInputs) -> Result<Subject, ApiError> {
         let number = if self.is_movement() {
             let template: TagTemplate = NUMBER_TEMPLATE.parse().map_err(StoreError::broken)?;

@@ -18,7 +18,7 @@ use shared::http::responses::{ApiError, Json};
 shared::query! {
     /// How to import.
     pub struct UserImportQuery {
-        /// Which user a row updates: the one with its `id` or `email`. Default `none`: every row creates a user.
+        /// Which user a row updates: the user with the row's `id` or `email`. Default `none`: every row creates a user.
         r#match: UserMatch as UserMatch,
         /// Whether a row whose matched column is empty creates a user. Default false: such rows are refused.
         create_unmatched: bool as bool,

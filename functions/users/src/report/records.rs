@@ -1,4 +1,4 @@
-//! Data about a person in records.
+//! Data about a person, found in records and their histories.
 
 use super::views::{
     Effect, ReportedAsset, ReportedEntry, ReportedInstance, ReportedKey, ReportedLink, ReportedMovement, ReportedPart,
@@ -20,7 +20,7 @@ use shared::store::{Held, StoreError, TenantStore};
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// Maximum bytes of an instance's images as data URLs, in a response of at most 6 MB. The paths replace further images.
+/// Maximum bytes of an instance's images as data URLs, in a response of at most 6 MB. Images that don't fit are shown as paths.
 const MAX_IMAGES: usize = 2_000_000;
 
 /// Maximum bytes of a history's entries. Beyond this size, older entries lose their values.
@@ -120,7 +120,6 @@ fn events<T>(held: &Held<T>) -> impl Iterator<Item = &Event> {
     held.entries.iter().map(|(_, event, _)| event)
 }
 
-/// Returns the latest text in a field.
 fn last_text<T>(held: &Held<T>, field: &str) -> String {
     let texts = events(held).filter_map(|event| {
         let change = event.changes.get(field)?;
@@ -171,7 +170,7 @@ fn other(event: &Event, person: UserId) -> Option<String> {
     is_other.then(|| Starter::from(&event.actor).name)
 }
 
-/// Reads the person's signatures by step, as data URLs, or as paths if they don't fit into a response.
+/// Reads the images of the person's signatures, by step: as data URLs or, for images that don't fit into a response, as paths.
 async fn images(store: &TenantStore, held: &Held<Instance>) -> Result<HashMap<String, String>, StoreError> {
     let Some(stored) = &held.record else { return Ok(HashMap::new()) };
     let own = stored.value.signatures().filter(|(name, _)| is_about(held, &name.step));

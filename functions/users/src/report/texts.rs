@@ -148,7 +148,7 @@ static ENGLISH: Texts = Texts {
     signature: "Signature",
     image: "image",
     above: "see above",
-    too_large: "Doesn’t fit on this page with the others:",
+    too_large: "The image doesn’t fit on this page with the others:",
     kept_elsewhere: "Data kept elsewhere",
     elsewhere: "Your data is also in stored responses (24 hours), snapshots of lists (at most 7 days) and backups (35 days, \
                 unless the operator makes additional ones), and with the recipients of events, exports or receipts. Logs \

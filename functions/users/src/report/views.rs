@@ -109,13 +109,10 @@ pub enum ReportedPart {
 /// The effect of a process on the asset's holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The person received the asset.
     Received(Timestamp),
-    /// The person gave the asset back.
     GivenBack(Timestamp),
-    /// The process will have one of these effects once it is completed.
+    /// The process will have one of the effects above once it is completed.
     Open,
-    /// No effect on the person.
     Nothing,
 }
 
@@ -148,7 +145,7 @@ pub struct ReportedInstance {
     pub started_at: Timestamp,
     /// The person's roles in the process.
     pub parts: Vec<ReportedPart>,
-    /// The starter's name, if the person started it. Null otherwise.
+    /// The starter's name, if the person started the process. Null otherwise.
     #[schema(required)]
     pub started_by_name: Option<String>,
     /// Step values about the person, by step key.
@@ -179,8 +176,8 @@ pub struct ReportedSignature {
     /// Name stored with the signature, if the person submitted it.
     #[schema(required)]
     pub name: Option<String>,
-    /// The image as a data URL, or its path if it is too long for the response. Null if it was erased, or belongs to another
-    /// person.
+    /// The image as a data URL, or the image's path if the data URL is too long for the response. Null if the image was erased
+    /// or belongs to another person.
     #[schema(required)]
     pub image: Option<String>,
 }
@@ -196,7 +193,7 @@ pub struct ReportedMovement {
     pub process_name: String,
     /// Time of the start.
     pub started_at: Timestamp,
-    /// The starter's name, if the person started it. Null otherwise.
+    /// The starter's name, if the person started the movement. Null otherwise.
     #[schema(required)]
     pub started_by_name: Option<String>,
 }
@@ -242,7 +239,7 @@ pub struct ReportedEntry {
     pub entity_id: Uuid,
     /// Whether the person caused the event.
     pub is_actor: bool,
-    /// Values about the person. Null if they would make the response too long: read them in the history.
+    /// Values about the person. Null if the values would make the response too long: read the values in the history.
     #[schema(required)]
     pub values: Option<Vec<ReportedValue>>,
 }
