@@ -104,7 +104,6 @@ export const get = async (path, signal, parameters) => (await send('GET', path +
 export const post = async (path, body, key) =>
   (await send('POST', path, { body, headers: key ? { 'idempotency-key': key } : {} })).body
 
-/** Sends a request as a dry run. */
 export const plan = (path, body) => post(`${path}?dry_run=true`, body)
 
 /** Escapes commas, and the word `none`, in a value of a list. */

@@ -206,11 +206,9 @@ export async function asset(main, params, signal, [, id]) {
   }
 }
 
-/** Explains why a process can't start. */
 export const reason = (code, { status_of_asset: is, trigger_status: needs }) =>
   code === 'WRONG_ASSET_STATUS' ? t('wrong-status', { is: status(is), needs: status(needs) }) : named(`error.${code}`, t('error.CONFLICT'))
 
-/** Shows an entry of a history: who did what, and when. */
 async function entry(event) {
   const { at, type, actor, changes } = event
   const { running_instance_id: running, ...others } = changes ?? {}

@@ -194,7 +194,6 @@ export const personField = (chosen, value = '') =>
     },
   })
 
-/** Suggests existing locations. */
 export const locationField = (value, chosen = (_) => {}) =>
   suggesting({
     value,
@@ -211,7 +210,7 @@ export const locationField = (value, chosen = (_) => {}) =>
 /** Shows advice in place of an empty list. */
 export const empty = (title, text = '', ...actions) => h('div.empty', h('p', h('strong', title)), text && hint(text), ...actions)
 
-/** Creates links to the previous and the next page. @param {any} meta @param {(page: number, text: string) => any} link */
+/** @param {any} meta @param {(page: number, text: string) => any} link */
 export const pager = ({ page, total_pages: of }, link) =>
   h('nav.pages', { ariaLabel: t('pages'), hidden: of < 2 }, page > 1 && link(page - 1, t('previous')),
     h('span', t('page-of', { page, of })), page < of && link(page + 1, t('next')))

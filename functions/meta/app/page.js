@@ -33,13 +33,12 @@ function fill(element, rest) {
 const isNothing = (value) => (value ?? false) === false
 const shown = (children) => children.flat(3).filter((child) => !isNothing(child))
 
-/** Replaces an element's content. */
 export const show = (element, ...children) => element.replaceChildren(...shown(children))
 
 /** Returns a static element of the document by ID. @param {string} id @returns {any} */
 export const part = (id) => document.getElementById(id)
 
-/** Returns the matching elements within an element. @param {Element} within @param {string} selector @returns {any[]} */
+/** @param {Element} within @param {string} selector @returns {any[]} */
 export const every = (within, selector) => [...within.querySelectorAll(selector)]
 
 /** Isolates user text, which can have either text direction. */
@@ -77,7 +76,6 @@ export function say(text) {
 /** Placeholder bars of about the same height as the content being loaded. */
 export const skeleton = (lines) => h('div.skeleton', { ariaHidden: 'true' }, Array.from({ length: lines }, () => h('i')))
 
-/** Creates a section with a heading. */
 export const card = (title, ...children) => h('section.card', { ariaLabel: title }, h('h2', title), ...children)
 
 /** Creates rows of names and values. @param {[any, any][]} rows */
@@ -165,7 +163,6 @@ function writer(kind, options = {}) {
   return writers.get(key)
 }
 
-/** Returns whether a text with this name exists. */
 export const has = (key) => Object.hasOwn(texts, key)
 
 function template(key, count = 0) {

@@ -297,7 +297,7 @@ export async function run(main, _, signal, [, ...parts]) {
     const picked = lead().steps.find(({ type }) => type === 'user_picker')
     let signer = picked ? lead().step_data[picked.key] : null
     const who = personField((user) => (signer = user?.id ?? null))
-    // A return is signed by the asset's current user.
+    // The asset's current user signs a return.
     Promise.resolve(signer ?? get(`/assets/${lead().asset_id}`, signal).then(({ data }) => data.assigned_to))
       .then(async (id) => {
         const name = id && (await userName(id))

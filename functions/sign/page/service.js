@@ -63,7 +63,7 @@ async function countDown(reason, seconds) {
 }
 
 /**
- * Sends a request, and repeats the request while the service is busy. After the last attempt, returns the refusal.
+ * Sends a request, and repeats the request while the service is busy. Returns the reply to the last attempt.
  * @param {string} path
  * @param {string | null} [body]
  * @param {string} [key]

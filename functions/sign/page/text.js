@@ -15,7 +15,7 @@ function speak(tag) {
   document.documentElement.lang = languageOf(locale)
 }
 
-/** Whether a text with this name exists. @param {string} key */
+/** @param {string} key */
 const has = (key) => Object.hasOwn(TEXTS['en'] ?? {}, key)
 
 /** @param {string} key @param {unknown} count chooses the plural */
@@ -101,7 +101,7 @@ const typedHint = () => create('p', { className: 'hint' }, t('typed'))
 function shownSubmission({ step, value, user_name, is_stored, is_typed, signed_by, signed_at }) {
   if (step.type !== 'signature') return shownValue(step, value, user_name)
   if (!is_stored) return create('p', { className: 'hint' }, t('not-signed'))
-  // Null only if there is no signature.
+  // `signed_by` and `signed_at` are null only if there is no signature.
   const isKnown = signed_by && signed_at
   const signed = isKnown ? pieces('signed-by', { name: isolated(signed_by), time: shownTime(signed_at) }) : [t('signed')]
   const statement = create('p', { className: 'value', dir: 'auto' }, step.statement ?? '')

@@ -47,7 +47,7 @@ pub async fn submit_with_link(
 ) -> Result<Data<SessionView>, ApiError> {
     let (store, link) = (&signer.store, &signer.link.value);
     let (body, mut errors) = body.parse_with_errors(&signer)?;
-    // A retry still gets its stored response.
+    // For a retry, the middleware replaces this error with the stored response.
     if link.own_status(store.store().now()) == LinkStatus::Used {
         return Err(ApiError::BadLink(Some(LinkStatus::Used)));
     }
