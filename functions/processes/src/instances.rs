@@ -78,8 +78,8 @@ pub async fn get_instance(
 
 /// Advance a process instance
 ///
-/// Submits the open step and any following steps up to `through`, and opens the next one. The last step completes the instance and
-/// changes the asset.
+/// Submits the open step and any following steps up to `through`, and opens the next step. The last step completes the instance
+/// and changes the asset.
 #[utoipa::path(post, path = "/processes/instances/{id}/advance", tag = "processes", responses(ChangeErrors, SubmissionConflict))]
 pub async fn advance_instance(
     caller: Caller<ProcessesWrite>,
