@@ -1,4 +1,4 @@
-//! Runs the service with a separate table.
+//! Runs the service, with a separate table for each test.
 
 use super::client::Client;
 use super::queue::TestQueue;
@@ -34,7 +34,6 @@ use tokio::sync::OnceCell;
 /// 2026-03-05T10:00:00Z.
 const START: i64 = 1_772_704_800_000;
 
-/// The service with a separate table.
 pub struct Api {
     pub router: Router,
     pub store: Store,
@@ -44,17 +43,17 @@ pub struct Api {
     pub faults: Faults,
     pub key_encryption: Arc<dyn KeyEncryption>,
     pub queue: Arc<TestQueue>,
-    /// If set, list indexes of new replicas count recent events from this number on, and not only after a burst.
+    /// List indexes of new replicas count recent events if there are at least this many; with `None`, only after a burst.
     pub counted_events: Option<usize>,
     random: Random,
     clock: Arc<AtomicI64>,
-    /// Each reading of the clock moves it by this many milliseconds.
+    /// Each reading of the clock advances the time by this many milliseconds.
     tick: Arc<AtomicI64>,
-    /// A shared endpoint, whose table must be deleted at the end.
+    /// `TEST_DYNAMODB_ENDPOINT`, if set: the test's table there must be deleted at the end.
     shared_endpoint: Option<String>,
 }
 
-/// A tenant with sample resources for many tests. The first test creates it, and the others copy its table, which is much
+/// A tenant with sample resources for many tests. The first test creates the tenant; the others copy its table, which is much
 /// faster.
 pub struct Template<T> {
     items: Vec<Item>,
@@ -161,18 +160,17 @@ impl Api {
         (api, client)
     }
 
-    /// Like [`Api::with_tenant`], with sample resources.
     pub async fn with_samples() -> (Self, Client, Samples) {
         static TEMPLATE: OnceCell<Template<Samples>> = OnceCell::const_new();
         TEMPLATE.get_or_init(|| Template::new(Samples::create)).await.copied().await
     }
 
-    /// The client's key has all scopes.
+    /// Creates a tenant. The client's key has all scopes.
     pub async fn tenant(&self) -> Client {
         self.limited_tenant(MAX_RATE_LIMIT).await
     }
 
-    /// The client's key can send `limit` requests per minute.
+    /// Creates a tenant. The client's key can send `limit` requests per minute.
     pub async fn limited_tenant(&self, limit: u32) -> Client {
         let created = self.store.create_tenant("Acme".parse().unwrap(), None, limit).await.unwrap();
         self.client(created.api_key.expose(), created.tenant_id)
@@ -182,13 +180,12 @@ impl Api {
         Client { router: self.router.clone(), key, tenant, table: None, clock: Arc::clone(&self.clock) }
     }
 
-    /// A second instance of all functions on the same table, with a clock skew in milliseconds and `list_index_bytes` of memory
-    /// for list indexes.
+    /// Starts a second instance of all functions on the same table. `skew` is the clock's offset in milliseconds;
+    /// `list_index_bytes` limits the memory for list indexes.
     pub fn replica(&self, skew: i64, list_index_bytes: usize) -> Replica {
         self.replica_with(skew, list_index_bytes, None)
     }
 
-    /// Like [`Api::replica`], with a store for snapshots of list indexes.
     pub fn replica_with(&self, skew: i64, list_index_bytes: usize, snapshots: Option<Arc<dyn ObjectStore>>) -> Replica {
         let clock = ticking(&self.clock, &self.tick, skew);
         let store = Store::new(self.dynamo.clone(), &self.table, clock).with_random(Arc::clone(&self.random));
@@ -198,13 +195,12 @@ impl Api {
         Replica { router: server::router(app.with_queue(Some(self.queue.clone()))), store }
     }
 
-    /// Checks the invariants of a tenant's items. The error includes `what` happened to them.
+    /// Checks the invariants of a tenant's items. The failure message starts with `what`.
     pub async fn check_invariants(&self, tenant: TenantId, what: &str) {
         let found = violations(&self.store.tenant(tenant), &self.dynamo, &self.table).await.unwrap();
         assert!(found.is_empty(), "{what}: {found:?}");
     }
 
-    /// Returns the result of requests, and their cost.
     pub async fn cost<T>(&self, requests: impl Future<Output = T>) -> (T, Cost) {
         self.meter.take();
         (requests.await, self.meter.take())
@@ -214,7 +210,6 @@ impl Api {
         self.advance_clock_millis(seconds * 1000);
     }
 
-    /// Moves the clock by `millis`, backwards if negative.
     pub fn advance_clock_millis(&self, millis: i64) {
         self.clock.fetch_add(millis, Ordering::Relaxed);
     }
@@ -229,7 +224,7 @@ impl Api {
     }
 }
 
-/// The random numbers of a service. `TEST_SEED` and the test's name determine these numbers and the SDK's pauses.
+/// Returns random numbers. `TEST_SEED` and the test's name determine these numbers and the SDK's pauses.
 fn seeded_random() -> Random {
     thread_local! {
         static SEEDS: RefCell<fastrand::Rng> = RefCell::new(random_for(std::thread::current().name()));

@@ -9,7 +9,7 @@ impl Client {
         self.post(path, json!({"operations": operations})).await
     }
 
-    /// Creates assets, 20 per transaction. Returns them.
+    /// Creates assets, 20 per transaction.
     pub async fn create_all(&self, bodies: &[Value]) -> Vec<Value> {
         let mut created = Vec::new();
         for part in bodies.chunks(20) {
@@ -20,7 +20,7 @@ impl Client {
         created
     }
 
-    /// Imports CSV. `query` starts with `?` unless it is empty.
+    /// Imports CSV. `query` is empty or starts with `?`.
     pub async fn import(&self, path: &str, query: &str, csv: &str) -> Reply {
         self.send("POST", &format!("{path}/import{query}"), Some("text/csv"), csv.to_owned()).await
     }
@@ -63,7 +63,7 @@ pub fn row_errors(reply: &Reply, row: usize) -> Vec<(String, String)> {
     errors.iter().map(|error| (text(error, "column"), text(error, "detail"))).collect()
 }
 
-/// Returns the ID of a new asset type, and `count` values, each of which takes over a tenth of a request's validation budget.
+/// Creates an asset type. Returns its ID, and `count` values, each of which takes over a tenth of a request's validation budget.
 pub async fn costly(client: &Client, count: usize) -> (String, Vec<Value>) {
     let asset_type = client.type_with_schema("T", "TT", expensive_schema()).await;
     (asset_type, (0..count).map(|n| json!([vec![1; 200], vec![n]].concat())).collect())

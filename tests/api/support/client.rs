@@ -1,4 +1,4 @@
-//! A client of the API, and the responses that it gets.
+//! A client of the API, and its responses.
 
 use super::document::check_described;
 use axum::Router;
@@ -15,11 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use tower::ServiceExt;
 
-/// A client with an API key. Paths are given without `/v1`.
+/// Paths are given without `/v1`.
 #[derive(Clone)]
 pub struct Client {
     pub router: Router,
-    /// The API key. If empty, no `Authorization` header is sent.
+    /// If empty, no `Authorization` header is sent.
     pub key: String,
     pub tenant: TenantId,
     /// Keeps the table's engine running until the last client is dropped.
@@ -55,7 +55,7 @@ impl Client {
         call(&self.router, request.body(body.into()).unwrap()).await
     }
 
-    /// Sends JSON with an additional header. If `body` is empty, sends no body.
+    /// If `body` is empty, sends no body.
     pub async fn send_json(&self, method: &str, path: &str, body: &str, header: (&str, &str)) -> Reply {
         self.send_with(method, path, Some("application/json"), body.to_owned(), &[header]).await
     }
@@ -72,7 +72,6 @@ impl Client {
         self.send("POST", path, Some("application/json"), body.to_owned()).await
     }
 
-    /// Sends a POST with an idempotency key.
     pub async fn post_once(&self, path: &str, body: &Value, key: &str) -> Reply {
         self.send_json("POST", path, &body.to_string(), ("idempotency-key", key)).await
     }
@@ -89,12 +88,11 @@ impl Client {
         self.send("DELETE", path, None, Body::empty()).await
     }
 
-    /// Uses the key, so that later requests don't write its `last_used_at`.
+    /// Sends a request, so that later ones don't write the key's `last_used_at`.
     pub async fn use_key_once(&self) {
         self.get("/settings").await.data();
     }
 
-    /// The same client with a different key, which can be any text.
     pub fn with_key(&self, key: &str) -> Self {
         Self { key: key.to_owned(), ..self.clone() }
     }
@@ -110,13 +108,12 @@ impl Client {
         self.with_key(&Token::new(tenant, id, Secret::new([7; 32])).expose())
     }
 
-    /// A client with a created or rotated key. `key` is the response.
+    /// `key` is the response that created or rotated the key.
     #[track_caller]
     pub fn with_key_of(&self, key: &Value) -> Self {
         self.with_key(key["api_key"].as_str().expect("a key"))
     }
 
-    /// A client with a new key.
     pub async fn with_new_key(&self, body: Value) -> Self {
         self.with_key_of(&self.post("/keys", body).await.data())
     }
@@ -134,7 +131,6 @@ impl Client {
         self.post("/catalog/asset-types", json!({"name": name, "code": code, "kind": kind})).await.id()
     }
 
-    /// Creates a type of physical assets.
     pub async fn type_with_schema(&self, name: &str, code: &str, schema: Value) -> String {
         let body = json!({"name": name, "code": code, "kind": "physical", "custom_fields_schema": schema});
         self.post("/catalog/asset-types", body).await.id()
@@ -169,7 +165,7 @@ impl Client {
     }
 }
 
-/// Checks the response against the OpenAPI document.
+/// Sends a request, and checks the response against the OpenAPI document.
 pub async fn call(router: &Router, request: Request<Body>) -> Reply {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = router.clone().oneshot(request).await.unwrap();
@@ -230,8 +226,8 @@ impl Reply {
         problem
     }
 
-    /// Fails unless the response is a 422. Returns the sorted locations of its errors: JSON Pointers, and names of parameters,
-    /// headers and columns.
+    /// Fails unless the response is a 422. Returns the sorted locations of its errors: JSON Pointers, or names of parameters,
+    /// headers or columns.
     #[track_caller]
     pub fn field_errors(&self) -> Vec<String> {
         let problem = self.problem(422, "VALIDATION_ERROR");

@@ -10,9 +10,9 @@ use std::task::Poll;
 /// More table calls or await points than any request has.
 const MAX_PLACES: usize = 200;
 
-/// Calls `case` for each kind of fault at each place: the number of a table call or await point, from 0. Goes on to the next kind
-/// when `case` returns `false`, because no fault was injected. Each kind must have at least `least` places. The daily run uses
-/// only a sample of `count` cases.
+/// Calls `case` for each kind of fault at each place. A place is the number of a table call or await point, from 0. If `case`
+/// returns `false`, no fault was injected, and the next kind follows. Fails if a kind has fewer than `least` places. The daily
+/// run uses only a sample of `count` cases.
 #[track_caller]
 pub fn at_each_place<W: Copy + Debug>(
     ways: &[W],
@@ -40,12 +40,10 @@ pub fn at_each_place<W: Copy + Debug>(
     }
 }
 
-/// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disturbance {
-    /// A call to the table fails.
     Fails(CallFailure),
-    /// The request is dropped, as Lambda does at its deadline.
+    /// The request is dropped, as by Lambda at its deadline.
     IsDropped,
 }
 

@@ -6,7 +6,6 @@ use serde_json::Value;
 pub use shared::http::endpoints::BASE;
 use std::sync::LazyLock;
 
-/// The document, as the service serves it.
 pub fn served_document() -> Value {
     serde_json::from_str(meta::DOCUMENT).unwrap()
 }
@@ -19,13 +18,13 @@ pub fn response<'a>(operation: &'a Value, status: &str) -> Option<&'a Value> {
     responses.get(status).or(any)
 }
 
-/// Whether this is the response to a dry run of a creation. Only the parameter `dry_run` describes it; `dry_run.rs` compares it
-/// with the real response.
+/// Whether this is the response to a dry run of a creation. The document describes such a response only in the text of the
+/// parameter `dry_run`; `dry_run.rs` compares it with the real response.
 pub fn is_dry_run_of_creation(operation: &Value, reply: &Reply) -> bool {
     reply.header("dry-run") == "true" && reply.status == 200 && operation["responses"].get("201").is_some()
 }
 
-/// The operation, with its references to parameters and responses resolved.
+/// Resolves the operation's references to parameters and responses.
 pub fn with_components(document: &Value, operation: &Value) -> Value {
     let mut operation = operation.clone();
     let parameters = operation["parameters"].as_array_mut().into_iter().flatten();
@@ -46,7 +45,6 @@ pub fn at<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     }
 }
 
-/// An operation, and the segments of its path.
 struct Described {
     method: String,
     path: Vec<String>,
@@ -83,7 +81,7 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     Some(&found.operation)
 }
 
-/// Checks a response to a request with a route.
+/// Checks a response, unless the request has no route.
 #[track_caller]
 pub fn check_described(method: &str, path: &str, reply: &Reply) {
     let Some(operation) = operation(method, path) else { return };

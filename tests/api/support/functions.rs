@@ -39,7 +39,7 @@ const fn function(
     Function { package, resource, description, routes }
 }
 
-/// All functions. A test compares them with the folder.
+/// The functions that serve requests.
 pub const FUNCTIONS: [Function; 8] = [
     function("assets", "Assets", assets::description, assets::routes),
     function("processes", "Processes", processes::description, processes::routes),
@@ -51,7 +51,6 @@ pub const FUNCTIONS: [Function; 8] = [
     function("meta", "Meta", meta::description, meta::all_routes),
 ];
 
-/// A function that serves no requests.
 pub struct Background {
     pub package: &'static str,
     /// Name in template.yaml, before `Function` and `Role`.
@@ -107,7 +106,7 @@ pub fn variables_of_all() -> &'static Value {
     &template()["Globals"]["Function"]["Environment"]["Variables"]
 }
 
-/// Parsed once, because that is slow in a debug build.
+/// Parses template.yaml once, because parsing is slow in a debug build.
 fn template() -> &'static Value {
     static TEMPLATE: LazyLock<Value> = LazyLock::new(|| yaml_serde::from_str(dev_server::table::TEMPLATE).unwrap());
     &TEMPLATE
@@ -153,14 +152,14 @@ pub fn routes() -> Vec<Route> {
     FUNCTIONS.iter().flat_map(routes).collect()
 }
 
-/// The most specific matching route; `$default` comes last ("Create routes for HTTP APIs" in the guide of API Gateway).
+/// Returns the most specific matching route; `$default` comes last ("Create routes for HTTP APIs" in the guide of API Gateway).
 pub fn select<'a>(routes: &'a [Route], method: &str, path: &str) -> &'a Route {
     let candidates = routes.iter().filter_map(|route| Some((specificity(&route.key, method, path)?, route)));
     candidates.max_by_key(|(specificity, _)| *specificity).unwrap().1
 }
 
-/// If the route matches: whether it isn't `$default`, whether its length is fixed, the number of literal segments, and whether
-/// the method is fixed.
+/// Ranks a matching route: by whether it isn't `$default`, whether its length is fixed, its number of literal segments, and
+/// whether its method is fixed.
 fn specificity(key: &str, method: &str, path: &str) -> Option<(bool, bool, usize, bool)> {
     let Some((known, template)) = key.split_once(' ') else { return Some((false, false, 0, false)) };
     let parts = template.split('/').filter(|part| *part != "{proxy+}");
@@ -190,10 +189,11 @@ fn the_most_specific_route_is_selected() {
     }
 }
 
-/// URL of a deployed API, without `/v1`. Table and account come from the same environment variables as for a function.
+/// Environment variable with the URL of a deployed API, without `/v1`. Table and account come from the same variables as for a
+/// function.
 const DEPLOYED_API: &str = "TEST_DEPLOYED_API";
 
-/// A client for a new tenant, whose key has all scopes.
+/// Creates a tenant. The client's key has all scopes.
 pub async fn over_http() -> Client {
     let Ok(origin) = std::env::var(DEPLOYED_API) else {
         let (api, client) = Api::with_tenant().await;
@@ -212,7 +212,6 @@ pub async fn over_http() -> Client {
     Client { router, key: created.api_key.expose(), tenant: created.tenant_id, table: None, clock: Arc::default() }
 }
 
-/// Like [`over_http`], with sample resources.
 pub async fn samples_over_http() -> (Client, Samples) {
     if std::env::var_os(DEPLOYED_API).is_some() {
         let client = over_http().await;
@@ -223,7 +222,6 @@ pub async fn samples_over_http() -> (Client, Samples) {
     (Client { table: Some(Arc::new(api)), ..client }, samples)
 }
 
-/// A router that forwards each request to the origin.
 fn forwarding(connector: SharedHttpConnector, origin: String) -> Router {
     Router::new().fallback(move |request: Request<Body>| async move {
         let (mut parts, body) = request.into_parts();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use shared::http::openapi::SIGNING_LINK;
 use std::sync::LazyLock;
 
-/// Methods in an order in which each one finds the sample resources: deletions come last.
+/// Deletions come last, so that the other methods find the sample resources.
 pub const METHODS: [&str; 5] = ["GET", "PATCH", "PUT", "POST", "DELETE"];
 pub const WRITE_METHODS: [&str; 4] = ["PATCH", "PUT", "POST", "DELETE"];
 
@@ -26,7 +26,6 @@ impl Operation {
         self.send_to(client, samples, str::to_owned).await
     }
 
-    /// Like [`Operation::send`], as a dry run.
     pub async fn send_dry_run(&self, client: &Client, samples: &Samples) -> Reply {
         self.send_to(client, samples, dry_run).await
     }

@@ -9,13 +9,13 @@ use super::{Api, Reply, Template};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// Mark of texts about the person.
+/// Contained in all texts about the person.
 pub const MARK: &str = "Zyx9Mark";
 
 #[derive(Clone)]
 pub struct Person {
     pub id: String,
-    /// Everything that the person was involved in, as paths of resources with a history.
+    /// Paths of the resources with a history that the person was involved in.
     pub histories: Vec<String>,
     pub instance: String,
     pub asset: String,
@@ -63,8 +63,8 @@ pub async fn person(client: &Client) -> Person {
     Person { id, histories: histories.into_iter().chain(instances).collect(), instance: path, asset }
 }
 
-/// Starts the return of an asset that somebody else had. This user signs it with a link, and IT still has to confirm it. Returns
-/// the instance's path.
+/// Starts the return of a different user's asset. `user` signs with a link, and IT's confirmation is still missing. Returns the
+/// instance's path.
 pub async fn signed_return(client: &Client, user: &str) -> String {
     let holder = client.user("Somebody Else").await;
     let asset = client.asset(json!({"name": "Laptop", "status": "in_use", "assigned_to": holder})).await;
@@ -76,7 +76,6 @@ pub async fn signed_return(client: &Client, user: &str) -> String {
     path
 }
 
-/// A tenant with a [`person`].
 pub async fn with_person() -> (Api, Client, Person) {
     static TEMPLATE: OnceCell<Template<Person>> = OnceCell::const_new();
     TEMPLATE.get_or_init(|| Template::new(person)).await.copied().await
@@ -93,7 +92,7 @@ pub async fn erase(client: &Client, user: &str) -> Reply {
     client.post(&format!("/users/{user}/erase"), json!({})).await
 }
 
-/// Erases a person completely.
+/// Repeats the erasure until it is done.
 pub async fn erase_all(client: &Client, user: &str) {
     while erase(client, user).await.data()["done"] == false {}
 }
@@ -105,13 +104,12 @@ pub async fn erase_leaver(api: &Api, client: &Client, user: &str) {
     erase_all(client, user).await;
 }
 
-/// Deactivates the person, and erases the person completely.
 pub async fn erase_person(api: &Api, client: &Client, person: &Person) {
     leaves(api, client, person).await;
     erase_all(client, &person.id).await;
 }
 
-/// The items that contain this text in any form.
+/// Returns the items that contain this text in upper or lower case.
 pub async fn items_with(api: &Api, text: &str) -> Vec<String> {
     let shown = all_items(api).await.into_iter().map(|item| format!("{item:?}"));
     shown.filter(|item| item.to_lowercase().contains(&text.to_lowercase())).collect()

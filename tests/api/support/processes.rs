@@ -11,7 +11,7 @@ pub async fn system_process(client: &Client, slug: &str) -> String {
     process["id"].as_str().unwrap().to_owned()
 }
 
-/// Creates a process from `in_stock` to `in_use`. Returns the ID.
+/// Creates a process from `in_stock` to `in_use`. Returns its ID.
 pub async fn create_process(client: &Client, steps: Value) -> String {
     let body = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
     client.post("/processes", body).await.id()

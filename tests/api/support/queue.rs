@@ -34,14 +34,13 @@ struct State {
     next_id: usize,
     sent: Vec<NewMessage>,
     sent_retries: Vec<NewMessage>,
-    /// Number of next calls that fail without effect.
+    /// Number of upcoming calls that fail without effect.
     refused: usize,
     /// Number of calls before the one that fails, and whether the failing call still takes effect.
     failing: Option<(usize, bool)>,
     has_failed: bool,
 }
 
-/// The queues of first attempts and of retries, in memory.
 pub struct TestQueue {
     store: Store,
     /// Whether test events are recorded as delivered at once, so that each webhook can have a delivery.
@@ -104,12 +103,10 @@ impl TestQueue {
         self.state.lock().unwrap().messages.len()
     }
 
-    /// The highest receive count of all messages.
     pub fn most_receives(&self) -> u32 {
         self.state.lock().unwrap().messages.iter().map(|message| message.receives).max().unwrap_or_default()
     }
 
-    /// Deletes all messages.
     pub fn clear(&self) {
         self.state.lock().unwrap().messages.clear();
     }
@@ -195,7 +192,6 @@ impl TestQueue {
         }
     }
 
-    /// Executes a call, unless it is planned to fail.
     async fn call(&self, mut effect: impl FnMut(&mut State)) -> Result<(), QueueError> {
         yield_now().await;
         let failure = self.state.lock().unwrap().next_failure();

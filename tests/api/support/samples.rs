@@ -20,10 +20,9 @@ const NEW_SERIAL: &str = "SN%2F1";
 /// The tag of the first asset.
 const OLD_TAG: &str = "AST-000001";
 
-/// The key of the sample process's signature step.
 const SIGNATURE_STEP: &str = "sign";
 
-/// One resource of each type. None refers to another, so each can be deleted.
+/// None of these resources refers to another one, so each can be deleted.
 #[derive(Clone)]
 pub struct Samples {
     /// IDs by path, or by the prefix of paths in a collection.
@@ -218,7 +217,7 @@ pub fn content_type(path: &str) -> &'static str {
 /// Number of events that a successful write causes: one for each changed record.
 pub fn event_count(method: &str, path: &str) -> usize {
     match (method, path) {
-        // These only send a message.
+        // These requests only send a message.
         ("POST", "/v1/webhooks/{id}/test" | "/v1/webhooks/{id}/replay" | "/v1/webhooks/{id}/deliveries/{delivery_id}/retry") => 0,
         ("POST", "/v1/assets/batch") => 2,
         ("POST", "/v1/movements/{id}/cancel") => 4,

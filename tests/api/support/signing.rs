@@ -9,7 +9,6 @@ use shared::domain::values::id::{LinkId, TenantId};
 #[derive(Debug)]
 pub struct Link {
     pub id: String,
-    /// Path of the link, for [`Client`].
     pub path: String,
     /// The secret in the fragment of the link's URL.
     pub secret: String,
@@ -64,17 +63,15 @@ pub fn signer_named(name: &str) -> Value {
     json!({"signer": {"name": name}})
 }
 
-/// A step whose label is its key.
 pub fn step(step_type: &str, key: &str) -> Value {
     json!({"type": step_type, "key": key, "label": key})
 }
 
-/// A required signature step `sign`.
 pub fn signature_step() -> Value {
     json!({"type": "signature", "key": "sign", "label": "Sign here", "required": true})
 }
 
-/// The signature step in responses, with its statement.
+/// Adds the default statement, as responses do.
 pub fn stated(step: &Value) -> Value {
     let mut step = step.clone();
     step["statement"] = json!("I confirm what is stated above.");
@@ -99,7 +96,6 @@ pub fn link_status(reply: &Reply) -> String {
     problem["link_status"].as_str().unwrap_or_else(|| panic!("no link_status: {problem}")).to_owned()
 }
 
-/// A well-formed secret for a link.
 pub fn forged(link: &str, tenant: TenantId, secret: [u8; 32]) -> String {
     LinkToken::new(tenant, link.parse::<LinkId>().unwrap(), Secret::new(secret)).expose()
 }

@@ -12,10 +12,10 @@ use shared::domain::values::time::Timestamp;
 use shared::store::keys::{HISTORY, Item, Key, Keys, LIST_INDEX};
 use std::collections::HashMap;
 
-/// DynamoDB's limit.
+/// DynamoDB's limit for `BatchWriteItem`.
 const MAX_BATCH_ITEMS: usize = 25;
 
-/// All items of a table except request counters, as sorted texts. Its `Debug` output is short, because tables are long.
+/// All items of a table except request counters, as sorted texts.
 #[derive(PartialEq, Eq)]
 pub struct Dump(pub Vec<String>);
 
@@ -32,7 +32,7 @@ impl Dump {
 }
 
 impl Api {
-    /// Leaves out request counters, because refused requests are counted, too.
+    /// Leaves out request counters, which even refused requests change.
     pub async fn dump(&self) -> Dump {
         let items = all_items(self).await.into_iter().filter(|item| !is_request_counter(item));
         let rendered = |item| {
@@ -82,8 +82,8 @@ fn is_request_counter(item: &Item) -> bool {
     item.get("type").and_then(|kind| kind.as_s().ok()).is_some_and(|kind| kind == "rate")
 }
 
-/// Appends a text that is the same for equal values. Leaves out `last_used_at`, which even a refused request can write. Doesn't
-/// use `format!`, which is slow in a debug build.
+/// Appends a text that is the same for equal values. Leaves out `last_used_at`, which even a refused request can write. Avoids
+/// `format!`, which is slow in a debug build.
 fn render(value: &AttributeValue, text: &mut String) {
     match value {
         AttributeValue::S(value) => {
@@ -107,7 +107,7 @@ fn render(value: &AttributeValue, text: &mut String) {
     text.push(';');
 }
 
-/// An item's attributes, as the API and the stream have them.
+/// Converts an item to JSON as in DynamoDB's API and stream.
 pub fn wire_json(item: &Item) -> Value {
     let value = |value: &AttributeValue| match value {
         AttributeValue::S(text) => json!({"S": text}),
@@ -120,7 +120,7 @@ pub fn wire_json(item: &Item) -> Value {
     item.iter().map(|(name, attribute)| (name.clone(), value(attribute))).collect()
 }
 
-/// All items of a tenant at some time. Creating sample resources takes a hundred requests; restoring them takes two.
+/// All items of a tenant at some time. Creating sample resources takes a hundred requests; restoring a snapshot takes two.
 pub struct Snapshot {
     tenant: TenantId,
     items: HashMap<Key, Item>,
@@ -168,7 +168,7 @@ async fn write_all(api: &Api, writes: Vec<WriteRequest>) {
     }
 }
 
-/// Writes items directly, which is much faster than requests.
+/// Writes items directly, which is much faster than with requests.
 pub async fn put_all(api: &Api, items: impl IntoIterator<Item = Item>) {
     write_all(api, items.into_iter().map(put).collect()).await;
 }
@@ -178,7 +178,7 @@ pub async fn item(api: &Api, key: &Item) -> Option<Item> {
     get.send().await.unwrap().item
 }
 
-/// Writes an event to the table, with a current ID unless it has none.
+/// Writes an event to the table. A member `id` is replaced by a current ID.
 pub async fn put_event(api: &Api, client: &Client, mut entry: Value) {
     let id = EventId::new(api.now(), [7; 10]);
     if entry.get("id").is_some() {
@@ -190,7 +190,7 @@ pub async fn put_event(api: &Api, client: &Client, mut entry: Value) {
 }
 
 /// Writes copies of a record with different IDs and without histories, as if they had been created before the record. `change`
-/// gets the number of each copy, from 1 on.
+/// gets the number of each copy, from 1.
 pub async fn copy_record(
     api: &Api,
     client: &Client,

@@ -27,7 +27,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::task::yield_now;
 
-/// URL of most webhooks.
 pub const URL: &str = "https://example.com/hook";
 /// A permitted URL without a receiver.
 pub const PUBLIC_URL: &str = "https://hooks.example.com/assets";
@@ -98,7 +97,6 @@ pub async fn encrypted(key_encryption: &dyn KeyEncryption, tenant: TenantId, sec
     EncryptedSecret(bytes)
 }
 
-/// The functions that deliver events to webhooks, with queues and receivers.
 pub struct Pipeline {
     pub stream: Stream,
     pub fanout: Fanout,
@@ -108,12 +106,11 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Starts on the test's table. Earlier events are not delivered.
+    /// Starts the functions. Earlier events are not delivered.
     pub async fn start(api: &Api) -> Self {
         Self::with_key_encryption(api, Arc::clone(&api.key_encryption)).await
     }
 
-    /// Like [`Pipeline::start`], with a different key encryption.
     pub async fn with_key_encryption(api: &Api, key_encryption: Arc<dyn KeyEncryption>) -> Self {
         let mut stream = Stream::default();
         stream.skip(&api.dynamo, &api.table).await;
@@ -198,7 +195,7 @@ pub fn settle(api: &Api) {
     api.advance_clock_millis(TimeDelta::seconds(11).num_milliseconds());
 }
 
-/// An API with a tenant, and the functions that deliver its events.
+/// Creates a tenant, and the functions that deliver its events.
 pub async fn delivering() -> (Api, Client, Pipeline) {
     let (api, client) = Api::with_tenant().await;
     let pipeline = Pipeline::start(&api).await;
@@ -213,7 +210,7 @@ pub async fn with_webhook(events: &[&str]) -> (Api, Client, Pipeline, TestWebhoo
     (api, client, pipeline, hook)
 }
 
-/// Creates an asset. Returns its ID and the event's ID.
+/// Creates an asset, and fans out its event. Returns both IDs.
 pub async fn created(api: &Api, client: &Client, pipeline: &mut Pipeline) -> (String, String) {
     let asset = client.asset(json!({"name": "Laptop"})).await;
     (asset, pipeline.fan_out(api).await.remove(0))
@@ -223,7 +220,6 @@ pub fn delivery(hook: &TestWebhook, event: &str, requested_at: Timestamp) -> Del
     DeliveryRequest::first(hook.tenant, hook.id, event.parse().unwrap(), requested_at)
 }
 
-/// A replay of these types, requested now.
 pub fn replay(api: &Api, hook: &TestWebhook, since: Timestamp, until: Timestamp, types: &[&str]) -> ReplayRequest {
     ReplayRequest {
         tenant_id: hook.tenant,
@@ -264,7 +260,7 @@ impl Arrival {
 /// Returns the status of the response to a request, or 0 for no response.
 type Script = Box<dyn FnMut(&Arrival) -> u16 + Send>;
 
-/// Receivers for all URLs. Cheap to clone.
+/// Receivers for all URLs.
 #[derive(Clone)]
 pub struct Receivers {
     received: Arc<Mutex<Vec<Arrival>>>,
@@ -280,7 +276,6 @@ impl Default for Receivers {
 }
 
 impl Receivers {
-    /// Sets the receivers' responses: `script` returns a status, or 0 for no response.
     pub fn respond(&self, script: impl FnMut(&Arrival) -> u16 + Send + 'static) {
         *self.script.lock().unwrap() = Box::new(script);
     }
@@ -342,7 +337,6 @@ impl Stream {
         items.iter().map(|item| stream_record("INSERT", item)).collect()
     }
 
-    /// Skips all events so far.
     pub async fn skip(&mut self, dynamo: &Dynamo, table: &str) {
         self.new_records(dynamo, table).await;
     }

@@ -1,7 +1,7 @@
 //! Fuzz targets for parsers of unauthenticated input. Each target takes arbitrary bytes and panics if the parser violates a
 //! property.
 //!
-//! `.ci/rust/fuzz` runs them for a few seconds; docs/fuzzing.md describes longer runs.
+//! `.ci/rust/fuzz` runs each target for a few seconds; docs/fuzzing.md describes longer runs.
 #![expect(clippy::expect_used, reason = "a target fails by panicking")]
 
 use axum::http::HeaderValue;
@@ -34,7 +34,6 @@ use std::fmt::{Debug, Write};
 use std::io::Cursor;
 use uuid::Uuid;
 
-/// A fuzz target: takes arbitrary bytes and panics on a bug.
 pub type Target = fn(&[u8]);
 
 /// All targets by name, which is also the name of the folder in `tests/fuzz/corpus`.
@@ -326,7 +325,6 @@ fn read_query(query: &str) -> Result<EveryParameter, ApiError> {
     EveryParameter::from_params(Params::parse(query)?)
 }
 
-/// Decoded names and values.
 fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
     let decode = |part: &str| {
         let with_spaces = part.replace('+', " ");
@@ -348,8 +346,8 @@ fn escape(text: &str) -> String {
 
 /// JSON Schemas of tenants: the first line is a schema, the rest are custom fields to validate.
 ///
-/// An accepted schema can validate any custom fields and returns at most 100 errors, all of them within the fields.
-/// libFuzzer's `-timeout` catches slow ones.
+/// An accepted schema can validate any custom fields and returns at most 100 errors, all of them within the fields. libFuzzer's
+/// `-timeout` catches slow validations.
 fn schema(bytes: &[u8]) {
     let [schema, fields] = lines(text(bytes));
     if let Ok(value) = parse_strict(fields, 8) {
@@ -409,7 +407,7 @@ fn png(bytes: &[u8]) {
     }
 }
 
-/// Corrects the checksum of every chunk, because the parser rejects wrong ones before it looks further.
+/// Corrects the checksum of every chunk, because the parser rejects a wrong one before it reads further.
 fn with_valid_checksums(bytes: &[u8]) -> Vec<u8> {
     let mut image = bytes.to_vec();
     let mut at = 8;
@@ -461,7 +459,7 @@ fn text(bytes: &[u8]) -> &str {
     }
 }
 
-/// Splits text into `COUNT` inputs at line breaks. The last one has the rest, and missing ones are empty.
+/// Splits text into `COUNT` inputs at line breaks. The last input has the rest, and missing inputs are empty.
 fn lines<const COUNT: usize>(text: &str) -> [&str; COUNT] {
     let mut lines = text.splitn(COUNT, '\n');
     [(); COUNT].map(|()| lines.next().unwrap_or_default())

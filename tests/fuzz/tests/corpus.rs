@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The inputs in a folder and its subfolders, where libFuzzer also looks for them.
+/// Returns the inputs in a folder and, like libFuzzer, in its subfolders.
 fn inputs(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
