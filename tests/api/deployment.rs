@@ -32,7 +32,7 @@ fn the_function_of_snapshots_has_time_for_one_and_for_others_before_it() {
     assert!(before_the_last >= 120, "{before_the_last} s");
 }
 
-/// With a template in its configuration, `sam deploy` would deploy the source instead of the result of `sam build`.
+/// If samconfig.toml named a template, `sam deploy` would deploy the source instead of the result of `sam build`.
 #[test]
 fn sam_deploys_what_it_has_built() {
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samconfig.toml");
@@ -88,12 +88,12 @@ fn every_route_of_the_signing_page_has_a_throttle_of_its_own() {
     let routes = routes();
     let of_sign = routes.iter().filter(|route| route.function.package == "sign").map(|route| route.key.clone());
     assert_eq!(limited, of_sign.collect());
-    // Requests to one path don't use up the limit of another.
+    // Requests to one path must not use up the limit for a different path.
     let paths: BTreeSet<String> = Function::named("sign").operations().into_iter().map(|(_, path)| path).collect();
     assert_eq!(limited, paths.iter().map(|path| format!("ANY {path}")).collect());
 }
 
-/// Without this variable, links would start with the host from the request.
+/// Without `PUBLIC_URL`, links would start with the host from the request.
 #[test]
 fn links_begin_with_the_public_url_or_else_with_the_custom_domain() {
     for function in FUNCTIONS {
@@ -191,7 +191,7 @@ pub fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// The statements of a function's role, including statements of shared policies. `function` is its name in the template.
+/// Returns the statements of a function's role and of its shared policies. `function` is the role's name without `Role`.
 pub fn statements(function: &str) -> Vec<Value> {
     let role = resource(&format!("{function}Role"))["Properties"].clone();
     // `resource` panics for AWS managed policies, which aren't in the template.
@@ -212,7 +212,7 @@ pub fn statements(function: &str) -> Vec<Value> {
     statements.map(unconditional).collect()
 }
 
-/// Returns the role's permissions on the stack's own table. Checks that it has the same ones on a restored table.
+/// Returns the role's permissions on the stack's own table. Checks that the role has the same permissions on a restored table.
 pub fn granted(function: &str) -> BTreeSet<Permission> {
     let (mut own, mut restored) = (BTreeSet::new(), BTreeSet::new());
     for statement in statements(function) {
@@ -418,7 +418,8 @@ fn wildcards_are_used_only_for_actions_without_resources() {
                 assert!(!action.contains('*'), "{action}");
                 assert_ne!(action, "dynamodb:Scan");
                 let everywhere = texts(&statement["Resource"]).iter().any(|resource| resource.contains('*'));
-                // These need wildcards: policies name S3 objects by pattern, and a stream's name contains its creation time.
+                // These permissions need wildcards: policies name S3 objects by pattern, and a stream's name contains its
+                // creation time.
                 let is_object = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"].contains(&action.as_str())
                     || statement["Sid"] == "Stream";
                 assert_eq!(everywhere, action.starts_with("xray:") || is_object, "{action}");

@@ -280,7 +280,8 @@ fn steps() -> Value {
     ])
 }
 
-/// A movement of three assets to Ada, one of which is cancelled. Returns its path and the movement.
+/// Completes a movement of three assets to Ada, in which one instance is cancelled. Returns the receipt's path, and the movement
+/// as it was started.
 async fn movement(client: &Client) -> (String, Value) {
     let user = client.user("Ada Lovelace").await;
     let process = create_process(client, steps()).await;
@@ -337,7 +338,7 @@ async fn one_receipt_has_the_steps_once_and_each_asset_with_its_history() {
         assert_eq!(instance["step_event_ids"], json!(expected));
     }
     assert_eq!(receipt["events"][0]["type"], "movement.created");
-    // The receipts of its completed instances contain the same facts.
+    // The receipts of the movement's completed instances contain the same facts.
     for instance in [&instances[0], &instances[2]] {
         let path = format!("/processes/instances/{}/receipt", instance["instance_id"].as_str().unwrap());
         let own = client.get(&path).await.json()["receipt"].clone();

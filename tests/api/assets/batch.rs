@@ -2,7 +2,7 @@
 
 use crate::support::prelude::*;
 
-/// Prefix of the keys of tag counters. They aren't compared, because a refused request can leave a gap in the numbers.
+/// Sort key prefix of tag counters, which aren't compared, because a refused request can leave a gap in the numbers.
 const COUNTER: &str = "SEQUENCE#";
 
 #[tokio::test(start_paused = true)]

@@ -23,7 +23,7 @@ async fn custom_fields_must_match_the_schema_of_the_asset_type() {
     );
     let path = format!("/assets/{}", client.asset(body(json!({"ram": 16}))).await);
     assert_eq!(client.patch(&path, json!({"custom_fields": {}})).await.field_errors(), ["/custom_fields"]);
-    // A new schema takes effect with the next change of custom fields or type.
+    // A new schema takes effect with the next change to custom fields or type.
     let other_schema = json!({"custom_fields_schema": {"required": ["cpu"]}});
     client.patch(&format!("/catalog/asset-types/{asset_type}"), other_schema).await.data();
     client.patch(&path, json!({"name": "renamed"})).await.data();
@@ -165,7 +165,7 @@ async fn the_errors_of_single_custom_fields_point_at_them_and_a_batch_sets_all_o
     ] {
         assert_eq!(patch(&format!(r#"{{"custom_fields_patch":{unreadable}}}"#)).await, pointers, "{unreadable}");
     }
-    // Each value fits, but not both together.
+    // Each value alone is within the size limit for custom fields; together they exceed it.
     let untyped = client.asset(json!({"name": "x", "custom_fields": {"a": "x".repeat(20_000)}})).await;
     let body = json!({"custom_fields_patch": {"b": "x".repeat(20_000)}});
     assert_eq!(client.patch(&format!("/assets/{untyped}"), body).await.field_errors(), ["/custom_fields_patch"]);
@@ -278,7 +278,7 @@ async fn a_request_validates_until_its_budget_is_spent() {
     assert!(again.iter().filter(|outcome| *outcome == "created").count() > created, "the remaining rows have a new budget");
     let operations = creations(&asset_type, &values[..20]);
     client.batch("/assets/batch", &operations).await.problem(422, "SCHEMA_BUDGET_SPENT");
-    // With `on_error=abort`, all rows are checked before the first is written, and not validated again.
+    // With `on_error=abort`, all rows are checked before the first is written, and are not validated again.
     assert_eq!(outcomes(&client.import("/assets", "?on_error=abort", &rows(&values[..7])).await), ["created"; 7]);
 }
 
@@ -315,7 +315,7 @@ async fn private_names_and_null_characters_are_refused_in_every_body_at_any_dept
     let refused = client.patch(&format!("/assets/{asset}"), json!({"created_at": hidden("\"x\"")})).await;
     assert_eq!(refused.field_errors(), [format!("/created_at/{RAW_VALUE}")]);
     assert_eq!(client.patch(&format!("/assets/{asset}"), hidden("{}")).await.field_errors(), [format!("/{RAW_VALUE}")]);
-    // No asset can have a field with this name, so none matches.
+    // No asset can have a field with this name, so no asset matches.
     assert_eq!(client.get(&format!("/assets?custom_fields.{RAW_VALUE}=1")).await.data(), json!([]));
     let value = json!({"name": "x", "custom_fields": {"a": RAW_VALUE}});
     client.post("/assets", value).await.data();
@@ -388,7 +388,7 @@ async fn a_stored_schema_that_is_refused_today_validates_nothing_and_can_be_repl
         let path = format!("/catalog/asset-types/{asset_type}");
         store_schema(&api, &client, &asset_type, schema).await;
         let body = json!({"name": "x", "asset_type_id": asset_type, "custom_fields": {"a": "x"}});
-        // The library ignores this keyword, whose name contains `private`.
+        // The schema library ignores this keyword, whose name contains `private`.
         if !schema.contains("private") {
             let refused = client.post("/assets", body.clone()).await;
             assert_eq!(refused.field_errors(), ["/custom_fields"], "{schema}");

@@ -74,7 +74,7 @@ async fn users_are_exported_too_and_addresses_are_for_keys_that_may_list_users()
     let all = client.export("/users/export").await.concat();
     assert_eq!(outcomes(&client.import("/users", "?match=id", &all).await), ["unchanged", "unchanged"]);
 
-    // Otherwise, responses would tell a key without access to users which addresses belong to users.
+    // A key without access to users must not learn which addresses belong to users.
     let asset = client.assigned_asset("Laptop", &ada).await;
     let key = client.scoped(&["assets:read", "assets:write"]).await;
     for query in ["", "?dry_run=true", "?on_error=abort"] {

@@ -153,7 +153,7 @@ async fn ndjson_has_the_types_of_json_and_a_value_to_match_must_be_a_text() {
         ("/users", "email", json!({"display_name": "x", "email": true})),
     ] {
         for more in ["", "&create_unmatched=true"] {
-            // Every row must have a user's e-mail address, so no row without one can create a user.
+            // A row of users needs an e-mail address, so a row without an address can't create a user.
             if path == "/users" && !more.is_empty() {
                 continue;
             }
@@ -304,8 +304,8 @@ async fn an_import_reads_once_what_its_rows_share_and_a_repetition_writes_nothin
     api.meter.take();
     assert_eq!(outcomes(&client.import_once("/assets", &csv, "key").await), ["created"; 20]);
     let first = api.meter.take();
-    // Besides the rows' transactions: the key, its counter, two reads of the key's stored response, the request's marker, two
-    // lookups of names, one of records, and the tag numbers.
+    // Calls besides the rows' transactions: the key and its counter, two reads of the key's stored response, the request's
+    // marker, two lookups of names, one of records, and the tag numbers.
     assert!(first.calls <= 20 + 10 && first.read_units <= 12.0, "{first:?}");
     assert!(first.write_units <= 20.0 * 18.0 + 6.0, "{first:?}");
     assert_eq!(outcomes(&client.import_once("/assets", &csv, "key").await), ["created"; 20]);
@@ -669,7 +669,7 @@ async fn a_repeated_import_takes_no_numbers_says_which_rows_it_wrote_before_and_
     assert_eq!((replayed(&third), third.header("idempotent-replayed")), ([true, true], "true"));
     assert_eq!(client.total("/assets").await, 5);
 
-    // At the repetition, the first row's tag is taken by that row itself.
+    // When the request is repeated, the first row's asset already has the tag.
     let path = "/assets/import?skip_bad=asset_tag";
     let csv = "name,asset_tag\na,INV-1\nb,INV-1\n";
     let send = || client.send_with("POST", path, Some("text/csv"), csv, &[("idempotency-key", "skipping")]);
@@ -688,7 +688,7 @@ async fn an_effect_whose_answer_was_lost_counts_for_the_rows_that_follow() {
     let ada = client.user("Ada").await;
     let rows = format!("id,email,display_name\n{ada},y@example.com,Ada\n,ada@example.com,Next\n");
     let (path, content_type) = ("/users/import?match=id&create_unmatched=true", Some("text/csv"));
-    // Each call fails in turn, from the transaction that records the start of the request.
+    // Each call fails in turn, starting with the transaction that records the start of the request.
     for place in 0..12 {
         let key = format!("key-{place}");
         let send = async || client.send_with("POST", path, content_type, rows.clone(), &[("idempotency-key", &key)]).await;

@@ -129,7 +129,7 @@ async fn the_code_can_hold_an_address_with_the_tag_or_the_id() {
     // Without a template, the code contains the tag in UTF-8.
     client.patch("/settings", json!({"label_url_template": null})).await.data();
     assert_eq!(png(&client.get(&format!("{path}?format=png")).await).codes(), ["Büro 1/#001"]);
-    // A label of 20 mm can hold the longest URL. A code too small to scan is refused.
+    // A label of 20 mm can hold the longest URL. A label whose code is too small to scan is refused.
     let long = format!("https://example.com/{}{{asset_tag}}", "x".repeat(224));
     client.patch("/settings", json!({"label_url_template": long})).await.data();
     assert_eq!(client.get(&format!("{path}?format=png&size=19x19")).await.field_errors(), ["size"]);

@@ -202,7 +202,7 @@ async fn custom_fields_that_exceed_the_memory_are_left_out_alone() {
     assert_eq!((small.total("/assets?location=bonn").await, small.total("/assets").await), (199, 200));
 }
 
-/// An asset imported in November can have a known owner in March.
+/// An asset imported in November can have been assigned since March.
 #[tokio::test(start_paused = true)]
 async fn an_import_can_claim_since_when_an_asset_is_assigned() {
     let (api, client) = Api::with_tenant().await;
@@ -284,7 +284,6 @@ async fn each_item_is_answered_in_its_place() {
     assert_eq!(moved.data()[1]["location"], "berlin / 3");
     let there = client.get("/assets?asset_tag=T-2").await.data()[0].clone();
     assert_eq!((&there["location"], &there["last_seen_at"]), (&json!("berlin / 3"), &there["updated_at"]));
-    // Every asset at this location was seen.
     let since = there["last_seen_at"].as_str().unwrap();
     assert_eq!(client.total(&format!("/assets?location=berlin&last_seen_before={since}")).await, 0);
     assert_eq!(client.total(&format!("/assets?last_seen_before={since}")).await, 2);
@@ -310,7 +309,7 @@ async fn a_scan_spoils_nothing_that_was_read_before() {
     let before = api.now();
     api.advance_clock(60);
     assert_eq!(scan(None).await, ["seen"]);
-    // The asset can be sent back as read, even after another scan. A later `last_seen_at` than the stored one is refused.
+    // The asset can be sent back as read, even after a later scan. A `last_seen_at` later than the stored one is refused.
     let patch = |asset: &Value, etag: &str| {
         let (client, path, body, etag) = (client.clone(), path.clone(), asset.to_string(), etag.to_owned());
         async move { client.send_json("PATCH", &path, &body, ("if-match", &etag)).await }
@@ -387,7 +386,6 @@ async fn readers_of_the_feed_get_scans_if_they_name_them() {
         let all = types(&client, &format!("/events?limit=100{query}")).await;
         assert_eq!(all.contains(&"asset.seen".to_owned()), expected.contains(&"asset.seen"), "{query}");
     }
-    // A list shows what a scan has moved.
     assert_eq!(client.total("/assets?location=bonn").await, 1);
 }
 

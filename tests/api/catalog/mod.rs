@@ -23,7 +23,6 @@ async fn entries_are_created_read_changed_and_deleted() {
         assert_eq!(changed[field], change[field]);
         assert_eq!(client.get(&path).await.data(), changed);
     }
-    // A catalog entry can't be deleted while another one refers to it.
     assert_eq!(client.delete(&format!("/catalog/asset-types/{asset_type}")).await.problem(409, "IN_USE")["count"], 1);
     assert_eq!(client.delete(&format!("/catalog/manufacturers/{manufacturer}")).await.problem(409, "IN_USE")["count"], 1);
     client.delete(&format!("/catalog/models/{}", created.id())).await.data();
@@ -130,7 +129,7 @@ async fn lists_and_filters_read_no_schemas_but_those_of_their_page() {
     let asset = client.asset(json!({"name": "licence", "asset_type_id": logical})).await;
     client.asset(json!({"name": "laptop"})).await;
     api.advance_clock(120);
-    // A type takes about 410 bytes in the index, and a listed type's schema 8 units.
+    // A type takes about 410 bytes in the index, and a listed type's schema takes 8 read units.
     let of_all = count as f64 * 410.0 / 4096.0;
     for (name, index_bytes) in [("a cold list index", 64 << 20), ("no list index", 0)] {
         for (path, more) in

@@ -32,7 +32,7 @@ async fn the_feed_lists_every_event_in_order_after_a_short_delay() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "a"})).await;
     client.patch(&format!("/assets/{id}"), json!({"name": "b"})).await.data();
-    // Too recent: events with earlier IDs could still appear.
+    // The events are too recent: events with earlier IDs could still appear.
     assert_eq!(follow_all(&client, &Value::Null, 20).await, (vec![], Value::Null));
     api.advance_clock(11);
     let (events, after) = follow_all(&client, &Value::Null, 20).await;
@@ -216,7 +216,6 @@ async fn events_of_one_resource_are_listed_whether_the_index_has_them_or_not() {
     api.faults.freeze_history(None);
     check(0, "an index that may be behind").await;
     check(600, "an index that is up to date").await;
-    // A reader with a cursor finds new events.
     let (_, after, _) = follow(&client, &Value::Null, &query).await;
     client.delete(&format!("/assets/{asset}")).await;
     api.advance_clock(11);
@@ -252,7 +251,7 @@ async fn a_filter_that_matches_little_reads_a_bounded_part_and_makes_progress() 
     let (page, cost) = api.cost(async { client.get("/events?types=user.created").await.json() }).await;
     assert_eq!((&page["data"], &page["meta"]["has_more"]), (&json!([]), &json!(true)));
     assert!(page["meta"]["after"].is_string());
-    // Four pages of 250 events, in addition to checking the key and counting the request.
+    // Reads four pages of 250 events, checks the key, and counts the request.
     assert!(cost.calls <= 6 && cost.read_units < 400.0, "{cost:?}");
     // With `entity_id`, the index finds the resource's events without reading others.
     let ((events, _, requests), cost) = api.cost(follow(&client, &Value::Null, &format!("entity_id={asset}"))).await;
@@ -363,7 +362,7 @@ async fn the_names_of_a_page_take_one_more_read_and_a_page_behind_many_scans_few
     };
     cost("/events?limit=1").await;
     let first = cost("/events?limit=100").await;
-    // The key and the events concurrently, then the records.
+    // Reads the key and the events concurrently, then the records.
     assert_eq!((first.calls, first.round_trips), (3, 2));
     client.delete(&format!("/assets/{}", ids[99])).await;
     api.advance_clock(11);
@@ -385,7 +384,7 @@ async fn the_names_of_a_page_take_one_more_read_and_a_page_behind_many_scans_few
     assert!(cost.round_trips <= 4 && cost.calls <= 5, "{cost:?}");
 }
 
-/// Counts the events of successful requests. `coverage` checks that refused requests write nothing.
+/// Tests in `http::coverage` check that refused requests write nothing.
 #[tokio::test(start_paused = true)]
 async fn every_successful_write_adds_one_event_for_each_changed_record() {
     let (api, client, samples) = Api::with_samples().await;

@@ -240,7 +240,7 @@ async fn a_transaction_that_is_visible_in_part_is_never_a_verdict() {
     }
 }
 
-/// The record refers to its latest event, which isn't visible yet, either by key or among recent events.
+/// The record already refers to its latest event, but reads by key and reads of recent events don't see the event yet.
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_visible_after_its_record_is_waited_for() {
     let (api, client) = Api::with_tenant().await;
@@ -252,8 +252,8 @@ async fn an_event_that_is_visible_after_its_record_is_waited_for() {
     assert_eq!(api.faults.stop_tearing(), 0);
 }
 
-/// The rest of the transaction never becomes visible. As long as it may be in flight, the response is a 503. Then a missing
-/// record, or an event after its last, is found, also by the operator's check.
+/// The rest of the transaction never becomes visible. While it may be in flight, the response is a 503. Later, the history and
+/// the operator's check report the missing record, or the event after the record's last one.
 #[tokio::test(start_paused = true)]
 async fn what_may_be_in_flight_is_unavailable_and_then_found() {
     for (kind, version, reason) in [("create", 2, "gone"), ("update", 4, "wrong_head")] {

@@ -167,7 +167,7 @@ async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
     for n in 1..=LIMIT {
         let reply = if n % 2 == 0 { &warm } else { &cold }.get("/sign/session").await;
         assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-limit")), (200, "60"), "{n}: {}", reply.text());
-        // Each instance has leased some requests, which the other one doesn't see.
+        // Each instance has leased some requests, which the other instance doesn't see.
         let remaining: u64 = reply.header("x-ratelimit-remaining").parse().unwrap();
         assert!(remaining.abs_diff(LIMIT - n) <= LIMIT / 10, "{n}: {remaining}");
         assert!(reply.header("x-ratelimit-reset").parse::<u64>().is_ok());

@@ -9,7 +9,7 @@ fn steps() -> Value {
     json!([step("text", "note"), signature_step(), step("text", "after")])
 }
 
-/// Sends each kind of request with a link. All must be refused for the same reason, which is returned.
+/// Sends each kind of request with a link. Fails unless all are refused for the same reason. Returns the reason.
 async fn refused(signer: &Client) -> String {
     let replies: [Reply; 3] = [
         signer.get("/sign/session").await,
@@ -124,7 +124,6 @@ async fn a_used_link_shows_the_end_and_the_receipt_for_a_day() {
     assert_eq!((&session["status"], &session["ends_at"]), (&json!("used"), &json!(end)));
     assert_eq!((&session["steps"], &session["is_completed"]), (&json!([]), &json!(false)));
     assert_eq!(status(&client, &link).await, "used");
-    // Others continue the process, and the link's expiry passes.
     signer.get("/sign/receipt").await.problem(409, "CONFLICT");
     api.advance_clock(2 * 3600);
     advance(&client, id_of(&path), json!({"after": "x"})).await.data();
@@ -161,7 +160,8 @@ async fn the_session_of_a_link_that_is_over_costs_little_and_says_why_in_words()
             _ => drop(cancel(&client, id_of(&path)).await.data()),
         }
         let before = api.dump().await;
-        // Whether the process was cancelled is stored only in the process. A new minute is counted in a different item.
+        // A cancellation is stored only in the process, which takes more reads. A new minute's requests are counted in a new
+        // item.
         let most = match end {
             "ended" => 5.0,
             "expired" => 1.5,

@@ -19,7 +19,7 @@ async fn with_each_disturbance(api: &Api, least: usize, case: impl AsyncFn(&Clie
     at_each_place(&[Disturbance::IsDropped], least.min(3), 1, &case).await;
 }
 
-/// Starts a process with two steps, the second a signature. Returns the instance's path.
+/// Starts a process whose second step is a signature. Returns the instance's path.
 async fn two_steps(client: &Client) -> String {
     started(client, json!([step("text", "note"), signature_step()])).await
 }
@@ -80,7 +80,7 @@ async fn check_done(api: &Api, client: &Client, path: &str, link: &Link, name: &
     assert_eq!(event_chain(api, client, &link.id).await.len(), 3, "{name}");
 }
 
-/// Starts a process with two steps. Returns the path of the instance or movement.
+/// Starts a process with two steps on one asset, or as a movement of several. Returns the path of the instance or movement.
 async fn started_for(client: &Client, count: usize) -> String {
     if count == 1 {
         return two_steps(client).await;
@@ -123,7 +123,7 @@ async fn a_submission_without_a_key_is_never_done_twice() {
     .await;
 }
 
-/// The tenant's first receipt, which creates its receipt keys.
+/// The receipt is the tenant's first one, so the request also creates the receipt keys.
 #[tokio::test(start_paused = true)]
 async fn a_receipt_survives_any_disturbance() {
     let api = Api::start().await;
@@ -145,7 +145,6 @@ const REVOKED_MILLIS: u64 = 4 * ROUND_MILLIS;
 /// After this time, every index has caught up.
 const CAUGHT_UP: Duration = Duration::from_secs(5);
 
-/// The outcome of a round for a link and its process.
 struct Outcome {
     is_revoked: bool,
     /// Whether submitting the link's last step returned 200.

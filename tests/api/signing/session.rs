@@ -2,7 +2,6 @@
 
 use crate::support::prelude::*;
 
-/// One step of each type.
 fn every_type() -> Value {
     json!([
         {"type": "user_picker", "key": "who", "label": "Who", "required": true},
@@ -350,7 +349,6 @@ async fn a_movement_shows_what_is_submitted_for_all_its_assets() {
     let process = create_process(&client, office_steps()).await;
     let movement = start_movement(&client, &process, &client.assets(3).await).await;
     let path = format!("/movements/{}", movement["id"].as_str().unwrap());
-    // The first instance is cancelled at its first step.
     cancel(&client, movement["instances"][0]["id"].as_str().unwrap()).await.data();
     let values = submit_office_steps(&client, &path, &user).await;
     let signer = Link::for_guest(&client, &path).await.signer(&client);
@@ -392,7 +390,7 @@ async fn the_statement_of_a_step_is_checked_shown_everywhere_and_repeated_by_the
     let asset = client.asset(json!({"name": "Laptop"})).await;
     let path = format!("/processes/instances/{}", start(&client, &process, &asset).await);
     assert_eq!(client.get(&path).await.data()["steps"], steps);
-    // A later change of the definition doesn't affect the instance.
+    // A later change to the definition doesn't affect the instance.
     let changed = json!({"type": "signature", "key": "own", "label": "Own", "statement": "Something else."});
     assert_eq!(client.patch(&definition, json!({"steps": [changed]})).await.data()["steps"], json!([changed]));
     let link = Link::create(&client, &path, json!({"signer": {"name": "Ada"}, "until": "sign"})).await;
@@ -427,7 +425,6 @@ fn forms(text: &Value) -> Vec<&str> {
     }
 }
 
-/// The placeholders in a text.
 fn values(text: &str) -> BTreeSet<&str> {
     text.split('{').skip(1).filter_map(|rest| rest.split('}').next()).collect()
 }

@@ -197,7 +197,7 @@ async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
     assert_eq!(link.shown(&client).await["signer"]["name"], "Ada");
 }
 
-/// Otherwise, a signer could probe for existing addresses and for the values of others' steps.
+/// A signer must not be able to probe for existing addresses, or for the values of steps outside the link.
 #[tokio::test(start_paused = true)]
 async fn steps_outside_the_link_are_not_found_out_by_trying() {
     let client = over_http().await;

@@ -236,7 +236,6 @@ async fn everything_that_can_be_returned_starts_together_and_the_rest_is_named()
     assert_eq!(movement["status"], "in_progress");
     assert_eq!(client.total(&format!("/assets?assigned_to={user}")).await, 5, "the user keeps the assets still assigned");
 
-    // Repeating the request starts nothing again.
     let again = offboard(&client, &user, json!({})).await;
     assert_eq!((&again["movements"], &again["instances"]), (&json!([]), &json!([])));
     assert_eq!(asset_ids(&again["in_progress"]), sorted(laptops));
@@ -290,7 +289,7 @@ async fn what_is_wrong_is_refused_before_anything_changes() {
     }
     assert_eq!(client.get(&format!("/users/{user}")).await.data()["is_active"], true);
     assert!(client.get(&format!("/assets/{asset}/history")).await.json()["meta"]["total"] == 1);
-    // The other process can't start, because this asset has a different status.
+    // This asset doesn't have the other process's trigger status.
     let done = offboard(&client, &user, json!({"process_id": own})).await;
     assert_eq!(done["not_started"][0]["code"], "WRONG_ASSET_STATUS");
 }
