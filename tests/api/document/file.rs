@@ -7,7 +7,7 @@ use crate::support::prelude::*;
 #[tokio::test(start_paused = true)]
 async fn the_document_in_docs_matches_the_routes() {
     if std::env::var_os("UPDATE_OPENAPI").is_some() {
-        // The document contains the examples.
+        // The document contains the examples, so they are recorded first.
         examples::recorded().await;
     }
     let expected = serde_json::to_string_pretty(&dev_server::document::document().unwrap()).unwrap() + "\n";

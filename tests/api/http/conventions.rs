@@ -201,8 +201,8 @@ async fn every_header_of_a_response_is_described() {
         }
         let (found, reply) = send(&client.key, &[("idempotency-key", &name)]).await;
         assert!(reply.status.is_success(), "{name}: {}", reply.text());
-        // A successful response has all documented headers, except two of exports that depend on further parts and damaged
-        // records.
+        // A successful response has all documented headers, except two headers of exports: one depends on further parts, and the
+        // other on damaged records.
         let promised = operation.description["responses"][reply.status.as_str()]["headers"].as_object();
         let is_rare = |header: &&String| ["Link", "X-Unreadable"].contains(&header.as_str());
         for header in promised.into_iter().flat_map(Map::keys).filter(|header| !is_rare(header)) {
@@ -229,7 +229,6 @@ async fn every_header_of_a_response_is_described() {
     assert!(seen.contains("Location") && seen.contains("ETag"), "{seen:?}");
 }
 
-/// Splits a list of names, in lower case.
 fn names(text: &str) -> BTreeSet<String> {
     text.split(',').map(|name| name.trim().to_lowercase()).collect()
 }
@@ -315,7 +314,6 @@ const VALUES: &str = r#"
     [{"type":"text","key":"a","label":"\ud83d\ude00"}]  [{"type":"select","key":"a","label":"L","options":[" x "]}]
     [{"type":"date","key":"a","label":"L","required":false}]  "in_use"  "admin"  "logical"  "inactive""#;
 
-/// The values, including long ones.
 fn values() -> Vec<String> {
     let long = |c: &str, n: usize| format!("\"{}\"", c.repeat(n));
     let mut values: Vec<String> =

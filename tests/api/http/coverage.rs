@@ -1,4 +1,4 @@
-//! Rules for every route. The routes and fields are taken from the OpenAPI document, so a new one is covered at once.
+//! Rules for every route. The routes and fields come from the OpenAPI document, so a new route is covered automatically.
 
 use crate::support::prelude::*;
 
@@ -270,7 +270,6 @@ fn is_nullable(schema: &Value) -> bool {
     has_null_type || alternatives.into_iter().any(is_null)
 }
 
-/// Properties of the body, with their schemas.
 fn properties<'a>(document: &'a Value, operation: &'a Operation) -> impl Iterator<Item = (&'a String, &'a Value)> {
     let schema = &operation.description["requestBody"]["content"]["application/json"]["schema"];
     at(document, schema)["properties"].as_object().unwrap_or_else(|| panic!("{operation} has no properties")).iter()
@@ -337,7 +336,6 @@ fn writable(document: &Value, operation: &Operation) -> BTreeSet<String> {
     at(document, schema)["properties"].as_object().unwrap().keys().cloned().collect()
 }
 
-/// A different value of the same type.
 fn another(value: &Value) -> Value {
     match value {
         Value::Null => json!("x"),

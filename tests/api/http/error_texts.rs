@@ -127,7 +127,7 @@ async fn unknown_names_are_answered_with_the_known_ones_nearest_first_and_missin
     assert_eq!(error_at(&reply, "x"), "unknown; this endpoint takes no parameters");
     let reply = client.post(&format!("/processes/instances/{UNKNOWN_ID}/cancel"), json!({"x": 1})).await;
     assert!([404, 422].contains(&reply.status.as_u16()));
-    // The response to 1 MiB of unknown names isn't several times as long.
+    // Even for 1 MiB of unknown names, the response stays short.
     let names: Vec<String> = (0..60_000).map(|n| format!("\"f{n}\":1")).collect();
     let reply = client.post_text("/assets", &format!("{{{}}}", names.join(","))).await;
     assert!(reply.status == 422 && reply.bytes.len() < 200_000, "{}", reply.bytes.len());
@@ -188,7 +188,7 @@ async fn enumerations_name_their_values_and_bounds_and_lengths_their_bounds() {
     let (mut seen, mut long) = (0, 0);
     let mut check = |reply: &Reply, place: &str, named: &[String], is_long: bool| {
         let detail = error_at(reply, place);
-        // Errors of enumerations in bodies list their values, even for a long text.
+        // In a body, the error for a long text can name only the nearest values of an enumeration.
         let says_more = is_long && place.starts_with('/') && detail.contains("the nearest are ");
         for value in named {
             assert!(says_more || detail.contains(value), "{place}: {detail} does not name {value}");

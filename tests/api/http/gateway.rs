@@ -38,7 +38,6 @@ async fn other_methods_are_405_with_those_that_the_path_takes() {
     assert_eq!(api.faults.take_requests().len(), 0, "a 405 needs no call to the table");
 }
 
-/// A request gets the same error from any function.
 #[tokio::test(start_paused = true)]
 async fn every_function_refuses_a_request_as_the_dev_server_does() {
     let api = Api::start().await;

@@ -11,7 +11,7 @@ const LENGTH: usize = 30_000;
 const RUNS: usize = 3;
 /// Further attempts if a cost seems to grow too fast.
 const ATTEMPTS: usize = 5;
-/// Tolerance in a debug build, for clock speed, caches, and linear growth.
+/// Tolerance for variations in clock speed and caches, in a debug build.
 const TOLERANCE: Duration = Duration::from_millis(4);
 
 /// Whether the cost at most doubles with the input's length, plus a tolerance for noise. A quadratic cost would quadruple.

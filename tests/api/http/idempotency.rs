@@ -2,7 +2,6 @@
 
 use crate::support::prelude::*;
 
-/// Number of concurrent copies of a request.
 const COPIES: usize = 8;
 /// Requests that are executed in several transactions.
 const PARTS: [&str; 3] = ["/import", "/offboard", "/seen"];
@@ -46,7 +45,7 @@ async fn execute_once(api: &Api, client: &Client, path: &str, content_type: &str
     }
     let (mut executed, replayed): (Vec<Reply>, Vec<Reply>) =
         done.into_iter().partition(|reply| reply.header("idempotent-replayed").is_empty());
-    // If a request has parts, its copies can each execute some of the parts.
+    // The copies of a request with several parts can each execute some of the parts.
     assert!(executed.len() == 1 || PARTS.iter().any(|end| path.contains(end)), "{path}: {} were executed", executed.len());
     let first = executed.remove(0);
     let is_first = |reply: &Reply| unmarked(reply.json()) == stored(path, &first);
@@ -241,7 +240,7 @@ async fn an_etag_is_the_same_in_every_response_until_the_resource_changes() {
     assert_eq!(client.send_json("DELETE", &path, "", ("if-match", &list)).await.status, 200);
 }
 
-/// For every write, an ETag that does not match is a 412 and changes nothing; a matching one lets the request pass.
+/// For every write, an ETag that does not match gets a 412 and changes nothing; a matching one lets the request pass.
 #[tokio::test(start_paused = true)]
 async fn every_write_checks_if_match() {
     let (api, client, samples) = Api::with_samples().await;

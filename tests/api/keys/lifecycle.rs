@@ -316,7 +316,6 @@ async fn a_replaced_secret_gives_out_nothing_that_outlives_it() {
     new.post(&path, json!({})).await.data();
 }
 
-/// One request of a chain.
 #[derive(Debug, Clone)]
 enum Step {
     Create { scopes: Vec<Scope>, limit: Option<u32>, expiry: Option<Option<&'static str>>, user: Option<Option<usize>> },
@@ -369,7 +368,7 @@ fn no_chain_of_requests_ends_with_a_key_that_can_do_more() {
             body["user_id"] = json!(users[0]);
         }
         let first = client.with_new_key(body).await;
-        // IDs of keys that K may try to rotate without knowing their secrets.
+        // IDs of keys that the key K may try to rotate without knowing their secrets.
         let mut ids = vec![Token::parse(&client.key).unwrap().id.to_string()];
         let stronger = json!({"name": "s", "scopes": ["assets:read", "settings:write"], "user_id": users[1]});
         ids.push(client.post("/keys", stronger).await.id());

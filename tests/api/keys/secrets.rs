@@ -70,7 +70,6 @@ pub async fn items_as_text(api: &Api) -> Vec<(String, String)> {
     all_items(api).await.into_iter().map(item_as_text).collect()
 }
 
-/// Collects the keys in responses, and checks them.
 struct SeenKeys(BTreeSet<String>);
 
 impl SeenKeys {

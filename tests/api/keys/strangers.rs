@@ -8,7 +8,7 @@ use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 
 const MAX_UNITS: f64 = 2.0;
 
-/// Invalid keys by name. The ones that were valid at first were used while they were valid.
+/// Returns invalid keys by name. Keys that were valid at first were used before they became invalid.
 async fn strangers(api: &Api, client: &Client) -> Vec<(&'static str, String)> {
     let mut strangers = vec![
         ("a made-up key", client.stranger().key),

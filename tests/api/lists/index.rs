@@ -4,7 +4,6 @@ use super::index_reads;
 use crate::support::prelude::*;
 use lambda_http::{Context, RequestExt};
 
-/// Sorted names of all assets.
 async fn names(client: &Client) -> Vec<String> {
     let listed = client.get("/assets?sort=name").await.data();
     listed.as_array().unwrap().iter().map(|asset| asset["name"].as_str().unwrap().to_owned()).collect()

@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    /// Replaces the strategy's placeholders by IDs.
+    /// Replaces the strategy's placeholders with IDs.
     fn resolved(&self, mut change: Value) -> Value {
         if let Some(typed) = change["asset_type_id"].as_bool() {
             change["asset_type_id"] = json!(self.types[usize::from(typed)]);

@@ -250,7 +250,8 @@ fn whole(whole: &[&str]) -> (Vec<String>, u64) {
     (whole.iter().map(|name| (*name).to_owned()).collect(), whole.len() as u64)
 }
 
-/// A tenant with the assets `a`, `b` and `c`, the client that writes, and one whose list index is loaded.
+/// Returns a tenant with the assets `a`, `b` and `c`: a client that writes, a client whose list index is loaded, and the assets'
+/// IDs.
 async fn three_assets() -> (Api, Client, Client, Vec<String>) {
     let (api, writer) = Api::with_tenant().await;
     let mut ids = Vec::new();
@@ -286,7 +287,6 @@ async fn a_creation_an_update_or_a_deletion_that_is_visible_in_part_leads_to_no_
     let id = writer.asset(json!({"name": "e"})).await;
     api.faults.tear_record(3, &id, None);
     assert_lists(&api, &reader, &["a", "b", "c", "d"], &["a", "b", "c", "d", "e"], 5).await;
-    // An update.
     writer.patch(&format!("/assets/{}", ids[1]), json!({"name": "x"})).await.data();
     let before = json!({"version": {"N": "1"}, "name": {"S": "b"}});
     api.faults.tear_record(1, &ids[1], Some(before));
@@ -294,7 +294,6 @@ async fn a_creation_an_update_or_a_deletion_that_is_visible_in_part_leads_to_no_
     writer.patch(&format!("/assets/{}", ids[1]), json!({"name": "y"})).await.data();
     api.faults.hide_event(1, &ids[1], 3);
     assert_lists(&api, &reader, &["a", "c", "d", "e", "x"], &["a", "c", "d", "e", "y"], 3).await;
-    // A deletion.
     writer.delete(&format!("/assets/{}", ids[2])).await.json();
     api.faults.hide_event(1, &ids[2], 2);
     assert_lists(&api, &reader, &["a", "c", "d", "e", "y"], &["a", "d", "e", "y"], 3).await;
@@ -356,8 +355,8 @@ async fn a_page_whose_records_keep_changing_is_sorted() {
     assert_eq!(listed(&reader).await, whole(&["v", "w", "x", "y", "z"]));
 }
 
-/// Changes without events, which no transaction explains. The index is loaded again; if that doesn't help, lists read the
-/// table.
+/// Changes without events contradict the list index. The index is loaded again; while it still contradicts the table, lists read
+/// the table.
 #[tokio::test(start_paused = true)]
 async fn a_contradiction_that_persists_is_first_loaded_again_and_then_refused() {
     let (api, writer, reader, ids) = three_assets().await;

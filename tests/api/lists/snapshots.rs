@@ -302,7 +302,6 @@ async fn a_small_list_has_no_snapshot() {
     // The threshold exceeds the number of rows, so no snapshot is written.
     assert_eq!(write(10_000).await, SnapshotReport { current: 4, ..SnapshotReport::default() });
     assert!(asset().is_none());
-    // A threshold of a single row.
     assert!(write(16).await.written > 0);
     assert!(asset().is_some());
 }
@@ -344,7 +343,7 @@ async fn old_events_are_read_at_half_the_price() {
     let deleted = snapshots.client.asset(json!({"name": "d"})).await;
     snapshots.client.delete(&format!("/assets/{deleted}")).await;
     snapshots.api.advance_clock(600);
-    // For 1,050 KB of events, counting takes 110 units per kind of record.
+    // For 1,050 KB of events, counting takes 110 read units per kind of record.
     for (is_followed, most) in [(true, 900.0), (false, 520.0)] {
         if !is_followed {
             snapshots.objects.clear();

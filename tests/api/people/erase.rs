@@ -52,7 +52,6 @@ async fn nothing_of_the_person_is_left_and_every_history_holds() {
     let kept = client.get("/assets?q=Phone").await.data();
     assert_eq!(kept[0]["notes"], "of others");
     client.post("/users", json!({"email": format!("{MARK}@example.com"), "display_name": "Somebody new"})).await.data();
-    // Repeating the erasure removes nothing more.
     let again = erase(&client, &ada.id).await.data();
     assert_eq!((&again["done"], &again["removed"]["entries"]), (&json!(true), &json!(0)), "{again}");
 }
@@ -293,7 +292,7 @@ async fn what_came_back_is_one_finding_for_each_person_and_what_is_erased_is_non
     }
     assert!(old.len() > 10, "{} items", old.len());
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
-    // What is erased stays erased in repairs.
+    // Repairs must not bring erased data back.
     let lost = [(Kind::User, &ada.id), (Kind::Instance, &ada.instance), (Kind::Asset, &ada.asset)];
     for (kind, path) in lost.into_iter().chain(ada.histories[2..].iter().map(|path| (Kind::Instance, path))) {
         let key = Keys::of(client.tenant).record(kind, id_of(path)).item();

@@ -156,7 +156,6 @@ async fn a_mark_in_every_field_is_nowhere_after_the_erasure() {
     for export in ["/users/export", "/assets/export"] {
         assert!(client.export(export).await.iter().all(|part| !part.contains(MARK)), "{export}");
     }
-    // The image of the signature is erased, too.
     let image = items_with(&api, "\"SIGNATURE#").await.len();
     assert_eq!(image, 0);
 }

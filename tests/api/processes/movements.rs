@@ -36,7 +36,6 @@ async fn one_signature_is_stored_for_several_assets() {
     let wrong = json!({"step_data": {"l": ["x"]}, "x": 1});
     assert_eq!(client.post(&format!("/movements/{movement}/advance"), wrong).await.field_errors(), ["/step_data/l", "/x"]);
     advance_movement(&client, &movement, json!({"u": user, "l": ["a"]})).await.data();
-    // One instance is cancelled, and the others continue.
     cancel(&client, &instance).await.data();
     let done = advance_movement(&client, &movement, json!({"s": SIGNATURE})).await.data();
     assert_eq!(done["status"], "completed");

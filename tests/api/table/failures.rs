@@ -37,12 +37,10 @@ async fn conflicts_and_lost_responses_are_retried_and_a_lasting_conflict_is_503(
     api.faults.lose_response("TransactWriteItems");
     assert_eq!(client.patch(&path, json!({"name": "y"})).await.data()["name"], "y");
     assert_eq!(event_chain(&api, &client, &made.id()).await.len(), 2);
-    // A conflict is retried.
     api.faults.conflict(3);
     let made = client.post("/assets", json!({"name": "x"})).await;
     assert_eq!((made.status.as_u16(), api.faults.planned()), (201, 0));
     assert_eq!(event_chain(&api, &client, &made.id()).await.len(), 1);
-    // A lasting conflict is a 503.
     let before = api.dump().await;
     api.faults.conflict(1000);
     let refused = client.patch(&path, json!({"name": "z"})).await;
@@ -173,7 +171,6 @@ async fn survives_each_failure(failure: CallFailure) {
     }
 }
 
-/// A request that was sent until it succeeded.
 struct Survival {
     calls: usize,
     has_failed: bool,
@@ -211,7 +208,7 @@ impl Cases {
         let now = Snapshot::of(&self.api, self.client.tenant).await;
         let expected = event_count(&operation.method, &operation.path);
         assert_eq!(now.events() - self.start.events(), expected, "{name}: it must be executed once");
-        // A message can be sent twice, but two different ones can't.
+        // A message can be sent twice, but two different messages can't.
         let mut messages = self.api.queue.take();
         messages.dedup();
         assert_eq!(messages.len(), usize::from(expected == 0), "{name}: {messages:?}");

@@ -5,7 +5,7 @@ use crate::support::prelude::*;
 use crate::table::costs::{Costs, cost};
 use dev_server::meter::Cost;
 
-/// At most so many write units.
+/// Limits only the write units.
 fn writes(most: f64) -> Cost {
     cost(usize::MAX, usize::MAX, f64::MAX, most)
 }

@@ -288,7 +288,6 @@ events: link 2"#;
 /// Clock offsets of the function instances, in milliseconds.
 const SKEWS: [i64; 4] = [0, 700, -900, 0];
 
-/// Contending requests and their possible outcomes.
 #[derive(Default)]
 struct Race {
     text: &'static str,
@@ -302,7 +301,6 @@ struct Race {
     events: Vec<(&'static str, usize)>,
 }
 
-/// Runs the races in a text.
 async fn run(races: &'static str) {
     let api = Api::start().await;
     for text in sample(races.split("\n\n"), 6) {

@@ -54,7 +54,8 @@ async fn deliveries_are_listed_newest_first_and_by_status() {
     let statuses = [DeliveryStatus::Pending, DeliveryStatus::Delivered, DeliveryStatus::Failed];
     let mut deliveries: Vec<Delivery> =
         (0..12).map(|n| delivery(webhook["id"].as_str().unwrap(), api.now().plus_seconds(n), statuses[n as usize % 3])).collect();
-    // Also deliveries of another webhook of the tenant, and of another tenant's webhook with the same ID.
+    // The list must leave out deliveries of the tenant's other webhook, and deliveries of another tenant's webhook with the same
+    // ID.
     let other = client.webhook(json!(["*"])).await;
     api.queue.put(client.tenant, &delivery(other["id"].as_str().unwrap(), api.now(), statuses[0])).await;
     let stranger = api.tenant().await;
@@ -142,7 +143,7 @@ async fn a_retry_asks_for_the_delivery_anew_and_writes_nothing_and_one_of_a_test
         assert_eq!(api.dump().await, before);
     }
     let (_, retry, delivery) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
-    // The request before is from a clock that is ahead.
+    // The earlier request has the time of a clock that is ahead.
     let ahead = Delivery { requested_at: api.now().plus_seconds(600), ..delivery };
     api.queue.put(client.tenant, &ahead).await;
     client.post(&retry, json!({})).await.data();
@@ -278,7 +279,6 @@ async fn running(client: &Client, replay: &str) -> Value {
     client.post(replay, json!({"since": SINCE})).await.problem(409, "CONFLICT")
 }
 
-/// Messages sent by requests.
 fn sent(api: &Api) -> Vec<Message> {
     api.queue.take()
 }

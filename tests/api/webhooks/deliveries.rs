@@ -70,7 +70,7 @@ async fn doubles_of_records_and_messages_are_not_sent_again() {
     pipeline.run().await;
     let received = pipeline.receivers.take();
     let event = crate::support::webhooks::event_id(&records[0]);
-    // Concurrent messages can both be sent, but with the same ID.
+    // Concurrent duplicates can both be sent, but with the same ID.
     assert!((1..=2).contains(&received.len()) && received.iter().all(|sent| sent.id == event));
     let record = hook.delivery(&event).await.unwrap();
     assert_eq!((record.status, record.tries), (DeliveryStatus::Delivered, 1));
@@ -204,7 +204,6 @@ async fn messages_about_events_that_the_table_lost_are_dropped() {
         pipeline.run().await;
         assert_eq!((pipeline.queue.len(), pipeline.receivers.len(), hook.delivery(&event).await), (left, 0, None));
     }
-    // Later events are delivered.
     hook.activate(true).await;
     created(&api, &client, &mut pipeline).await;
     pipeline.run_to_end(&api).await;

@@ -288,7 +288,7 @@ fn on_a_faulty_table(seed: u64) {
         pipeline.receivers.fail_first();
         let mut wanted = HashSet::new();
         for n in 0..8 {
-            // The request can fail, but its event is in the stream if it was committed.
+            // The request can fail, but its event is in the stream if the transaction was committed.
             client.post("/assets", json!({"name": format!("a{n}")})).await;
             let records = pipeline.stream.new_records(&api.dynamo, &api.table).await;
             let is_asset = |record: &&Value| {

@@ -46,7 +46,6 @@ async fn status_410_disables_at_once_and_once() {
     assert_eq!(events[0]["changes"]["is_active"], json!({"old": true, "new": false}));
     let nobody = json!({"key_id": null, "key_name": "webhook delivery", "user_id": null, "user_name": null});
     assert_eq!(events[0]["actor"], nobody);
-    // Nothing more is sent to the webhook.
     attempted(&api, &client, &mut pipeline).await;
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 1);
@@ -280,7 +279,7 @@ async fn an_attempt_whose_record_can_not_be_written_is_recorded_later_and_not_ma
         assert_eq!((record.status, record.attempts.len()), (DeliveryStatus::Delivered, 1 + 2 * again));
         pipeline.receivers.take();
     }
-    // A second failure whose record can not be written does not end the attempts.
+    // A second failure whose record can't be written doesn't end the attempts.
     pipeline.receivers.respond(|sent| if sent.url == URLS[0] { 500 } else { 204 });
     let event = first_attempts(&api, &client, &mut pipeline).await;
     api.faults.throttle_writes_to(&partition);

@@ -231,7 +231,6 @@ fn the_sample_events_are_what_stream_and_queue_have() {
     let message: Message = serde_json::from_str(record["body"].as_str().unwrap()).unwrap();
     assert_eq!(record["attributes"]["MessageGroupId"], message.group());
     let Message::Event(request) = message else { panic!("{message:?}") };
-    // The message refers to the event.
     assert_eq!((request.event_id, request.webhook_ids.len()), (event.id, 1));
     assert_eq!(image["PK"]["S"], Keys::of(request.tenant_id).partition().as_s().unwrap().as_str());
     assert_eq!(image["SK"]["S"], Keys::of(request.tenant_id).event(event.id).item()["SK"].as_s().unwrap().as_str());

@@ -149,7 +149,7 @@ async fn a_test_event_waits_as_well() {
     assert!(received.len() == 10 && received.iter().all(|sent| sent.body == received[0].body), "{}", received.len());
 }
 
-/// `admin check --repair` and the dev server resend such deliveries.
+/// `admin check --repair` and the dev server resend the messages of pending deliveries whose messages are lost.
 #[tokio::test(start_paused = true)]
 async fn a_delivery_whose_message_is_lost_goes_on_from_its_record() {
     let (api, client, mut pipeline) = delivering().await;

@@ -9,7 +9,6 @@ use shared::domain::webhooks::{Attempt, Delivery, DeliveryStatus};
 
 const JSON: Option<&str> = Some("application/json");
 
-/// Sets names, tags and labels.
 pub async fn choose_settings(scenario: &Scenario) {
     scenario.at("10:01");
     scenario.client.use_key_once().await;
@@ -21,7 +20,6 @@ pub async fn choose_settings(scenario: &Scenario) {
     scenario.patch("/settings", settings).await;
 }
 
-/// Reads statistics and histories.
 pub async fn read_reports(scenario: &Scenario, people: &People, laptop: &str) {
     scenario.at("17:00");
     let anonymous = scenario.by(scenario.client.with_key(""));
@@ -33,7 +31,7 @@ pub async fn read_reports(scenario: &Scenario, people: &People, laptop: &str) {
     scenario.get(&format!("/events?types=asset.*&entity_id={laptop}&limit=2")).await;
 }
 
-/// A webhook receives changes of assets, fails once, and gets the missed events again.
+/// A webhook receives changes to assets, fails once, and gets the missed events again.
 pub async fn follow_changes(scenario: &Scenario) {
     scenario.at("15:20");
     let webhook = json!({
@@ -61,14 +59,14 @@ pub async fn follow_changes(scenario: &Scenario) {
     scenario.delete(&path).await;
 }
 
-/// A webhook that receives all further events.
+/// Creates a webhook that receives all further events.
 pub async fn subscribe(scenario: &Scenario) -> Pipeline {
     let pipeline = Pipeline::start(&scenario.api).await;
     webhook(&scenario.api, scenario.client.tenant, URL, &["*"]).await;
     pipeline
 }
 
-/// Records what this webhook receives after a small change to the settings.
+/// Makes a small change to the settings, and records what the webhook from [`subscribe`] receives.
 pub async fn deliver(scenario: &Scenario, mut pipeline: Pipeline) {
     scenario.client.patch("/settings", json!({"locale": "en-IE"})).await.data();
     pipeline.fan_out(&scenario.api).await;
@@ -130,7 +128,6 @@ pub struct People {
     pub grace: String,
 }
 
-/// Creates users.
 pub async fn add_people(scenario: &Scenario) -> People {
     scenario.at("10:10");
     let grace = json!({"email": "grace@example.com", "display_name": "Grace Hopper", "role": "technician"});
@@ -199,7 +196,7 @@ pub async fn leave_company(scenario: &Scenario, catalog: &Catalog) {
     scenario.post(&format!("/users/{katherine}/offboard"), json!({"deactivate": true})).await;
 }
 
-/// Creates assets, starting with Ada's laptop.
+/// Creates assets. Returns the ID of Ada's laptop.
 pub async fn buy_assets(scenario: &Scenario, people: &People, catalog: &Catalog) -> String {
     scenario.at("11:00");
     // Without IDs, so that the example works for any tenant.
@@ -281,7 +278,7 @@ pub async fn hand_over(scenario: &Scenario, people: &People, laptop: &str) {
     scenario.get(&format!("/assets/{laptop}/history?verify=true&limit=2")).await;
 }
 
-/// Lends two assets together, and others that are returned at once.
+/// Lends two assets together. Also cancels a movement and an instance.
 pub async fn move_together(scenario: &Scenario, catalog: &Catalog) {
     scenario.at("14:00");
     let process = json!({
@@ -400,7 +397,6 @@ async fn key_problems(scenario: &Scenario) {
     scenario.problem(&reader.get("/assets").await, 429, "RATE_LIMITED");
 }
 
-/// Requests that conflict with the current state.
 async fn conflicts(scenario: &Scenario, people: &People, catalog: &Catalog) {
     let client = &scenario.client;
     let returned = id(&scenario.prepare("/assets", json!({"name": "iPhone 15", "status": "returned"})).await);

@@ -19,7 +19,7 @@ fn docs(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)
 }
 
-/// Recorded once for all tests. With `UPDATE_OPENAPI=1`, they are written to the file first.
+/// Returns the examples, which are recorded once for all tests. With `UPDATE_OPENAPI=1`, writes them to the file first.
 pub async fn recorded() -> &'static Value {
     static RECORDED: OnceCell<Value> = OnceCell::const_new();
     RECORDED
@@ -78,7 +78,7 @@ async fn the_examples_in_docs_are_what_the_service_responds() {
     );
 }
 
-/// The example that viewers show for a schema: its own, or one built from its parts' examples.
+/// Returns the example that viewers show for a schema: the schema's own, or one built from its parts' examples.
 fn shown(document: &Value, schema: &Value) -> Option<Value> {
     let schema = at(document, schema);
     let choice = ["anyOf", "oneOf"].iter().find_map(|choices| schema[choices].get(0));
@@ -93,7 +93,7 @@ fn shown(document: &Value, schema: &Value) -> Option<Value> {
     required.map(|name| Some((name.to_owned(), shown(document, &schema["properties"][name])?))).collect()
 }
 
-/// Checks the examples of an operation against its schemas.
+/// Checks an operation's examples against its schemas.
 struct Check<'a> {
     document: &'a Value,
     operation: &'a Value,

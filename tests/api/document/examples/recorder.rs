@@ -14,7 +14,6 @@ type Body = (usize, Value);
 
 type Bodies = BTreeMap<String, Body>;
 
-/// The examples of one operation.
 #[derive(Default)]
 struct Recorded {
     request: Bodies,
@@ -41,7 +40,7 @@ impl Recording {
     }
 }
 
-/// Returns `false` if there already is a body of this media type.
+/// Adds a body, unless there already is one of this media type. Returns whether the body was added.
 fn add(bodies: &mut Bodies, media_type: &str, body: Body) -> bool {
     let is_new = !bodies.contains_key(media_type);
     bodies.entry(media_type.to_owned()).or_insert(body);
@@ -67,7 +66,6 @@ impl Scenario {
         Self { api: Rc::new(api), client, document: Rc::new(document), recording: Rc::default() }
     }
 
-    /// The same scenario, continued with a different key.
     pub fn by(&self, client: Client) -> Self {
         Self { client, ..self.clone() }
     }
@@ -173,7 +171,7 @@ impl Scenario {
     }
 }
 
-/// The matching operation with the fewest path parameters.
+/// Returns the ID of the matching operation with the fewest path parameters.
 fn operation_id(document: &Value, method: &str, path: &str) -> String {
     let method = method.to_lowercase();
     let path = path.split('?').next().unwrap();
@@ -187,7 +185,7 @@ fn operation_id(document: &Value, method: &str, path: &str) -> String {
     item[&method]["operationId"].as_str().unwrap().to_owned()
 }
 
-/// Prefix of webhook secrets. Skipped because the secret after it is standard base64, which contains characters that separate
+/// Prefix of webhook secrets, which are replaced as a whole: they are standard base64, which contains characters that separate
 /// words.
 const WEBHOOK_SECRET: &str = "whsec_";
 
@@ -238,7 +236,7 @@ impl Replacements {
         replaced + rest
     }
 
-    /// A readable text of the same length.
+    /// Returns a readable text of the same length.
     fn webhook_secret(&mut self, text: &str) -> String {
         let number = self.counts.entry("webhook secret".to_owned()).or_default();
         let known = self.known.entry(text.to_owned()).or_insert_with(|| {
@@ -293,7 +291,8 @@ impl Replacements {
         uuid::Builder::from_unix_timestamp_millis(millis, noise[..10].try_into().unwrap()).into_uuid()
     }
 
-    /// Replaces a credential, with replaced IDs and an invalid checksum, so that nobody mistakes it for a leaked one.
+    /// Replaces a credential's IDs and secret. The checksum becomes invalid, so that nobody mistakes the example for a leaked
+    /// credential.
     fn credential<C: Credential>(&mut self, token: &BearerToken<C>) -> String {
         let mut id = |id: Uuid| self.word(&id.to_string()).parse().unwrap();
         let (own, tenant) = (C::from_uuid(id(token.id.uuid())), TenantId::from_uuid(id(token.tenant.uuid())));
