@@ -161,8 +161,8 @@ const RESTORED: &str = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::Acc
 /// What an action applies to (`table`, `stream` or the name of an index), and the action.
 type Permission = (String, String);
 
-/// The permissions needed for requests to the table, and the partitions named in them. A transaction needs the permissions of
-/// its items ("DynamoDB API permissions" in the AWS developer guide).
+/// Returns the permissions needed for requests to the table, and the partitions named in the requests. A transaction needs the
+/// permissions of its items ("DynamoDB API permissions" in the AWS developer guide).
 pub fn needed(requests: Vec<(String, Json)>) -> (BTreeSet<Permission>, BTreeSet<String>) {
     let mut permissions = BTreeSet::new();
     let mut found = Vec::new();
@@ -179,7 +179,7 @@ pub fn needed(requests: Vec<(String, Json)>) -> (BTreeSet<Permission>, BTreeSet<
     (permissions, found.into_iter().collect())
 }
 
-/// A string or a list of strings, as IAM writes lists.
+/// Reads a string or a list of strings, as IAM writes lists.
 pub fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Sequence(items) => items.iter().flat_map(texts).collect(),
@@ -235,7 +235,7 @@ pub fn granted(function: &str) -> BTreeSet<Permission> {
     own
 }
 
-/// For each of the role's statements on the table, whether it permits access to the partition.
+/// Returns, for each of the role's statements on the table, whether the statement permits access to the partition.
 pub fn allows_partition(function: &str, partition: &str) -> Vec<bool> {
     // The leading-keys condition doesn't apply to streams.
     let of_table = |statement: &&Value| texts(&statement["Action"])[0].starts_with("dynamodb:") && statement["Sid"] != "Stream";
@@ -258,7 +258,7 @@ pub fn allows_partition(function: &str, partition: &str) -> Vec<bool> {
 /// The functions that serve requests and encrypt or decrypt receipt keys or webhook secrets.
 const HAS_KEY_ENCRYPTION: [&str; 3] = ["processes", "sign", "webhooks"];
 
-/// The secret of a link to a new instance on this asset. The link covers all its steps: a user and a signature.
+/// Returns the secret of a link to a new instance on this asset. The link covers all steps: a user and a signature.
 async fn signing_link(owner: &Client, asset: &str) -> String {
     let steps =
         json!([{"type": "user_picker", "key": "who", "label": "Who"}, {"type": "signature", "key": "sign", "label": "Sign"}]);

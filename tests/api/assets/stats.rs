@@ -70,7 +70,7 @@ async fn statistics_are_of_one_tenant_and_need_a_scope() {
     assert_eq!(client.get("/stats?page=1").await.status, 422);
 }
 
-/// Value, count and price of each group.
+/// Returns value, count and price of each group.
 async fn groups(client: &Client, query: &str) -> Vec<Value> {
     let data = client.get(&format!("/stats?{query}")).await.data();
     let members: Vec<&String> = data.as_object().unwrap().keys().collect();

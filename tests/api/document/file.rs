@@ -64,7 +64,7 @@ fn visit(value: &Value, pointer: &str, visitor: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-/// Pointers of the objects for which `is_wrong` is true, except within examples.
+/// Returns the pointers of the objects for which `is_wrong` is true, except within examples.
 fn wrong(is_wrong: impl Fn(&str, &Value) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     visit(&served_document(), "", &mut |pointer, object| {

@@ -17,7 +17,6 @@ async fn send_with(router: &Router, method: &str, path: &str, headers: &[(&str, 
     call(router, request.body(Body::empty()).unwrap()).await
 }
 
-/// The routers of the dev server and of the deployed function.
 async fn routers() -> (Api, [Router; 2]) {
     let api = Api::start().await;
     let routers = [api.router.clone(), Function::named("meta").router(api.store.clone())];
@@ -135,7 +134,7 @@ async fn only_get_and_head_are_taken_and_other_paths_do_not_exist() {
     }
 }
 
-/// Paths of the page's files, in their order on the page.
+/// Returns the paths of the page's files, in the page's order.
 fn named(page: &str) -> Vec<&str> {
     let values = ["src=\"", "href=\""].into_iter().flat_map(|start| page.split(start).skip(1));
     values.filter_map(|rest| rest.split('"').next()).filter(|path| path.starts_with("/v1/app/")).collect()

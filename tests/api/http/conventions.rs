@@ -332,7 +332,7 @@ fn properties<'a>(document: &'a Value, operation: &'a Operation) -> Vec<&'a Stri
     at(document, schema)["properties"].as_object().map(|properties| properties.keys().collect()).unwrap_or_default()
 }
 
-/// Operations that create or change a resource with its own path.
+/// Selects operations that create or change a resource with its own path.
 fn is_covered(operation: &Operation) -> bool {
     let is_in_bulk = ["/batch", "/import", "/seen"].iter().any(|end| operation.path.ends_with(end));
     let is_creation = operation.method == "POST" && !operation.path.contains("{id}") && !is_in_bulk;

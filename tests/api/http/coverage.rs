@@ -174,7 +174,7 @@ impl References {
         }
     }
 
-    /// `n` makes unique values differ.
+    /// Returns a body; `n` makes unique values differ.
     fn creation(&self, path: &str, n: usize) -> Value {
         match path {
             "/v1/assets/{id}" => json!({"name": "x"}),
@@ -193,7 +193,7 @@ impl References {
         }
     }
 
-    /// Two different valid values for each property, by path and property.
+    /// Returns two different valid values for each property, by path and property.
     fn values(&self) -> Vec<(&'static str, &'static str, [Value; 2])> {
         let ids = |ids: &[String; 2]| ids.clone().map(Value::String);
         let steps = |key: &str| json!([{"type": "confirmation", "key": key, "label": "L", "required": true}]);
@@ -253,7 +253,7 @@ async fn create(client: &Client, references: &References, path: &str, n: usize) 
     (format!("{collection}/{id}"), id)
 }
 
-/// Two values for a type without special rules.
+/// Returns two values for a type without special rules.
 fn values_of_type(schema: &Value) -> Option<[Value; 2]> {
     let values = match schema["anyOf"][0]["$ref"].as_str()?.rsplit('/').next()? {
         "Line" => ["one", "two"],

@@ -5,7 +5,7 @@ use shared::domain::catalog::{AssetType, Model};
 use shared::domain::record::Stored;
 use shared::store::{DryRun, TenantStore};
 
-/// All writes, deletions last, so that every write finds the sample resources.
+/// Returns all writes, deletions last, so that every write finds the sample resources.
 fn writes(operations: &[Operation]) -> Vec<&Operation> {
     let (deletions, others): (Vec<&Operation>, Vec<&Operation>) =
         operations.iter().filter(|operation| operation.is_write()).partition(|operation| operation.method == "DELETE");

@@ -3,7 +3,7 @@
 use crate::support::functions;
 use crate::support::prelude::*;
 
-/// A client without a key, whose requests go to this function.
+/// Returns a client without a key, whose requests go to this function.
 fn sent_to(function: &Function, api: &Api, client: &Client) -> Client {
     Client { router: function.router(api.store.clone()), key: String::new(), ..client.clone() }
 }

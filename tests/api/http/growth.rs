@@ -107,7 +107,7 @@ impl Input {
         request.body(Body::from(body)).unwrap()
     }
 
-    /// The minimum CPU time with `length` bytes of input.
+    /// Returns the minimum CPU time with `length` bytes of input.
     async fn cost(&self, router: &Router, (method, path, content_type): (&str, &str, &str), length: usize) -> Duration {
         let mut least = Duration::MAX;
         for _ in 0..RUNS {

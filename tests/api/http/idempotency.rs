@@ -8,7 +8,7 @@ const PARTS: [&str; 3] = ["/import", "/offboard", "/seen"];
 /// Requests whose concurrent copies are never refused.
 const WAITING: [&str; 4] = ["/import", "/test", "/replay", "/retry"];
 
-/// The member that a creation shows only once: an API key, a signing link's URL, a webhook's secret.
+/// Returns the member that a creation shows only once: an API key, a signing link's URL, a webhook's secret.
 fn shown_once(path: &str) -> Option<&'static str> {
     let names = [("/keys", "api_key"), ("/links", "url"), ("/webhooks", "secret")];
     names.iter().find(|(part, _)| path.contains(part)).map(|(_, name)| *name)
@@ -22,7 +22,7 @@ pub fn unmarked(mut body: Value) -> Value {
     body
 }
 
-/// The body without the member that is shown once.
+/// Returns the body without the member that is shown once.
 pub fn stored(path: &str, reply: &Reply) -> Value {
     let mut body = reply.json();
     if let (Some(data), Some(name)) = (body["data"].as_object_mut(), shown_once(path)) {

@@ -65,7 +65,7 @@ fn asset_type(name: &'static str, schema: &Value) -> Attack {
     post_json(name, "/catalog/asset-types", &body)
 }
 
-/// Schemas whose patterns are small, but expensive to compile or to match.
+/// Returns schemas whose patterns are small, but expensive to compile or to match.
 fn schemas() -> Vec<Attack> {
     let patterns = |count: usize, pattern: fn(usize) -> String| {
         let properties: Map<String, Value> = (0..count).map(|n| (format!("f{n}"), json!({"pattern": pattern(n)}))).collect();
@@ -88,7 +88,7 @@ fn schemas() -> Vec<Attack> {
     .into()
 }
 
-/// Bodies that are long, deeply nested, or of a different type than declared.
+/// Returns bodies that are long, deeply nested, or of a different type than declared.
 fn bodies() -> Vec<Attack> {
     let asset = |name, body: Vec<u8>| post(name, "/assets", body);
     let fields: Map<String, Value> = (0..60_000).map(|n| (format!("f{n}"), json!(n))).collect();
@@ -105,7 +105,7 @@ fn bodies() -> Vec<Attack> {
     ]
 }
 
-/// Headers and queries at and above their limits.
+/// Returns headers and queries at and above their limits.
 fn heads_and_queries() -> Vec<Attack> {
     let list = |name, query: &str| get(name, format!("/v1/assets?{query}"));
     let settings = |name| get(name, "/v1/settings");
@@ -132,7 +132,7 @@ fn heads_and_queries() -> Vec<Attack> {
     ]
 }
 
-/// Bodies with extreme or deceptive field values.
+/// Returns bodies with extreme or deceptive field values.
 fn values() -> Vec<Attack> {
     let key =
         |name, expires_at| post_json(name, "/keys", &json!({"name": "k", "scopes": ["assets:read"], "expires_at": expires_at}));
@@ -166,7 +166,7 @@ fn signature_steps(keys: &[String]) -> Value {
     keys.iter().map(|key| step("signature", key)).collect()
 }
 
-/// A transparent image of 32 MB. `mark` is the visible first pixel, which makes images differ.
+/// Returns a transparent image that takes 32 MB when decoded. `mark` is the visible first pixel, which makes images differ.
 fn deep_image(mark: u8) -> String {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, 2000, 2000);
@@ -183,7 +183,7 @@ fn deep_image(mark: u8) -> String {
     shared::domain::values::signature_image::data_url(&bytes)
 }
 
-/// Large images at and above the pixel limit: as many as fit in a body, for later steps of one instance; and three for a
+/// Returns images at and above the pixel limit: as many as fit in a body, for later steps of one instance; and three for a
 /// movement of 20 assets.
 async fn images(client: &Client) -> Vec<Attack> {
     let keys: Vec<String> = (0..20).map(|n| format!("s{n}")).collect();
@@ -210,7 +210,7 @@ async fn images(client: &Client) -> Vec<Attack> {
     attacks
 }
 
-/// As many rows and operations as fit in a body, with custom fields that are expensive to validate or to measure.
+/// Fills bodies with as many rows or operations as fit, with custom fields that are expensive to validate or to measure.
 async fn validations(client: &Client) -> Vec<Attack> {
     let mut attacks = Vec::new();
     let to_estimate = json!({"properties": {"list": {"items": {"enum": (0..5_000).collect::<Vec<_>>()}}}});
@@ -230,7 +230,7 @@ async fn validations(client: &Client) -> Vec<Attack> {
     attacks
 }
 
-/// Memory of this process: `VmRSS` for the current use, `VmHWM` for the peak.
+/// Reads the memory of this process: `VmRSS` for the current use, `VmHWM` for the peak.
 fn kilobytes(figure: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let value = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':')).unwrap();

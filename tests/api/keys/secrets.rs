@@ -18,7 +18,7 @@ fn keys_in(text: &str) -> Vec<String> {
     text.match_indices("apl_").filter_map(key).collect()
 }
 
-/// Forms in which a key's secret could be stored, in lower case: complete, halves, and bytes.
+/// Returns the forms in which a key's secret could be stored, in lower case: complete, halves, and bytes.
 pub fn traces(key: &str) -> Vec<String> {
     let halves = [&key[SECRET][..22], &key[SECRET][22..]];
     let bytes: Vec<u8> = halves.iter().flat_map(|half| base62::decode(half).unwrap().to_be_bytes()).collect();
@@ -181,7 +181,7 @@ async fn no_key_and_no_secret_is_stored_or_logged() {
     assert!(traces(&client.key).iter().any(|trace| log::text().to_lowercase().contains(trace)));
 }
 
-/// The type of the item with the trace, or the log line with the trace.
+/// Names the type of the item with the trace, or quotes the log line with the trace.
 fn location(trace: &str, items: &[(String, String)], log: &str) -> String {
     let item =
         items.iter().find(|(_, text)| text.to_lowercase().contains(trace)).map(|(item_type, _)| format!("an item, {item_type}"));
@@ -189,7 +189,7 @@ fn location(trace: &str, items: &[(String, String)], log: &str) -> String {
     item.or_else(line).unwrap_or_default()
 }
 
-/// This service's log lines at all levels, and other crates' lines at the default level.
+/// Returns this service's log lines at all levels, and other crates' lines at the default level.
 fn own_lines(log: &str) -> impl Iterator<Item = Value> {
     log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).filter(|line| {
         let level: LevelFilter = line["level"].as_str().unwrap().parse().unwrap();

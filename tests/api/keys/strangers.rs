@@ -121,18 +121,17 @@ const RUNS: usize = 3;
 /// Time to receive a megabyte in a debug build.
 const RECEIVING: Duration = Duration::from_millis(4);
 
-/// `text` repeated within `bytes`, separated by commas.
 fn list_of(text: &str, bytes: usize) -> String {
     vec![text; bytes / (text.len() + 1)].join(",")
 }
 
-/// An object of this many bytes with distinct members.
+/// Returns an object of this many bytes with distinct members.
 fn many_members(bytes: usize) -> String {
     let members: Vec<String> = (0..bytes / 11).map(|n| format!("\"{n:06x}\":1")).collect();
     format!("{{{}}}", members.join(","))
 }
 
-/// Bodies that are slowest to parse, by name.
+/// Returns the bodies that are slowest to parse, by name.
 fn heavy_bodies() -> Vec<(&'static str, String)> {
     let large = MAX_BODY_BYTES - 1024;
     let patterns: Vec<Value> = (0..200).map(|n| json!({"pattern": format!(r"\pL{{20}}%{n}")})).collect();

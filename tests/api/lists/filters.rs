@@ -3,7 +3,7 @@
 use crate::assets::places::check;
 use crate::support::prelude::*;
 
-/// Names of all entries, which must fit on the first page.
+/// Returns the names of all entries, which must fit on the first page.
 async fn names(client: &Client, path: &str) -> Vec<String> {
     let reply = client.get(path).await;
     let data = reply.data();

@@ -9,7 +9,7 @@ async fn names(client: &Client) -> Vec<String> {
     listed.as_array().unwrap().iter().map(|asset| asset["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// A tenant with the assets `a` and `b`, and a replica without a list index.
+/// Creates a tenant with the assets `a` and `b`, and a replica without a list index.
 async fn two_assets() -> (Api, Client, Replica) {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "a"})).await;
@@ -206,7 +206,7 @@ async fn an_unauthorized_caller_causes_no_load() {
     assert_eq!(replica.store.list_index_bytes(), 0);
 }
 
-/// Reads of the index, the events and the table since the last call.
+/// Counts the reads of the index, the events and the table since the last call.
 fn reads(api: &Api) -> (usize, usize, usize) {
     let seen = api.faults.take_requests();
     let values = |request: &Value, name: &str| request["ExpressionAttributeValues"][name]["S"].as_str().map(str::to_owned);
@@ -216,13 +216,13 @@ fn reads(api: &Api) -> (usize, usize, usize) {
     (count(&|request| request["IndexName"] == "list_index"), count(&events), count(&table))
 }
 
-/// The total comes from the list index alone: a page past the end reads no records.
+/// Requests a page past the end, which reads no records: the total comes from the list index alone.
 async fn total_past_the_end(client: &Client) -> u64 {
     client.total("/assets?limit=1&page=9").await
 }
 
-/// A tenant with two assets, and a third asset created by one replica and deleted by another, whose clock is `skew`
-/// milliseconds behind, so that the deletion's event has the earlier ID.
+/// Creates a tenant with two assets. One replica creates a third asset; a replica whose clock is `skew` milliseconds behind
+/// deletes the asset, so that the deletion's event has the earlier ID.
 async fn tenant_with_deleted_asset(skew: i64, seen_before: bool) -> (Api, Client) {
     let (api, client) = Api::with_tenant().await;
     client.asset(json!({"name": "a"})).await;
@@ -276,7 +276,7 @@ async fn many_recent_events_are_read_without_loading_the_list_index_again() {
     }
 }
 
-/// Requests a list, and returns whether the replica then keeps the list index in memory.
+/// Requests a list. Returns whether the replica then keeps the list index in memory.
 async fn holds_list_index(replica: &Replica, client: &Client) -> bool {
     replica.client(client).get("/assets").await;
     replica.store.list_index_bytes() > 0
@@ -360,7 +360,7 @@ async fn an_index_that_lags_is_not_read_with_every_list() {
 
 const ASSETS: usize = 60;
 
-/// A tenant whose index is read in many pages, and the number of pages.
+/// Creates a tenant whose index is read in many pages. Returns the number of pages.
 async fn tenant_with_pages() -> (Api, Client, usize) {
     let (api, client) = Api::with_tenant().await;
     client.assets(ASSETS).await;
@@ -405,8 +405,8 @@ async fn a_part_that_is_too_old_is_loaded_again_and_functions_that_start_togethe
     assert_eq!(reader.total("/assets").await, ASSETS as u64);
     assert_eq!(api.faults.take_index_pages(), pages);
 
-    // Function instances that start together share the index's read units: 3,000 read units a second are 23 pages of 1 MB, and the
-    // index of 100,000 assets has 27 pages.
+    // Function instances that start together share the index's read units: 3,000 read units a second are 23 pages of 1 MB, and
+    // the index of 100,000 assets has 27 pages.
     api.faults.limit_index_pages(Some(pages), pages * 2);
     let list = async |_| {
         let reader = api.replica(0, usize::MAX).client(&client);

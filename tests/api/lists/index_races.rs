@@ -69,7 +69,7 @@ async fn a_lagging_index_leads_to_no_wrong_list() {
     assert_eq!(index_reads(&api), 1, "the first attempt succeeds");
 }
 
-/// A reader whose list index has just applied 150 events.
+/// Returns a client whose list index has just applied 150 events.
 async fn reader_after_burst(api: &Api, client: &Client, id: &str) -> Client {
     let reader = api.replica(0, usize::MAX).client(client);
     reader.get("/assets").await.data();
@@ -232,7 +232,7 @@ fn rows(index: &HashMap<char, Value>, letter: char) -> usize {
     index[&letter].as_array().unwrap().len()
 }
 
-/// Reads of the index `list_index` and of the whole table since the last call.
+/// Counts the reads of the index `list_index` and of the whole table since the last call.
 fn large_reads(api: &Api) -> (usize, usize) {
     let seen = api.faults.take_requests();
     let count = |of: &dyn Fn(&Value) -> bool| seen.iter().filter(|(_, request)| of(request)).count();

@@ -9,7 +9,7 @@ pub mod index_races;
 pub mod pages;
 pub mod snapshots;
 
-/// Number of reads of the index `list_index` since the last call.
+/// Returns the number of reads of the index `list_index` since the last call.
 fn index_reads(api: &Api) -> usize {
     let seen = api.faults.take_requests();
     seen.iter().filter(|(_, request)| request["IndexName"] == "list_index").count()

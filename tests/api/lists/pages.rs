@@ -97,7 +97,7 @@ fn queries() -> impl Strategy<Value = Query> {
 
 const SORTS: [&str; 6] = ["", "created_at", "-name", "name", "status", "-asset_tag"];
 
-/// IDs of the matching assets, by a plain filter.
+/// Returns the IDs of the matching assets, by a plain filter.
 fn filtered(assets: &[Value], query: &Query) -> Vec<String> {
     let (q, status, kind, before, sort, _) = query;
     let fold = |text: &str| text.to_uppercase().to_lowercase();

@@ -43,8 +43,8 @@ impl Snapshots {
         format!("list-index/{}/{}/{kind}", self.api.table, self.client.tenant)
     }
 
-    /// Lists names and models of the tenant's assets on a new function instance. Also returns whether it read the index
-    /// `list_index`.
+    /// Lists names and models of the tenant's assets on a new function instance. Returns the list, and whether the instance read
+    /// the index `list_index`.
     pub async fn cold_list(&self) -> (Vec<String>, bool) {
         self.replica.store.forget_list_indexes();
         self.warm_list().await

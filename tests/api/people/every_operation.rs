@@ -103,7 +103,8 @@ async fn processes(client: &Client, user: &str) {
     }
 }
 
-/// The user signs with a link, and somebody else continues with another link, which stays open. Both requests can be retried.
+/// Signs with a link as the user, and continues as somebody else with a second link, which stays open. Both requests can be
+/// retried.
 async fn sign_and_go_on(client: &Client, path: &str, user: &str) {
     let own = Link::create(client, path, json!({"signer": {"user_id": user}, "until": "sign"})).await;
     own.signer(client).sign_once(&json!({"step_data": {"sign": SIGNATURE}}), "signed").await.data();
@@ -227,7 +228,7 @@ impl World {
         Self { api, client, people, asset, process, holder: None, notes: None, typed: BTreeMap::new(), count: 0 }
     }
 
-    /// A unique text with the person's mark.
+    /// Returns a unique text with the person's mark.
     fn text(&mut self, who: usize) -> String {
         self.count += 1;
         format!("{} text {}", self.people[who].mark, self.count)

@@ -2,7 +2,7 @@
 
 use crate::support::prelude::*;
 
-/// A person whose erasure takes few calls, each of which fails once in the full run.
+/// Creates a person whose erasure takes few calls, each of which fails once in the full run.
 async fn somebody(client: &Client) -> Person {
     let body = json!({"email": format!("{MARK}@example.com"), "display_name": MARK, "role": "technician"});
     let id = client.post_once("/users", &body, "user").await.id();

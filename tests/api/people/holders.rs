@@ -4,7 +4,7 @@
 use crate::support::prelude::*;
 use shared::domain::receipts::key::check;
 
-/// A technician, and a client with a key bound to the technician.
+/// Creates a technician, and a client with a key bound to the technician.
 async fn technician(client: &Client) -> (Client, String) {
     let id = client.post("/users", json!({"email": "t@example.com", "display_name": "T", "role": "technician"})).await.id();
     let scopes = ["assets:read", "processes:read", "processes:write"];
@@ -136,14 +136,14 @@ fn pseudonym(person: &Person) -> String {
     shared::domain::people::pseudonym(person.id.parse().unwrap())
 }
 
-/// A key bound to the person.
+/// Creates a key bound to the person.
 async fn own_key(client: &Client, person: &Person) -> Client {
     let scopes = ["processes:read", "processes:write"];
     let key = client.post("/keys", json!({"name": format!("{MARK} key"), "user_id": person.id, "scopes": scopes})).await.data();
     client.with_key(key["api_key"].as_str().unwrap())
 }
 
-/// The parts of steps that are not typed or signed by people.
+/// Returns the parts of steps that are not typed or signed by people.
 fn facts(steps: &Value) -> Vec<Value> {
     let fact = |step: &Value| {
         json!([step["step"], step["submitted_at"], step["closed_at"], step["submitted_by"]["user_id"], step["event_id"]])

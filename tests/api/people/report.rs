@@ -24,7 +24,7 @@ fn ids(parts: &[Value], list: &str, id: &str) -> Vec<String> {
     items.map(|item| item[id].as_str().unwrap().to_owned()).collect()
 }
 
-/// All texts with the mark, such as `Zyx9Mark more notes`.
+/// Returns all texts with the mark, such as `Zyx9Mark more notes`.
 fn marks(text: &str) -> BTreeSet<String> {
     let ends = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, ' ' | '@' | '.'));
     text.match_indices(MARK).map(|(at, _)| text[at..].split(ends).next().unwrap().to_owned()).collect()

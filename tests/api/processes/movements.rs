@@ -2,7 +2,6 @@
 
 use crate::support::prelude::*;
 
-/// Steps that assign the assets to a user, who signs for them.
 fn handover_steps() -> Value {
     json!([
         {"type": "user_picker", "key": "u", "label": "U", "required": true},

@@ -122,7 +122,7 @@ fn plain(value: Value, names: &HashMap<String, &str>) -> Value {
     }
 }
 
-/// All data of an instance and its asset, without IDs and times.
+/// Returns all data of an instance and its asset, without IDs and times.
 async fn account(api: &Api, client: &Client, asset: &str, instance: &str) -> Value {
     let names = HashMap::from([(asset.to_owned(), "the asset"), (instance.to_owned(), "the instance")]);
     let receipt = client.get(&format!("/processes/instances/{instance}/receipt")).await.json()["receipt"].clone();

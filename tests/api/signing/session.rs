@@ -25,7 +25,6 @@ fn keys(session: &Value) -> Vec<&str> {
     session["steps"].as_array().unwrap().iter().map(|entry| entry["step"]["key"].as_str().unwrap()).collect()
 }
 
-/// A problem document without its request ID.
 fn plain(reply: &Reply) -> Value {
     let mut problem = reply.json();
     problem.as_object_mut().unwrap().remove("request_id");
@@ -256,7 +255,7 @@ async fn a_step_goes_on_from_where_others_left_off() {
     assert_eq!(link_status(&signer.sign(json!({"step_data": {}})).await), "used");
 }
 
-/// The office's steps, before the recipient's signature.
+/// Returns the office's steps, before the recipient's signature.
 fn office_steps() -> Value {
     json!([
         {"type": "user_picker", "key": "who", "label": "Who gets it?"},
@@ -417,7 +416,7 @@ async fn the_statement_of_a_step_is_checked_shown_everywhere_and_repeated_by_the
     assert_eq!(client.patch(&format!("/processes/{id}"), json!({"steps": text})).await.field_errors(), ["/steps/0/statement"]);
 }
 
-/// A text for each plural form.
+/// Returns a text for each plural form.
 fn forms(text: &Value) -> Vec<&str> {
     match text {
         Value::String(text) => vec![text.as_str()],

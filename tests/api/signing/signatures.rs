@@ -3,7 +3,7 @@
 use crate::http::dry_run::check_only_reads;
 use crate::support::prelude::*;
 
-/// Starts a process with a note and a required signature, and creates a link for both.
+/// Starts a process with a note and a required signature, and creates a link for both steps.
 async fn two_steps(client: &Client) -> (String, Link) {
     let path = started(client, json!([step("text", "note"), signature_step()])).await;
     let link = Link::create(client, &path, json!({"signer": {"name": "Mary"}, "until": "sign"})).await;

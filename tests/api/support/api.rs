@@ -109,7 +109,7 @@ impl Api {
         api
     }
 
-    /// Needs a runtime with a paused clock.
+    /// Starts the service on a faulty table. Needs a runtime with a paused clock.
     pub async fn on_faulty_table(seed: u64, weaknesses: Weaknesses) -> Self {
         let table = FaultyTable::new(seed).unwrap();
         let key_encryption = Arc::new(FileKeyEncryption::in_memory().unwrap());
@@ -234,7 +234,7 @@ fn seeded_random() -> Random {
     SeededRandom::new(next()).into_store_random()
 }
 
-/// Each reading moves the clock by `tick` milliseconds, so that later events sort after earlier ones.
+/// Returns a clock. Each reading advances the time by `tick` milliseconds, so that later events sort after earlier events.
 fn ticking(clock: &Arc<AtomicI64>, tick: &Arc<AtomicI64>, skew: i64) -> Clock {
     let (clock, tick) = (Arc::clone(clock), Arc::clone(tick));
     Arc::new(move || Timestamp::from_millis(clock.fetch_add(tick.load(Ordering::Relaxed), Ordering::Relaxed) + skew))

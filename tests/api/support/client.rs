@@ -55,7 +55,7 @@ impl Client {
         call(&self.router, request.body(body.into()).unwrap()).await
     }
 
-    /// If `body` is empty, sends no body.
+    /// Sends JSON, or no body if `body` is empty.
     pub async fn send_json(&self, method: &str, path: &str, body: &str, header: (&str, &str)) -> Reply {
         self.send_with(method, path, Some("application/json"), body.to_owned(), &[header]).await
     }
@@ -97,18 +97,18 @@ impl Client {
         Self { key: key.to_owned(), ..self.clone() }
     }
 
-    /// A client with a key that this tenant never created.
+    /// Returns a client with a key that this tenant never created.
     pub fn stranger(&self) -> Self {
         self.with_key(&made_up_key(self.tenant))
     }
 
-    /// A client with the ID of this key and a wrong secret.
+    /// Returns a client with this key's ID and a wrong secret.
     pub fn impostor(&self) -> Self {
         let Token { tenant, id, .. } = Token::parse(&self.key).unwrap();
         self.with_key(&Token::new(tenant, id, Secret::new([7; 32])).expose())
     }
 
-    /// `key` is the response that created or rotated the key.
+    /// Reads the key from the response that created or rotated it.
     #[track_caller]
     pub fn with_key_of(&self, key: &Value) -> Self {
         self.with_key(key["api_key"].as_str().expect("a key"))
@@ -194,7 +194,7 @@ impl Reply {
         parse(self.text()).unwrap_or_else(|_| panic!("not JSON: {:?}", self.text()))
     }
 
-    /// Empty if the header is missing.
+    /// Returns an empty text if the header is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
     }

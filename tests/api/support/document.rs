@@ -10,7 +10,7 @@ pub fn served_document() -> Value {
     serde_json::from_str(meta::DOCUMENT).unwrap()
 }
 
-/// The response for this status, or for its range or `default`.
+/// Returns the response for this status, or for its range or `default`.
 pub fn response<'a>(operation: &'a Value, status: &str) -> Option<&'a Value> {
     let responses = &operation["responses"];
     let any = responses.get(format!("{}XX", &status[..1])).or(responses.get("default"));

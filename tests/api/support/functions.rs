@@ -65,7 +65,7 @@ pub const BACKGROUND: [Background; 3] = [
     Background { package: "deliver", resource: "Deliver" },
 ];
 
-/// Names in template.yaml, before `Function` and `Role`.
+/// Returns names in template.yaml, before `Function` and `Role`.
 pub fn resources() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().map(|function| function.resource).chain(BACKGROUND.iter().map(|function| function.resource))
 }
@@ -79,7 +79,7 @@ impl Function {
         shared::http::service((self.routes)(), App::new(store))
     }
 
-    /// Methods and paths, including HEAD for every GET.
+    /// Returns methods and paths, including HEAD for every GET.
     pub fn operations(&self) -> BTreeSet<(&'static str, String)> {
         let mut operations = BTreeSet::new();
         for (path, item) in (self.description)().paths.paths {

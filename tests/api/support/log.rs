@@ -36,8 +36,8 @@ pub fn begin_everything() {
     capture(LevelFilter::TRACE, LevelFilter::DEBUG);
 }
 
-/// All tests share one subscriber. With several, tracing would disable a line for all threads if a thread without a log reached
-/// it first. The levels are thread-local, so that other tests write no log.
+/// Shares one subscriber between all tests. With several subscribers, tracing would disable a line for all threads if a thread
+/// without a log reached the line first. The levels are thread-local, so that other tests write no log.
 fn capture(ours: LevelFilter, others: LevelFilter) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -57,7 +57,7 @@ pub fn is_ours(target: &str) -> bool {
     crates.contains(&target.split("::").next().unwrap_or_default())
 }
 
-/// The log of this thread since the capture began.
+/// Returns the log of this thread since the capture began.
 pub fn text() -> String {
     LINES.with_borrow(|lines| String::from_utf8(lines.clone()).unwrap())
 }

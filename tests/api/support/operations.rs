@@ -58,7 +58,7 @@ pub fn dry_run(path: &str) -> String {
     format!("{path}{}dry_run=true", if path.contains('?') { '&' } else { '?' })
 }
 
-/// The OpenAPI document and its operations, except those for signing links. Paths start with `/v1`.
+/// Returns the OpenAPI document and its operations, except operations for signing links. Paths start with `/v1`.
 pub fn operations() -> (&'static Value, &'static [Operation]) {
     static READ: LazyLock<(Value, Vec<Operation>)> = LazyLock::new(|| {
         let document = served_document();
@@ -95,7 +95,7 @@ fn read(document: &Value) -> Vec<Operation> {
     operations
 }
 
-/// Methods and paths of the operations for signing links.
+/// Returns methods and paths of the operations for signing links.
 pub fn for_links(document: &Value) -> Vec<String> {
     let takes_link = |operation: &Value| operation["security"][0].get(SIGNING_LINK).is_some();
     let paths = document["paths"].as_object().unwrap().iter();

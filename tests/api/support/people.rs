@@ -32,7 +32,7 @@ pub fn steps() -> Value {
     ])
 }
 
-/// A person who had an asset, signed for it with a link, typed texts, and worked with a bound key.
+/// Creates a person who had an asset, signed for it with a link, typed texts, and worked with a bound key.
 pub async fn person(client: &Client) -> Person {
     let mark = |what: &str| format!("{MARK} {what}");
     let body = json!({"email": format!("{MARK}@example.com"), "display_name": mark("name"), "role": "technician"});

@@ -48,7 +48,7 @@ pub async fn complete_onboarding(client: &Client, user: &str) -> String {
     instance
 }
 
-/// A PNG of about 100 KB, as a data URL.
+/// Returns a PNG of about 100 KB, as a data URL.
 pub fn large_signature() -> String {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, 320, 320);
@@ -62,7 +62,7 @@ pub fn large_signature() -> String {
     shared::domain::values::signature_image::data_url(&bytes)
 }
 
-/// A PNG with a single dot, as a data URL: a few kilobytes for any dimensions.
+/// Returns a PNG with a single dot, as a data URL: a few kilobytes for any dimensions.
 pub fn dotted_signature(width: u32, height: u32) -> String {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);

@@ -11,7 +11,7 @@ pub fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// A runtime with a paused clock, which the faulty table needs.
+/// Returns a runtime with a paused clock, which the faulty table needs.
 pub fn paused_runtime() -> Runtime {
     Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }

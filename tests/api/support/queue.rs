@@ -79,18 +79,18 @@ impl TestQueue {
         std::mem::take(&mut state.has_failed)
     }
 
-    /// Messages sent to both queues since the last call.
+    /// Returns the messages sent to both queues since the last call.
     pub fn take(&self) -> Vec<Message> {
         let sent = [self.take_sent(), self.take_sent_retries()].concat();
         sent.into_iter().map(|new| new.message).collect()
     }
 
-    /// Messages sent to the queue of first attempts since the last call.
+    /// Returns the messages sent to the queue of first attempts since the last call.
     pub fn take_sent(&self) -> Vec<NewMessage> {
         std::mem::take(&mut self.state.lock().unwrap().sent)
     }
 
-    /// Messages sent to the retry queue since the last call.
+    /// Returns the messages sent to the retry queue since the last call.
     pub fn take_sent_retries(&self) -> Vec<NewMessage> {
         std::mem::take(&mut self.state.lock().unwrap().sent_retries)
     }
@@ -209,7 +209,7 @@ impl State {
         self.messages.push(Queued { id: format!("m{}", self.next_id), body, is_retry, visible_at, receives: 0 });
     }
 
-    /// `None` if the call doesn't fail; otherwise, whether it still takes effect.
+    /// Returns `None` if the call doesn't fail; otherwise, whether the call still takes effect.
     fn next_failure(&mut self) -> Option<bool> {
         if self.refused > 0 {
             self.refused -= 1;
@@ -244,7 +244,7 @@ impl Queue for TestQueue {
     }
 }
 
-/// Webhook and event of each delivery that the messages cause.
+/// Returns webhook and event of each delivery that the messages cause.
 pub fn deliveries(messages: &[NewMessage]) -> Vec<(String, String)> {
     let deliveries = messages.iter().flat_map(|new| match &new.message {
         Message::Event(request) => request.deliveries().collect(),
@@ -254,7 +254,6 @@ pub fn deliveries(messages: &[NewMessage]) -> Vec<(String, String)> {
     deliveries.map(|request| (request.webhook_id.to_string(), request.event_id.to_string())).collect()
 }
 
-/// A delivery with one attempt.
 pub fn delivery(webhook: &str, at: Timestamp, status: DeliveryStatus) -> Delivery {
     let response = (status == DeliveryStatus::Delivered).then_some(204).or(Some(500));
     let attempt = Attempt { at, status: response, error: None, duration_ms: 12 };

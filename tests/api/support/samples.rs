@@ -22,7 +22,7 @@ const OLD_TAG: &str = "AST-000001";
 
 const SIGNATURE_STEP: &str = "sign";
 
-/// None of these resources refers to another one, so each can be deleted.
+/// No sample refers to another sample, so each can be deleted.
 #[derive(Clone)]
 pub struct Samples {
     /// IDs by path, or by the prefix of paths in a collection.
@@ -36,7 +36,7 @@ pub struct Samples {
     delivery: String,
 }
 
-/// A process definition whose steps are all optional.
+/// Returns a process definition whose steps are all optional.
 fn process_definition(name: &str) -> Value {
     json!({
         "name": name, "trigger_status": "in_stock", "target_status": "in_use",
@@ -129,7 +129,7 @@ impl Samples {
         }
     }
 
-    /// A path for [`Client`], and a body, which can be empty.
+    /// Returns a path for [`Client`], and a body, which can be empty.
     pub fn request(&self, method: &str, path: &str) -> (String, String) {
         let body = match self.body(method, path) {
             Value::Null => String::new(),
@@ -164,7 +164,7 @@ impl Samples {
             .replace("{key}", SIGNATURE_STEP)
     }
 
-    /// A valid body for the operation; null if it takes none, text if it isn't JSON.
+    /// Returns a valid body for the operation: null if it takes none, a text if the body isn't JSON.
     pub fn body(&self, method: &str, path: &str) -> Value {
         match (method, path) {
             ("POST", "/v1/assets") => json!({"name": "n"}),
@@ -214,7 +214,7 @@ pub fn content_type(path: &str) -> &'static str {
     if path.ends_with("/import") { "text/csv" } else { "application/json" }
 }
 
-/// Number of events that a successful write causes: one for each changed record.
+/// Returns the number of events that a successful write causes: one for each changed record.
 pub fn event_count(method: &str, path: &str) -> usize {
     match (method, path) {
         // These requests only send a message.

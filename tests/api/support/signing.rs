@@ -34,7 +34,7 @@ impl Link {
         Self { path: format!("{path}/links/{id}"), id, secret }
     }
 
-    /// A client that sends the link's secret instead of an API key.
+    /// Returns a client that sends the link's secret instead of an API key.
     pub fn signer(&self, client: &Client) -> Client {
         client.with_key(&self.secret)
     }
@@ -58,7 +58,7 @@ impl Client {
     }
 }
 
-/// Body of a new link for someone who isn't a user.
+/// Returns the body of a new link for someone who isn't a user.
 pub fn signer_named(name: &str) -> Value {
     json!({"signer": {"name": name}})
 }

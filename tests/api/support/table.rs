@@ -45,7 +45,7 @@ impl Api {
         Dump(items)
     }
 
-    /// The tenant's rows in the index `list_index`, grouped by the first letter of their sort keys; input for
+    /// Returns the tenant's rows in the index `list_index`, grouped by the first letter of their sort keys; input for
     /// `freeze_list_index`.
     pub async fn list_index_rows(&self, tenant: TenantId) -> HashMap<char, Value> {
         let mut rows = HashMap::new();
@@ -64,7 +64,7 @@ impl Api {
         rows
     }
 
-    /// The tenant's rows in the index `history`; input for `freeze_history`.
+    /// Returns the tenant's rows in the index `history`; input for `freeze_history`.
     pub async fn history_rows(&self, tenant: TenantId) -> Vec<Value> {
         let query = self.dynamo.query().table_name(&self.table).index_name(HISTORY).key_condition_expression("PK = :pk");
         let query = query.expression_attribute_values(":pk", Keys::of(tenant).partition());
@@ -235,7 +235,7 @@ pub fn readers_hash(entry: &Value) -> String {
     hash(&serde_json_canonicalizer::to_string(&entry).unwrap())
 }
 
-/// The commitments in an event's item, as responses show them.
+/// Returns the commitments in an event's item, as responses show them.
 fn commitments(item: &Item) -> Value {
     let stored = item.get("commitments").map(|commitments| commitments.as_m().unwrap());
     let shown = stored.into_iter().flatten().map(|(pointer, bytes)| {

@@ -304,7 +304,7 @@ impl Receivers {
 }
 
 impl Transport for Receivers {
-    /// The future can be dropped before or after the request arrives.
+    /// Yields twice, so that the future can be dropped before or after the request arrives.
     fn send<'a>(&'a self, delivery: SignedDelivery<'a>, at: Timestamp) -> BoxFuture<'a, Attempt> {
         Box::pin(async move {
             yield_now().await;
@@ -328,7 +328,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Records of events since the last call, oldest first.
+    /// Returns records of the events since the last call, oldest first.
     pub async fn new_records(&mut self, dynamo: &Dynamo, table: &str) -> Vec<Value> {
         let scan = dynamo.scan().table_name(table).consistent_read(true).into_paginator();
         let mut items: Vec<Item> = scan.items().send().try_collect().await.unwrap();

@@ -47,7 +47,7 @@ async fn put(client: &Client, number: usize) -> bool {
     client.put_item().table_name(TABLE).set_item(Some(item(number))).send().await.is_ok()
 }
 
-/// Number of items on a page, and whether there are more.
+/// Returns the number of items on a page, and whether there are more.
 async fn query(client: &Client, index: Option<&str>) -> (usize, bool) {
     let query = client.query().table_name(TABLE).set_index_name(index.map(str::to_owned)).key_condition_expression("PK = :pk");
     let page = query.expression_attribute_values(":pk", AttributeValue::S("T#1".into())).send().await.unwrap();

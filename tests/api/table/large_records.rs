@@ -10,13 +10,13 @@ fn writes(most: f64) -> Cost {
     cost(usize::MAX, usize::MAX, f64::MAX, most)
 }
 
-/// A schema of about 23 KB.
+/// Returns a schema of about 23 KB.
 fn large_schema() -> Value {
     let field = |n: usize| (format!("field_{n:03}"), json!({"type": "string", "maxLength": 80, "title": "x".repeat(170)}));
     json!({"type": "object", "properties": (0..100).map(field).collect::<Map<_, _>>()})
 }
 
-/// Steps of about 52 KB: a picker, a checklist and a signature.
+/// Returns steps of about 52 KB: a picker, a checklist and a signature.
 fn large_steps() -> Value {
     let items = |list: usize| (0..100).map(move |n| format!("{list}.{n:03} {}", "x".repeat(240))).collect::<Vec<_>>();
     json!([
@@ -114,7 +114,7 @@ fn text_step(key: &str) -> Value {
     json!([{"type": "text", "key": key, "label": "T"}])
 }
 
-/// Sort keys of the steps items read by requests.
+/// Returns the sort keys of the steps items read by requests.
 fn steps_read(api: &Api) -> Vec<String> {
     let mut read = Vec::new();
     for (_, request) in api.faults.take_requests().into_iter().filter(|(operation, _)| operation == "BatchGetItem") {
@@ -125,7 +125,7 @@ fn steps_read(api: &Api) -> Vec<String> {
     read
 }
 
-/// A client of a new replica without cached steps.
+/// Returns a client of a new replica, which has no cached steps.
 fn cold(api: &Api, client: &Client) -> Client {
     api.replica(0, usize::MAX).client(client)
 }

@@ -194,14 +194,14 @@ fn check_rounds(runtime: &Runtime, start: impl Future<Output = Api>) {
     });
 }
 
-/// The stored status of the asset, if it exists, and its number of events.
+/// Returns the asset's stored status, or `None` without an asset, and the asset's number of events.
 async fn stored(api: &Api, client: &Client, asset: &ModelAsset) -> (Option<String>, usize) {
     let shown = client.get(&format!("/assets/{}", asset.id)).await;
     let status = (shown.status == 200).then(|| shown.data()["status"].as_str().unwrap().to_owned());
     (status, event_chain(api, client, &asset.id).await.len())
 }
 
-/// The asset after these actions, in an order that the model permits and that leads to `stored`.
+/// Returns the asset after these actions, in an order that the model permits and that leads to `stored`.
 fn in_some_order(asset: &ModelAsset, succeeded: &[(Action, Value)], stored: &(Option<String>, usize)) -> Option<ModelAsset> {
     if succeeded.is_empty() {
         let reached = (asset.exists.then(|| asset.status.to_owned()), asset.events);

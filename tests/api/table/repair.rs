@@ -61,7 +61,7 @@ impl Transaction {
         written
     }
 
-    /// Each written item as it was before the transaction and, if it existed already, also removed.
+    /// Returns each written item as it was before the transaction. An item that existed before and after is also removed.
     fn damages(&self) -> Vec<Damage> {
         let mut damages = Vec::new();
         for key in self.written() {
@@ -420,7 +420,7 @@ async fn pairs_of_items() {
     }
 }
 
-/// Items that differ after a request.
+/// Returns the items that differ after a request.
 fn written(before: &Items, after: &Items) -> Items {
     after.iter().filter(|(key, item)| before.get(*key) != Some(*item)).map(|(key, item)| (key.clone(), item.clone())).collect()
 }
@@ -479,7 +479,7 @@ async fn remove(api: &Api, is_removed: impl Fn(&str, &Item) -> bool) {
     }
 }
 
-/// The items whose sort key starts with one of these.
+/// Returns the items whose sort key starts with one of these prefixes.
 async fn items_with(api: &Api, prefixes: &[&str]) -> Items {
     let items = items(api).await.into_iter();
     items.filter(|((_, sort), _)| prefixes.iter().any(|prefix| sort.starts_with(prefix))).collect()

@@ -19,7 +19,7 @@ pub fn partitions(request: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Lists of deliveries needn't be consistent: no decision depends on them, and callers don't write the deliveries.
+/// Finds lists of deliveries, which needn't be consistent: no decision depends on them, and callers don't write the deliveries.
 fn is_delivery(sort_key: &Value) -> bool {
     sort_key["S"].as_str().unwrap_or_default().starts_with("DELIVERY#")
 }

@@ -22,14 +22,14 @@ async fn put(api: &Api, item: &Item) {
     api.dynamo.put_item().table_name(&api.table).set_item(Some(item.clone())).send().await.unwrap();
 }
 
-/// ID of the collection's sample, and key of its item.
+/// Returns the ID of the collection's sample, and the key of its item.
 fn sample_item(client: &Client, samples: &Samples, kind: Kind, collection: &str) -> (Uuid, Item) {
     let path = samples.path(&format!("/v1{collection}/{{id}}"));
     let id: Uuid = path.rsplit('/').next().unwrap().parse().unwrap();
     (id, Keys::of(client.tenant).record(kind, id).item())
 }
 
-/// Damaged attributes of the item: each has a wrong type or another record's ID.
+/// Returns damaged attributes of the item: wrong types, an unknown ID, a wrong hash of steps, and an invalid time.
 fn damages(item: &Item) -> Vec<(String, AttributeValue)> {
     let wrong = |value: &AttributeValue| match value {
         AttributeValue::S(_) => AttributeValue::N("1".into()),
@@ -169,7 +169,7 @@ async fn a_damaged_record_is_a_finding_until_it_is_taken_from_a_backup() {
     }
 }
 
-/// The tenant's receipt keys: kind, ID and key of the item.
+/// Returns the tenant's receipt keys: kind, ID and key of the item.
 async fn receipt_keys(api: &Api, client: &Client) -> (Kind, Uuid, Item) {
     let key = Keys::of(client.tenant).record(Kind::ReceiptKeys, Uuid::nil()).item();
     let id = item(api, &key).await.unwrap()["id"].as_s().unwrap().parse().unwrap();

@@ -221,7 +221,7 @@ async fn a_replay_asks_for_the_events_of_a_time() {
     assert_eq!(api.queue.take(), []);
 }
 
-/// Requests that send a message, with their bodies.
+/// Returns requests that send a message, with their bodies.
 fn sending(webhook: &str, retry: &str) -> [(String, Value); 3] {
     [
         (format!("{webhook}/test"), json!({})),

@@ -290,7 +290,7 @@ async fn a_retry_begins_anew_and_replaces_what_is_pending() {
     let again = hook.delivery(&event).await.unwrap();
     assert_eq!((again.status, again.tries, again.attempt_count), (DeliveryStatus::Pending, 1, 11));
     assert_eq!((again.requested_at, again.attempts.len()), (first, 11));
-    // While this retry is pending, another one succeeds, so the first one's message is dropped on redelivery.
+    // While this retry is pending, a second retry succeeds, so the first retry's message is dropped on redelivery.
     pipeline.receivers.respond(|_| 200);
     api.advance_clock(1);
     let second = api.now();

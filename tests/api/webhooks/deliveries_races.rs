@@ -35,7 +35,7 @@ enum Attempt {
 }
 
 impl Attempt {
-    /// The receivers refuse all first attempts. Runs everything before the attempt.
+    /// Runs everything before the attempt. The receivers refuse all first attempts.
     async fn prepare(self, api: &Api, pipeline: &mut Pipeline) {
         pipeline.receivers.fail_first();
         if matches!(self, Self::Second) {
@@ -257,7 +257,7 @@ async fn a_replay_is_not_doubled_when_only_some_messages_are_sent() {
     let (api, _, mut pipeline) = delivering().await;
     let replayed = replayed(&api, &mut pipeline, 109).await;
     settle(&api);
-    // A hundred deliveries take ten calls, the rest of the replay another one, and the rest's own messages one more.
+    // A hundred deliveries take ten calls, the rest of the replay takes an eleventh, and the rest's own messages take a twelfth.
     let failures = [(0, false), (0, true), (9, false), (9, true), (10, false), (10, true), (11, false), (11, true)];
     for (place, after) in sample(failures, 1) {
         let requested_at = replayed.replay(&api, &pipeline).await;
@@ -272,8 +272,7 @@ async fn a_replay_is_not_doubled_when_only_some_messages_are_sent() {
     }
 }
 
-/// The table delays, throttles and fails calls, tears reads and leaves keys of batches unread, as DynamoDB can. All events
-/// arrive.
+/// Delivers all events although the table delays, throttles and fails calls, tears reads and leaves keys of batches unread.
 fn on_a_faulty_table(seed: u64) {
     paused_runtime().block_on(async {
         let faults = Weaknesses { failed_per_mille: 10, throttled_per_mille: 20, ..Weaknesses::ordinary() };

@@ -12,7 +12,7 @@ fn sequence_number(record: &Value) -> String {
     record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()
 }
 
-/// Sequence numbers of the failed records in a response.
+/// Returns the sequence numbers of the failed records in a response.
 fn reported(response: &impl serde::Serialize) -> Vec<String> {
     let response = json!(response);
     let failures = response["batchItemFailures"].as_array().unwrap().iter();

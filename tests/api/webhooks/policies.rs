@@ -48,7 +48,7 @@ async fn receivers() -> String {
     address
 }
 
-/// A client that can also create webhooks for receivers on this machine.
+/// Returns a client that can also create webhooks for receivers on this machine.
 fn with_webhooks(api: &Api, client: &Client, store: Store, queue: &Arc<TestQueue>) -> Client {
     let app = App::new(store)
         .with_key_encryption(Some(Arc::clone(&api.key_encryption)))

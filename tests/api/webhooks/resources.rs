@@ -6,7 +6,7 @@ use crate::support::webhooks::*;
 use base64_simd::STANDARD;
 use shared::domain::webhooks::AddressPolicy;
 
-/// The service on the same table, with a different configuration by the operator.
+/// Starts the service on the same table, with a different configuration by the operator.
 fn configured(api: &Api, client: &Client, configure: impl Fn(App) -> App) -> Client {
     Client { router: dev_server::server::router(configure(App::new(api.store.clone()))), ..client.clone() }
 }
@@ -162,7 +162,7 @@ async fn without_a_queue_or_an_encryption_key_there_are_no_webhooks() {
     without_key.delete(&webhook_path(&webhook)).await.data();
 }
 
-/// The secret must have the form that Standard Webhooks libraries accept.
+/// Decodes the secret, which must have the form that Standard Webhooks libraries accept.
 fn bytes(webhook: &Value) -> Vec<u8> {
     let text = webhook["secret"].as_str().expect("a secret");
     standardwebhooks::Webhook::new(text).expect("a secret that a receiver can use");
@@ -171,7 +171,7 @@ fn bytes(webhook: &Value) -> Vec<u8> {
     bytes
 }
 
-/// Forms in which a secret could be stored, in lower case.
+/// Returns the forms in which a secret could be stored, in lower case.
 fn traces(secret: &[u8]) -> Vec<String> {
     let encoded = STANDARD.encode_to_string(secret);
     let encoded = encoded.trim_end_matches('=');
@@ -192,7 +192,7 @@ fn traces(secret: &[u8]) -> Vec<String> {
     all.map(|text| text.to_lowercase()).into()
 }
 
-/// The decrypted secrets of the only webhook: the current one and, if kept, the previous one.
+/// Returns the decrypted secrets of the only webhook: the current one and, if kept, the previous one.
 async fn stored_secrets(api: &Api, client: &Client) -> Vec<Vec<u8>> {
     let items = all_items(api).await;
     let of_webhook = |item: &&Item| item.get("type").and_then(|it| it.as_s().ok()).is_some_and(|it| it == "webhook");

@@ -70,7 +70,7 @@ async fn a_wait_of_a_day_ends_on_time_and_reads_nothing_until_then() {
     assert_eq!((waiting.record().await.status, pipeline.queue.len()), (DeliveryStatus::Delivered, 0));
 }
 
-/// Each attempt, and one part of each wait, is handled twice, one after the other or concurrently.
+/// Each attempt, and one message of each wait, is handled twice.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_step_sends_nothing_again() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
@@ -205,7 +205,7 @@ impl Transport for Hanging {
     }
 }
 
-/// Two instances per queue, as with a concurrency of 2.
+/// Delivers with two instances per queue, as with a concurrency of 2.
 async fn work(pipeline: &Pipeline, deliver: &Deliver) {
     let instance = async |is_retry: bool| {
         loop {
@@ -221,7 +221,7 @@ async fn work(pipeline: &Pipeline, deliver: &Deliver) {
     join_all([false, false, true, true].map(instance)).await;
 }
 
-/// How long events take to the fast receivers, each of a different tenant, with and without the hanging one.
+/// Measures how long events take to the fast receivers, each of a different tenant, with or without the hanging one.
 fn quick_times(with_hanging: bool) -> Vec<Duration> {
     paused_runtime().block_on(async {
         let api = Api::start().await;

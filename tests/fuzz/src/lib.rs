@@ -45,7 +45,7 @@ pub fn target(name: &str) -> Option<Target> {
     TARGETS.iter().find(|(candidate, _)| *candidate == name).map(|(_, target)| *target)
 }
 
-/// `If-Match`, `If-None-Match` and `Idempotency-Key`: the first line is a header's value, the rest a body.
+/// Fuzzes `If-Match`, `If-None-Match` and `Idempotency-Key`: the first line is a header's value, the rest a body.
 ///
 /// A valid list of entity tags stays valid and contains a tag appended to it. A valid idempotency key can be sent as a header,
 /// and its fingerprint depends on path and body.
@@ -80,7 +80,7 @@ fn header(bytes: &[u8]) {
     }
 }
 
-/// API keys, secrets of signing links, IDs and base62 numbers.
+/// Fuzzes API keys, secrets of signing links, IDs and base62 numbers.
 ///
 /// A key that parses is printed unchanged. A key built from the input parses, but not with a changed character.
 fn key(bytes: &[u8]) {
@@ -126,7 +126,7 @@ fn parse_token<C: Credential>(text: &str) {
     }
 }
 
-/// Asset tag templates: the three lines are a template, a prefix and a type code.
+/// Fuzzes asset tag templates: the three lines are a template, a prefix and a type code.
 ///
 /// Templates and prefixes are printed unchanged, and different numbers give different tags.
 fn tag(bytes: &[u8]) {
@@ -209,7 +209,7 @@ shared::body! {
     read_only: &["created_at"]
 }
 
-/// Request bodies with a field of each type.
+/// Fuzzes request bodies with a field of each type.
 ///
 /// Every accepted value can be stored, and every error points into the body.
 fn body(bytes: &[u8]) {
@@ -296,7 +296,7 @@ shared::query! {
     }
 }
 
-/// Query parameters.
+/// Fuzzes query parameters.
 ///
 /// Percent-encoding every character doesn't change the result, and every error names a parameter of the query.
 fn query(bytes: &[u8]) {
@@ -344,7 +344,7 @@ fn escape(text: &str) -> String {
     })
 }
 
-/// JSON Schemas of tenants: the first line is a schema, the rest are custom fields to validate.
+/// Fuzzes JSON Schemas of tenants: the first line is a schema, the rest are custom fields to validate.
 ///
 /// An accepted schema can validate any custom fields and returns at most 100 errors, all of them within the fields. libFuzzer's
 /// `-timeout` catches slow validations.
@@ -373,7 +373,7 @@ fn schema(bytes: &[u8]) {
     }
 }
 
-/// Stored values are read as data, and a schema that would be rejected today validates nothing.
+/// Checks that stored values are read as data, and that a schema that would be rejected today validates nothing.
 fn assert_stored(schema: &str, fields: &str) {
     for text in [schema, fields] {
         if let Ok(value) = parse(text) {
@@ -389,9 +389,9 @@ fn assert_stored(schema: &str, fields: &str) {
     assert!(errors.len() <= 100, "{} errors", errors.len());
 }
 
-/// Signature images: data URLs and raw PNG bytes.
+/// Fuzzes signature images: data URLs and raw PNG bytes.
 ///
-/// An accepted image keeps its bytes. It is still accepted after another library decodes and encodes it.
+/// An accepted image keeps its bytes, and is still accepted after another library decodes and encodes it.
 fn png(bytes: &[u8]) {
     if let Ok(image) = SignatureImage::from_data_url(text(bytes)) {
         assert_eq!(data_url(image.bytes()), text(bytes));
@@ -451,7 +451,7 @@ fn assert_accepted_after_encoding_again(image: &[u8]) {
     }
 }
 
-/// The longest UTF-8 prefix. Text parsers only ever get UTF-8.
+/// Returns the longest UTF-8 prefix. Text parsers only ever get UTF-8.
 fn text(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,

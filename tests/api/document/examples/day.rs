@@ -31,7 +31,7 @@ pub async fn read_reports(scenario: &Scenario, people: &People, laptop: &str) {
     scenario.get(&format!("/events?types=asset.*&entity_id={laptop}&limit=2")).await;
 }
 
-/// A webhook receives changes to assets, fails once, and gets the missed events again.
+/// Lets a webhook receive changes to assets, fail once, and get the missed events again.
 pub async fn follow_changes(scenario: &Scenario) {
     scenario.at("15:20");
     let webhook = json!({
@@ -179,7 +179,7 @@ pub async fn give_key(scenario: &Scenario, people: &People) -> Scenario {
     grace
 }
 
-/// Katherine leaves. She has two laptops, and a phone that is being repaired.
+/// Offboards Katherine, who has two laptops, and a phone that is being repaired.
 pub async fn leave_company(scenario: &Scenario, catalog: &Catalog) {
     scenario.at("15:00");
     let users = scenario.client.get("/users?email=katherine@example.com").await.data();
@@ -319,7 +319,7 @@ pub async fn move_together(scenario: &Scenario, catalog: &Catalog) {
     scenario.delete(&format!("/processes/{unused}")).await;
 }
 
-/// One person signs with a link for an instance, and another with a link for a movement.
+/// Signs with a link for an instance, and with a different person's link for a movement.
 pub async fn sign_by_link(scenario: &Scenario, people: &People) {
     scenario.at("14:40");
     let process = system_process(&scenario.client, "employee-onboarding").await;
@@ -434,7 +434,7 @@ async fn process_problems(scenario: &Scenario) {
     scenario.problem(&begin(&new).await, 409, "PROCESS_INACTIVE");
 }
 
-/// Concurrent requests: one that always loses, and one whose idempotency key is in use.
+/// Records a request that loses every race, and a request whose idempotency key is in use.
 async fn concurrent_requests(scenario: &Scenario) {
     let (api, client) = contended(scenario, 1).await;
     let mouse = client.asset(json!({"name": "Mouse"})).await;
@@ -447,7 +447,7 @@ async fn concurrent_requests(scenario: &Scenario) {
     scenario.problem(&same, 409, "REQUEST_IN_PROGRESS");
 }
 
-/// A tenant on a faulty table. The clock is stopped, so calls to the table take no time.
+/// Creates a tenant on a faulty table. The clock is stopped, so calls to the table take no time.
 async fn contended(scenario: &Scenario, seed: u64) -> (Api, Client) {
     let api = Api::on_faulty_table(seed, Weaknesses::default()).await;
     api.stop_clock();
@@ -456,7 +456,7 @@ async fn contended(scenario: &Scenario, seed: u64) -> (Api, Client) {
     (api, client)
 }
 
-/// The response to a transaction that is cancelled for this reason.
+/// Returns the response to a transaction that is cancelled for this reason.
 fn cancelled(code: &str) -> Value {
     json!({
         "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Message": "cancelled",

@@ -33,7 +33,7 @@ pub async fn recorded() -> &'static Value {
         .await
 }
 
-/// The document with the examples that [`recorded`] wrote. Built once, because that is slow in a debug build.
+/// Returns the document with the recorded examples. Built once, because that is slow in a debug build.
 fn document() -> &'static Value {
     static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(dev_server::document::document().unwrap()).unwrap());
     &DOCUMENT

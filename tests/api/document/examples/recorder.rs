@@ -124,7 +124,6 @@ impl Scenario {
         reply
     }
 
-    /// Records a problem document with this status and code.
     #[track_caller]
     pub fn problem(&self, reply: &Reply, status: u16, code: &str) {
         let problem = reply.problem(status, code);
@@ -146,7 +145,7 @@ impl Scenario {
         }
     }
 
-    /// All recorded examples, with the same IDs and hashes in each run.
+    /// Returns all recorded examples, with the same IDs and hashes in each run.
     pub fn end(self) -> Value {
         let mut recording = self.recording.borrow_mut();
         let Recording { operations, problems, webhooks, .. } = &mut *recording;
@@ -256,7 +255,7 @@ impl Replacements {
         replacement
     }
 
-    /// The replacement, or the word itself if it isn't random.
+    /// Returns the replacement, or the word itself if it isn't random.
     fn replacement(&mut self, word: &str) -> String {
         if let Some(token) = Token::parse(word) {
             return self.credential(&token);
