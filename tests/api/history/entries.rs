@@ -53,7 +53,7 @@ async fn a_history_lists_who_changed_what_newest_first() {
     assert_eq!(first["actor"], json!({"key_id": made["id"], "key_name": "ada's", "user_id": user, "user_name": "Ada"}));
     assert_eq!((&first["previous_hash"], &newest["previous_hash"]), (&Value::Null, &first["hash"]));
     assert_eq!(first["changes"]["purchase_price"], json!({"old": null, "new": "2499.0"}));
-    // Anyone can verify this with the response alone.
+    // Anyone can verify hashes with the response alone.
     for event in [newest, first] {
         assert_eq!(event["hash"], readers_hash(event));
     }
@@ -98,7 +98,6 @@ async fn the_history_of_an_instance_has_its_steps_without_images() {
     assert_eq!(history["verification"], json!({"valid": true, "checked": 2, "broken": null}));
     assert_eq!(history["data"][0]["changes"]["status"], json!({"old": "in_progress", "new": "completed"}));
     assert_eq!(history["data"][0]["changes"]["step_data"]["new"]["s"]["bytes"], 68);
-    // The asset's own history also has this change.
     let history = client.get(&format!("/assets/{asset}/history")).await.json();
     assert_eq!(history["data"][0]["changes"]["status"], json!({"old": "in_stock", "new": "in_use"}));
 }

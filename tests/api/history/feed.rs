@@ -344,7 +344,6 @@ async fn events_say_what_the_resource_is_called_now() {
         entry.as_object_mut().unwrap().remove(name);
     }
     assert_eq!(entry, history[0]);
-    // A lost record has no name.
     delete_item(&api, &Keys::of(client.tenant).record(Kind::Asset, id.parse::<AssetId>().unwrap().uuid()).item()).await;
     let (events, ..) = follow(&client, &Value::Null, &format!("entity_id={id}")).await;
     assert_eq!((&events[0]["entity_name"], &events[0]["entity_tag"]), (&Value::Null, &Value::Null));

@@ -356,7 +356,6 @@ fn viewer(store: &TenantStore, context: &ChangeContext, email: &str) -> User {
     User { id, email: email.parse().unwrap(), display_name, role: Role::Viewer, is_active: true, erased_at: None }
 }
 
-/// Several units of work in one dry run.
 struct Units {
     store: TenantStore,
     context: ChangeContext,
@@ -435,7 +434,7 @@ async fn a_unit_that_is_refused_leaves_nothing_to_later_ones_and_one_too_large_o
     }
     assert!(matches!(unit.commit().await, Err(WriteError::Duplicate(..))));
     units.create("new@example.com").await.unwrap();
-    // A unit can't write an item twice.
+    // A unit of work can't write an item twice.
     for store in [&units.store, &api.store.tenant(client.tenant)] {
         let user = store.get::<User>(ada.parse().unwrap()).await.unwrap().unwrap();
         let mut unit = UnitOfWork::new(store, &units.context);
@@ -445,7 +444,7 @@ async fn a_unit_that_is_refused_leaves_nothing_to_later_ones_and_one_too_large_o
         let refused = unit.commit().await;
         assert!(matches!(refused, Err(WriteError::Store(StoreError::Internal(_)))), "{refused:?}");
     }
-    // No transaction can hold this unit.
+    // No transaction can hold this unit of work.
     for store in [&units.store, &api.store.tenant(client.tenant)] {
         let mut unit = UnitOfWork::new(store, &units.context);
         // Creating a user writes four items.

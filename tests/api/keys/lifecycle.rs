@@ -239,7 +239,7 @@ async fn nobody_gives_a_role_above_their_own() {
         scoped.post("/users", body).await.problem(403, "FORBIDDEN");
     }
     scoped.post("/users", json!({"email": "v@example.com", "display_name": "x"})).await.data();
-    // A caller with all scopes of a role can grant it. An existing higher role can be kept.
+    // A caller with all scopes of a role can grant the role. A user's existing higher role can be kept.
     let technician: Vec<&str> = Scope::ALL.iter().filter(|scope| Role::Technician.allows(**scope)).map(|s| s.as_str()).collect();
     let technician = client.scoped(&[technician, vec!["users:write"]].concat()).await;
     technician.patch(&path, json!({"role": "technician"})).await.data();

@@ -8,8 +8,7 @@ async fn a_key_may_send_as_many_requests_a_minute_as_its_limit_also_at_once() {
     let client = api.limited_tenant(5).await;
     let other = client.scoped(&["assets:read"]).await;
     let second = api.replica(0, usize::MAX).client(&client);
-    // The tests' clock starts at a full minute. In the minute of its creation, a key shares the limit of the key that created
-    // it.
+    // The tests' clock starts at a full minute. In its first minute, a key shares the limit of the key that created it.
     api.advance_clock(60);
     client.get("/assets").await.data();
     let mut left = Vec::new();

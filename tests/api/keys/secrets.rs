@@ -106,7 +106,6 @@ async fn use_everything(api: &Api, client: &Client) -> BTreeSet<String> {
             let reply = send(key, &body, &[("idempotency-key", &name)]).await;
             keys.collect(&reply, shows && key == other_tenant.key);
         }
-        // Keys in the wrong places: headers, the query, the path, the body.
         let misplaced = [("if-match", client.key.as_str()), ("x-api-key", &client.key)];
         keys.collect(&send(&client.key, &body, &misplaced).await, false);
         if method == "POST" {

@@ -28,7 +28,7 @@ enum Step {
     FreezeIndex,
     ThawIndex,
     ForgetIndex(usize),
-    /// A replica writes the due snapshots, or all of them.
+    /// A replica writes the due snapshots, or all snapshots.
     WriteSnapshots(usize, bool),
     List(usize),
 }
@@ -140,7 +140,6 @@ impl World {
         let steps = json!([{"type": "complete", "key": "c", "label": "C"}]);
         let process = create_process(&client, steps).await;
         let without_index = api.replica(0, 0).client(&client);
-        // Makes earlier writes old.
         api.advance_clock(600);
         Self {
             api,

@@ -313,7 +313,7 @@ async fn events_that_are_visible_without_earlier_ones_lead_to_no_load() {
     writer.patch(&format!("/assets/{id}"), json!({"name": "zz"})).await.data();
     api.faults.hide_event(2, &id, 1);
     assert_lists(&api, &reader, &["a", "c", "y", "zz"], &["a", "c", "y", "zz"], 4).await;
-    // The same while a list index is loaded.
+    // A change whose event is hidden is also waited for while a list index is loaded.
     api.faults.freeze_list_index(Some(old_rows));
     let cold = api.replica(0, usize::MAX).client(&writer);
     api.faults.hide_event(1, &ids[1], 2);

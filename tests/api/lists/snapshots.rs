@@ -76,7 +76,7 @@ async fn a_cold_list_reads_the_snapshot_and_the_events_since_then() {
     // Reads: the key, its count, the tenant's limit, the snapshot's latest event, later events, and two assets.
     assert!(cost.read_units <= 5.5 && cost.round_trips <= 5, "{cost:?}");
 
-    // An index that is too large is not loaded in vain.
+    // An index above the memory limit isn't read at all.
     let small = snapshots.api.replica_with(0, 100, snapshots.objects.store());
     snapshots.api.faults.take_requests();
     small.client(&snapshots.client).get("/assets?sort=name").await.problem(503, "UNAVAILABLE");
@@ -299,7 +299,6 @@ async fn a_small_list_has_no_snapshot() {
         store.write_snapshots(snapshots.api.now().plus(TimeDelta::minutes(10))).await.unwrap()
     };
     let asset = || objects.object(&snapshots.key("asset"));
-    // The threshold exceeds the number of rows, so no snapshot is written.
     assert_eq!(write(10_000).await, SnapshotReport { current: 4, ..SnapshotReport::default() });
     assert!(asset().is_none());
     assert!(write(16).await.written > 0);
@@ -501,7 +500,6 @@ async fn a_cold_list_takes_its_index_from_the_bucket() {
     }
     bucket.put(&key(client.tenant), own).await.unwrap();
     assert_eq!(cold_list().await, (2, false));
-    // An expired object is missing.
     let key = format!("list-index/{}/last-tenant", api.table);
     assert!(bucket.get(&key, 100).await.unwrap().is_some());
     assert_eq!(bucket.get(&format!("{key}-expired"), 100).await.unwrap(), None);

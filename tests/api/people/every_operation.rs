@@ -134,7 +134,6 @@ async fn a_mark_in_every_field_is_nowhere_after_the_erasure() {
         let path = format!("/processes/instances/{}/cancel", instance["id"].as_str().unwrap());
         client.post(&path, json!({"reason": mark("ended")})).await.data();
     }
-    // Ends the assignments that the completed process made.
     for asset in client.get(&format!("/assets?assigned_to={user}&status=in_use")).await.data().as_array().unwrap() {
         client.patch(&format!("/assets/{}", asset["id"].as_str().unwrap()), json!({"assigned_to": null})).await.data();
     }

@@ -194,7 +194,7 @@ async fn a_link_may_send_sixty_requests_a_minute_which_count_for_nobody_else() {
     warm.session().await;
     let refused = warm.sign(json!({"step_data": {"note": 1}})).await;
     assert_eq!((refused.status.as_u16(), refused.header("x-ratelimit-remaining")), (422, "58"));
-    // Requests with an ended link count, too.
+    // Requests with an ended link count toward the limit, too.
     api.advance_clock(60);
     maker.delete(&link.path).await.data();
     for _ in 0..LIMIT {

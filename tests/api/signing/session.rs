@@ -249,7 +249,6 @@ async fn a_step_goes_on_from_where_others_left_off() {
     signer.post_text("/sign/advance", "{").await.problem(400, "MALFORMED_REQUEST");
     assert_eq!(signer.post_text("/sign/advance", "{}").await.field_errors(), ["/step_data"]);
     assert_eq!(api.dump().await, before);
-    // The request repeats earlier values.
     let done = signer.sign(json!({"step_data": {"a": "mine", "c": "x", "sign": SIGNATURE}, "through": "sign"})).await;
     assert_eq!(done.data()["is_completed"], true);
     assert_eq!(link_status(&signer.sign(json!({"step_data": {}})).await), "used");
@@ -301,7 +300,6 @@ async fn the_signer_reads_everything_that_is_submitted_before_signing() {
     assert_eq!(members(submitted, "index"), (0..9).map(Value::from).collect::<Vec<_>>());
     assert_eq!((&submitted[0]["user_name"], &submitted[1]["user_name"]), (&json!("Ada"), &Value::Null));
     assert_eq!(members(submitted, "is_stored").iter().position(|stored| *stored == json!(false)), Some(7));
-    // The office signed with its API key.
     let instance = client.get(&path).await.data();
     let history = client.get(&format!("{path}/history?limit=100")).await.data();
     let of_office = history.as_array().unwrap().iter().find(|entry| entry["changes"].to_string().contains("sha256")).unwrap();

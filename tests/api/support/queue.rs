@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::task::yield_now;
 
 pub const VISIBILITY: TimeDelta = TimeDelta::seconds(180);
-/// Maximum number of messages per call.
+/// Maximum number of messages per call, as in SQS.
 const BATCH: usize = 10;
 const RETRIES: &str = "retries";
 

@@ -43,7 +43,7 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     let instance = complete_onboarding(&client, &user).await;
     let receipt = format!("/processes/instances/{instance}/receipt");
     client.get(&receipt).await.json();
-    // Every list rereads recent events, because earlier ones can still appear. After two minutes, none is recent.
+    // Every list rereads recent events, because events with earlier IDs can still appear. After two minutes, none is recent.
     api.advance_clock(120);
     client.get("/assets").await.data();
     client.get("/stats").await.data();

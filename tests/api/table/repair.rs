@@ -369,7 +369,6 @@ async fn change_a_process(kind: &str) -> Transaction {
     let (pick, sign) = (json!({"who": user}), json!({"sign": SIGNATURE}));
     let (both, last) = (json!({"who": user, "sign": SIGNATURE}), json!({"step_data": {"note": "x"}}));
     let start = format!("/processes/{process}/start");
-    // Submits the first steps of both instances.
     let instance = async |data: &[&Value], action: &str| {
         let instance = client.post(&start, json!({"asset_id": assets[0]})).await.id();
         for data in data {

@@ -158,7 +158,7 @@ async fn an_inactive_webhook_gets_nothing_and_a_deleted_one_leaves_nothing() {
     assert_eq!((pipeline.receivers.len(), hook.delivery(&event).await.unwrap().attempt_count), (1, 2));
     let (_, late) = created(&api, &client, &mut pipeline).await;
     hook.delete().await;
-    // A change takes effect within a second.
+    // Deleting the webhook takes effect within a second.
     api.advance_clock(1);
     pipeline.run_to_end(&api).await;
     assert_eq!((pipeline.receivers.len(), pipeline.queue.len(), hook.delivery(&late).await), (1, 0, None));
@@ -347,7 +347,7 @@ async fn a_replay_sends_all_events_of_a_time_again() {
     send(&pipeline, Message::Replay(request.clone())).await;
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 0);
-    // Another replay sends them again. It can request all types, regardless of the webhook's.
+    // A different replay sends the events again, and can request all types, regardless of the webhook's types.
     let events = serde_json::from_value(json!(["*"])).unwrap();
     send(&pipeline, Message::Replay(ReplayRequest { requested_at: api.now(), events, ..request })).await;
     pipeline.run_to_end(&api).await;
@@ -372,7 +372,6 @@ async fn a_replay_waits_for_the_end_of_the_feed() {
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 1);
     assert!(api.now().since(now) < TimeDelta::seconds(60));
-    // A replay for an inactive or deleted webhook is dropped.
     for end in 0..2 {
         if end == 0 {
             hook.activate(false).await
@@ -412,7 +411,7 @@ async fn failures_are_repeated_by_the_schedule() {
         waits.iter().zip(RETRY_DELAYS).any(|(waited, delay)| *waited > delay + TimeDelta::seconds(1)),
         "no jitter: {waits:?}"
     );
-    // Each wait is a single message, which is sent again until the rest is a possible delay.
+    // Each wait uses one message at a time. The message is resent until the rest of the wait fits in a delay of 15 minutes.
     let mut parts = HashMap::<u32, (Duration, u32)>::new();
     for new in sent.into_iter().map(|delay| (2, delay)).chain(pipeline.queue.take_sent_retries().iter().map(of_number)) {
         let (sum, count) = parts.entry(new.0).or_default();

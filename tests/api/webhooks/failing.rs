@@ -83,7 +83,6 @@ async fn five_days_of_failures_disable() {
     let last = attempted(&api, &client, &mut pipeline).await;
     let disabled = hook.read().await.value;
     assert_eq!((disabled.is_active, disabled.disabled_reason), (false, Some(DisabledReason::Failing)));
-    // Pending deliveries are given up.
     pipeline.run_to_end(&api).await;
     let record = hook.delivery(&last).await.unwrap();
     assert_eq!((record.status, record.attempt_count), (DeliveryStatus::Failed, 2));
@@ -271,7 +270,6 @@ async fn an_attempt_whose_record_can_not_be_written_is_recorded_later_and_not_ma
         let again = usize::from(expected == DeliveryStatus::Pending);
         assert_eq!((record.status, record.attempts[0].at), (expected, attempted.attempt.at));
         assert_eq!((record.attempts.len(), pipeline.receivers.len()), (1 + again, again));
-        // A duplicate of the message changes nothing.
         pipeline.queue.send_retry(sent).await.unwrap();
         pipeline.receivers.respond(|_| 204);
         pipeline.run_to_end(&api).await;

@@ -128,12 +128,12 @@ async fn a_tenant_whose_webhooks_cannot_be_read_delays_no_other() {
     let [NewMessage { message: Message::Fanout(request), delay }] = aside.as_slice() else { panic!("{aside:?}") };
     assert_eq!((request.tenant_id, request.events.len()), (hooks[missing].tenant, 2));
     assert!((5..=10).contains(&delay.as_secs()), "{delay:?}");
-    // If that fails too, the stream retries the batch.
+    // If postponing the events fails, too, the stream retries the batch.
     api.faults.fail_call(0, CallFailure::Throttled);
     pipeline.queue.fail_call(1, false);
     assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&records)).await).len(), 1);
     assert!(api.faults.stop_failing() && pipeline.queue.stop_failing());
-    // A second failure in the retry queue postpones it again.
+    // A second failure in the retry queue postpones the events again.
     api.faults.fail_call(0, CallFailure::Throttled);
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.got().len(), 4);

@@ -224,7 +224,6 @@ async fn a_secret_is_shown_once_and_stored_encrypted() {
     for reply in [patched, deleted] {
         assert!(reply.data().get("secret").is_none(), "{}", reply.text());
     }
-    // Clients can't choose a secret.
     let chosen = json!({"url": PUBLIC_URL, "events": ["*"], "secret": secret});
     assert_eq!(client.post("/webhooks", chosen).await.field_errors(), ["/secret"]);
 }
