@@ -358,7 +358,7 @@ async fn what_was_read_before_a_scan_moved_the_asset_can_be_sent_back() {
         read["updated_at"] = json!(wrong);
         assert_eq!(client.patch(&path, read.clone()).await.field_errors(), ["/updated_at"], "{wrong}");
     }
-    // An earlier `updated_at` is refused for users, because scans don't change them.
+    // Scans don't change users, so an earlier `updated_at` is refused for users.
     let user = client.post("/users", json!({"email": "ada@example.com", "display_name": "Ada"})).await;
     api.advance_clock(60);
     let path = format!("/users/{}", user.id());

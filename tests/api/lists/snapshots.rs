@@ -76,7 +76,7 @@ async fn a_cold_list_reads_the_snapshot_and_the_events_since_then() {
     // Reads: the key, its count, the tenant's limit, the snapshot's latest event, later events, and two assets.
     assert!(cost.read_units <= 5.5 && cost.round_trips <= 5, "{cost:?}");
 
-    // An index above the memory limit isn't read at all.
+    // Above the memory limit, the list is refused without reading the index `list_index`.
     let small = snapshots.api.replica_with(0, 100, snapshots.objects.store());
     snapshots.api.faults.take_requests();
     small.client(&snapshots.client).get("/assets?sort=name").await.problem(503, "UNAVAILABLE");
