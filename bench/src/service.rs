@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Read units of a partition per second.
+/// DynamoDB's read limit per partition, in read units per second.
 const READ_UNITS_PER_SECOND: f64 = 3_000.0;
 const ENGINE_TIMEOUT: Duration = Duration::from_secs(600);
 

@@ -451,7 +451,7 @@ async fn execute(store: &Store, aws: &SdkConfig, table: &str, command: Command) 
         Command::Verify { tenant } => verify::tenant(&tenants::existing(store, &tenant).await?).await,
         Command::Check { tenant, repair, dry_run, retry_queue: url } => {
             let mode = if repair && !dry_run { CheckMode::Repair } else { CheckMode::ReadOnly };
-            // Doesn't read the tenant's own record, which may be lost, too.
+            // Unlike `existing`, doesn't read the tenant's record if the tenant is specified by ID: the record may be missing.
             let store = store.tenant(tenants::id_of(store, &tenant).await?);
             tenants::refuse_deletion(&store).await?;
             check::tenant(&store, mode, url.map(|url| retry_queue(aws, url))).await

@@ -104,7 +104,7 @@ pub fn ask(question: &str) -> io::Result<Option<String>> {
     Ok(Some(line.trim().to_owned()))
 }
 
-/// Writes a text that is already clean.
+/// Writes text that is already clean.
 fn write_error(text: &str, end: &str) {
     // If standard error can't be written, the failure can't be reported either.
     let _ = io::stderr().lock().write_all(format!("{text}{end}").as_bytes());

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// deletes, and changes the text direction.
 pub const HOSTILE: &str = "A\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8m\u{9b}31m\u{7f}\u{202e}\u{2067}\u{200e}\u{200f}\u{61c}Z";
 
-/// Timeout for a program to show a text or to exit.
+/// Time limit for a program to show an expected text or to exit. The test fails after it.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const INTERVAL: Duration = Duration::from_millis(10);
 
@@ -58,7 +58,7 @@ impl Session {
         String::from_utf8_lossy(&self.shown.lock().unwrap_or_else(PoisonError::into_inner)).replace("\r\n", "\n")
     }
 
-    /// Waits until the program has shown a text, and returns all its output.
+    /// Waits until the program has shown the text, and returns all its output.
     ///
     /// # Errors
     ///

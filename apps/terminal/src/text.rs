@@ -74,7 +74,7 @@ pub fn pad(text: &str, columns: usize, is_right: bool) -> String {
     if is_right { blanks + text } else { text.to_owned() + &blanks }
 }
 
-/// Wraps a text into lines of at most `columns`, between words if possible.
+/// Wraps text into lines of at most `columns`, between words if possible.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ').filter(|word| !word.is_empty()) {

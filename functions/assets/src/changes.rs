@@ -91,7 +91,7 @@ pub(crate) async fn delete(caller: &Caller<AssetsWrite>, id: AssetId) -> Result<
 pub(crate) enum Target {
     New,
     Id(AssetId),
-    /// Finds the asset with this serial number in compared form, or creates one.
+    /// Finds the asset with this serial number (normalized), or creates one.
     Serial(String),
 }
 
@@ -257,7 +257,7 @@ pub(crate) struct AssetOperation {
     target: Target,
     action: Action,
     if_match: Option<ExpectedVersions>,
-    /// Tags that the request's operations set, in their compared form. Generated tags must differ from them.
+    /// Tags that the request's operations set, normalized. Generated tags must differ from them.
     brought_tags: Arc<BTreeSet<String>>,
 }
 
@@ -416,7 +416,7 @@ impl ImportRow for AssetOperation {
         self.unique_value().into_iter().map(|(_, tag)| tag).collect()
     }
 
-    /// Reports errors in the columns that the row uses, and an unknown asset as an error in `id`.
+    /// Moves each error to the row's column for the field, and turns `NotFound` into an error in `id`.
     fn locate(&self, error: ApiError) -> ApiError {
         let named_columns = if let Action::Write(write) = &self.action { write.named_columns.as_slice() } else { &[] };
         let locate = |error: FieldError| {
@@ -533,7 +533,7 @@ pub(crate) struct AssetRecords {
     manufacturers: Records<Manufacturer>,
     users: Records<User>,
     unreadable: Vec<UnreadableRecord>,
-    /// By serial number, in compared form.
+    /// By normalized serial number.
     by_serial: HashMap<String, SerialMatch>,
 }
 

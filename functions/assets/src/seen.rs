@@ -45,7 +45,7 @@ shared::body! {
     read_only: &[]
 }
 
-/// A scanned value in its compared form.
+/// A scanned value, normalized for comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum SeenItem {
     Tag(String),

@@ -223,7 +223,7 @@ pub struct Offboarding {
     user: OffboardedUser,
     /// The process.
     process: OffboardingProcess,
-    /// Movements started, each on 2 to 20 assets.
+    /// Movements started, each of 2 to 20 assets.
     movements: Vec<StartedMovement>,
     /// Process instances started on single assets.
     instances: Vec<StartedInstance>,

@@ -280,7 +280,7 @@ impl FromStr for IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// Returns a text of fixed length for keys in the table.
+    /// Returns a string of fixed length for keys in the table.
     pub fn hash(&self) -> String {
         hex::sha256(&self.0)
     }

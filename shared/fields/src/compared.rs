@@ -2,7 +2,7 @@
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-/// Case-folds a text: the result is the same for `Straße`, `STRASSE` and `strasse`.
+/// Case-folds a string: the result is the same for `Straße`, `STRASSE` and `strasse`.
 ///
 /// Uppercasing unifies characters with the same upper case (ß and SS, σ and ς). Lowercasing comes first because the capital ẞ is
 /// its own upper case.
@@ -18,7 +18,7 @@ pub fn fold(text: &str) -> String {
     folded
 }
 
-/// Case-folds a text and ignores the width of characters (Unicode's NFKC).
+/// Case-folds a string and ignores the width of characters (Unicode's NFKC).
 pub(crate) fn compatible(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();

@@ -54,7 +54,7 @@ fn is_ascending(text: &str) -> bool {
     text.len() >= MIN_PATTERN && text.bytes().zip(text.bytes().skip(1)).all(follows)
 }
 
-/// Whether a text is an error of a spreadsheet, such as `#REF!`, `#WERT!`, `#¿NOMBRE?` and `#N/A`.
+/// Whether a string is a spreadsheet error, such as `#REF!`, `#WERT!`, `#¿NOMBRE?` and `#N/A`.
 fn is_spreadsheet_error(text: &str) -> bool {
     let is_named = || {
         let name = text.strip_prefix('#').and_then(|rest| rest.strip_suffix(['!', '?']));

@@ -238,7 +238,7 @@ impl<C: Credential> UnverifiedRequest<C> {
         })
     }
 
-    /// Returns the context of the request's changes, including the headers, and whether an earlier attempt of a request with
+    /// Returns the context of the request's changes, including the headers, and whether an earlier attempt at a request with
     /// separately committed changes has started. The credential must already be verified. Returns
     /// [`WriteError::AlreadyAnswered`] if there is a stored response, which the middleware then sends.
     pub(super) fn context_with_headers(

@@ -48,7 +48,7 @@ pub trait ImportRow: Operation {
 struct Progress {
     /// If set, no further row starts, because this dependency is unavailable.
     halted: OnceLock<Dependency>,
-    /// Set when another attempt of the request has executed a row: the inputs may then be stale.
+    /// Set when another attempt has executed a row: the inputs may then be stale.
     is_outdated: AtomicBool,
 }
 
@@ -250,7 +250,7 @@ impl VerifiedCaller {
         self.is_resumed
     }
 
-    /// Whether another attempt of the request has started to execute its rows since this attempt checked.
+    /// Whether another attempt has started to execute its rows since this attempt checked.
     async fn has_begun_elsewhere(&self) -> Result<bool, ApiError> {
         let Some(request) = &self.context.idempotency else { return Ok(false) };
         let previous = self.store.previous_request(request).await?;

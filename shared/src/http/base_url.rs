@@ -104,7 +104,7 @@ fn is_host(text: &str) -> bool {
     host.is_none_or(is_domain) && port.is_none_or(is_port)
 }
 
-/// Whether a text is a domain name or an IPv4 address: letters, digits and hyphens between dots.
+/// Whether a string is a domain name or an IPv4 address: letters, digits and hyphens between dots.
 fn is_domain(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let is_label = |label: &str| {

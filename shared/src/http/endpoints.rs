@@ -197,7 +197,7 @@ impl IntoResponse for ApiError {
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Header of a response that is replayed from an earlier attempt of the request.
+/// Header that marks a replayed response: an earlier attempt has stored it.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// Time limit for the lookup of a stored response after an error. If the lookup takes longer, the response is a 503.
 const STORED_RESPONSE_TIMEOUT: Duration = Duration::from_millis(400);

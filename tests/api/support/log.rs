@@ -30,7 +30,7 @@ pub fn begin() {
     capture(LevelFilter::INFO, LevelFilter::INFO);
 }
 
-/// Captures this thread's log: everything of this service, and other crates at DEBUG or above. (At TRACE, the SDK writes a
+/// Captures this thread's log: everything from this service, and other crates at DEBUG or above. (At TRACE, the SDK writes a
 /// gigabyte.)
 pub fn begin_everything() {
     capture(LevelFilter::TRACE, LevelFilter::DEBUG);

@@ -178,7 +178,7 @@ async fn of_two_attempts_at_the_same_time_a_success_counts() {
         assert!(slow_response.batch_item_failures.is_empty() && fast_response.batch_item_failures.is_empty());
         let retries = usize::from(fast == 500) + usize::from(slow == 500);
         assert_eq!(pipeline.queue.take_sent_retries().len(), retries, "{slow} {fast}");
-        // Two failures count as one attempt of the schedule.
+        // Two failures count as one scheduled attempt.
         assert_eq!(record.tries, if slow == 200 && fast == 500 { 2 } else { 1 }, "{slow} {fast}");
         pipeline.queue.delete(&received, &slow_response);
         pipeline.receivers.respond(|_| 200);

@@ -266,7 +266,7 @@ async fn an_attempt_whose_record_can_not_be_written_is_recorded_later_and_not_ma
         api.advance_clock(10);
         pipeline.run().await;
         let record = hooks[0].delivery(&event).await.unwrap();
-        // The second attempt of the schedule has become due.
+        // The second scheduled attempt is due.
         let again = usize::from(expected == DeliveryStatus::Pending);
         assert_eq!((record.status, record.attempts[0].at), (expected, attempted.attempt.at));
         assert_eq!((record.attempts.len(), pipeline.receivers.len()), (1 + again, again));

@@ -153,7 +153,7 @@ const TRIM: &str = "DELETE FROM _stream_records WHERE table_name = ?1 AND CAST(s
 /// calls of the engine, on its thread.
 fn stream_records(location: &str) -> Result<Connection> {
     let connection = Connection::open(location)?;
-    // Same as for the engine's connection.
+    // Same setting as the engine's connection.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.execute_batch(INDEX).context("can't create the index of stream records")?;
     Ok(connection)

@@ -223,7 +223,7 @@ impl Client {
         timeout(LONG, read_response(&mut self.0)).await.unwrap()
     }
 
-    /// Sends a text repeatedly until the response arrives.
+    /// Sends a string repeatedly until the response arrives.
     async fn response_while_sending(&mut self, text: &str) -> String {
         let (mut receive, mut send) = self.0.split();
         let sending = async {

@@ -234,7 +234,7 @@ pub(crate) struct NamesInRows {
     type_codes: BTreeSet<String>,
     /// Folded.
     pub(crate) emails: BTreeSet<String>,
-    /// Asset tags in their compared form, because a batch read must not contain a key twice.
+    /// Normalized asset tags, because a batch read must not contain a key twice.
     tags: BTreeSet<String>,
     has_models: bool,
 }

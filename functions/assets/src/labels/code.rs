@@ -24,7 +24,7 @@ pub struct Run {
 }
 
 impl Code {
-    /// Encodes a text as the smallest code, with the highest error correction that fits. Returns `None` if the text is too long.
+    /// Encodes a string as the smallest QR code, with the highest error correction that fits. Returns `None` if it is too long.
     pub fn new(text: &str) -> Option<Self> {
         let levels = [EcLevel::H, EcLevel::Q, EcLevel::M, EcLevel::L];
         let code = (1..=MAX_VERSION).find_map(|version| levels.iter().find_map(|level| encode(text, version, *level).ok()))?;

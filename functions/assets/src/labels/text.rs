@@ -50,7 +50,7 @@ pub fn cells(text: &str) -> usize {
     text.chars().map(cells_of).sum()
 }
 
-/// Splits a text after at most `most` cells, but never inside a grapheme or before the first character.
+/// Splits a string after at most `most` cells, but never inside a grapheme or before the first character.
 fn split_at_cells(text: &str, most: usize) -> (&str, &str) {
     let (mut used, mut before) = (0, None);
     for (index, c) in text.char_indices() {

@@ -655,7 +655,7 @@ fn shortest(number: f64) -> String {
     serde_json_canonicalizer::to_string(&number).unwrap_or_else(|_| number.to_string())
 }
 
-/// Parses a text as a JSON number and returns the number's shortest form.
+/// Parses a string as a JSON number and returns the number's shortest form.
 pub fn number_text(text: &str) -> Option<String> {
     let number: serde_json::Number = text.parse().ok()?;
     number.as_f64().map(|number| shortest(number + 0.0))

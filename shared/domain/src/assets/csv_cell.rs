@@ -18,7 +18,7 @@ const SEPARATORS: [char; 4] = [';', '\t', '\n', '\r'];
 /// Characters that a spreadsheet can drop at the start of a cell.
 const QUOTES: [char; 2] = ['\'', '"'];
 
-/// Adds an apostrophe before each formula, wherever a spreadsheet could see the start of a cell, and before a text that would
+/// Adds an apostrophe before each formula, wherever a spreadsheet could see the start of a cell, and before a string that would
 /// otherwise clear the field. Numbers stay unchanged.
 pub fn from_text(text: &str) -> Cow<'_, str> {
     let is_plain = parts(text).all(|(_, is_special)| !is_special);
@@ -36,7 +36,7 @@ pub fn to_text(cell: &str) -> Cow<'_, str> {
     parts(cell).map(|(part, is_special)| part.strip_prefix('\'').filter(|_| is_special).unwrap_or(part)).collect()
 }
 
-/// Splits a text into the cells that a spreadsheet could see, each with its trailing separator. The second value says whether the
+/// Splits a string into the cells that a spreadsheet could see, each with its trailing separator. The second value says whether the
 /// cell needs an apostrophe.
 fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
     text.split_inclusive(SEPARATORS).enumerate().map(|(index, part)| {
@@ -46,7 +46,7 @@ fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// Whether a text must be written in quotes: an empty text, which would otherwise leave the field unchanged, and texts that look
+/// Whether a string must be quoted: an empty string, which would otherwise leave the field unchanged, and strings that look
 /// quoted already.
 fn needs_quotes(text: &str) -> bool {
     text.is_empty() || unquoted(text).is_some()

@@ -53,8 +53,8 @@ pub struct AssetStats {
     /// Number of assets by type name. Assets without a type are counted under the empty name.
     #[schema(value_type = Counts)]
     pub by_type: BTreeMap<String, u64>,
-    /// Number of assets by manufacturer name, which is the catalog's for assets with a model. Assets without a manufacturer are
-    /// counted under the empty name.
+    /// Number of assets by manufacturer name: for assets with a model, the name in the catalog; otherwise, the asset's own
+    /// `manufacturer`. Assets without a manufacturer are counted under the empty name.
     #[schema(value_type = Counts)]
     pub by_manufacturer: BTreeMap<String, u64>,
     /// Sum of purchase prices by status, as exact decimal text. Every status is present.

@@ -222,7 +222,7 @@ impl Commitments {
         if self.is_empty() { Some(hash(text)) } else { self.hashed(entry.into_owned()).map(|hashed| hash(&hashed)) }
     }
 
-    /// Replaces each value for which `pseudonym` returns a text, and drops its salt. Returns the number of erased values.
+    /// Replaces each value for which `pseudonym` returns a string, and drops its salt. Returns the number of erased values.
     pub fn erase(&mut self, entry: &mut Value, pseudonym: impl Fn(&str) -> Option<String>) -> usize {
         let mut erased = 0;
         let written = self.written_by_erasure(entry);
@@ -384,7 +384,7 @@ pub fn is_reserved(email: &str) -> bool {
     domain.strip_suffix(DOMAIN).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// Whether a text looks like a pseudonym. This doesn't prove an erasure: anyone can write such a text.
+/// Whether a string looks like a pseudonym. This doesn't prove an erasure: anyone can type such a string.
 pub fn is_pseudonym(text: &str) -> bool {
     let is_name =
         text.strip_prefix(PREFIX).is_some_and(|end| end.len() == SUFFIX && end.bytes().all(|it| it.is_ascii_alphanumeric()));

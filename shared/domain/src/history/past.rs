@@ -146,7 +146,7 @@ impl PastState {
         self.text_in(field)?.parse().ok()
     }
 
-    /// Returns the text in a field; `None` if the field is null or not a text.
+    /// Returns a field's string; `None` if the field is null or not a string.
     pub fn text_in(&self, field: &str) -> Option<&str> {
         self.fields.get(field)?.as_str()
     }

@@ -258,7 +258,8 @@ mod tests {
         1 + 2 * records + touched.len() + images
     }
 
-    /// Returns values for the steps from `first` on whose bit in `bits` is set, each with a new user or image.
+    /// Returns the picked users, and a value for each step at or after `first` whose bit is set in `bits`. Each value is a new
+    /// user or image.
     fn submission(types: &[&str], first: usize, bits: u64, fresh: &mut u128) -> (Map<String, Value>, BTreeSet<UserId>) {
         let (mut data, mut users) = (Map::new(), BTreeSet::new());
         for (n, step_type) in types.iter().enumerate().skip(first).filter(|(n, _)| bits >> (n % 64) & 1 == 1) {

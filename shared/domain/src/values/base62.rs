@@ -10,7 +10,7 @@ const PART: u128 = 62u128.pow(DIGITS_OF_PART as u32);
 /// Number of characters for 128 bits.
 pub const WIDTH: usize = 22;
 
-/// Writes a number with the most significant digit first, so that texts sort in the order of their numbers.
+/// Encodes a number with fixed width, most significant digit first, so that strings sort like their numbers.
 pub fn encode(mut number: u128, width: usize) -> String {
     let mut digits = vec![b'0'; width];
     for part in digits.rchunks_mut(DIGITS_OF_PART) {

@@ -128,7 +128,7 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
     }
     // The decoder returns palette indices without checking that there is a palette.
     if info.color_type == png::ColorType::Indexed && info.palette.is_none() {
-        return Err(ValueError::new("must contain the palette that its colours refer to"));
+        return Err(ValueError::new("is an indexed-color PNG without a palette"));
     }
     // Samples of fewer than 8 bits are expanded to a byte each.
     let samples = reader.output_color_type().0.samples();
@@ -147,7 +147,7 @@ fn check(bytes: &[u8], decoded: &mut u64) -> Result<(), ValueError> {
     }
     reader.finish().map_err(broken)?;
     if !paper.has_ink {
-        return Err(ValueError::new("is blank: every pixel has the same colour on white paper"));
+        return Err(ValueError::new("is blank: every pixel has the same color on white paper"));
     }
     match bytes_after_end(bytes) {
         0 => Ok(()),

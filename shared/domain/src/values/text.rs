@@ -100,7 +100,7 @@ impl Default for Notes {
     }
 }
 
-/// Converts a text to Unicode normalization form C (NFC), in which each character has only one encoding.
+/// Converts a string to Unicode normalization form C (NFC), in which each character has only one encoding.
 pub fn composed(text: &str) -> Cow<'_, str> {
     const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
     NFC.normalize(text)

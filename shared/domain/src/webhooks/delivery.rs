@@ -56,7 +56,7 @@ string_enum! {
     }
 }
 
-/// An attempt of a delivery. Keeps only the status of the response, because receivers can echo names.
+/// A delivery attempt. Keeps only the status of the response, because receivers can echo names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub at: Timestamp,

@@ -33,7 +33,7 @@ impl From<DeliveryRequest> for Message {
     }
 }
 
-/// A request to deliver all events of a period to a webhook again.
+/// A request to send a webhook the matching events of a period, even if they were already delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayRequest {
     pub tenant_id: TenantId,

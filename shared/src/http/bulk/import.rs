@@ -271,7 +271,7 @@ pub struct RowOutcome {
     /// ID of the record; null if there is none.
     #[schema(required)]
     id: Option<Uuid>,
-    /// Whether an earlier attempt of the request wrote the row. Absent if false.
+    /// Whether an earlier attempt at the request wrote the row. Absent if false.
     #[serde(skip_serializing_if = "is_false")]
     #[schema(required = false)]
     replayed: bool,
@@ -325,7 +325,7 @@ pub struct RowCounts {
 /// Responses in the order of the request's operations.
 pub struct Executed {
     pub responses: Vec<StoredResponse>,
-    /// For each response, whether it is from an earlier attempt of the request.
+    /// For each response, whether it is from an earlier attempt at the request.
     pub are_replayed: Vec<bool>,
 }
 

@@ -274,7 +274,8 @@ pub(in crate::http) fn add_named(schemas: &mut Schemas, name: impl Into<String>,
     reference
 }
 
-/// Whether the type's schema has a name in the document, as types of this API do, unlike plain strings and numbers.
+/// Whether the schema is a named component of the document. This API's types are: they have descriptions. Strings and numbers
+/// without a type are inlined.
 fn has_name<T: ToSchema>() -> bool {
     match T::schema() {
         RefOr::T(Schema::Object(object)) => object.description.is_some(),

@@ -246,10 +246,10 @@ pub trait PathParameter {
 /// A path parameter: usually the ID of a resource. A delivery's ID is the ID of its event.
 pub struct Path<P: PathParameter>(pub P::Value);
 
-/// A step's key: any text, even if no step has this key.
+/// A step's key: any string, even if no step has this key.
 pub struct StepKey;
 pub struct SerialNumber;
-/// An asset's tag: any text, even if no asset has this tag. Scanners add white space around it.
+/// An asset's tag: any string, even if no asset has this tag. Scanners add white space around it.
 pub struct Tag;
 
 macro_rules! path_ids {

@@ -517,7 +517,7 @@ pub(in crate::store) fn lacks_blob(item: &Item) -> bool {
 }
 
 impl TenantStore {
-    /// Puts a blob; `None` if the table is known to have the blob.
+    /// Returns the write of a blob; `None` if the table is known to have the blob.
     pub(in crate::store) fn blob_put(&self, blob: Blob) -> Option<TransactionItem> {
         let is_known = self.store.blobs.get(self.id, &blob.name).is_some();
         let attribute = blob.name.0.attribute();
@@ -678,7 +678,7 @@ impl DryRun {
         self.plan().items.get(key).cloned()
     }
 
-    /// Adds a text that only the real request would assign, such as an ID or a secret.
+    /// Adds a string that only the real request would assign, such as an ID or a secret.
     pub(crate) fn add_placeholder(&self, text: impl Into<String>) {
         self.plan().placeholders.insert(text.into());
     }
@@ -721,7 +721,7 @@ impl TenantStore {
         self.dry_run.as_ref().is_some_and(|dry_run| dry_run.is_placeholder(text))
     }
 
-    /// Notes a text that only the real request assigns, such as a new secret. A dry run returns null instead. IDs of new records,
+    /// Notes a string that only the real request assigns, such as a new secret. A dry run returns null instead. IDs of new records,
     /// asset tags and movement numbers are recognized anyway.
     pub fn note_assigned(&self, text: &str) {
         if let Some(dry_run) = &self.dry_run {

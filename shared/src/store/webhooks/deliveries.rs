@@ -69,7 +69,7 @@ impl TenantStore {
         unless_condition_failed(put.send().await)?.map(drop).ok_or(WriteError::Stale)
     }
 
-    /// Claims the next attempt of a delivery, until the delivery's record is written or the claim expires. Returns `false` if the
+    /// Claims a delivery's next attempt, until the delivery's record is written or the claim expires. Returns `false` if the
     /// attempt is already claimed.
     ///
     /// # Errors

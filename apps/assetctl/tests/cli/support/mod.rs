@@ -109,7 +109,7 @@ pub fn end(child: Child) -> Run {
     Run::of(child.wait_with_output().unwrap())
 }
 
-/// Types a text into a command, and ends its input.
+/// Types input into a command, and closes its standard input.
 pub fn type_text(mut child: Child, text: impl AsRef<[u8]>) -> Run {
     child.stdin.take().unwrap().write_all(text.as_ref()).unwrap();
     end(child)

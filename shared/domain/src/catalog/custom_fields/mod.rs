@@ -162,7 +162,7 @@ impl TryFrom<String> for FieldsSchema {
     }
 }
 
-/// Truncates a text to [`MAX_ERROR_CHARS`]: the validator quotes the whole value.
+/// Truncates a string to [`MAX_ERROR_CHARS`]: the validator quotes the whole value.
 fn shortened(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(MAX_ERROR_CHARS) {
         text.truncate(end);
@@ -188,7 +188,7 @@ pub fn field_name(text: &str) -> Result<String, ValueError> {
 ///
 /// # Errors
 ///
-/// Returns the first error (a text with U+0000, or a repeated name) with its JSON Pointer within the value. Further errors are
+/// Returns the first error (a string with U+0000, or a repeated name) with its JSON Pointer within the value. Further errors are
 /// omitted, because their pointers could take too much space below a long name.
 pub fn composed_value(value: Value) -> Result<Value, (String, ValueError)> {
     let within = |token: &str, (pointer, error): (String, ValueError)| (format!("/{}{pointer}", pointer_token(token)), error);

@@ -261,7 +261,7 @@ impl<C: Columns> Segment<C> {
         }
     }
 
-    /// Adds the coded columns in this range from a snapshot, and counts their values; `None` if [`Segment::encode_coded`] can't
+    /// Adds the coded columns in this range from a snapshot, and counts their values. Returns `None` if [`Segment::encode_coded`] can't
     /// have written the columns.
     pub fn decode_coded(&mut self, columns: &Range<usize>, decoder: &mut Decoder<'_>, coded: &mut CodedColumns) -> Option<()> {
         let count = decoder.count().filter(|count| *count <= columns.len())?;
@@ -479,7 +479,7 @@ impl Texts {
 pub struct Trigram(u16);
 
 impl Trigram {
-    /// Returns all trigrams of a text. A text shorter than three bytes has none.
+    /// Returns all trigrams of a string; none if it is shorter than three bytes.
     pub fn all_of(text: &str) -> impl Iterator<Item = Self> {
         text.as_bytes().array_windows().map(|[a, b, c]| {
             // Fibonacci hashing: the upper bits of the product depend on all three bytes.
