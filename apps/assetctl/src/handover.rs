@@ -123,7 +123,7 @@ pub async fn handover(errand: Errand<'_>, connection: &Connection, is_json: bool
     }
 }
 
-/// Starts or continues the process, and creates a signing link. After the signature, submits the remaining steps.
+/// Starts or continues the process, and creates a signing link. Once the user has signed, submits the remaining steps.
 async fn carry_out(client: &Client, errand: Errand<'_>, is_json: bool) -> Result<u8> {
     let (order, run) = (Order::read(client, errand, new_run_id()?).await?, errand.run);
     let running = order.finish(order.begin().await?).await?;
@@ -271,7 +271,7 @@ impl<'a> Order<'a> {
         let values: Map<String, Value> = confirmations.map(|step| (text(&step["key"]).to_owned(), true.into())).collect();
         let last = running.open_steps().last().map(|step| text(&step["key"]).to_owned()).unwrap_or_default();
         match self.advance(running, &last, &values).await {
-            // Another client was faster.
+            // Another client has started it first.
             Err(error) if error.is_conflict() => Running::read(self.client, &path).await,
             finished => finished,
         }

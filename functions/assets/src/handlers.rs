@@ -156,9 +156,9 @@ shared::body! {
         optional status: Status,
         /// Catalog model. Fills in `manufacturer` and `model`.
         nullable model_id: ModelId,
-        /// Free text, if `model_id` is not set.
+        /// Free text. If `model_id` is set, taken from the model instead.
         nullable manufacturer: Line,
-        /// Free text, if `model_id` is not set.
+        /// Free text. If `model_id` is set, taken from the model instead.
         nullable model: Line,
         group details: AssetDetailsChange,
         /// Internal notes.
@@ -184,9 +184,9 @@ shared::body! {
         optional status: Status,
         /// Catalog model. Fills in `manufacturer` and `model`.
         nullable model_id: ModelId,
-        /// Free text, if no model is set.
+        /// Free text. If `model_id` is set, taken from the model instead.
         nullable manufacturer: Line,
-        /// Free text, if no model is set.
+        /// Free text. If `model_id` is set, taken from the model instead.
         nullable model: Line,
         group details: AssetDetailsChange,
         /// Internal notes.

@@ -25,7 +25,7 @@ function shownAssets({ assets, movement_number }) {
     { className: 'assets', 'aria-labelledby': title.id },
     title,
     movement_number ? create('p', { className: 'hint' }, isolated(movement_number)) : null,
-    // Shown unfolded, because nobody should sign for hidden values.
+    // Not collapsible: nobody should sign for assets that they can't see.
     create('ul', {}, ...assets.map(shownAsset)),
   )
 }

@@ -1,5 +1,5 @@
-//! The only way to write on behalf of a caller, with optimistic locking: a command decides, and decides again from fresh data if
-//! another writer was faster. Most commands concern one record: handlers get, create, change and delete it with the functions
+//! The only way to write on behalf of a caller, with optimistic locking: a command decides, and after a write conflict decides
+//! again from fresh data. Most commands concern one record: handlers get, create, change and delete it with the functions
 //! here.
 
 use super::{Caller, Principal, VerifiedCaller};
@@ -23,7 +23,7 @@ pub trait Command: Sync {
 
     fn read(&self, reads: &TenantStore) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
 
-    /// Reads the inputs again, because another writer was faster.
+    /// Reads the inputs again after a write conflict.
     fn reread(
         &self,
         _previous: Self::Inputs,
@@ -61,13 +61,13 @@ pub trait Command: Sync {
 }
 
 impl Principal {
-    /// Decides a change from `inputs` and commits it in one transaction. If another writer was faster, pauses, reads the inputs
-    /// again and decides again, with at most five attempts.
+    /// Decides a change from `inputs` and commits it in one transaction. After a write conflict, pauses, reads the inputs again
+    /// and decides again, with at most five attempts.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the command, its error for a failed commit, or the last [`WriteError`] if another writer was faster
-    /// every time.
+    /// Returns the errors of the command, its error for a failed commit, or the last [`WriteError`] if every attempt has a write
+    /// conflict.
     pub async fn execute<C: Command>(&self, command: &C, mut inputs: C::Inputs) -> Result<C::Outcome, ApiError> {
         let mut attempt = 1;
         loop {
@@ -112,8 +112,8 @@ impl Principal {
     ///
     /// # Errors
     ///
-    /// Returns the errors of `decide`, [`ApiError::NotFound`] if the record is deleted in the meantime, [`ApiError::Conflict`] if
-    /// other writers were faster five times, or any error of [`Principal::create`].
+    /// Returns the errors of `decide`, [`ApiError::NotFound`] if the record is deleted in the meantime, [`ApiError::Conflict`] after
+    /// five write conflicts, or any error of [`Principal::create`].
     pub async fn change<T: Record>(
         &self,
         old: Stored<T>,
@@ -311,8 +311,8 @@ pub trait Operation: Sync + Sized {
     /// The record after the change.
     type Outcome: Send;
 
-    /// Reads the inputs of all operations together. Returns the inputs or the error of each operation. `is_retry` means that
-    /// another writer was faster.
+    /// Reads the inputs of all operations together. Returns the inputs or the error of each operation. `is_retry` means
+    /// that a write conflict preceded.
     fn read(
         principal: &Principal,
         operations: &[&Self],

@@ -30,7 +30,7 @@ struct Dispatch {
 }
 
 impl Dispatch {
-    /// Returns the state to store in place of the response, marked as a request in parts, so that a retry resumes it.
+    /// Returns the state to store in place of the response, marked so that a retry resumes the request.
     fn stored(&self) -> Result<StoredResponse, StoreError> {
         let body = serde_json::to_string(self).map_err(StoreError::broken)?;
         Ok(StoredResponse { body, ..StoredResponse::of_request_in_parts() })

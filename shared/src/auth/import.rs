@@ -257,8 +257,8 @@ impl VerifiedCaller {
         Ok(matches!(previous, Some(PreviousRequest::Same(response)) if response.is_in_parts))
     }
 
-    /// Records that the request has started. Returns whether it had already started: each row is then executed once, by whichever
-    /// attempt is faster.
+    /// Records that the request has started. Returns whether it had already started: each row is then executed once, by the
+    /// attempt that commits it first.
     async fn begin(&self, request: &IdempotentRequest) -> Result<bool, ApiError> {
         if self.is_resumed {
             return Ok(true);

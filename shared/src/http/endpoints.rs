@@ -494,7 +494,7 @@ impl RequestContext {
             PreviousRequest::Different => {
                 Some(ApiError::idempotency_key("was already used for a different request").into_response())
             }
-            // A request in parts has a stored response per part.
+            // A request whose parts are committed separately has a stored response per part.
             PreviousRequest::Same(stored) if stored.is_in_parts => None,
             PreviousRequest::Same(stored) if *stored == StoredResponse::erased() => {
                 Some(ApiError::conflict(ConflictCode::Conflict, ERASED, Value::Null).into_response())

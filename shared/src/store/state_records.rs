@@ -17,7 +17,7 @@ fn text_of(item: Option<&Item>) -> Option<&str> {
 }
 
 impl TenantStore {
-    /// Changes the state with `decide`, and retries if another writer was faster. Writes nothing if the state stays the same, or
+    /// Changes the state with `decide`, and retries after a write conflict. Writes nothing if the state stays the same, or
     /// in a dry run.
     pub(super) async fn change_state<S: Serialize + DeserializeOwned + PartialEq + Clone, T, E: From<StoreError>>(
         &self,

@@ -1,4 +1,4 @@
-//! The file to import: its format, its rows, which can be read several times, and its users.
+//! Reads the file to import: detects its format, and reads its rows, as often as needed, and the users that they name.
 
 use crate::error::{CliError, Result};
 use crate::http::Client;

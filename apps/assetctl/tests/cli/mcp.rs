@@ -132,7 +132,7 @@ fn a_begun_handover_goes_on() {
     let (failed, line, _) = session.apply(&plan);
     assert!(!failed, "{line}");
     assert!(session.call("plan_handover", &ticked).1.starts_with("Nothing to do"));
-    // After the signature, the plan completes the process.
+    // Once the user has signed, the plan completes the process.
     let run = service.run(&["handover", &tag, "--to", "mary"]);
     service.sign_through("signature", run.stdout.trim(), json!({}));
     let (_, line, plan) = session.call("plan_handover", &order);

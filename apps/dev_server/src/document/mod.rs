@@ -42,7 +42,10 @@ The software is under the Apache License 2.0, without warranty. The operator of 
 /// The tags in the order of the document: name and description.
 const TAGS: [(&str, &str); 11] = [
     ("assets", "The asset inventory."),
-    ("processes", "Process definitions, process instances, and movements, which are instances on several assets."),
+    (
+        "processes",
+        "Process definitions, process instances, and movements: sets of instances that advance together, one per asset.",
+    ),
     ("signing", "Signing links, which let people without an API key submit steps and sign on a page."),
     ("webhooks", "Receivers of events, and the outcome of each delivery."),
     ("users", "The people that assets are assigned to."),

@@ -1,4 +1,4 @@
-//! The dev server: its start, its data folder, its limits on connections, and webhooks with receivers on this machine.
+//! Tests of the dev server: start, data folder, connection limits, and webhooks with receivers on this machine.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests, and helpers that only tests call")]
 
 mod deliveries;

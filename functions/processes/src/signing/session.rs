@@ -226,7 +226,7 @@ pub struct SessionAsset {
 pub struct SessionSigner {
     /// Name.
     name: Name,
-    /// User that a `user_picker` step can pick. Null for an inactive user and for someone who isn't a user.
+    /// The signer's user ID, for `user_picker` steps. Null if the signer is inactive or isn't a user.
     #[schema(required)]
     user_id: Option<UserId>,
 }

@@ -513,7 +513,7 @@ shared::body! {
         optional asset_id: AssetId,
         /// 2 to 20 assets without an instance in progress, for a movement. All instances start, or none.
         optional asset_ids: AssetIds,
-        /// Values by step key. Stored until their steps are submitted.
+        /// Values by step key. Values of steps that are not submitted yet are stored as drafts.
         optional step_data: StepData,
         /// Key of a step. All steps up to and including it are submitted with the start.
         optional through: String,

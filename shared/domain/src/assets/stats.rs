@@ -88,7 +88,7 @@ impl Amount {
 }
 
 impl std::fmt::Display for Amount {
-    /// Writes all significant digits, and at least two after the point: `3747.00`, `0.1234`.
+    /// Writes all significant digits, and at least two decimal places: `3747.00`, `0.1234`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (whole, fraction) = (self.0 / FRACTION, self.0 % FRACTION);
         let digits = format!("{fraction:04}");
@@ -131,7 +131,7 @@ pub struct AssetSums {
     assigned: u64,
     /// Sum of purchase prices by status, in ten-thousandths.
     values: BTreeMap<Status, u128>,
-    /// Number of assets by the last day of their warranty. [`AssetTally::finish`] counts the periods.
+    /// Number of assets by the last day of their warranty. [`AssetTally::finish`] groups them into periods.
     warranties: BTreeMap<Date, u64>,
 }
 

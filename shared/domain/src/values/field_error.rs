@@ -25,7 +25,7 @@ string_enum! {
         InvalidCharacter = "invalid_character",
         /// Not a date or time between 1900 and 2199.
         InvalidDate = "invalid_date",
-        /// Not a decimal number, or with too many digits after the point.
+        /// Not a decimal number, or with too many decimal places.
         InvalidDecimal = "invalid_decimal",
         /// A location with an empty level.
         EmptyLevel = "empty_level",

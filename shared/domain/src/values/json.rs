@@ -43,11 +43,11 @@ pub fn private_name(text: &str) -> Option<String> {
     may_have_one.then(|| find(&parse(text).ok()?)).flatten()
 }
 
-/// Parses stored text: every member is data.
+/// Parses stored JSON. No member name has a special meaning.
 ///
 /// # Errors
 ///
-/// Returns an error for invalid JSON, and for more than 127 levels.
+/// Returns an error for invalid JSON, and for nesting deeper than 127 levels.
 pub fn parse(text: &str) -> serde_json::Result<Value> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Reader::STORED.deserialize(&mut deserializer)?;

@@ -721,7 +721,7 @@ impl ApiError {
         }
     }
 
-    /// Whether the same request can succeed later: a dependency was unavailable, other writers were faster, the rate limit was
+    /// Whether the same request can succeed later: a dependency was unavailable, the write conflicted with others, the rate limit was
     /// reached, or the service had an error.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
@@ -760,7 +760,7 @@ const fn link_detail(status: Option<LinkStatus>) -> &'static str {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConflictCode {
-    /// Other writers were faster several times, or a rule without its own code forbids the change.
+    /// The write kept conflicting with others, or a rule that has no specific code forbids the change.
     Conflict,
     TransitionNotAllowed,
     Duplicate,

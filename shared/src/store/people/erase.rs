@@ -419,7 +419,7 @@ impl TenantStore {
                 let delete = delete.set_key(Some(self.keys.signature(name).item()));
                 let delete = delete.condition_expression("#type = :type").expression_attribute_names("#type", TYPE);
                 let deleted = delete.expression_attribute_values(":type", AttributeValue::S("signature".to_owned())).send().await;
-                // The condition fails if another request was faster.
+                // The condition fails if another request has erased it first.
                 unless_condition_failed(deleted)?;
             }
         }

@@ -69,7 +69,7 @@ impl ChangeContext {
 
 #[derive(Debug)]
 pub enum CommitFailure<E> {
-    /// Another writer was faster: read again and decide again.
+    /// A write conflict: read again and decide again.
     Outdated(WriteError),
     /// A retry would fail the same way.
     Failed(E),

@@ -241,7 +241,7 @@ impl TenantStore {
         Ok(())
     }
 
-    /// Changes the state of replays with `decide`, and retries if another writer was faster. Writes nothing if the state stays
+    /// Changes the state of replays with `decide`, and retries after a write conflict. Writes nothing if the state stays
     /// the same, or in a dry run.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The columns of a file: their fields, the conversion of their values, and users by name.
+//! Maps a file's columns to fields, converts their values, and looks up users by name.
 
 pub mod convert;
 pub mod suggest;

@@ -9,7 +9,7 @@ pub fn field(kind: Kind, column: &str) -> Option<&'static str> {
     guess(kind, column).map(|(field, _)| field).or_else(|| is_place().then_some(LOCATION))
 }
 
-/// Converts to lower case, without spaces and punctuation, and without the prefix of Homebox's headings.
+/// Normalizes a heading: removes Homebox's prefix `HB.`, spaces and punctuation, and converts the rest to lower case.
 pub fn plain(column: &str) -> String {
     let column = column.strip_prefix("HB.").unwrap_or(column);
     column.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
