@@ -119,8 +119,8 @@ pub async fn run(options: &Options) -> Result<()> {
     if name == ASSETS { print(&kinds.iter().filter_map(work).collect::<Vec<_>>()) } else { Ok(()) }
 }
 
-/// Copies a binary into a new folder. How the kernel caches a file depends on the free memory when the file is written, and changes
-/// CPU times by up to 10 %. So both binaries are written now.
+/// Copies a binary into a new folder. How the kernel caches a file depends on the free memory when the file is written, and
+/// changes CPU times by up to 10 %. So both binaries are written now.
 fn copied(binary: &Path, folder: &Path) -> Result<PathBuf> {
     let copy = folder.join(binary.file_name().context("a binary without a name")?);
     std::fs::create_dir(folder)?;

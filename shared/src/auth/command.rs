@@ -112,8 +112,8 @@ impl Principal {
     ///
     /// # Errors
     ///
-    /// Returns the errors of `decide`, [`ApiError::NotFound`] if the record is deleted in the meantime, [`ApiError::Conflict`] after
-    /// five write conflicts, or any error of [`Principal::create`].
+    /// Returns the errors of `decide`, [`ApiError::NotFound`] if the record is deleted in the meantime, [`ApiError::Conflict`]
+    /// after five write conflicts, or any error of [`Principal::create`].
     pub async fn change<T: Record>(
         &self,
         old: Stored<T>,

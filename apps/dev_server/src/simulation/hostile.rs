@@ -243,8 +243,8 @@ impl Generator {
         }
     }
 
-    /// Returns an ID for a path: of a resource in this collection or, if `is_mutated`, sometimes of another collection or tenant, or
-    /// arbitrary text.
+    /// Returns an ID for a path: of a resource in this collection or, if `is_mutated`, sometimes of another collection or tenant,
+    /// or arbitrary text.
     fn id(&self, collection: &str, others: &[Tenant], is_mutated: bool) -> String {
         let fitting: Vec<&String> = self.own.iter().filter(|(known, _)| known.ends_with(collection)).map(|(_, id)| id).collect();
         let other = self.choose(others).map(|tenant| tenant.model().random_id(&self.random).unwrap_or(tenant.process_id.clone()));

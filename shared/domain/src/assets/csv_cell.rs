@@ -36,8 +36,8 @@ pub fn to_text(cell: &str) -> Cow<'_, str> {
     parts(cell).map(|(part, is_special)| part.strip_prefix('\'').filter(|_| is_special).unwrap_or(part)).collect()
 }
 
-/// Splits a string into the cells that a spreadsheet could see, each with its trailing separator. The second value says whether the
-/// cell needs an apostrophe.
+/// Splits a string into the cells that a spreadsheet could see, each with its trailing separator. The second value says whether
+/// the cell needs an apostrophe.
 fn parts(text: &str) -> impl Iterator<Item = (&str, bool)> {
     text.split_inclusive(SEPARATORS).enumerate().map(|(index, part)| {
         let bare = part.trim_start_matches(QUOTES);

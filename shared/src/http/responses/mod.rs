@@ -721,8 +721,8 @@ impl ApiError {
         }
     }
 
-    /// Whether the same request can succeed later: a dependency was unavailable, the write conflicted with others, the rate limit was
-    /// reached, or the service had an error.
+    /// Whether the same request can succeed later: a dependency was unavailable, the write conflicted with others, the rate limit
+    /// was reached, or the service had an error.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(

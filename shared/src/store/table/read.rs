@@ -721,8 +721,8 @@ impl TenantStore {
         self.dry_run.as_ref().is_some_and(|dry_run| dry_run.is_placeholder(text))
     }
 
-    /// Notes a string that only the real request assigns, such as a new secret. A dry run returns null instead. IDs of new records,
-    /// asset tags and movement numbers are recognized anyway.
+    /// Notes a string that only the real request assigns, such as a new secret. A dry run returns null instead. IDs of new
+    /// records, asset tags and movement numbers are recognized anyway.
     pub fn note_assigned(&self, text: &str) {
         if let Some(dry_run) = &self.dry_run {
             dry_run.add_placeholder(text);

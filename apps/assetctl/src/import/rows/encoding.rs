@@ -142,8 +142,8 @@ pub fn excel_separator(line: &str) -> Option<u8> {
     }
 }
 
-/// Scores a delimiter by the first [`ROWS`] rows: returns how many per 1,000 have as many cells as the header (0 if the header has
-/// a single cell), and the number of cells in the header.
+/// Scores a delimiter by the first [`ROWS`] rows: returns how many per 1,000 have as many cells as the header (0 if the header
+/// has a single cell), and the number of cells in the header.
 fn score(sample: &str, delimiter: u8) -> (usize, usize) {
     let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(false).from_reader(sample.as_bytes());
     let lengths: Vec<usize> = reader.records().take(ROWS).filter_map(Result::ok).map(|record| record.len()).collect();

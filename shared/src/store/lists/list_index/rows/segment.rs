@@ -261,8 +261,8 @@ impl<C: Columns> Segment<C> {
         }
     }
 
-    /// Adds the coded columns in this range from a snapshot, and counts their values. Returns `None` if [`Segment::encode_coded`] can't
-    /// have written the columns.
+    /// Adds the coded columns in this range from a snapshot, and counts their values. Returns `None` if [`Segment::encode_coded`]
+    /// can't have written the columns.
     pub fn decode_coded(&mut self, columns: &Range<usize>, decoder: &mut Decoder<'_>, coded: &mut CodedColumns) -> Option<()> {
         let count = decoder.count().filter(|count| *count <= columns.len())?;
         for _ in 0..count {
