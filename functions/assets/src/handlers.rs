@@ -433,7 +433,7 @@ shared::query! {
         assigned_to: Assignee as Assignee,
         /// Filter by catalog model.
         model_id: ModelId as ModelId,
-        /// Filter by the manufacturer's whole name, ignoring case. For an asset with a model, this is the name in the catalog; otherwise, the asset's own `manufacturer`.
+        /// Filter by the manufacturer's whole name, ignoring case. If the asset has a model, the name in the catalog counts.
         manufacturer: SearchText as SearchText,
         /// Filter by location, ignoring case: assets at this location or below it. `none` matches assets without a location.
         location: PlaceFilter as PlaceFilter,
