@@ -5,8 +5,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use shared::auth::Caller;
 use shared::auth::caller::{AssetsRead, AssetsWrite};
-use shared::domain::assets::asset::{Asset, AssetChange, AssetDetails, AssetDetailsChange, CUSTOM_FIELD, CatalogNames, Status};
-use shared::domain::assets::tag::AssetTag;
+use shared::domain::assets::asset::{
+    Asset, AssetChange, AssetDetails, AssetDetailsChange, AssetTag, CUSTOM_FIELD, CatalogNames, Status,
+};
 use shared::domain::catalog::AssetKind;
 use shared::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch};
 use shared::domain::keys::api_key::Scope;

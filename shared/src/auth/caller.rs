@@ -2,7 +2,6 @@
 //! limit, scopes. Keys that this instance verified recently are cached, so that a request's reads can start together with the
 //! check. The cache never affects permissions or responses.
 
-use super::Command;
 use crate::app::App;
 use crate::domain::catalog::custom_fields::Validations;
 use crate::domain::history::event::Actor;
@@ -80,16 +79,6 @@ impl<S> Caller<S> {
         let caller = self.check.passed().await?;
         self.received.refuse_unread_query()?;
         Ok(caller)
-    }
-
-    /// Reads the inputs of a command, and executes it once the key is verified.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Command::read`], [`Caller::verified`] and [`Principal::execute`].
-    pub async fn execute<C: Command>(&self, command: &C) -> Result<C::Outcome, ApiError> {
-        let inputs = command.read(&self.store).await?;
-        self.verified().await?.execute(command, inputs).await
     }
 }
 

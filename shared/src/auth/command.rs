@@ -245,6 +245,16 @@ pub fn unknown_reference(field: &str) -> FieldError {
 }
 
 impl<S> Caller<S> {
+    /// Reads the inputs of a command, and executes it once the key is verified.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Command::read`], [`Caller::verified`] and [`Principal::execute`].
+    pub async fn execute<C: Command>(&self, command: &C) -> Result<C::Outcome, ApiError> {
+        let inputs = command.read(&self.store).await?;
+        self.verified().await?.execute(command, inputs).await
+    }
+
     /// Reads a record.
     ///
     /// # Errors

@@ -1,8 +1,7 @@
 //! A row of an import: an asset's fields, with names in place of IDs, such as codes of asset types and users' e-mail addresses.
 
 use crate::changes::{Action, AssetWrite, Target, tag_of_deleted};
-use shared::domain::assets::asset::{Asset, AssetChange, AssetDetailsChange, Status};
-use shared::domain::assets::tag::RowTag;
+use shared::domain::assets::asset::{Asset, AssetChange, AssetDetailsChange, RowTag, Status};
 use shared::domain::catalog::custom_fields::CustomFields;
 use shared::domain::catalog::{AssetType, Manufacturer, Model, TypeCode};
 use shared::domain::record::{Patch, Unique};

@@ -4,11 +4,11 @@ use super::{InstanceOrMovement, Subject, Submission, change_asset, process_error
 use serde_json::{Map, Value, json};
 use shared::auth::{Command, Principal};
 use shared::domain::assets::asset::Asset;
-use shared::domain::assets::tag::TagTemplate;
 use shared::domain::processes::instance::{Instance, ProcessError, Signed, Starter};
 use shared::domain::processes::movement::{Movement, NUMBER_TEMPLATE};
 use shared::domain::processes::process::Process;
 use shared::domain::record::{Stored, StoredResponse};
+use shared::domain::tenants::tenant::TagTemplate;
 use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{AssetId, MovementId, ProcessId, UserId};
 use shared::http::responses::{ApiError, Created, or_not_found};

@@ -2,23 +2,24 @@
 //! the values that only lists need: location, model, dates, and the custom fields that lists can filter and sort by.
 
 use crate::assets::csv_cell;
-use crate::assets::tag::AssetTag;
 use crate::catalog::custom_fields::{BudgetSpent, CustomFields, CustomFieldsPatch, Validations};
 use crate::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use crate::record::{Kind, Patch, Record, Reference, Stored, Unique, fields, record_change};
 use crate::user::User;
-use crate::values::field_error::{ErrorCode, FieldError, ValueError};
+use crate::values::field_error::{ErrorCode, FieldError, ValueError, text_form};
 use crate::values::id::{AssetId, AssetTypeId, Id, InstanceId, ManufacturerId, ModelId, UserId, short};
 use crate::values::json::parse_strict;
 use crate::values::money::Price;
 use crate::values::natural_order::natural_cmp_folded;
 use crate::values::string_enum::string_enum;
-use crate::values::text::{Line, Location, Name, Notes};
+use crate::values::text::{Line, Location, Name, Notes, composed};
 use crate::values::time::{Date, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::str::FromStr;
 
 string_enum! {
     /// The status of an asset.
@@ -64,6 +65,68 @@ impl CatalogNames {
             kind: asset_type.map_or(AssetKind::Physical, |stored| stored.value.kind),
             model: model.map(|stored| stored.value.name.clone()),
             manufacturer: manufacturer.map(|stored| stored.value.name.clone()),
+        }
+    }
+}
+
+/// Maximum length in characters of a tag chosen by a client.
+const MAX_TAG_CHARS: usize = 64;
+/// Maximum length in characters of a tag in an import row, which can be a generated tag.
+const MAX_ROW_TAG_CHARS: usize = 512;
+const TAG_FORM: &str = "must be 1 to 64 visible ASCII characters without spaces";
+
+/// Tag chosen by the client: 1 to 64 visible ASCII characters. `.` and `..` are reserved: URL normalization removes them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[!-~]{1,64}$", examples("INV-0143"))]
+pub struct AssetTag(String);
+
+impl FromStr for AssetTag {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let tag = Self(text.trim().to_owned());
+        tag.check_new().map(|()| tag)
+    }
+}
+
+impl AssetTag {
+    pub(crate) fn check_new(&self) -> Result<(), ValueError> {
+        let fits = (1..=MAX_TAG_CHARS).contains(&self.0.len()) && self.0.bytes().all(|byte| byte.is_ascii_graphic());
+        match self.0.as_str() {
+            "." | ".." => {
+                let text = "must not be . or .., which URLs can't contain as a path segment";
+                Err(ValueError::form(text))
+            }
+            _ if fits => Ok(()),
+            _ => Err(ValueError::form(TAG_FORM)),
+        }
+    }
+}
+
+text_form!(AssetTag, |tag| tag.0);
+
+impl Deref for AssetTag {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Asset tag in an import row. Unlike a new tag, it can have any characters, because the row can refer to an existing asset with
+/// a generated tag.
+#[derive(Debug, Clone, PartialEq, Eq, utoipa::ToSchema)]
+#[schema(value_type = String)]
+pub struct RowTag(pub AssetTag);
+
+impl FromStr for RowTag {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        match composed(text.trim()).into_owned() {
+            text if (1..=MAX_ROW_TAG_CHARS).contains(&text.chars().count()) => Ok(Self(AssetTag(text))),
+            _ => Err(ValueError::form(TAG_FORM)),
         }
     }
 }
@@ -890,5 +953,20 @@ mod tests {
         let values = [json!(-1), json!(2), json!(10.5), json!("1"), json!("Room 9"), json!("room 10"), json!([])];
         let cells: Vec<Cell> = values.iter().filter_map(Cell::of).collect();
         assert!(cells.is_sorted_by(|a, b| a.compare(b) == Ordering::Less), "{cells:?}");
+    }
+
+    #[test]
+    fn a_tag_is_visible_and_short() {
+        let longest = "x".repeat(64);
+        for text in ["1", "...", ".a", "INV/0143#b", " padded ", &longest] {
+            assert_eq!(text.parse::<AssetTag>().as_deref(), Ok(text.trim()));
+        }
+        for text in [".", " .. ", "two words", "Ä1", "a\u{7f}", &"x".repeat(65)] {
+            let RowTag(tag) = text.parse().expect(text);
+            assert!(text.parse::<AssetTag>().is_err() && tag.check_new().is_err(), "{text:?}");
+        }
+        for text in ["", " "] {
+            assert!(text.parse::<AssetTag>().is_err() && text.parse::<RowTag>().is_err(), "{text:?}");
+        }
     }
 }

@@ -5,4 +5,3 @@ pub mod csv_cell;
 pub mod label;
 pub mod seen;
 pub mod stats;
-pub mod tag;

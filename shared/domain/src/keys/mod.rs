@@ -2,4 +2,3 @@
 
 pub mod api_key;
 pub mod grant;
-pub mod lease;

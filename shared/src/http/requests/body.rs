@@ -2,16 +2,15 @@
 //! declares a body; the types of its fields parse their JSON ([`FromJson`]).
 
 use super::params::{NOT_UTF8, ReceivedBody, ReceivedRequest, received, utf8_json};
-use crate::domain::assets::asset::{AssetDetailsChange, Status, Transitions};
+use crate::domain::assets::asset::{AssetDetailsChange, AssetTag, RowTag, Status, Transitions};
 use crate::domain::assets::label::LabelUrlTemplate;
-use crate::domain::assets::tag::{AssetTag, RowTag, TagPrefix, TagTemplate};
 use crate::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch, FieldsSchema};
 use crate::domain::catalog::{AssetKind, TypeCode, Website};
 use crate::domain::keys::api_key::{MAX_RATE_LIMIT, Role, Scope, Scopes};
 use crate::domain::processes::movement::AssetIds;
 use crate::domain::processes::process::{MAX_STEPS, ProcessStatus, Slug, Steps};
 use crate::domain::record::{ExpectedVersions, Patch};
-use crate::domain::tenants::tenant::Locale;
+use crate::domain::tenants::tenant::{Locale, TagPrefix, TagTemplate};
 use crate::domain::tenants::time_zone::TimeZone;
 use crate::domain::user::Email;
 use crate::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError, unknown_name};

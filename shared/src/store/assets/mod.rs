@@ -8,10 +8,9 @@
 //! hashed serial number in its key. Claims expire after a day, long after the asset has appeared in the list index.
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
-use crate::domain::assets::tag::{TagPrefix, TagRange, TagTemplate};
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::record::{Kind, Stored};
-use crate::domain::tenants::tenant::NumberRange;
+use crate::domain::tenants::tenant::{NumberRange, TagPrefix, TagRange, TagTemplate};
 use crate::domain::user::User;
 use crate::domain::values::id::{AssetId, Id, UserId};
 use crate::domain::values::time::Timestamp;

@@ -2,9 +2,9 @@
 //! repair is a transaction that requires its items to be unchanged since they were read.
 
 use super::{CheckMode, Finding, RecordKey, TenantCheck, named};
-use crate::domain::assets::tag::{TagPrefix, TagRange, TagTemplate};
 use crate::domain::processes::movement::NUMBER_TEMPLATE;
 use crate::domain::record::Kind;
+use crate::domain::tenants::tenant::{TagPrefix, TagRange, TagTemplate};
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::assets::{LAST_NUMBER, WIDTH};

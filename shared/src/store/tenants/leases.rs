@@ -1,8 +1,7 @@
 //! Counts the requests of API keys, signing links and tenants. A function instance leases shares of their limits, so that most
 //! requests cost nothing (docs/adr/0010). The operator sets a tenant's limit, called its ceiling; most tenants have none.
 
-use crate::domain::keys::api_key::{WINDOW_SECONDS, window};
-use crate::domain::keys::lease::{Counter, Lease, Share};
+use crate::domain::keys::api_key::{Counter, Lease, Share, WINDOW_SECONDS, window};
 use crate::domain::record::Kind;
 use crate::domain::values::id::{ApiKeyId, Id, TenantId};
 use crate::domain::values::time::Timestamp;

@@ -3,8 +3,7 @@
 //!
 //! Custom fields are validated within a request's budget, with a cache of compiled schemas.
 
-mod cost;
-mod policy;
+mod limits;
 #[cfg(test)]
 mod tests;
 
@@ -12,10 +11,9 @@ use crate::values::field_error::{ErrorCode, FieldError, ValueError, pointer_toke
 use crate::values::hex;
 use crate::values::json::{self, parse_strict};
 use crate::values::text::{NUL, Name, composed};
-use cost::Cost;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
-use policy::PatternCost;
+use limits::{Cost, PatternCost};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
@@ -333,7 +331,7 @@ fn located(text: &str, whole: ValueError) -> Vec<(String, ValueError)> {
     if errors.is_empty() { vec![(String::new(), whole)] } else { errors }
 }
 
-/// The maximum cost of all validations in a request, in units of [`cost::estimate`], which take at most 0.4 s. A validation that
+/// The maximum cost of all validations in a request, in units of [`limits::estimate`], which take at most 0.4 s. A validation that
 /// would exceed it is not run.
 const MAX_UNITS: u64 = 5_000_000;
 /// The maximum cost of a validation that reports all errors, in units. A more expensive validation reports only the first error.
@@ -500,7 +498,7 @@ impl Validations {
                 return Ok(vec![fault]);
             }
         };
-        let errors = match cost::estimate(schema.as_value(), &value, MAX_UNITS, left) {
+        let errors = match limits::estimate(schema.as_value(), &value, MAX_UNITS, left) {
             Cost::Units { units, .. } if units <= left => {
                 let reports_all = units <= MAX_UNITS_FOR_ALL_ERRORS;
                 let errors = compiled.errors(&value, reports_all);
@@ -522,7 +520,7 @@ impl Validations {
     }
 }
 
-/// A schema accepted by [`policy::check`], ready to validate.
+/// A schema accepted by [`limits::check`], ready to validate.
 struct Compiled {
     validator: Validator,
     /// Maximum size in memory, including the caches for matching.
@@ -533,9 +531,9 @@ struct Compiled {
 
 impl Compiled {
     /// Checks and compiles a schema. Stored schemas are checked like new ones: they might have been accepted under other rules,
-    /// and only [`policy::check`] prevents their references from overflowing the stack.
+    /// and only [`limits::check`] prevents their references from overflowing the stack.
     fn new(schema: &Value) -> Result<Self, ValueError> {
-        let PatternCost { patterns, bytes } = policy::check(schema)?;
+        let PatternCost { patterns, bytes } = limits::check(schema)?;
         let cache_bytes = (MAX_MATCHING_BYTES / patterns.max(1)).min(MAX_CACHE_BYTES_OF_PATTERN);
         let options = PatternOptions::regex().size_limit(MAX_AUTOMATON_BYTES).dfa_size_limit(cache_bytes);
         let validator = jsonschema::options().with_draft(Draft::Draft202012).with_pattern_options(options).build(schema);

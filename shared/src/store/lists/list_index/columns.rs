@@ -35,7 +35,7 @@ pub const MODEL: &str = "model";
 /// The coded column for assets with too many custom fields. Fields whose names sort after the column's value may be unfit.
 pub const UNFIT_AFTER: &str = "unfit_after";
 
-pub(super) fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
+fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
     let TextColumns { searched, exact } = C::TEXT_COLUMNS;
     Row {
         id,
@@ -571,6 +571,74 @@ impl AssetIndex {
             model: model.and_then(|entry| entry.name.clone()),
             manufacturer: manufacturer.and_then(|entry| entry.name.clone()),
         }
+    }
+}
+
+impl<C: Columns> ListIndex for SortedRows<C> {
+    type Entity = C::Record;
+    const SECTIONS: &'static [Section] = C::SECTIONS;
+    const JOINED_KINDS: &'static [Kind] = &[];
+
+    fn load_item(&mut self, _: Kind, item: &Item) -> Result<(), Inconsistent> {
+        let row = row_from_item::<C>(item)?;
+        // A record that moves between sections while they are read may be found in both.
+        if C::SECTIONS.len() == 1 || self.find(row.id).is_none_or(|present| present.version < row.version) {
+            self.upsert(row);
+        }
+        Ok(())
+    }
+
+    fn version(&self, _: Kind, id: Uuid) -> Option<u64> {
+        self.find(id).map(|row| row.version)
+    }
+
+    fn apply_change(&mut self, event: &ChangeEvent) -> Result<(), Inconsistent> {
+        let mut row = self.get(event.record_id).unwrap_or_else(|| empty_row(event.record_id));
+        for field in event.new_values()? {
+            let (field, value) = field?;
+            C::set_field(&mut row, field, value)?;
+        }
+        if let Some(fields) = event.new_object("custom_fields") {
+            C::set_custom_fields(&mut row, fields);
+        }
+        row.version = event.version;
+        if event.changes_shown_field::<C::Record>() {
+            row.columns.set_updated_at(event.at);
+        }
+        self.upsert(row);
+        Ok(())
+    }
+
+    fn remove(&mut self, _: Kind, id: Uuid) {
+        SortedRows::remove(self, id);
+    }
+
+    fn shrink_to_fit(&mut self) {
+        SortedRows::shrink_to_fit(self);
+    }
+
+    fn bytes(&self) -> usize {
+        SortedRows::bytes(self)
+    }
+
+    fn len(&self) -> usize {
+        SortedRows::len(self)
+    }
+
+    fn encode(&self, encoder: &mut Encoder) {
+        SortedRows::encode(self, encoder);
+    }
+
+    fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self> {
+        SortedRows::decode(decoder, with_optional)
+    }
+
+    fn optional_bytes(&self) -> usize {
+        SortedRows::optional_bytes(self)
+    }
+
+    fn leave_out(&mut self) -> bool {
+        SortedRows::leave_out(self)
     }
 }
 

@@ -41,7 +41,6 @@ use crate::store::{
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, Select};
 use chrono::TimeDelta;
-use columns::empty_row;
 pub(in crate::store) use columns::{
     AssetColumns, AssetFacet, AssetIndex, AssetVectors, InstanceColumns, InstanceFacet, LOCATION, MODEL, MovementColumns,
     UserColumns, UserFacet, row_from_item, summed,
@@ -130,74 +129,6 @@ pub trait ListIndex: Default + Send + 'static {
     /// Whether changes to records of this kind must be applied to the index.
     fn follows(kind: Kind) -> bool {
         kind == Self::Entity::KIND || Self::JOINED_KINDS.contains(&kind)
-    }
-}
-
-impl<C: Columns> ListIndex for SortedRows<C> {
-    type Entity = C::Record;
-    const SECTIONS: &'static [Section] = C::SECTIONS;
-    const JOINED_KINDS: &'static [Kind] = &[];
-
-    fn load_item(&mut self, _: Kind, item: &Item) -> Result<(), Inconsistent> {
-        let row = row_from_item::<C>(item)?;
-        // A record that moves between sections while they are read may be found in both.
-        if C::SECTIONS.len() == 1 || self.find(row.id).is_none_or(|present| present.version < row.version) {
-            self.upsert(row);
-        }
-        Ok(())
-    }
-
-    fn version(&self, _: Kind, id: Uuid) -> Option<u64> {
-        self.find(id).map(|row| row.version)
-    }
-
-    fn apply_change(&mut self, event: &ChangeEvent) -> Result<(), Inconsistent> {
-        let mut row = self.get(event.record_id).unwrap_or_else(|| empty_row(event.record_id));
-        for field in event.new_values()? {
-            let (field, value) = field?;
-            C::set_field(&mut row, field, value)?;
-        }
-        if let Some(fields) = event.new_object("custom_fields") {
-            C::set_custom_fields(&mut row, fields);
-        }
-        row.version = event.version;
-        if event.changes_shown_field::<C::Record>() {
-            row.columns.set_updated_at(event.at);
-        }
-        self.upsert(row);
-        Ok(())
-    }
-
-    fn remove(&mut self, _: Kind, id: Uuid) {
-        SortedRows::remove(self, id);
-    }
-
-    fn shrink_to_fit(&mut self) {
-        SortedRows::shrink_to_fit(self);
-    }
-
-    fn bytes(&self) -> usize {
-        SortedRows::bytes(self)
-    }
-
-    fn len(&self) -> usize {
-        SortedRows::len(self)
-    }
-
-    fn encode(&self, encoder: &mut Encoder) {
-        SortedRows::encode(self, encoder);
-    }
-
-    fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self> {
-        SortedRows::decode(decoder, with_optional)
-    }
-
-    fn optional_bytes(&self) -> usize {
-        SortedRows::optional_bytes(self)
-    }
-
-    fn leave_out(&mut self) -> bool {
-        SortedRows::leave_out(self)
     }
 }
 
