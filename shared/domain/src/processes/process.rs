@@ -588,26 +588,26 @@ impl StepKind {
     /// `statement` only for a signature.
     fn new(
         step_type: StepType,
-        items: Option<Vec<String>>,
-        options: Option<Vec<String>>,
-        statement: Option<Statement>,
+        mut items: Option<Vec<String>>,
+        mut options: Option<Vec<String>>,
+        mut statement: Option<Statement>,
     ) -> Option<Self> {
-        let kind = match (step_type, items, options, statement) {
-            (StepType::Checklist, Some(items), None, None) => Self::Checklist { items },
-            (StepType::Select, None, Some(options), None) => Self::Select { options },
-            (StepType::Signature, None, None, statement) => {
+        let kind = match step_type {
+            StepType::Checklist => Self::Checklist { items: items.take()? },
+            StepType::Select => Self::Select { options: options.take()? },
+            StepType::Signature => {
                 let default = || Statement::from_stored(DEFAULT_STATEMENT.to_owned());
-                Self::Signature { statement: statement.unwrap_or_else(default) }
+                Self::Signature { statement: statement.take().unwrap_or_else(default) }
             }
-            (StepType::UserPicker, None, None, None) => Self::UserPicker,
-            (StepType::Complete, None, None, None) => Self::Complete,
-            (StepType::Text, None, None, None) => Self::Text,
-            (StepType::Textarea, None, None, None) => Self::Textarea,
-            (StepType::Date, None, None, None) => Self::Date,
-            (StepType::Confirmation, None, None, None) => Self::Confirmation,
-            _ => return None,
+            StepType::UserPicker => Self::UserPicker,
+            StepType::Complete => Self::Complete,
+            StepType::Text => Self::Text,
+            StepType::Textarea => Self::Textarea,
+            StepType::Date => Self::Date,
+            StepType::Confirmation => Self::Confirmation,
         };
-        Some(kind)
+        // Whatever is left belongs to another type.
+        (items.is_none() && options.is_none() && statement.is_none()).then_some(kind)
     }
 }
 
