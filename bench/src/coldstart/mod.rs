@@ -7,7 +7,7 @@ use rig::environment::Environment;
 use rig::events::request;
 use rig::function::{Function, binaries_dir};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -56,15 +56,19 @@ pub async fn run(options: Options) -> Result<()> {
     let environment = Environment::start().await?;
     let functions: Vec<(&str, &str)> = std::iter::once((BASELINE, "/")).chain(FUNCTIONS).collect();
     let mut figures: Vec<Figures> = Vec::new();
+    let folder = tempfile::tempdir()?;
+    let mut binaries = Vec::new();
     for (name, _) in &functions {
-        let (size, zipped_size) = sizes(&binaries_dir().join(name))?;
+        let binary = copied(&binaries_dir().join(name), folder.path())?;
+        let (size, zipped_size) = sizes(&binary)?;
         figures.push(Figures { size, zipped_size, ..Figures::default() });
+        binaries.push(binary);
     }
     for _ in 0..options.starts {
-        for ((name, path), figures) in functions.iter().zip(&mut figures) {
+        for (((_, path), binary), figures) in functions.iter().zip(&binaries).zip(&mut figures) {
             let path = path.replace("ASSET", &environment.asset_id);
             let event = request("GET", &path, &environment.api_key, None);
-            measure(environment.start_function(name).await?, &event, options.warm, figures).await?;
+            measure(environment.start_binary(binary).await?, &event, options.warm, figures).await?;
         }
     }
     print_report(&functions, &figures, options.starts)?;
@@ -97,9 +101,17 @@ async fn measure(function: Function, event: &str, warm: usize, figures: &mut Fig
     function.kill().await
 }
 
+/// Copies a binary to a folder. How the kernel caches a file depends on the free memory when the file is written, and changes CPU
+/// times by up to 10 %. So all binaries are written before the first measurement.
+pub fn copied(binary: &Path, folder: &Path) -> Result<PathBuf> {
+    let copy = folder.join(binary.file_name().context("a binary without a name")?);
+    std::fs::copy(binary, &copy).with_context(|| format!("{} not found", binary.display()))?;
+    Ok(copy)
+}
+
 /// Returns the size of a binary in bytes, uncompressed and compressed. gzip and zip compress equally well.
 fn sizes(binary: &Path) -> Result<(u64, u64)> {
-    let size = std::fs::metadata(binary).with_context(|| format!("{} not found", binary.display()))?.len();
+    let size = std::fs::metadata(binary)?.len();
     let zipped = Command::new("gzip").arg("-9c").arg(binary).stdout(Stdio::piped()).output()?;
     Ok((size, zipped.stdout.len() as u64))
 }

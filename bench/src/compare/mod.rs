@@ -2,7 +2,7 @@
 //! take turns, so that other load on the machine affects both equally, and each round restarts both. For the function `assets`,
 //! the benchmark estimates the duration and the cost of requests on Lambda from the CPU time, by the function's memory.
 
-use crate::coldstart::FUNCTIONS;
+use crate::coldstart::{FUNCTIONS, copied};
 use crate::service::ServerProcess;
 use crate::statistics::millis;
 use anyhow::{Context, Result, bail, ensure};
@@ -99,8 +99,8 @@ pub async fn run(options: &Options) -> Result<()> {
     kinds.retain(|kind| kind.label.contains(&options.only));
     ensure!(!kinds.is_empty(), "no kind of request contains {:?}", options.only);
     let environment = Environment::start().await?;
-    let folder = tempfile::tempdir()?;
-    let binaries = [copied(&options.old, &folder.path().join("old"))?, copied(&options.new, &folder.path().join("new"))?];
+    let folders = [tempfile::tempdir()?, tempfile::tempdir()?];
+    let binaries = [copied(&options.old, folders[0].path())?, copied(&options.new, folders[1].path())?];
     let mut figures = Figures::default();
     for number in 0..options.rounds {
         // Alternates the order, because the second build finds warmer caches.
@@ -117,15 +117,6 @@ pub async fn run(options: &Options) -> Result<()> {
     };
     // The round trips of other functions are unknown here, and the dev server's CPU time includes the engine's CPU time.
     if name == ASSETS { print(&kinds.iter().filter_map(work).collect::<Vec<_>>()) } else { Ok(()) }
-}
-
-/// Copies a binary into a new folder. How the kernel caches a file depends on the free memory when the file is written, and
-/// changes CPU times by up to 10 %. So both binaries are written now.
-fn copied(binary: &Path, folder: &Path) -> Result<PathBuf> {
-    let copy = folder.join(binary.file_name().context("a binary without a name")?);
-    std::fs::create_dir(folder)?;
-    std::fs::copy(binary, &copy)?;
-    Ok(copy)
 }
 
 /// Starts both builds, sends each request to both in turn, and stops them.
