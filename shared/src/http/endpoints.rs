@@ -1,23 +1,24 @@
 //! A function's endpoints: routes and OpenAPI document are generated from one list. Also the middleware, which gives each request
-//! an ID, a log line and a time limit, stores responses, and renders errors, panics and dry runs.
+//! an ID, a log line and a time limit, stores responses, and renders errors, panics and dry runs. It receives a request once for
+//! all extractors: the body up to a limit, path parameters and query.
 //!
 //! A request's credential is checked while the handler reads. The extractor of a credential begins the check. The handler waits
 //! for `Check::passed` before anything with an effect. The middleware polls the handler and the check, and sends the handler's
 //! response only if the check passes. Otherwise it sends the error from the check, regardless of the handler's response.
 
 use super::openapi::{self, ANY_STATUS, DescribedHandler, Schemas};
-use super::requests::params::{DRY_RUN_PARAMETER, ReceivedRequest, list_header, receive};
+use super::requests::params::{Params, decode};
 use super::responses::{ApiError, ApiResponse, ConflictCode, html};
 use super::unmatched;
 use crate::app::App;
-use crate::domain::keys::api_key::Rate;
+use crate::domain::keys::api_key::{BearerToken, Credential, Rate};
 use crate::domain::record::{ERASED, IdempotentRequest, StoredResponse, if_none_match_contains};
 use crate::domain::values::id::{ApiKeyId, LinkId, TenantId};
 use crate::log::error_chain;
 use crate::store::{DryRun, PreviousRequest, TenantStore, with_deadline};
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{MatchedPath, Request, State};
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
 use axum::handler::Handler;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -35,6 +36,7 @@ use std::any::Any;
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -45,6 +47,15 @@ use utoipa::openapi::{Components, HttpMethod, OpenApi, OpenApiBuilder, RefOr, Re
 
 /// The prefix of every endpoint's path.
 pub const BASE: &str = "/v1";
+
+/// A larger request body gets a 413.
+pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// A body larger than [`MAX_BODY_BYTES`] is read up to this size and dropped, so that the client gets the 413 instead of a broken
+/// connection. API Gateway accepts no larger bodies.
+const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
+
+/// The query parameter that every write has.
+pub(in crate::http) const DRY_RUN_PARAMETER: &str = "dry_run";
 
 /// Builds the service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID for each
 /// request.
@@ -508,6 +519,171 @@ impl RequestContext {
     }
 }
 
+pub(crate) enum ReceivedBody {
+    Whole(Bytes),
+    /// The body is larger than [`MAX_BODY_BYTES`].
+    TooLarge,
+    /// The connection ended before the body did.
+    Incomplete,
+    /// The body was not read, because the request has no credential. Every attempt to use it fails.
+    Unread,
+}
+
+/// A request before its arguments are parsed.
+pub(crate) struct ReceivedRequest {
+    /// Path parameters by their name in the route; `None` for bad percent-encoding.
+    pub(crate) path: Option<Vec<(String, String)>>,
+    /// The text after `?`.
+    query: String,
+    is_query_read: AtomicBool,
+    /// Whether the method is for writes.
+    is_write: bool,
+    pub(crate) content_type: Option<String>,
+    /// The body is compressed or has another content coding.
+    pub(crate) is_encoded: bool,
+    pub(crate) body: ReceivedBody,
+}
+
+impl ReceivedRequest {
+    /// Returns the query parameters, for a handler that reads them and reports unknown ones. Omits the `dry_run` of a write,
+    /// which is already parsed.
+    pub(crate) fn params(&self) -> Result<Params, ApiError> {
+        self.is_query_read.store(true, Ordering::Relaxed);
+        Ok(self.read_params()?.0)
+    }
+
+    /// Rejects query parameters that no handler has read.
+    pub(crate) fn refuse_unread_query(&self) -> Result<(), ApiError> {
+        if self.is_query_read.load(Ordering::Relaxed) { Ok(()) } else { self.read_params()?.0.finish() }
+    }
+
+    /// Returns a new dry run if the request is one. Invalid parameters are reported later, all together.
+    pub(crate) fn dry_run(&self) -> Option<DryRun> {
+        self.read_params().is_ok_and(|(_, is_dry_run)| is_dry_run).then(DryRun::default)
+    }
+
+    fn read_params(&self) -> Result<(Params, bool), ApiError> {
+        let mut params = Params::parse(&self.query)?;
+        let is_dry_run = self.is_write && params.take::<bool>(DRY_RUN_PARAMETER) == Some(true);
+        Ok((params, is_dry_run))
+    }
+
+    /// Returns a path parameter by its name in the route.
+    pub(crate) fn path_parameter(&self, name: &str) -> Result<&str, ApiError> {
+        let params = self.path.as_ref().ok_or_else(|| ApiError::Malformed("The URL has bad percent-encoding.".into()))?;
+        let found = params.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).ok_or(ApiError::NotFound)
+    }
+
+    /// Returns the body and its media type, without parameters such as `charset`. `missing` is the error's detail if there is no
+    /// body.
+    pub(in crate::http) fn whole_body(&self, missing: &str) -> Result<(&[u8], &str), ApiError> {
+        let bytes = match &self.body {
+            ReceivedBody::Whole(bytes) => bytes,
+            ReceivedBody::TooLarge => return Err(ApiError::TooLarge),
+            ReceivedBody::Incomplete => return Err(ApiError::Malformed("The body ended early.".into())),
+            ReceivedBody::Unread => return Err(ApiError::Unauthorized),
+        };
+        if bytes.is_empty() {
+            return Err(ApiError::Malformed(missing.into()));
+        }
+        if self.is_encoded {
+            return Err(ApiError::UnsupportedContentCoding);
+        }
+        let content_type = self.content_type.as_deref().unwrap_or_default();
+        Ok((bytes, media_type(content_type)))
+    }
+}
+
+#[cfg(test)]
+impl ReceivedRequest {
+    /// Builds a GET request with a query and nothing else.
+    pub(in crate::http) fn with_query(query: &str) -> Self {
+        Self {
+            path: Some(Vec::new()),
+            query: query.to_owned(),
+            is_query_read: AtomicBool::new(false),
+            is_write: false,
+            content_type: None,
+            is_encoded: false,
+            body: ReceivedBody::Unread,
+        }
+    }
+}
+
+/// Stores a [`ReceivedRequest`] in the request's extensions, for the extractors.
+pub(in crate::http) async fn receive(request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let params = RawPathParams::from_request_parts(&mut parts, &()).await;
+    let path = params.ok().filter(|_| decode(parts.uri.path()).is_ok());
+    let body = if has_credential(&parts.headers) { receive_body(body).await } else { ReceivedBody::Unread };
+    let received = ReceivedRequest {
+        path: path.map(|params| params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        is_query_read: AtomicBool::new(false),
+        is_write: !parts.method.is_safe(),
+        content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
+        is_encoded: list_header(&parts.headers, &header::CONTENT_ENCODING).is_some_and(|codings| !is_identity(&codings)),
+        body,
+    };
+    parts.extensions.insert(Arc::new(received));
+    next.run(Request::from_parts(parts, Body::empty())).await
+}
+
+/// Joins the lines of a header whose value is a list (RFC 9110 §5.3).
+pub(crate) fn list_header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let lines: Vec<&str> = headers.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<_, _>>().ok()?;
+    (!lines.is_empty()).then(|| lines.join(", "))
+}
+
+/// Removes parameters such as `charset` from a content type.
+pub(crate) fn media_type(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// Returns the credential in the only `Authorization: Bearer …` header (RFC 6750 §2.1; the scheme is case-insensitive), if
+/// well-formed.
+pub(crate) fn bearer_token<C: Credential>(headers: &HeaderMap) -> Option<BearerToken<C>> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (scheme, token) = values.next()?.to_str().ok()?.split_once(' ')?;
+    let is_only = values.next().is_none() && scheme.eq_ignore_ascii_case("bearer");
+    BearerToken::parse(token.trim()).filter(|_| is_only)
+}
+
+/// Whether there is a credential of any kind, valid or not.
+fn has_credential(headers: &HeaderMap) -> bool {
+    bearer_token::<ApiKeyId>(headers).is_some() || bearer_token::<LinkId>(headers).is_some()
+}
+
+/// Whether a list of content codings leaves the body unencoded.
+fn is_identity(codings: &str) -> bool {
+    codings.split(',').map(str::trim).all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case("identity"))
+}
+
+async fn receive_body(mut body: Body) -> ReceivedBody {
+    let mut bytes = Vec::new();
+    let mut received = 0usize;
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return ReceivedBody::Incomplete };
+        let Some(data) = frame.data_ref() else { continue };
+        received = received.saturating_add(data.len());
+        if received > MAX_BYTES_READ {
+            return ReceivedBody::TooLarge;
+        }
+        if received <= MAX_BODY_BYTES {
+            bytes.extend_from_slice(data);
+        } else {
+            bytes = Vec::new();
+        }
+    }
+    if received > MAX_BODY_BYTES { ReceivedBody::TooLarge } else { ReceivedBody::Whole(bytes.into()) }
+}
+
+pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> {
+    let received = parts.extensions.get::<Arc<ReceivedRequest>>().cloned();
+    received.ok_or_else(|| ApiError::Internal("a route outside of http::service".into()))
+}
+
 type Checked<T> = Result<T, Arc<ApiError>>;
 
 /// A check in progress. All clones share its result, a `T`.
@@ -599,7 +775,6 @@ async fn respond(handler: impl Future<Output = Response>, of_request: &CheckOfRe
 mod tests {
     use super::*;
     use axum::http::StatusCode;
-    use std::sync::atomic::{AtomicBool, Ordering};
     use tokio::sync::oneshot;
 
     struct TestRequest {

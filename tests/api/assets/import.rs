@@ -1,7 +1,7 @@
 //! Imports of assets and users: rows, matching, and repeated requests after an interruption.
 
 use crate::support::prelude::*;
-use shared::http::requests::params::NOT_UTF8;
+use shared::http::requests::body::NOT_UTF8;
 
 pub async fn asset(client: &Client, name: &str) -> Value {
     let list = client.get(&format!("/assets?q={}", name.replace(' ', "+"))).await.data();

@@ -7,7 +7,7 @@ use crate::domain::values::field_error::{FieldError, unknown_name};
 use crate::domain::values::json::{self, PRIVATE_NAME};
 use crate::domain::values::text::NUL;
 use crate::http::requests::body::{Fields, FromBody};
-use crate::http::requests::params::{NOT_UTF8, utf8, utf8_json};
+use crate::http::requests::body::{NOT_UTF8, utf8, utf8_json};
 use crate::http::responses::ApiError;
 use fields::{CellType, Column};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Request bodies, parsed strictly: all errors are reported together, and no member is silently dropped. [`body!`](crate::body)
-//! declares a body; the types of its fields parse their JSON ([`FromJson`]).
+//! declares a body; the types of its fields parse their JSON ([`FromJson`]). Text must be UTF-8, as far as API Gateway lets a
+//! function check that.
 
-use super::params::{NOT_UTF8, ReceivedBody, ReceivedRequest, received, utf8_json};
 use crate::domain::assets::asset::{AssetDetailsChange, AssetTag, RowTag, Status, Transitions};
 use crate::domain::assets::label::LabelUrlTemplate;
 use crate::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch, FieldsSchema};
@@ -20,6 +20,7 @@ use crate::domain::values::money::{self, Price};
 use crate::domain::values::text::{Line, Location, Name, Notes};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::{WebhookEvents, WebhookUrl};
+use crate::http::endpoints::{ReceivedBody, ReceivedRequest, received};
 use crate::http::openapi::{Describe, Schemas, add_body, add_schema, schema_or_reference};
 use crate::http::responses::{ApiError, MAX_FIELD_ERRORS};
 use axum::extract::FromRequestParts;
@@ -822,5 +823,49 @@ impl ReadOnlyFields {
     pub fn check(&self, present: &impl Serialize, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
         errors.extend(self.errors(present)?);
         if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
+    }
+}
+
+/// The error if [`utf8`] or [`utf8_json`] returns `None`.
+pub const NOT_UTF8: &str = "is not UTF-8, or contains U+FFFD, the replacement character";
+
+/// Decodes part of a body. `None` if it isn't UTF-8 or contains U+FFFD: API Gateway passes bodies as strings, with U+FFFD in
+/// place of each byte that it couldn't decode.
+pub fn utf8(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok().filter(|text| !text.contains(char::REPLACEMENT_CHARACTER))
+}
+
+/// Like [`utf8`], for JSON. Also rejects an escaped U+FFFD, from a client that decoded the text earlier.
+pub fn utf8_json(bytes: &[u8]) -> Option<&str> {
+    utf8(bytes).filter(|text| !has_escaped_replacement(text))
+}
+
+fn has_escaped_replacement(json: &str) -> bool {
+    let mut rest = json.as_bytes();
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        // The escape, without its backslash.
+        let (_, escape) = rest.split_at(at + 1);
+        if escape.get(..5).is_some_and(|escape| escape.eq_ignore_ascii_case(b"ufffd")) {
+            return true;
+        }
+        rest = escape.get(1..).unwrap_or_default();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_were_replaced_are_not_utf8() {
+        assert_eq!(utf8("Größe".as_bytes()), Some("Größe"));
+        assert_eq!([&b"Gr\xf6\xdfe"[..], "Gr\u{fffd}\u{fffd}e".as_bytes()].map(utf8), [None, None]);
+        for json in [r#""\ufffd""#, r#""a\\\uFFFD""#, r#""\u00e9\uFffD"#] {
+            assert_eq!(utf8_json(json.as_bytes()), None, "{json}");
+        }
+        for json in [r#""\\ufffd""#, r#""\ufffe \u00e9""#, r"\", r"\ufff", "ufffd"] {
+            assert_eq!(utf8_json(json.as_bytes()), Some(json));
+        }
     }
 }

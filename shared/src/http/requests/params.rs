@@ -1,12 +1,12 @@
-//! A received request, and its path and query parameters, parsed strictly. A request is received once for all extractors: its
-//! body up to a limit, its path parameters and its query. The first argument of a handler is the sender, so that unauthenticated
-//! requests stay cheap. The query follows, then the path: errors are reported in this order. The handler itself parses the body
-//! (see [`body`](super::body)), and adds further errors. Text must be UTF-8, as far as API Gateway lets a function check that.
+//! Path and query parameters, parsed strictly. The first argument of a handler is the sender, so that unauthenticated requests
+//! stay cheap. The query follows, then the path: errors are reported in this order. The handler itself parses the body (see
+//! [`body`](super::body)), and adds further errors.
 
+use super::body::{NOT_UTF8, utf8};
 use crate::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
 use crate::domain::catalog::{AssetKind, TypeCode};
 use crate::domain::history::filter::EventTypes;
-use crate::domain::keys::api_key::{BearerToken, Credential, Role};
+use crate::domain::keys::api_key::Role;
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::Slug;
 use crate::domain::user::Email;
@@ -19,198 +19,18 @@ use crate::domain::values::money::Price;
 use crate::domain::values::text::{Line, Name, SearchText};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::DeliveryStatus;
+use crate::http::endpoints::received;
 use crate::http::openapi::{Describe, Schemas, add_parameter, add_schema, schema_or_reference};
 use crate::http::responses::ApiError;
-use crate::store::{AssetSort, Assignee, DryRun, GroupBy, PageRequest, PlaceFilter, Statuses};
-use axum::body::{Body, Bytes};
-use axum::extract::{FromRequestParts, RawPathParams, Request};
+use crate::store::{AssetSort, Assignee, GroupBy, PageRequest, PlaceFilter, Statuses};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use axum::middleware::Next;
-use axum::response::Response;
-use http_body_util::BodyExt;
 use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
 use std::str::FromStr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use utoipa::ToSchema;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required};
-
-/// A larger request body gets a 413.
-pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// A body larger than [`MAX_BODY_BYTES`] is read up to this size and dropped, so that the client gets the 413 instead of a broken
-/// connection. API Gateway accepts no larger bodies.
-const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
-
-/// The query parameter that every write has.
-pub(in crate::http) const DRY_RUN_PARAMETER: &str = "dry_run";
-
-pub(crate) enum ReceivedBody {
-    Whole(Bytes),
-    /// The body is larger than [`MAX_BODY_BYTES`].
-    TooLarge,
-    /// The connection ended before the body did.
-    Incomplete,
-    /// The body was not read, because the request has no credential. Every attempt to use it fails.
-    Unread,
-}
-
-/// A request before its arguments are parsed.
-pub(crate) struct ReceivedRequest {
-    /// Path parameters by their name in the route; `None` for bad percent-encoding.
-    pub(crate) path: Option<Vec<(String, String)>>,
-    /// The text after `?`.
-    query: String,
-    is_query_read: AtomicBool,
-    /// Whether the method is for writes.
-    is_write: bool,
-    pub(crate) content_type: Option<String>,
-    /// The body is compressed or has another content coding.
-    pub(crate) is_encoded: bool,
-    pub(crate) body: ReceivedBody,
-}
-
-impl ReceivedRequest {
-    /// Returns the query parameters, for a handler that reads them and reports unknown ones. Omits the `dry_run` of a write,
-    /// which is already parsed.
-    pub(crate) fn params(&self) -> Result<Params, ApiError> {
-        self.is_query_read.store(true, Ordering::Relaxed);
-        Ok(self.read_params()?.0)
-    }
-
-    /// Rejects query parameters that no handler has read.
-    pub(crate) fn refuse_unread_query(&self) -> Result<(), ApiError> {
-        if self.is_query_read.load(Ordering::Relaxed) { Ok(()) } else { self.read_params()?.0.finish() }
-    }
-
-    /// Returns a new dry run if the request is one. Invalid parameters are reported later, all together.
-    pub(crate) fn dry_run(&self) -> Option<DryRun> {
-        self.read_params().is_ok_and(|(_, is_dry_run)| is_dry_run).then(DryRun::default)
-    }
-
-    fn read_params(&self) -> Result<(Params, bool), ApiError> {
-        let mut params = Params::parse(&self.query)?;
-        let is_dry_run = self.is_write && params.take::<bool>(DRY_RUN_PARAMETER) == Some(true);
-        Ok((params, is_dry_run))
-    }
-
-    /// Returns a path parameter by its name in the route.
-    pub(crate) fn path_parameter(&self, name: &str) -> Result<&str, ApiError> {
-        let params = self.path.as_ref().ok_or_else(|| ApiError::Malformed("The URL has bad percent-encoding.".into()))?;
-        let found = params.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.as_str()).ok_or(ApiError::NotFound)
-    }
-
-    /// Returns the body and its media type, without parameters such as `charset`. `missing` is the error's detail if there is no
-    /// body.
-    pub(in crate::http) fn whole_body(&self, missing: &str) -> Result<(&[u8], &str), ApiError> {
-        let bytes = match &self.body {
-            ReceivedBody::Whole(bytes) => bytes,
-            ReceivedBody::TooLarge => return Err(ApiError::TooLarge),
-            ReceivedBody::Incomplete => return Err(ApiError::Malformed("The body ended early.".into())),
-            ReceivedBody::Unread => return Err(ApiError::Unauthorized),
-        };
-        if bytes.is_empty() {
-            return Err(ApiError::Malformed(missing.into()));
-        }
-        if self.is_encoded {
-            return Err(ApiError::UnsupportedContentCoding);
-        }
-        let content_type = self.content_type.as_deref().unwrap_or_default();
-        Ok((bytes, media_type(content_type)))
-    }
-}
-
-#[cfg(test)]
-impl ReceivedRequest {
-    /// Builds a GET request with a query and nothing else.
-    pub(in crate::http) fn with_query(query: &str) -> Self {
-        Self {
-            path: Some(Vec::new()),
-            query: query.to_owned(),
-            is_query_read: AtomicBool::new(false),
-            is_write: false,
-            content_type: None,
-            is_encoded: false,
-            body: ReceivedBody::Unread,
-        }
-    }
-}
-
-/// Stores a [`ReceivedRequest`] in the request's extensions, for the extractors.
-pub(in crate::http) async fn receive(request: Request, next: Next) -> Response {
-    let (mut parts, body) = request.into_parts();
-    let params = RawPathParams::from_request_parts(&mut parts, &()).await;
-    let path = params.ok().filter(|_| decode(parts.uri.path()).is_ok());
-    let body = if has_credential(&parts.headers) { receive_body(body).await } else { ReceivedBody::Unread };
-    let received = ReceivedRequest {
-        path: path.map(|params| params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),
-        query: parts.uri.query().unwrap_or_default().to_owned(),
-        is_query_read: AtomicBool::new(false),
-        is_write: !parts.method.is_safe(),
-        content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
-        is_encoded: list_header(&parts.headers, &header::CONTENT_ENCODING).is_some_and(|codings| !is_identity(&codings)),
-        body,
-    };
-    parts.extensions.insert(Arc::new(received));
-    next.run(Request::from_parts(parts, Body::empty())).await
-}
-
-/// Joins the lines of a header whose value is a list (RFC 9110 §5.3).
-pub(crate) fn list_header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
-    let lines: Vec<&str> = headers.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<_, _>>().ok()?;
-    (!lines.is_empty()).then(|| lines.join(", "))
-}
-
-/// Removes parameters such as `charset` from a content type.
-pub(crate) fn media_type(content_type: &str) -> &str {
-    content_type.split(';').next().unwrap_or_default().trim()
-}
-
-/// Returns the credential in the only `Authorization: Bearer …` header (RFC 6750 §2.1; the scheme is case-insensitive), if
-/// well-formed.
-pub(crate) fn bearer_token<C: Credential>(headers: &HeaderMap) -> Option<BearerToken<C>> {
-    let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let (scheme, token) = values.next()?.to_str().ok()?.split_once(' ')?;
-    let is_only = values.next().is_none() && scheme.eq_ignore_ascii_case("bearer");
-    BearerToken::parse(token.trim()).filter(|_| is_only)
-}
-
-/// Whether there is a credential of any kind, valid or not.
-fn has_credential(headers: &HeaderMap) -> bool {
-    bearer_token::<ApiKeyId>(headers).is_some() || bearer_token::<LinkId>(headers).is_some()
-}
-
-/// Whether a list of content codings leaves the body unencoded.
-fn is_identity(codings: &str) -> bool {
-    codings.split(',').map(str::trim).all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case("identity"))
-}
-
-async fn receive_body(mut body: Body) -> ReceivedBody {
-    let mut bytes = Vec::new();
-    let mut received = 0usize;
-    while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return ReceivedBody::Incomplete };
-        let Some(data) = frame.data_ref() else { continue };
-        received = received.saturating_add(data.len());
-        if received > MAX_BYTES_READ {
-            return ReceivedBody::TooLarge;
-        }
-        if received <= MAX_BODY_BYTES {
-            bytes.extend_from_slice(data);
-        } else {
-            bytes = Vec::new();
-        }
-    }
-    if received > MAX_BODY_BYTES { ReceivedBody::TooLarge } else { ReceivedBody::Whole(bytes.into()) }
-}
-
-pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> {
-    let received = parts.extensions.get::<Arc<ReceivedRequest>>().cloned();
-    received.ok_or_else(|| ApiError::Internal("a route outside of http::service".into()))
-}
 
 pub struct Query<Q>(pub Q);
 
@@ -634,48 +454,4 @@ macro_rules! query {
     (@describe $schemas:ident $field:ident $schema:ty, $($doc:literal)*) => {
         $crate::http::openapi::query_parameter::<$schema>($schemas, stringify!($field), concat!($($doc, "\n"),*))
     };
-}
-
-/// The error if [`utf8`] or [`utf8_json`] returns `None`.
-pub const NOT_UTF8: &str = "is not UTF-8, or contains U+FFFD, the replacement character";
-
-/// Decodes part of a body. `None` if it isn't UTF-8 or contains U+FFFD: API Gateway passes bodies as strings, with U+FFFD in
-/// place of each byte that it couldn't decode.
-pub fn utf8(bytes: &[u8]) -> Option<&str> {
-    std::str::from_utf8(bytes).ok().filter(|text| !text.contains(char::REPLACEMENT_CHARACTER))
-}
-
-/// Like [`utf8`], for JSON. Also rejects an escaped U+FFFD, from a client that decoded the text earlier.
-pub fn utf8_json(bytes: &[u8]) -> Option<&str> {
-    utf8(bytes).filter(|text| !has_escaped_replacement(text))
-}
-
-fn has_escaped_replacement(json: &str) -> bool {
-    let mut rest = json.as_bytes();
-    while let Some(at) = memchr::memchr(b'\\', rest) {
-        // The escape, without its backslash.
-        let (_, escape) = rest.split_at(at + 1);
-        if escape.get(..5).is_some_and(|escape| escape.eq_ignore_ascii_case(b"ufffd")) {
-            return true;
-        }
-        rest = escape.get(1..).unwrap_or_default();
-    }
-    false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_that_were_replaced_are_not_utf8() {
-        assert_eq!(utf8("Größe".as_bytes()), Some("Größe"));
-        assert_eq!([&b"Gr\xf6\xdfe"[..], "Gr\u{fffd}\u{fffd}e".as_bytes()].map(utf8), [None, None]);
-        for json in [r#""\ufffd""#, r#""a\\\uFFFD""#, r#""\u00e9\uFffD"#] {
-            assert_eq!(utf8_json(json.as_bytes()), None, "{json}");
-        }
-        for json in [r#""\\ufffd""#, r#""\ufffe \u00e9""#, r"\", r"\ufff", "ufffd"] {
-            assert_eq!(utf8_json(json.as_bytes()), Some(json));
-        }
-    }
 }

@@ -211,29 +211,3 @@ fn a_single_field_is_found_by_a_name_that_looks_the_same() {
     let errors = CustomFieldsPatch::from_json(r#"{"a": 1, "a ": 2}"#).expect_err("an error");
     assert_eq!(errors[0].0, "/a ");
 }
-
-fn schema(bytes: usize) -> Compiled {
-    Compiled { bytes, ..Compiled::new(&json!({})).expect("a schema") }
-}
-
-#[test]
-fn nobody_waits_while_a_schema_is_compiled() {
-    let cache = CompiledSchemas::default();
-    let other = || cache.get((Uuid::from_u128(2), 1), || Ok(schema(1)));
-    let compiled = cache.get((Uuid::from_u128(1), 1), || {
-        assert!(cache.0.try_lock().is_ok(), "another request would wait");
-        other().map(|_| schema(1))
-    });
-    assert!(compiled.is_ok() && cache.cached().schemas.len() == 2);
-}
-
-#[test]
-fn the_cache_drops_the_oldest_schemas() {
-    let cache = CompiledSchemas::default();
-    for version in [1, 2, 3, 4, 4] {
-        cache.cached().insert((Uuid::nil(), version), Arc::new(schema(MAX_CACHED_BYTES / 3)));
-    }
-    assert!(cache.cached().bytes <= MAX_CACHED_BYTES);
-    let known = |version| cache.cached().schemas.contains_key(&(Uuid::nil(), version));
-    assert_eq!([1, 2, 3, 4].map(known), [false, true, true, true]);
-}
