@@ -5,6 +5,9 @@
 //! Also the client with its timeouts and retries (docs/adr/0003-client.md), and the time limits of the store: backoff between
 //! attempts, retries of contradictory reads, the time a request has left for reads, and the maximum delays until a write is
 //! visible, on which list indexes rely (docs/adr/0008). The errors of reads and writes are at the end.
+//!
+//! Requests that many handlers make are boxed: the SDK's futures take 5 to 7 KB, and would be part of the futures of all callers,
+//! which axum moves several times.
 
 mod assets;
 mod check;

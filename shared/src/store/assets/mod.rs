@@ -102,7 +102,7 @@ impl TenantStore {
                 .expression_attribute_values(":user", Keys::assignments(user))
                 .limit(MAX_ASSIGNMENTS + 1);
             // These items take at most 300 KB, and a page of a query can have 1 MB.
-            Ok(query.send().await?.items.unwrap_or_default())
+            Ok(Box::pin(query.send()).await?.items.unwrap_or_default())
         };
         let (indexed, recent) = tokio::try_join!(indexed, self.recently_assigned(user))?;
         if i32::try_from(indexed.len()).is_ok_and(|count| count > MAX_ASSIGNMENTS) {
@@ -233,12 +233,8 @@ impl TenantStore {
         if let Some(dry_run) = &self.dry_run {
             return dry_run.reserve_numbers(step, self.store.random()?);
         }
-        let response = self
-            .store
-            .client
-            .update_item()
-            .table_name(&self.store.table)
-            .set_key(Some(counter.item()))
+        let update = self.store.client.update_item().table_name(&self.store.table).set_key(Some(counter.item()));
+        let update = update
             // A missing counter counts as zero. The second part of the condition fails if the attribute is not a number.
             .condition_expression("attribute_not_exists(#last) OR #last >= :zero")
             .update_expression("ADD #last :step SET #width = :width, #type = :type")
@@ -249,9 +245,8 @@ impl TenantStore {
             .expression_attribute_values(":step", AttributeValue::N(step.to_string()))
             .expression_attribute_values(":width", AttributeValue::N(range.width().to_string()))
             .expression_attribute_values(":type", AttributeValue::S("counter".into()))
-            .return_values(ReturnValue::UpdatedNew)
-            .send()
-            .await?;
+            .return_values(ReturnValue::UpdatedNew);
+        let response = Box::pin(update.send()).await?;
         let number = response.attributes.as_ref().and_then(|item| item.get(LAST_NUMBER)?.as_n().ok()?.parse().ok());
         number.ok_or_else(|| StoreError::broken("a counter without a number"))
     }

@@ -123,7 +123,7 @@ impl TenantStore {
         let (query, mut start, mut read) = (self.events_query(from, to), None, 0);
         loop {
             let query = query.clone().limit(i32::try_from(at_once).unwrap_or(i32::MAX)).set_exclusive_start_key(start);
-            let page = query.send().await?;
+            let page = Box::pin(query.send()).await?;
             for item in page.items.unwrap_or_default() {
                 let id = Key::of(&item).as_ref().and_then(keys::event_id);
                 let entry = entry_of(&item).filter(|entry| filter.matches(&entry.text));

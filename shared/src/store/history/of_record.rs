@@ -302,7 +302,10 @@ impl TenantStore {
             .expression_attribute_values(":to", Keys::history(entity, *versions.end()))
             .scan_index_forward(false);
         let items = match limit {
-            Some(limit) => query.limit(i32::try_from(limit).unwrap_or(i32::MAX)).send().await?.items.unwrap_or_default(),
+            Some(limit) => {
+                let query = query.limit(i32::try_from(limit).unwrap_or(i32::MAX));
+                Box::pin(query.send()).await?.items.unwrap_or_default()
+            }
             None => self.every(query).await?,
         };
         let row = |item| Keys::history_row(item).ok_or_else(|| StoreError::broken("a row of the history without its event"));
@@ -340,7 +343,7 @@ impl TenantStore {
             request = request.expression_attribute_names(name, attribute);
         }
         let request = request.consistent_read(true).projection_expression("#version, #hash, #event");
-        request.send().await?.item.as_ref().map(HistoryHead::of).transpose()
+        Box::pin(request.send()).await?.item.as_ref().map(HistoryHead::of).transpose()
     }
 
     /// Puts the tombstone of a record. `event` describes the deletion, which creates `version`.

@@ -71,7 +71,7 @@ impl TenantStore {
         after: Option<<C::Record as Record>::Id>,
     ) -> Result<Chunk<C::Record>, StoreError> {
         let start = after.map(|id| self.keys.record(C::Record::KIND, id.uuid()).item());
-        let page = self.of_kind(C::Record::KIND).set_exclusive_start_key(start).send().await?;
+        let page = Box::pin(self.of_kind(C::Record::KIND).set_exclusive_start_key(start).send()).await?;
         let last = page.last_evaluated_key.as_ref().and_then(crate::store::keys::Key::of);
         let next =
             last.and_then(|key| crate::store::keys::record_id(C::Record::KIND, &key)).map(<C::Record as Record>::Id::from_uuid);

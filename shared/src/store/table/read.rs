@@ -159,7 +159,7 @@ impl TenantStore {
             return Ok(items.remove(key));
         }
         let request = self.store.client.get_item().table_name(&self.store.table);
-        Ok(request.set_key(Some(key.item())).consistent_read(true).send().await?.item)
+        Ok(Box::pin(request.set_key(Some(key.item())).consistent_read(true).send()).await?.item)
     }
 
     /// Whether a record has the unique value, or had it and still reserves it.
@@ -253,7 +253,7 @@ impl TenantStore {
         for round in 0..MAX_ROUNDS {
             let request = KeysAndAttributes::builder().set_keys(Some(left)).consistent_read(consistent).build();
             let request = request.map_err(StoreError::broken)?;
-            let output = self.store.client.batch_get_item().request_items(&self.store.table, request).send().await?;
+            let output = Box::pin(self.store.client.batch_get_item().request_items(&self.store.table, request).send()).await?;
             let items = output.responses.into_iter().flat_map(HashMap::into_values).flatten();
             found.extend(items.filter_map(|item| Some((Key::of(&item)?, item))));
             let unprocessed = output.unprocessed_keys.into_iter().flat_map(HashMap::into_values);

@@ -907,7 +907,7 @@ impl Store {
             if Instant::now() >= deadline {
                 return Err(TransactionError::Store(StoreError::TooLate));
             }
-            let request = self.client.transact_write_items().set_transact_items(Some(writes.clone())).send();
+            let request = Box::pin(self.client.transact_write_items().set_transact_items(Some(writes.clone())).send());
             let error = match tokio::time::timeout_at(deadline, request).await {
                 Ok(Ok(_)) => return Ok(()),
                 Ok(Err(error)) => error,

@@ -53,7 +53,8 @@ impl TenantStore {
             .customize()
             .config_override(dispensable_config())
             .send();
-        let touched = timeout(TOUCH_TIMEOUT, result).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
+        let touched =
+            timeout(TOUCH_TIMEOUT, Box::pin(result)).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
         unless_condition_failed(touched).map(drop)
     }
 
@@ -112,7 +113,8 @@ impl TenantStore {
             None => taken,
             Some(max_held) => taken.expression_attribute_values(":max_held", number(&max_held)),
         };
-        let taken = taken.return_values(ReturnValue::UpdatedNew).customize().config_override(dispensable_config()).send().await;
+        let taken = taken.return_values(ReturnValue::UpdatedNew).customize().config_override(dispensable_config()).send();
+        let taken = Box::pin(taken).await;
         let Some(output) = unless_condition_failed(taken)? else { return Ok(None) };
         let counter = output.attributes.as_ref().and_then(counter);
         counter.map(Some).ok_or_else(|| StoreError::broken("a request counter without numbers"))
@@ -131,7 +133,7 @@ impl TenantStore {
         }
         let key = self.keys.ceiling(self.id.uuid());
         let read = self.store.client.get_item().table_name(&self.store.table).set_key(Some(key.item()));
-        let read = read.customize().config_override(dispensable_config()).send();
+        let read = Box::pin(read.customize().config_override(dispensable_config()).send());
         let read = timeout(COUNT_TIMEOUT, read).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
         let limit = read?.item.as_ref().map(ceiling_in).transpose()?;
         ceilings.insert(self.id, minute, limit);

@@ -277,7 +277,7 @@ impl TenantStore {
                     *slot = CacheSlot::Empty;
                     self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
                 }
-                self.load_index(slot, shared).await?;
+                Box::pin(self.load_index(slot, shared)).await?;
             }
             Err(error) => return Err(error),
         }
