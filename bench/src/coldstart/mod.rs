@@ -13,7 +13,8 @@ use std::time::Duration;
 
 /// The minimal function.
 const BASELINE: &str = "hello";
-/// Each function with one of its paths. The path reads the table, unless all such paths need a signing link.
+/// Each function, with the path to request. Each path reads the table, except `/v1/sign`: the other paths of `sign` need a signing
+/// link.
 pub const FUNCTIONS: [(&str, &str); 7] = [
     ("assets", "/v1/assets/ASSET"),
     ("processes", "/v1/processes"),
@@ -102,7 +103,7 @@ async fn measure(function: Function, event: &str, warm: usize, figures: &mut Fig
 }
 
 /// Copies a binary to a folder. How the kernel caches a file depends on the free memory when the file is written, and changes CPU
-/// times by up to 10 %. So all binaries are written before the first measurement.
+/// times by up to 10 %, so benchmarks measure new copies.
 pub fn copied(binary: &Path, folder: &Path) -> Result<PathBuf> {
     let copy = folder.join(binary.file_name().context("a binary without a name")?);
     std::fs::copy(binary, &copy).with_context(|| format!("{} not found", binary.display()))?;
@@ -166,7 +167,7 @@ fn missed_goals(functions: &[(&str, &str)], figures: &[Figures]) -> Vec<String> 
     let mut missed = Vec::new();
     for ((name, _), row) in functions.iter().zip(figures).skip(1) {
         let goals = [
-            ("init time, as a multiple of the minimal function's", median(&row.init) / baseline, 1.75),
+            ("init time, relative to the minimal function", median(&row.init) / baseline, 1.75),
             ("first request minus warm request, ms", median(&row.first) - median(&row.warm), 4.0),
             ("CPU time of the first request, ms", median(&row.first_cpu), 2.5),
             ("zipped binary, MB", megabytes(row.zipped_size), 8.0),

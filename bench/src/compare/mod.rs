@@ -1,6 +1,6 @@
 //! Compares two builds of a function, or of the dev server, to measure what a change costs. Both builds run at the same time and
-//! take turns, so that other load on the machine affects both equally, and each round restarts both. For the function `assets`,
-//! the benchmark estimates the duration and the cost of requests on Lambda from the CPU time, by the function's memory.
+//! take turns, so that other load on the machine affects both equally, and each round starts new copies of both. For the function
+//! `assets`, the benchmark estimates the duration and the cost of requests on Lambda from the CPU time, by the function's memory.
 
 use crate::coldstart::{FUNCTIONS, copied};
 use crate::service::ServerProcess;
@@ -99,13 +99,11 @@ pub async fn run(options: &Options) -> Result<()> {
     kinds.retain(|kind| kind.label.contains(&options.only));
     ensure!(!kinds.is_empty(), "no kind of request contains {:?}", options.only);
     let environment = Environment::start().await?;
-    let folders = [tempfile::tempdir()?, tempfile::tempdir()?];
-    let binaries = [copied(&options.old, folders[0].path())?, copied(&options.new, folders[1].path())?];
     let mut figures = Figures::default();
     for number in 0..options.rounds {
         // Alternates the order, because the second build finds warmer caches.
         let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
-        round(options, &binaries, &kinds, &environment, order, &mut figures).await?;
+        round(options, &kinds, &environment, order, &mut figures).await?;
     }
     for (side, path) in [&options.old, &options.new].into_iter().enumerate() {
         figures.add("binary, MB", side, std::fs::metadata(path)?.len() as f64 / 1e6);
@@ -119,18 +117,19 @@ pub async fn run(options: &Options) -> Result<()> {
     if name == ASSETS { print(&kinds.iter().filter_map(work).collect::<Vec<_>>()) } else { Ok(()) }
 }
 
-/// Starts both builds, sends each request to both in turn, and stops them.
+/// Starts new copies of both builds, sends each request to both in turn, and stops them.
 async fn round(
     options: &Options,
-    binaries: &[PathBuf; 2],
     kinds: &[Kind],
     environment: &Environment,
     order: [usize; 2],
     figures: &mut Figures,
 ) -> Result<()> {
     let mut targets = [None, None];
+    let folders = [tempfile::tempdir()?, tempfile::tempdir()?];
     for side in order {
-        let target = Target::start(&binaries[side], environment).await?;
+        let binary = copied([&options.old, &options.new][side], folders[side].path())?;
+        let target = Target::start(&binary, environment).await?;
         figures.add("start, ms", side, millis(target.start_time()));
         let before = target.cpu_time()?;
         target.send(&kinds[0], 0).await?;
