@@ -88,7 +88,7 @@ impl Deliver {
         let is_apart = webhook.value.is_apart(&health, now);
         let before = Before { webhook, health, record };
         if let Some(attempted) = &request.attempted {
-            return self.settle(&store, request, before, attempted.clone()).await;
+            return Box::pin(self.settle(&store, request, before, attempted.clone())).await;
         }
         match decide(request, before.record.as_ref(), &before.webhook.value, now) {
             Decision::Drop => Ok(()),
@@ -127,7 +127,7 @@ impl Deliver {
         let at = self.store.now();
         let attempt = self.transport.send(signed(webhook, request, at, &secrets, body), at).await;
         log(request, &attempt);
-        self.settle(store, request, before, Attempted { event_type: event_type.clone(), attempt }).await
+        Box::pin(self.settle(store, request, before, Attempted { event_type: event_type.clone(), attempt })).await
     }
 
     /// Handles an event that is missing from the table, although events are committed before their messages are sent. If the
