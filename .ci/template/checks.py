@@ -77,8 +77,8 @@ def paid(resources):
     rows = {
         "KMS key": 1.00 * len(of_type(resources, "KMS::Key")),
         "alarms": 0.10 * len(of_type(resources, "CloudWatch::Alarm")),
-        "polling the queues of deliveries and retries": 0.26 * len(queues),
-        "schedule of snapshots": 0.05 * len(of_type(resources, "Events::Rule")),
+        "polling the delivery queue and the retry queue": 0.26 * len(queues),
+        "snapshot schedule": 0.05 * len(of_type(resources, "Events::Rule")),
     }
     assert not of_type(resources, "CloudWatch::Dashboard"), "a dashboard costs 3 dollars"
     return rows | {"total": sum(rows.values())}

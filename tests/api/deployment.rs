@@ -402,10 +402,7 @@ async fn each_role_allows_the_calls_that_its_function_makes_and_no_others() {
         for partition in partitions {
             assert!(!allows_partition(function.resource, &partition).contains(&false), "{role} does not allow {partition}");
         }
-        assert!(
-            !allows_partition(function.resource, "REGISTRY").contains(&true),
-            "{role} must not reach the registry of tenants"
-        );
+        assert!(!allows_partition(function.resource, "REGISTRY").contains(&true), "{role} must not reach the tenant registry");
     }
     assert!(advice.is_empty(), "the roles in template.yaml differ from what the functions do:\n{}", advice.join("\n"));
 }

@@ -5,7 +5,7 @@ a condition on kms:EncryptionContext.
 import json
 import re
 
-# DynamoDB Streams actions have no key condition.
+# DynamoDB Streams actions don't support the condition key dynamodb:LeadingKeys.
 STREAM = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
 
 

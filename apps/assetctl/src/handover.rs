@@ -474,7 +474,7 @@ impl<'a> Order<'a> {
         Err(CliError::Failed(format!("the {} has {tags}: name exactly these assets", self.noun())))
     }
 
-    /// Prints the link or the receipt's address on standard output, and everything else on standard error.
+    /// Prints the URL of the link or of the receipt on standard output, and everything else on standard error.
     fn show(&self, running: &Running, link: Option<&Value>, is_json: bool) -> Result<u8> {
         let (is_dry_run, is_completed) = (self.errand.run.dry_run, running.is_completed());
         let receipt = self.client.url(&format!("{}/receipt", running.path()), &[("format", "html")])?;

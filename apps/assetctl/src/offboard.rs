@@ -104,7 +104,7 @@ fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
     Ok(())
 }
 
-const MORE: &str = "The user has more assets, which are handled after these.";
+const MORE: &str = "These are only the first assets. The user's other assets are offboarded next.";
 
 /// Asks on standard error, because the result goes to standard output.
 fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {

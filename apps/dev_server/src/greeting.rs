@@ -26,7 +26,7 @@ impl Greeting<'_> {
         };
         let sign = signing_url.map(|url| {
             let elsewhere = if self.is_local {
-                "(a handover to sign; on your phone: --addr 0.0.0.0:3000)"
+                "(a handover to sign; to open it on your phone, restart with --addr 0.0.0.0:3000)"
             } else {
                 "(a handover to sign, also on a phone in this network)"
             };

@@ -153,7 +153,7 @@ impl TlsProxy {
 }
 
 async fn forward(acceptor: TlsAcceptor, client: TcpStream, target: SocketAddr, paused: watch::Receiver<bool>) {
-    // Ignores errors, because they close the connection, which the client notices.
+    // After an error, the connection is closed, and the client notices.
     let _ = client.set_nodelay(true);
     let Ok(client) = acceptor.accept(client).await else { return };
     let Ok(server) = TcpStream::connect(target).await else { return };

@@ -35,7 +35,7 @@ pub async fn get_key(caller: Caller<KeysRead>, Path(id): Path<ApiKeyId>) -> Resu
 
 /// Create an API key
 ///
-/// Only this response shows the key.
+/// The key is returned only once, in this response.
 #[utoipa::path(post, path = "/keys", tag = "keys", responses(InputErrors, RequestConflict))]
 pub async fn create_key(caller: Caller<KeysWrite>, body: JsonBody<NewKey>) -> Result<CreatedSecret<NewKeyView>, ApiError> {
     let (body, mut errors) = body.parse_with_errors(&caller)?;
@@ -215,7 +215,7 @@ pub struct KeyView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ApiKeyWithSecret)]
 pub struct NewKeyView {
-    /// The key, to send as `Authorization: Bearer …`. Only in this response; a replay by `Idempotency-Key` omits it.
+    /// The key, to send as `Authorization: Bearer …`. Returned only once; a replay by `Idempotency-Key` omits it.
     /// Null in a dry run.
     #[schema(required = false, value_type = Option<String>)]
     api_key: String,

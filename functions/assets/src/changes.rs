@@ -71,8 +71,8 @@ pub(crate) async fn change(
     let records = AssetRecords::of_one(&caller.store, &target, Some(&write.change)).await?;
     let asset = or_not_found(records.found(&target)?)?;
     if !unchanged.is_empty() {
-        let present = view(&caller.store, asset).await?.data;
-        write.change.errors.extend(unchanged.errors(&present)?);
+        let current = view(&caller.store, asset).await?.data;
+        write.change.errors.extend(unchanged.errors(&current)?);
     }
     let operation = AssetOperation::new(id, target, Action::Write(Box::new(write)));
     let inputs = Inputs { records: Arc::new(records), new: None };

@@ -72,7 +72,7 @@ pub async fn get_asset(
 
 /// Get the asset with a tag
 ///
-/// Looks up an asset by its label. Tags are case-insensitive. A browser without a key is redirected to the inventory page.
+/// For example after scanning a label. Tags are case-insensitive. A browser without a key is redirected to the inventory page.
 #[utoipa::path(get, path = "/assets/by-tag/{tag}", tag = "assets", responses(ResourceErrors, (status = 302, description = "For `Accept: text/html` without a key: `Location` is the asset on the inventory page.")))]
 pub async fn get_asset_by_tag(
     caller: Caller<AssetsRead>,
@@ -426,7 +426,7 @@ shared::query! {
         status: Statuses as Statuses,
         /// Filter by asset type.
         asset_type_id: AssetTypeId as AssetTypeId,
-        /// Filter by the whole code of the asset type, ignoring case.
+        /// Filter by the code of the asset type (exact match, case-insensitive).
         asset_type_code: CodeFilter as CodeFilter,
         /// Filter by kind: `physical` or `logical`.
         kind: AssetKind as AssetKind,
@@ -434,7 +434,7 @@ shared::query! {
         assigned_to: Assignee as Assignee,
         /// Filter by catalog model.
         model_id: ModelId as ModelId,
-        /// Filter by the manufacturer's whole name, ignoring case. If the asset has a model, the name in the catalog counts.
+        /// Filter by the manufacturer's name (exact match, case-insensitive). If the asset has a model, the name in the catalog counts.
         manufacturer: SearchText as SearchText,
         /// Filter by location, ignoring case: assets at this location or below it. `none` matches assets without a location.
         location: PlaceFilter as PlaceFilter,

@@ -26,7 +26,7 @@ shared::query! {
         limit: Limit as Limit,
         /// Search text. Every word must occur in the name or code.
         q: SearchText as SearchText,
-        /// Filter by the whole code, ignoring case.
+        /// Filter by code (exact match, case-insensitive).
         code: CodeFilter as CodeFilter,
     }
 }

@@ -24,7 +24,7 @@ shared::query! {
         limit: Limit as Limit,
         /// Search text. Every word must occur in the name.
         q: SearchText as SearchText,
-        /// Filter by the whole name, ignoring case.
+        /// Filter by name (exact match, case-insensitive).
         name: Name as Name,
     }
 }

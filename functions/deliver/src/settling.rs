@@ -53,7 +53,7 @@ impl Deliver {
         let Attempted { attempt, .. } = attempted;
         // A later attempt may have succeeded since.
         let is_late = request.attempted.is_some()
-            && record.as_ref().is_some_and(|present| after_race(request, attempt, present) != Race::Open);
+            && record.as_ref().is_some_and(|current| after_race(request, attempt, current) != Race::Open);
         let (next, disabled) = if request.test.is_some() || is_late && !attempt.is_gone() {
             (health, None)
         } else {
@@ -90,10 +90,10 @@ impl Deliver {
         // If the message only records an attempt, the attempt can be older than the record.
         let mut is_raced = request.attempted.is_some();
         for _ in 0..MAX_ROUNDS {
-            if let Some(present) = previous.as_ref().filter(|_| is_raced) {
-                match after_race(request, attempt, present) {
+            if let Some(current) = previous.as_ref().filter(|_| is_raced) {
+                match after_race(request, attempt, current) {
                     Race::Open => {}
-                    Race::Recorded if present.tries < request.number => return Ok(self.send_next(request, present).await),
+                    Race::Recorded if current.tries < request.number => return Ok(self.send_next(request, current).await),
                     Race::Recorded | Race::Settled => return Ok(Ok(())),
                 }
             }
@@ -125,9 +125,9 @@ impl Deliver {
     /// Disables a webhook, unless it has been disabled or deleted, or got a different address, since it was read.
     async fn disable(&self, store: &TenantStore, webhook: &Stored<Webhook>, reason: DisabledReason) -> Result<(), Failure> {
         let (webhook_id, tenant_id) = (webhook.value.id, store.id());
-        let mut present = webhook.clone();
+        let mut current = webhook.clone();
         for _ in 0..MAX_ROUNDS {
-            match store.disable_webhook(&present, reason).await {
+            match store.disable_webhook(&current, reason).await {
                 Ok(()) => {
                     tracing::info!(%tenant_id, %webhook_id, %reason, "a webhook is disabled");
                     return Ok(());
@@ -139,7 +139,7 @@ impl Deliver {
             if !read.value.is_active || read.value.active_since != webhook.value.active_since {
                 return Ok(());
             }
-            present = read;
+            current = read;
         }
         Err(WriteError::Stale.into())
     }

@@ -165,16 +165,16 @@ async fn update_instance(
     body: &JsonBody<ProcessPatch>,
 ) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
     let (body, mut errors) = body.parse_as::<InstancePatch>(caller)?;
-    let present = RequestedStatus::from(instance.value.status());
-    let status = body.status.unwrap_or(present);
-    if status != present && status != RequestedStatus::Cancelled {
+    let current = RequestedStatus::from(instance.value.status());
+    let status = body.status.unwrap_or(current);
+    if status != current && status != RequestedStatus::Cancelled {
         errors.push(FieldError::field("status", "must be cancelled: the ID belongs to a process instance"));
     }
     errors.extend(differing(&caller.store, &instance, &body).await?);
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));
     }
-    let subject: Subject = if status == present {
+    let subject: Subject = if status == current {
         caller.verified().await?.update(instance, |old| Ok(old.clone())).await?.into()
     } else {
         caller.execute(&CancelSubject { id: instance.value.id.into(), reason: None }).await?
@@ -395,7 +395,7 @@ shared::query! {
         limit: Limit as Limit,
         /// `active`, `inactive` or `all`. Default `active`, or `all` with `slug`.
         status: StatusFilter as StatusFilter,
-        /// Filter by the whole slug.
+        /// Filter by slug (exact match).
         slug: Slug as Slug,
     }
 }

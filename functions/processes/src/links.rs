@@ -25,7 +25,8 @@ use utoipa::ToSchema;
 
 /// Create a signing link for a process instance
 ///
-/// Lets a person without an API key submit steps, from the open step up to `until`. Only this response shows the link's address.
+/// Lets a person without an API key submit steps, from the open step up to `until`. The link's URL is returned only once, in this
+/// response.
 #[utoipa::path(post, path = "/processes/instances/{id}/links", tag = "signing", responses(ResourceErrors, CancellationConflict))]
 pub async fn create_instance_link(
     caller: Caller<ProcessesWrite>,
@@ -38,8 +39,8 @@ pub async fn create_instance_link(
 
 /// Create a signing link for a movement
 ///
-/// Lets a person without an API key submit steps of all the movement's instances, from the open step up to `until`. Only this
-/// response shows the link's address.
+/// Lets a person without an API key submit steps of all the movement's instances, from the open step up to `until`. The link's URL
+/// is returned only once, in this response.
 #[utoipa::path(post, path = "/movements/{id}/links", tag = "signing", responses(ResourceErrors, CancellationConflict))]
 pub async fn create_movement_link(
     caller: Caller<ProcessesWrite>,
@@ -289,7 +290,7 @@ pub struct LinkView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SigningLinkWithUrl)]
 pub struct NewLinkView {
-    /// Address to send to the signer. Its fragment is the link's secret. Only in this response; a replay by `Idempotency-Key`
+    /// URL to send to the signer. Its fragment is the link's secret. Returned only once; a replay by `Idempotency-Key`
     /// omits it. Null in a dry run.
     #[schema(required = false, value_type = Option<String>)]
     url: String,

@@ -38,7 +38,7 @@ impl Describe for SignPage {
 
 /// Get the signing page
 ///
-/// For the person who opens a signing link. The link's secret is in the fragment of the page's address, which browsers don't
+/// For the person who opens a signing link. The link's secret is in the fragment of the page's URL, which browsers don't
 /// send. Needs a browser.
 #[utoipa::path(get, path = "/sign", tag = "signing", security(()), responses(OpenErrors))]
 pub async fn get_sign_page(State(_): State<App>) -> Result<SignPage, ApiError> {

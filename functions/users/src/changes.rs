@@ -205,8 +205,8 @@ impl Operation for UserOperation {
         };
         let next = changed_user(old, write)?;
         // Reactivating a user also grants the role again.
-        let present = (old.value.is_active || !next.is_active).then_some(old.value.role);
-        self.role.check_grant(present, next.role).map_err(ApiError::from)?;
+        let current = (old.value.is_active || !next.is_active).then_some(old.value.role);
+        self.role.check_grant(current, next.role).map_err(ApiError::from)?;
         check_email(&next, *email_owner)?;
         let user = unit.update(old, next)?;
         let result = if user.version == old.version { RowResult::Unchanged } else { RowResult::Updated };
@@ -240,8 +240,8 @@ impl ImportRow for UserOperation {
     /// Returns the user, and the addresses before and after the change: one row can free an address that another row sets.
     fn subjects(&self, inputs: &Inputs) -> BTreeSet<String> {
         let user = inputs.user.as_ref();
-        let present = user.map(|user| user.value.email.folded());
-        let emails = present.into_iter().chain(self.email()).map(|email| format!("email {email}"));
+        let current = user.map(|user| user.value.email.folded());
+        let emails = current.into_iter().chain(self.email()).map(|email| format!("email {email}"));
         emails.chain(user.map(|user| format!("user {}", user.value.id))).collect()
     }
 

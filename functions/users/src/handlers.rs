@@ -104,7 +104,7 @@ shared::query! {
         role: Role as Role,
         /// Filter by whether users are active.
         is_active: bool as bool,
-        /// Filter by the whole e-mail address, ignoring case.
+        /// Filter by e-mail address (exact match, case-insensitive).
         email: Email as Email,
     }
 }

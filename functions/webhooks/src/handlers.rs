@@ -42,7 +42,7 @@ pub async fn get_webhook(caller: Caller<WebhooksRead>, Path(id): Path<WebhookId>
 
 /// Create a webhook
 ///
-/// Only this response shows the secret that signs deliveries. A tenant can have up to 20 webhooks.
+/// The secret that signs deliveries is returned only once, in this response. A tenant can have up to 20 webhooks.
 #[utoipa::path(post, path = "/webhooks", tag = "webhooks", responses(InputErrors, RequestConflict))]
 pub async fn create_webhook(
     caller: Caller<WebhooksWrite>,
@@ -77,7 +77,7 @@ pub async fn update_webhook(
     body: JsonBody<WebhookPatch>,
 ) -> Result<Versioned<WebhookView>, ApiError> {
     let check = |old: &Webhook, body: &WebhookPatch| {
-        // The current address can be sent back unchanged, even if the present policy no longer permits it.
+        // The current URL can be sent back unchanged, even if the policy no longer permits it.
         let new_url = body.url.as_ref().filter(|url| **url != old.url);
         new_url.and_then(|url| check_url(url, caller.app.address_policy()))
     };
@@ -166,7 +166,7 @@ type Grace = BoundedInteger<0, MAX_GRACE_SECONDS>;
 shared::body! {
     /// A new webhook.
     pub struct NewWebhook {
-        /// Address that events are sent to.
+        /// URL that events are sent to.
         required url: WebhookUrl,
         /// Purpose.
         nullable description: Notes,
@@ -181,7 +181,7 @@ shared::body! {
 shared::body! {
     /// Fields to change in a webhook.
     pub struct WebhookPatch {
-        /// Address that events are sent to.
+        /// URL that events are sent to.
         optional url: WebhookUrl,
         /// Purpose.
         nullable description: Notes,
@@ -222,7 +222,7 @@ shared::query! {
 pub struct WebhookView {
     /// ID.
     id: WebhookId,
-    /// Address that events are sent to.
+    /// URL that events are sent to.
     url: WebhookUrl,
     /// Purpose.
     #[schema(required)]
@@ -250,7 +250,7 @@ pub struct WebhookView {
 #[derive(Serialize, ToSchema)]
 #[schema(as = WebhookWithSecret)]
 pub struct NewWebhookView {
-    /// The secret that signs deliveries, `whsec_…`. Only in this response; a replay by `Idempotency-Key` omits it. Null in a dry
+    /// The secret that signs deliveries, `whsec_…`. Returned only once; a replay by `Idempotency-Key` omits it. Null in a dry
     /// run.
     #[schema(required = false, value_type = Option<String>)]
     pub(crate) secret: String,

@@ -40,7 +40,7 @@ impl NewSecret {
 
 /// Rotate a webhook's secret
 ///
-/// Only this response shows the new secret. For `grace_seconds`, deliveries are signed with the previous secret, too. The body is
+/// The new secret is returned only once, in this response. For `grace_seconds`, deliveries are signed with the previous secret, too. The body is
 /// optional.
 #[utoipa::path(post, path = "/webhooks/{id}/rotate", tag = "webhooks", responses(ChangeErrors, RequestConflict))]
 pub async fn rotate_webhook(

@@ -196,23 +196,23 @@ pub enum Patch<T> {
 }
 
 impl<T> Patch<T> {
-    pub fn or(self, present: Option<T>) -> Option<T> {
+    pub fn or(self, current: Option<T>) -> Option<T> {
         match self {
-            Self::Absent => present,
+            Self::Absent => current,
             Self::Null => None,
             Self::Value(value) => Some(value),
         }
     }
 
-    /// Drops the field if its value equals `present`.
+    /// Drops the field if its value equals `current`.
     #[must_use]
-    pub fn unless(self, present: Option<&T>) -> Self
+    pub fn unless(self, current: Option<&T>) -> Self
     where
         T: PartialEq,
     {
         match &self {
-            Self::Null if present.is_none() => Self::Absent,
-            Self::Value(value) if present == Some(value) => Self::Absent,
+            Self::Null if current.is_none() => Self::Absent,
+            Self::Value(value) if current == Some(value) => Self::Absent,
             _ => self,
         }
     }
@@ -477,13 +477,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_absent_field_stays_null_clears_it_and_a_value_sets_it(present: Option<u8>, value: u8) {
-            prop_assert_eq!(Patch::Absent.or(present), present);
-            prop_assert_eq!(Patch::Null.or(present), None);
-            prop_assert_eq!(Patch::Value(value).or(present), Some(value));
+        fn an_absent_field_stays_null_clears_it_and_a_value_sets_it(current: Option<u8>, value: u8) {
+            prop_assert_eq!(Patch::Absent.or(current), current);
+            prop_assert_eq!(Patch::Null.or(current), None);
+            prop_assert_eq!(Patch::Value(value).or(current), Some(value));
             for patch in [Patch::Absent, Patch::Null, Patch::Value(value)] {
-                let is_unchanged = patch.clone().or(present) == present;
-                prop_assert_eq!(patch.unless(present.as_ref()).is_absent(), is_unchanged);
+                let is_unchanged = patch.clone().or(current) == current;
+                prop_assert_eq!(patch.unless(current.as_ref()).is_absent(), is_unchanged);
             }
         }
     }

@@ -40,8 +40,8 @@ pub struct Column {
     pub name: &'static str,
     pub cell: CellType,
     pub is_exported: bool,
-    /// Headings in other systems' files, lowercase and without spaces or punctuation, separated by spaces. If several columns
-    /// match a field, the heading listed first wins.
+    /// Headings of this column in other systems' files, as a list separated by spaces. The headings are lowercase, without spaces
+    /// or punctuation. If several headings of a file match, the one listed first here wins.
     pub headings: &'static str,
 }
 

@@ -75,15 +75,15 @@ impl VerifiedCaller {
 
     /// Sends the message, then replaces the stored message with the response.
     async fn send(&self, queue: &dyn Queue, request: &IdempotentRequest, dispatch: Dispatch) -> Result<(), ApiError> {
-        let present = dispatch.stored()?;
+        let current = dispatch.stored()?;
         if let Err(error) = queue.send(vec![dispatch.message.clone().into()]).await {
             // The next retry need not wait. It sends the same message: if the failed call sent the message after all, the
             // duplicate is harmless.
             let failed = Dispatch { since: None, ..dispatch }.stored()?;
-            let _ = self.store.replace_stored_response(request, &present, &failed).await;
+            let _ = self.store.replace_stored_response(request, &current, &failed).await;
             return Err(error.into());
         }
-        if self.store.replace_stored_response(request, &present, &dispatch.response).await.is_err() {
+        if self.store.replace_stored_response(request, &current, &dispatch.response).await.is_err() {
             // The message is sent, so the request succeeds. A retry of the request would send the message again.
             tracing::warn!(request_id = self.notes.request_id(), "the response to a request can't be stored");
         }
@@ -95,18 +95,18 @@ impl VerifiedCaller {
         let began = Instant::now();
         let patience = TimeDelta::from_std(PATIENCE).unwrap_or_default();
         while has_time_for_operation() {
-            let present = match self.store.previous_request(request).await? {
+            let current = match self.store.previous_request(request).await? {
                 Some(PreviousRequest::Same(stored)) if stored.is_in_parts => *stored,
                 _ => return Err(WriteError::AlreadyAnswered.into()),
             };
-            let dispatch = Dispatch::read(&present)?;
+            let dispatch = Dispatch::read(&current)?;
             let is_left = dispatch.since.is_none_or(|since| since.plus(patience) <= self.now());
             if !is_left && began.elapsed() < PATIENCE {
                 sleep(PAUSE).await;
                 continue;
             }
             let dispatch = Dispatch { since: Some(self.now()), ..dispatch };
-            if self.store.replace_stored_response(request, &present, &dispatch.stored()?).await? {
+            if self.store.replace_stored_response(request, &current, &dispatch.stored()?).await? {
                 self.send(queue, request, dispatch).await?;
                 return Err(WriteError::AlreadyAnswered.into());
             }

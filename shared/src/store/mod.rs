@@ -139,7 +139,7 @@ impl Store {
         Self { list_indexes: Arc::new(ListIndexCache::new(budget)), ..self }
     }
 
-    /// Makes indexes count recent events from this number on, which they otherwise do only after a burst. Only for tests. Like
+    /// Replaces the number of applied events from which indexes count events instead of reading them. Only for tests. Like
     /// [`Store::with_list_index_bytes`], creates a new cache.
     #[must_use]
     pub fn with_counted_events(self, events: usize) -> Self {

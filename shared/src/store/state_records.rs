@@ -27,9 +27,9 @@ impl TenantStore {
     ) -> Result<T, E> {
         for round in 0..MAX_ROUNDS {
             let item = self.item(key).await?;
-            let present: Option<S> = state_of(item.as_ref())?;
-            let (next, result) = decide(present.clone())?;
-            let is_same = present.as_ref() == Some(&next);
+            let current: Option<S> = state_of(item.as_ref())?;
+            let (next, result) = decide(current.clone())?;
+            let is_same = current.as_ref() == Some(&next);
             if is_same || self.is_dry_run() || self.replace_state(key, item_type, text_of(item.as_ref()), &next).await? {
                 return Ok(result);
             }
@@ -38,12 +38,12 @@ impl TenantStore {
         Err(StoreError::Unavailable(format!("the record {item_type} changes too often").into()).into())
     }
 
-    /// Replaces the state. Returns `false` if the stored state is no longer `present`.
+    /// Replaces the state. Returns `false` if the stored state is no longer `current`.
     async fn replace_state(
         &self,
         key: &Key,
         item_type: &str,
-        present: Option<&str>,
+        current: Option<&str>,
         next: &impl Serialize,
     ) -> Result<bool, StoreError> {
         let text = |text: &str| AttributeValue::S(text.to_owned());
@@ -51,12 +51,12 @@ impl TenantStore {
         item.insert(TYPE.to_owned(), text(item_type));
         item.insert(STATE.to_owned(), text(&serde_json::to_string(next).map_err(StoreError::broken)?));
         let put = self.store.client.put_item().table_name(&self.store.table).set_item(Some(item));
-        let put = match present {
+        let put = match current {
             None => put.condition_expression("attribute_not_exists(#pk)").expression_attribute_names("#pk", PK),
-            Some(present) => put
-                .condition_expression("#state = :present")
+            Some(current) => put
+                .condition_expression("#state = :current")
                 .expression_attribute_names("#state", STATE)
-                .expression_attribute_values(":present", text(present)),
+                .expression_attribute_values(":current", text(current)),
         };
         Ok(unless_condition_failed(put.send().await)?.is_some())
     }

@@ -4,7 +4,7 @@ use crate::support::prelude::*;
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
 
-/// A write. Numbers select existing records.
+/// A write, with the indexes of existing records, or a wait in milliseconds.
 #[derive(Debug, Clone)]
 enum Step {
     Create(Value),

@@ -43,7 +43,8 @@ pub struct Api {
     pub faults: Faults,
     pub key_encryption: Arc<dyn KeyEncryption>,
     pub queue: Arc<TestQueue>,
-    /// List indexes of new replicas count recent events if there are at least this many; with `None`, only after a burst.
+    /// For new replicas: the number of applied events from which list indexes count events instead of reading them. `None` for the
+    /// default, which only a burst of writes reaches.
     pub counted_events: Option<usize>,
     random: Random,
     clock: Arc<AtomicI64>,

@@ -177,7 +177,7 @@ struct Survival {
 }
 
 impl Cases {
-    /// Sends a request whose call number `place` fails, and retries it until it succeeds.
+    /// Sends a request, makes its table call number `place` (from 0) fail, and retries the request until it succeeds.
     async fn survives(&self, operation: &Operation, place: usize, failure: CallFailure) -> Survival {
         let name = format!("{operation}, call {place} {failure:?}");
         let (path, body) = self.samples.request(&operation.method, &operation.path);

@@ -118,7 +118,8 @@ async fn a_wait_survives_any_disturbance() {
     at_each_place(&ways, 3, 3, case).await;
 }
 
-/// If the message of a wait can't be sent again, it is redelivered, and the wait continues.
+/// If a waiting delivery's message can't be sent again, the queue redelivers the old message, and the delivery is still made on
+/// time.
 #[tokio::test(start_paused = true)]
 async fn a_wait_survives_failures_of_the_queue() {
     for after in [false, true] {

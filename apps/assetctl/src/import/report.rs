@@ -466,7 +466,7 @@ impl fmt::Display for Reason {
         let Self { rows, row, line, error, .. } = self;
         match rows {
             1 => write!(formatter, "row {row}, line {line}: {error}"),
-            rows => write!(formatter, "{rows} rows: {error}, for example row {row}, line {line}"),
+            rows => write!(formatter, "{rows} rows, for example row {row}, line {line}: {error}"),
         }
     }
 }
@@ -670,8 +670,8 @@ mod tests {
         assert_eq!(
             found,
             [
-                "2 rows: X: \"31.02.2024\" is not a date, for example row 2, line 3",
-                "2 rows: X: has the same value in row 5, for example row 4, line 5",
+                "2 rows, for example row 2, line 3: X: \"31.02.2024\" is not a date",
+                "2 rows, for example row 4, line 5: X: has the same value in row 5",
                 "row 1, line 2: X: is empty",
                 "row 6, line 7: X: must be one of in_stock",
                 "row 7, line 8: X: must be one of in_stock",

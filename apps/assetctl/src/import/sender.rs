@@ -145,7 +145,7 @@ impl Sender<'_> {
                     Answer::Busy(busy) => busy,
                     Answer::Done(reply) => match results(&reply.body, sent)? {
                         Results::Settled(mut rows) => {
-                            // This run's earlier attempt may have imported the rows, so they don't count as an earlier run's.
+                            // An earlier attempt of this run may have imported the rows, so they don't count as imported by an earlier run.
                             rows.iter_mut().for_each(|row| row.replayed &= !may_be_done);
                             return Ok(Some(rows));
                         }

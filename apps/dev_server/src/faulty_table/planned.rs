@@ -215,17 +215,17 @@ impl Faults {
         self.state().throttled_writes
     }
 
-    /// Makes the next `times` lists that read a record see its earlier state: these attributes or, for `None`, no record.
+    /// Makes the next `times` batches that read the record `id` return its earlier state `before`, or no record if `before` is `None`.
     pub fn tear_record(&self, times: usize, id: &str, before: Option<Value>) {
         self.tear("BatchGetItem", times, id, None, before);
     }
 
-    /// Hides the event of this version of a record from the next `times` reads of events that would find it.
+    /// Hides the event of `version` of the record `id` from the next `times` reads of events that would find it.
     pub fn hide_event(&self, times: usize, id: &str, version: u64) {
         self.tear("Query", times, id, Some(version), None);
     }
 
-    /// Hides the event of this version of a record from the next `times` reads of single events that would find it.
+    /// Hides the event of `version` of the record `id` from the next `times` reads of single events that would find it.
     pub fn hide_entry(&self, times: usize, id: &str, version: u64) {
         self.tear("BatchGetItem", times, id, Some(version), None);
     }

@@ -1,4 +1,4 @@
-//! A receipt as a page to print. The template escapes every text.
+//! A receipt as a printable page. The template escapes every text.
 
 use super::texts::Texts;
 use askama::Template;

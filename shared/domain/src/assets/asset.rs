@@ -327,16 +327,16 @@ record_change! {
 }
 
 impl AssetDetailsChange {
-    /// Drops fields that already have the same value in `present`.
+    /// Drops fields that already have the same value in `current`.
     #[must_use]
-    pub fn unless(self, present: &AssetDetails) -> Self {
+    pub fn unless(self, current: &AssetDetails) -> Self {
         let Self { serial_number, location, purchase_date, purchase_price, warranty_until } = self;
         Self {
-            serial_number: serial_number.unless(present.serial_number.as_ref()),
-            location: location.unless(present.location.as_ref()),
-            purchase_date: purchase_date.unless(present.purchase_date.as_ref()),
-            purchase_price: purchase_price.unless(present.purchase_price.as_ref()),
-            warranty_until: warranty_until.unless(present.warranty_until.as_ref()),
+            serial_number: serial_number.unless(current.serial_number.as_ref()),
+            location: location.unless(current.location.as_ref()),
+            purchase_date: purchase_date.unless(current.purchase_date.as_ref()),
+            purchase_price: purchase_price.unless(current.purchase_price.as_ref()),
+            warranty_until: warranty_until.unless(current.warranty_until.as_ref()),
         }
     }
 }
@@ -415,10 +415,10 @@ fn unknown(field: &str, text: &str) -> FieldError {
 
 impl AssetChange {
     /// Applies `custom_fields_patch` to the request's custom fields, or to the current ones if the request has none.
-    fn with_single_fields(&self, present: &CustomFields) -> Self {
+    fn with_single_fields(&self, current: &CustomFields) -> Self {
         let mut change = self.clone();
         if let Some(patch) = &self.custom_fields_patch {
-            let whole = change.custom_fields.clone().or(Some(present.clone())).unwrap_or_default();
+            let whole = change.custom_fields.clone().or(Some(current.clone())).unwrap_or_default();
             match patch.applied_to(&whole) {
                 Ok(fields) => change.custom_fields = Patch::Value(fields),
                 Err(error) => change.errors.push(FieldError::field("custom_fields_patch", error)),

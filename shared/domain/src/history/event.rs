@@ -32,7 +32,7 @@ string_enum! {
 }
 
 impl Verb {
-    /// The verbs of every kind of record.
+    /// The verbs that all kinds of records have in common.
     pub(crate) const COMMON: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
 
     /// Returns the type as text, such as `asset.created`.

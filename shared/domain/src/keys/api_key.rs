@@ -230,7 +230,7 @@ impl Secret {
         hex::encode(context.sign().as_ref())
     }
 
-    /// Whether one of the hashes is the secret's. Compares in constant time.
+    /// Whether one of the hashes is the hash of the secret. Compares in constant time.
     pub fn is_one_of(&self, accepted: &[&SecretHash]) -> bool {
         let own = self.hash();
         accepted.iter().fold(false, |found, hash| found | bool::from(own.0.as_bytes().ct_eq(hash.0.as_bytes())))

@@ -91,13 +91,13 @@ impl Role {
         if self >= needed { Ok(()) } else { Err(GrantError::Rank { own: self, needed }) }
     }
 
-    /// Checks that a caller with this role can give a user the role `given`. The `present` role can always be kept.
+    /// Checks that a caller with this role can give a user the role `given`. The `current` role can always be kept.
     ///
     /// # Errors
     ///
     /// Returns [`GrantError::Role`] for a role above this one.
-    pub fn check_grant(self, present: Option<Self>, given: Self) -> Result<(), GrantError> {
-        if given > self && present != Some(given) { Err(GrantError::Role { own: self, given }) } else { Ok(()) }
+    pub fn check_grant(self, current: Option<Self>, given: Self) -> Result<(), GrantError> {
+        if given > self && current != Some(given) { Err(GrantError::Role { own: self, given }) } else { Ok(()) }
     }
 }
 

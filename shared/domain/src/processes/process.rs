@@ -495,7 +495,7 @@ pub enum StepKind {
     /// A step without a value, which completes the process. Can only be the last step.
     Complete,
     Text,
-    /// Text of several lines.
+    /// Multi-line text.
     Textarea,
     Select {
         options: Vec<String>,

@@ -85,9 +85,9 @@ texts! {
     Name: 1 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
     /// One line of text, such as a serial number. Can be empty; surrounding whitespace is removed.
     Line: 0 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
-    /// Text with any number of lines, such as internal notes.
+    /// Multi-line text, such as internal notes.
     Notes: 0 ..= 10_000 Many r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$",
-    /// Sentence that a signer confirms, on any number of lines. Surrounding whitespace is removed.
+    /// Sentence that a signer confirms. It can have several lines. Surrounding whitespace is removed.
     Statement: 1 ..= 500 Shown r"^[\t-\r \u0085]*[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
     /// Text to search a list for.
     SearchText: 0 ..= 255 Searched r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",

@@ -139,17 +139,17 @@ pub enum Race {
     Settled,
 }
 
-pub fn after_race(request: &DeliveryRequest, attempt: &Attempt, present: &Delivery) -> Race {
-    if present.attempts.contains(attempt) {
+pub fn after_race(request: &DeliveryRequest, attempt: &Attempt, current: &Delivery) -> Race {
+    if current.attempts.contains(attempt) {
         return Race::Recorded;
     }
-    if present.requested_at < request.requested_at {
+    if current.requested_at < request.requested_at {
         return Race::Open;
     }
-    let is_pending = present.requested_at == request.requested_at && present.status == DeliveryStatus::Pending;
+    let is_pending = current.requested_at == request.requested_at && current.status == DeliveryStatus::Pending;
     let is_final = attempt.is_success() || attempt.is_gone();
     // The record is from before this attempt, whose write failed.
-    let is_missing = present.tries < request.number;
+    let is_missing = current.tries < request.number;
     if is_pending && (is_final || is_missing) { Race::Open } else { Race::Settled }
 }
 
@@ -297,7 +297,7 @@ mod tests {
         let success = attempt(10, 200);
         let failure = attempt(10, 500);
         let of_other = |status| after(None, &other, attempt(11, status));
-        for (attempt, present, expected) in [
+        for (attempt, current, expected) in [
             (&success, of_other(500), Race::Open),
             (&success, of_other(200), Race::Settled),
             (&failure, of_other(500), Race::Settled),
@@ -307,7 +307,7 @@ mod tests {
             (&failure, after(None, &request(4), attempt(12, 500)), Race::Open),
             (&success, after(None, &request(6), attempt(12, 500)), Race::Settled),
         ] {
-            assert_eq!(after_race(&mine, attempt, &present), expected, "{attempt:?} {present:?}");
+            assert_eq!(after_race(&mine, attempt, &current), expected, "{attempt:?} {current:?}");
         }
         let second = DeliveryRequest { number: 2, ..mine };
         assert_eq!(after_race(&second, &failure, &of_other(500)), Race::Open, "the second attempt isn't recorded yet");

@@ -756,13 +756,13 @@ impl ReadOnlyField {
     /// Whether a field has the value from before a scan. A scan changes an asset's `last_seen_at` and, if it moves the asset,
     /// `updated_at`, but must not invalidate the values that a client has read. So any earlier time is accepted. Only assets
     /// have a `last_seen_at`.
-    fn is_before_scan(&self, sent: &Value, present: &Value) -> bool {
+    fn is_before_scan(&self, sent: &Value, current: &Value) -> bool {
         let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
         let is_within =
             |from: Option<Timestamp>, until: &Value| time(sent).is_some_and(|at| from <= Some(at) && Some(at) <= time(until));
-        match (self.name.as_str(), present.get("last_seen_at")) {
+        match (self.name.as_str(), current.get("last_seen_at")) {
             ("last_seen_at", Some(last)) => sent.is_null() || is_within(None, last),
-            ("updated_at", Some(_)) => is_within(time(&present["created_at"]), &present["updated_at"]),
+            ("updated_at", Some(_)) => is_within(time(&current["created_at"]), &current["updated_at"]),
             _ => false,
         }
     }
@@ -794,34 +794,34 @@ impl ReadOnlyFields {
         self
     }
 
-    /// Returns an error for each field that differs from `present`, the resource as a GET returns it. Missing fields count as
+    /// Returns an error for each field that differs from `current`, the resource as a GET returns it. Missing fields count as
     /// null.
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Internal`] if `present` can't be serialized.
-    pub fn errors(&self, present: &impl Serialize) -> Result<Vec<FieldError>, ApiError> {
+    /// Returns [`ApiError::Internal`] if `current` can't be serialized.
+    pub fn errors(&self, current: &impl Serialize) -> Result<Vec<FieldError>, ApiError> {
         if self.is_empty() {
             return Ok(Vec::new());
         }
         // Convert to text and back, so that numbers are compared in the form that clients read.
-        let text = serde_json::to_string(present).map_err(|error| ApiError::Internal(error.into()))?;
-        let present = json::parse(&text).map_err(|error| ApiError::Internal(error.into()))?;
+        let text = serde_json::to_string(current).map_err(|error| ApiError::Internal(error.into()))?;
+        let current = json::parse(&text).map_err(|error| ApiError::Internal(error.into()))?;
         let differs = |field: &&ReadOnlyField| {
-            let is_equal = |sent: &Value| json::equal(sent, &present[field.compared.as_str()]);
-            field.value.as_ref().is_none_or(|sent| !is_equal(sent) && !field.is_before_scan(sent, &present))
+            let is_equal = |sent: &Value| json::equal(sent, &current[field.compared.as_str()]);
+            field.value.as_ref().is_none_or(|sent| !is_equal(sent) && !field.is_before_scan(sent, &current))
         };
         let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only and can't change");
         Ok(self.0.iter().filter(differs).map(error).collect())
     }
 
-    /// Checks that every field equals the one in `present`, and that there are no other `errors`.
+    /// Checks that every field equals the one in `current`, and that there are no other `errors`.
     ///
     /// # Errors
     ///
     /// Returns [`ApiError::Invalid`] with all errors.
-    pub fn check(&self, present: &impl Serialize, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
-        errors.extend(self.errors(present)?);
+    pub fn check(&self, current: &impl Serialize, mut errors: Vec<FieldError>) -> Result<(), ApiError> {
+        errors.extend(self.errors(current)?);
         if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
     }
 }

@@ -41,7 +41,7 @@ th,td{display:block;border:0;padding:.25em .5em}}\
 pub enum Format {
     /// The data as JSON.
     Json,
-    /// A page to print.
+    /// A printable page.
     Html,
 }
 
@@ -95,7 +95,7 @@ impl Describe for HtmlPage {
     }
 }
 
-/// A response `J` as JSON, or as a page to print.
+/// A response `J` as JSON, or as a printable page.
 pub struct Printable<J>(ApiResponse, PhantomData<J>);
 
 impl<J> From<ApiResponse> for Printable<J> {

@@ -133,7 +133,7 @@ impl TenantCheck<'_> {
         if self.store.item(&key).await?.is_some() {
             return Ok(Vec::new());
         }
-        let (subject, problem) = (named((Kind::Tenant, id.uuid())), "it is missing from the registry of tenants".to_owned());
+        let (subject, problem) = (named((Kind::Tenant, id.uuid())), "it is missing from the tenant registry".to_owned());
         let (repair, change) = ("registers it".to_owned(), self.change().insert(typed(&key, REGISTRATION)));
         Ok(vec![Difference { key, subject, problem, repair, change }])
     }

@@ -2,7 +2,7 @@
 //!
 //! The partition key is always `T#<tenant>`, also in the indexes, so no expression can reach another tenant's items. Request
 //! counters and deliveries are in separate partitions, whose keys start with `T#<tenant>`. The only other partition is the
-//! operator's registry of tenants, which contains only IDs.
+//! operator's tenant registry, which contains only IDs.
 //!
 //! Events are sorted by time in the table, and by record and version in the index `history`. Sort keys of the index `list_index`
 //! have a letter for the section and the number of a bucket, such as `A07`.

@@ -123,7 +123,7 @@ impl TenantStore {
         loop {
             let step = self.erase_next(person, context).await?;
             removed += step.removed;
-            // Continue right away after a part without findings, and after a pass, to read the events since the start of the
+            // Continue right away after a part without data about the person, and after a pass, to read the events since the start of the
             // pass.
             let goes_on = step.ended_pass || step.removed == Removed::default();
             if step.is_done || !goes_on || !has_time_for_operation() {
@@ -163,7 +163,7 @@ impl TenantStore {
         Ok(Step { ended_pass, is_done, removed })
     }
 
-    /// Erases the findings of a part from records and history entries.
+    /// Erases the data of a part from records and history entries.
     async fn erase_found(&self, person: UserId, part: &PartAbout, context: &ChangeContext) -> Result<Removed, WriteError> {
         let context = ChangeContext { idempotency: None, precondition: None, is_erasure: true, ..context.clone() };
         let (mut removed, mut images) = (Removed::default(), BTreeSet::new());
@@ -328,7 +328,7 @@ impl TenantStore {
         Ok((found.last.is_none(), self.remains_in(person, &found).await?))
     }
 
-    /// Counts the findings that an erasure would remove.
+    /// Counts the data in a part that an erasure would remove.
     ///
     /// # Errors
     ///

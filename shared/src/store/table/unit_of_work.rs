@@ -549,11 +549,11 @@ impl TenantStore {
         self.store.transact(vec![item], Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
     }
 
-    /// Replaces a stored response. Returns `false` if the stored response is no longer `present`.
+    /// Replaces a stored response. Returns `false` if the stored response is no longer `current`.
     pub(crate) async fn replace_stored_response(
         &self,
         request: &IdempotentRequest,
-        present: &StoredResponse,
+        current: &StoredResponse,
         next: &StoredResponse,
     ) -> Result<bool, StoreError> {
         let text = |response| serde_json::to_string(response).map(AttributeValue::S).map_err(StoreError::broken);
@@ -561,11 +561,11 @@ impl TenantStore {
         let updated = update
             .set_key(Some(self.keys.stored_response(request).item()))
             .update_expression("SET #response = :next")
-            .condition_expression("#response = :present AND #fingerprint = :fingerprint")
+            .condition_expression("#response = :current AND #fingerprint = :fingerprint")
             .expression_attribute_names("#response", RESPONSE)
             .expression_attribute_names("#fingerprint", FINGERPRINT)
             .expression_attribute_values(":next", text(next)?)
-            .expression_attribute_values(":present", text(present)?)
+            .expression_attribute_values(":current", text(current)?)
             .expression_attribute_values(":fingerprint", AttributeValue::S(request.fingerprint.clone()))
             .send()
             .await;

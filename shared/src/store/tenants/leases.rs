@@ -84,7 +84,7 @@ impl TenantStore {
         timeout(COUNT_TIMEOUT, take).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?
     }
 
-    /// Adds a share to the counter. Returns the counter; `None` if the counter doesn't permit the share.
+    /// Adds a share to the counter. Returns the counter; `None` if the share would exceed a limit.
     async fn take_share(&self, of: &Counted, share: Share) -> Result<Option<Counter>, StoreError> {
         let minute = window(of.at);
         let number = |number: &dyn std::fmt::Display| AttributeValue::N(number.to_string());

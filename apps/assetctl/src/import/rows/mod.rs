@@ -55,7 +55,7 @@ impl fmt::Display for RowError {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Original {
-    /// The cells of a CSV row, which can be fewer or more than the header's.
+    /// The cells of a CSV row. The header can have more or fewer.
     Cells(StringRecord),
     Line(String),
 }

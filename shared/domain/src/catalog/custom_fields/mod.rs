@@ -45,12 +45,12 @@ impl CustomFields {
         &self.0
     }
 
-    /// Keeps the form that equal values have in `present`: `1` stays `1` if it is set to `1.0`.
+    /// Keeps the form that equal values have in `current`: `1` stays `1` if it is set to `1.0`.
     #[must_use]
-    pub fn in_form_of(mut self, present: &Self) -> Self {
+    pub fn in_form_of(mut self, current: &Self) -> Self {
         for (name, value) in &mut self.0 {
-            if let Some(present) = present.0.get(name).filter(|present| json::equal(present, value)) {
-                *value = present.clone();
+            if let Some(current) = current.0.get(name).filter(|current| json::equal(current, value)) {
+                *value = current.clone();
             }
         }
         self

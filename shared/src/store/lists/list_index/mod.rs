@@ -250,7 +250,7 @@ impl TenantStore {
         self.store.list_indexes.set_bytes::<I>(self.id, shared, 0);
     }
 
-    /// Loads the index if there is none, or if the present index can't be refreshed. Returns the index and its size in bytes.
+    /// Loads the index if there is none, or if the current index can't be refreshed. Returns the index and its size in bytes.
     async fn refresh_or_load<'s, I: ListIndex>(
         &self,
         slot: &'s mut CacheSlot<I>,
@@ -508,7 +508,7 @@ impl ListIndexCache {
         Self { budget, many_events: MANY_EVENTS, entries: Mutex::default() }
     }
 
-    /// Sets the number from which applied events are counted, instead of [`MANY_EVENTS`].
+    /// Replaces [`MANY_EVENTS`].
     pub fn with_many_events(self, many_events: usize) -> Self {
         Self { many_events, ..self }
     }
