@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// Longer than the snapshot writer's timeout in the template.
-const WRITER_TIMEOUT: Duration = Duration::from_secs(840);
+const WRITER_TIMEOUT: Duration = Duration::from_secs(590);
 
 fn header<'a>(response: &'a Value, name: &str) -> &'a str {
     response["headers"][name].as_str().unwrap_or_default()
