@@ -77,7 +77,7 @@ impl EventView {
         let event: Event = match serde_json::from_str(&entry.text) {
             Ok(event) => event,
             Err(_) => {
-                tracing::error!(event_id = %entry.id, "an entry of the history can't be read");
+                tracing::error!(event_id = %entry.id, "a history entry can't be read");
                 return None;
             }
         };

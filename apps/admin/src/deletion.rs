@@ -90,7 +90,7 @@ impl Plan {
     fn text(&self) -> String {
         let mut lines = vec![format!("This deletes tenant {}:", clean(&self.name))];
         lines.extend(self.items.iter().map(|(kind, count)| format!("  {count:>9}  {}", kind.replace('_', " "))));
-        lines.push("This stays:".to_owned());
+        lines.push("Not deleted:".to_owned());
         lines.extend(self.stays.iter().map(|what| format!("  - {what}")));
         lines.join("\n")
     }
@@ -137,7 +137,7 @@ mod tests {
         let items = BTreeMap::from([("asset".to_owned(), 1_200), ("api_key".to_owned(), 3)]);
         let text = Plan { name: "Acme\u{1b}[2J".into(), items, stays: stays(false) }.text();
         assert!(
-            text.starts_with("This deletes tenant Acme\u{fffd}[2J:\n          3  api key\n       1200  asset\nThis stays:\n"),
+            text.starts_with("This deletes tenant Acme\u{fffd}[2J:\n          3  api key\n       1200  asset\nNot deleted:\n"),
             "{text}"
         );
         assert!(text.contains("SNAPSHOTS_URL") && !stays(true).concat().contains("SNAPSHOTS_URL"), "{text}");

@@ -107,7 +107,7 @@ pub enum Command {
         #[arg(long, env = "RETRY_QUEUE_URL", value_name = "URL")]
         retry_queue: Option<String>,
     },
-    /// List a tenant's erasures of people, oldest user first. The list contains no names; keep it outside of the table.
+    /// List a tenant's erasures of people, oldest user first. The list contains no names; keep it outside the table.
     ///
     /// After a restore, `admin erase --repeat` repeats them.
     #[command(after_help = examples("admin erasures --tenant Acme\nadmin erasures --tenant Acme --since 2027-01-01T00:00:00Z --json"))]

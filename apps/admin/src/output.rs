@@ -14,7 +14,7 @@ enum View {
     /// One object, with a line for each member.
     Record,
     Text(String),
-    /// Several objects, or a text if there are none.
+    /// Several objects, or a string if there are none.
     Table(&'static [Field], &'static str),
     /// A table of the objects in this member, and a list of the other members below it.
     Nested(&'static str, &'static [Field]),

@@ -182,7 +182,11 @@ impl Client {
 
     fn unreachable(&self, error: &reqwest::Error) -> Busy {
         let cause = if error.is_timeout() { "the service didn't answer in time".into() } else { cause(error) };
-        let hint = if cause.contains("InvalidContentType") { "; it responds without TLS, as with http://" } else { "" };
+        let hint = if cause.contains("InvalidContentType") {
+            "; the server seems to use plain HTTP: try http:// instead of https://"
+        } else {
+            ""
+        };
         let detail = format!("can't reach {}: {cause}{hint}", self.base_url);
         Busy { is_away: true, may_have_effect: !error.is_connect(), detail, ..Busy::default() }
     }

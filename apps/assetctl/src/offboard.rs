@@ -104,7 +104,7 @@ fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
     Ok(())
 }
 
-const MORE: &str = "These are only the first assets. The user's other assets are offboarded next.";
+pub const MORE: &str = "These are only the first assets: the process also starts on the user's other assets.";
 
 /// Asks on standard error, because the result goes to standard output.
 fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {

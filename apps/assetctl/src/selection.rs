@@ -217,7 +217,7 @@ pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
     Ok(assets)
 }
 
-/// Returns the matching assets, sorted by tag, with natural order of numbers: AST-999 comes before AST-1000.
+/// Returns the matching assets, sorted by tag in natural order: AST-999 comes before AST-1000.
 pub async fn matching(client: &Client, filters: &Filters) -> Result<Vec<Asset>> {
     let (bar, mut assets) = (ProgressBar::new_spinner().with_message("finding assets"), Vec::new());
     let parts = client.parts("assets/export", filters.query(), Format::Ndjson, |part| {

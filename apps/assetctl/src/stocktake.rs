@@ -47,7 +47,7 @@ pub struct Stocktake {
     /// The place, with everything below it, such as `Berlin / 3rd floor`
     #[arg(value_name = "PLACE", required = true)]
     place: Vec<String>,
-    /// Read codes from a file instead of the keyboard: on each line a tag, a serial number or the address of a label
+    /// Read codes from a file instead of the keyboard: on each line a tag, a serial number or the URL of a label
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Move scanned assets that belong elsewhere to this place

@@ -26,7 +26,7 @@ impl Greeting<'_> {
         };
         let sign = signing_url.map(|url| {
             let elsewhere = if self.is_local {
-                "(a handover to sign; to open it on your phone, restart with --addr 0.0.0.0:3000)"
+                "(to sign; on a phone: restart with --addr 0.0.0.0:3000)"
             } else {
                 "(a handover to sign, also on a phone in this network)"
             };
@@ -102,7 +102,9 @@ mod tests {
         assert!(!GREETING.text(false).contains("Sign"));
         let ready = ReadyFile { signing_url: Some("http://127.0.0.1:3000/v1/sign#sgn_0A"), ..READY };
         let line = "\n  Key           apl_0351f4Sj\n  Sign          http://127.0.0.1:3000/v1/sign#sgn_0A\n";
-        for (is_local, aside) in [(true, "on your phone: --addr 0.0.0.0:3000)"), (false, "also on a phone in this network)")] {
+        for (is_local, aside) in
+            [(true, "on a phone: restart with --addr 0.0.0.0:3000)"), (false, "also on a phone in this network)")]
+        {
             let text = Greeting { ready, is_local, ..GREETING }.text(false);
             let (_, rest) = text.split_once(line).unwrap_or_else(|| panic!("{text}"));
             let (first, next) = rest.split_once('\n').unwrap();

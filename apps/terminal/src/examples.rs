@@ -27,7 +27,7 @@ pub fn examples(lines: &str) -> StyledStr {
 ///
 /// # Errors
 ///
-/// Returns a text that names the commands without an example, and the examples that can't be parsed.
+/// Returns a message that names the commands without an example, and the examples that can't be parsed.
 pub fn check_examples(mut command: Command) -> Result<(), String> {
     command.build();
     let (mut faults, root) = (Vec::new(), command.clone());

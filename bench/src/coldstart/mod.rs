@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// The minimal function.
 const BASELINE: &str = "hello";
-/// Each function, with the path to request. Each path reads the table, except `/v1/sign`: the other paths of `sign` need a signing
-/// link.
+/// Each function, with the path to request. Each path reads the table, except `/v1/sign`: the other paths of `sign` need a
+/// signing link.
 pub const FUNCTIONS: [(&str, &str); 7] = [
     ("assets", "/v1/assets/ASSET"),
     ("processes", "/v1/processes"),
@@ -106,7 +106,7 @@ async fn measure(function: Function, event: &str, warm: usize, figures: &mut Fig
 /// times by up to 10 %, so benchmarks measure new copies.
 pub fn copied(binary: &Path, folder: &Path) -> Result<PathBuf> {
     let copy = folder.join(binary.file_name().context("a binary without a name")?);
-    std::fs::copy(binary, &copy).with_context(|| format!("{} not found", binary.display()))?;
+    std::fs::copy(binary, &copy).with_context(|| format!("can't copy {}", binary.display()))?;
     Ok(copy)
 }
 

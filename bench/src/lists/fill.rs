@@ -19,7 +19,7 @@ use std::ops::Range;
 const MODEL_COUNT: usize = 100;
 /// Maximum number of items in a BatchWriteItem request.
 const BATCH_SIZE: usize = 25;
-/// Number of assets in the table if all other assets are only in the index.
+/// Number of assets, the newest ones, that [`fill_newest`] writes to the table. The others are only in the index.
 const NEWEST: usize = 100;
 /// Number of batches to write concurrently.
 const CONCURRENT_BATCHES: usize = 4;

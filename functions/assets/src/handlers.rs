@@ -72,7 +72,8 @@ pub async fn get_asset(
 
 /// Get the asset with a tag
 ///
-/// For example after scanning a label. Tags are case-insensitive. A browser without a key is redirected to the inventory page.
+/// Finds an asset, for example after its label was scanned. Tags are case-insensitive. A browser without a key is redirected to
+/// the inventory page.
 #[utoipa::path(get, path = "/assets/by-tag/{tag}", tag = "assets", responses(ResourceErrors, (status = 302, description = "For `Accept: text/html` without a key: `Location` is the asset on the inventory page.")))]
 pub async fn get_asset_by_tag(
     caller: Caller<AssetsRead>,
@@ -434,9 +435,9 @@ shared::query! {
         assigned_to: Assignee as Assignee,
         /// Filter by catalog model.
         model_id: ModelId as ModelId,
-        /// Filter by the manufacturer's name (exact match, case-insensitive). If the asset has a model, the name in the catalog counts.
+        /// Filter by the manufacturer's name (exact match, case-insensitive). With a model, the name in the catalog counts.
         manufacturer: SearchText as SearchText,
-        /// Filter by location, ignoring case: assets at this location or below it. `none` matches assets without a location.
+        /// Filter by location, case-insensitive: assets at this location or below it. `none` matches assets without a location.
         location: PlaceFilter as PlaceFilter,
         ..texts: TextFilters,
         /// Filter by date of purchase: this day or later.

@@ -1,4 +1,4 @@
-//! `/v1/assets`: the inventory, its labels, and `/v1/stats`, which counts it.
+//! `/v1/assets`, with histories, labels, imports and exports, and `/v1/stats`, the statistics on assets.
 
 mod bulk;
 mod changes;

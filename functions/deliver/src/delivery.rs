@@ -34,7 +34,7 @@ const MAX_SECRETS: usize = 1000;
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) batch: u64,
-    /// Whether the message is from the retry queue. The queue of first attempts is only for deliveries that are likely to be
+    /// Whether the message is from the retry queue. The delivery queue is only for deliveries that are likely to be
     /// fast.
     pub(crate) is_retry: bool,
     pub(crate) age: Age,
@@ -88,7 +88,7 @@ impl Deliver {
         let is_apart = webhook.value.is_apart(&health, now);
         let before = Before { webhook, health, record };
         if let Some(attempted) = &request.attempted {
-            return Box::pin(self.settle(&store, request, before, attempted.clone())).await;
+            return self.settle(&store, request, before, attempted.clone()).await;
         }
         match decide(request, before.record.as_ref(), &before.webhook.value, now) {
             Decision::Drop => Ok(()),
@@ -127,7 +127,7 @@ impl Deliver {
         let at = self.store.now();
         let attempt = self.transport.send(signed(webhook, request, at, &secrets, body), at).await;
         log(request, &attempt);
-        Box::pin(self.settle(store, request, before, Attempted { event_type: event_type.clone(), attempt })).await
+        self.settle(store, request, before, Attempted { event_type: event_type.clone(), attempt }).await
     }
 
     /// Handles an event that is missing from the table, although events are committed before their messages are sent. If the

@@ -29,7 +29,7 @@ impl Deliver {
         before: Before,
         attempted: Attempted,
     ) -> Result<(), Failure> {
-        let failure = match self.record(store, request, before, &attempted).await {
+        let failure = match Box::pin(self.record(store, request, before, &attempted)).await {
             Ok(sent) => return Ok(sent?),
             Err(failure) if request.attempted.is_some() => return Err(failure),
             Err(failure) => failure,
@@ -122,7 +122,7 @@ impl Deliver {
         }
     }
 
-    /// Disables a webhook, unless it has been disabled or deleted, or got a different address, since it was read.
+    /// Disables a webhook, unless it has been disabled or deleted, or got a different URL, since it was read.
     async fn disable(&self, store: &TenantStore, webhook: &Stored<Webhook>, reason: DisabledReason) -> Result<(), Failure> {
         let (webhook_id, tenant_id) = (webhook.value.id, store.id());
         let mut current = webhook.clone();

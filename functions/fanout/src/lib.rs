@@ -139,7 +139,7 @@ fn new_event(record: &EventRecord) -> Option<(TenantId, NewEvent)> {
     if event.is_none() {
         // Doesn't log the content. The template's metric filters count these lines.
         let sequence_number = record.change.sequence_number.as_deref();
-        tracing::error!(metric = UNREADABLE, sequence_number, "an event of the stream can't be read");
+        tracing::error!(metric = UNREADABLE, sequence_number, "can't parse an event from the table's stream");
     }
     event
 }

@@ -44,10 +44,11 @@ impl Describe for AppPage {
 /// Get the inventory page
 ///
 /// A page to view the inventory, hand assets over, take them back and take stock. It calls this API with the API key that the
-/// user enters. The page's state is in the fragment of its address, which browsers don't send. Needs a browser.
+/// user enters. The page's state is in the fragment of its URL, which browsers don't send. Needs a browser.
 #[utoipa::path(get, path = "/app", tag = "meta", security(()), responses(InputErrors))]
 pub async fn get_app(State(_): State<App>, RawQuery(query): RawQuery) -> Result<AppPage, ApiError> {
-    // The query could reveal what someone looks at, so it must not reach a log.
+    // Rejects a query, so that nobody links to the page with one: a proxy could log it, and it could reveal what someone looks
+    // at.
     Params::parse(query.as_deref().unwrap_or_default())?.finish()?;
     let page = html::page_with_policy(PAGE, POLICY)
         .with_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))

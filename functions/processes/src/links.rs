@@ -39,8 +39,8 @@ pub async fn create_instance_link(
 
 /// Create a signing link for a movement
 ///
-/// Lets a person without an API key submit steps of all the movement's instances, from the open step up to `until`. The link's URL
-/// is returned only once, in this response.
+/// Lets a person without an API key submit steps of all the movement's instances, from the open step up to `until`. The link's
+/// URL is returned only once, in this response.
 #[utoipa::path(post, path = "/movements/{id}/links", tag = "signing", responses(ResourceErrors, CancellationConflict))]
 pub async fn create_movement_link(
     caller: Caller<ProcessesWrite>,

@@ -40,8 +40,8 @@ impl NewSecret {
 
 /// Rotate a webhook's secret
 ///
-/// The new secret is returned only once, in this response. For `grace_seconds`, deliveries are signed with the previous secret, too. The body is
-/// optional.
+/// The new secret is returned only once, in this response. For `grace_seconds`, deliveries are signed with the previous secret,
+/// too. The body is optional.
 #[utoipa::path(post, path = "/webhooks/{id}/rotate", tag = "webhooks", responses(ChangeErrors, RequestConflict))]
 pub async fn rotate_webhook(
     caller: Caller<WebhooksWrite>,

@@ -118,7 +118,7 @@ pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync
         0
     }
 
-    /// Returns further values that lists need, as one text, because the secondary index `list_index` has few attributes.
+    /// Returns further values that lists need, as one string, because the secondary index `list_index` has few attributes.
     fn listed(&self) -> Option<String> {
         None
     }

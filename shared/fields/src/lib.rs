@@ -92,8 +92,8 @@ pub const ASSET_COLUMNS: &[Column] = &[
 /// Exact-match filters of asset lists, with the descriptions of their query parameters. The projection of `list_index` in
 /// template.yaml lists the same fields.
 pub const ASSET_FILTERS: &[(&str, &str)] = &[
-    ("asset_tag", "Filter by exact asset tag."),
-    ("serial_number", "Filter by serial number, ignoring case, width and whitespace."),
+    ("asset_tag", "Filter by asset tag (exact match)."),
+    ("serial_number", "Filter by serial number. Case, width and whitespace don't matter."),
 ];
 
 const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr invnr numérodinventaire \

@@ -1,6 +1,6 @@
 //! A function's endpoints: routes and OpenAPI document are generated from one list. Also the middleware, which gives each request
-//! an ID, a log line and a time limit, stores responses, and renders errors, panics and dry runs. It receives a request once for
-//! all extractors: the body up to a limit, path parameters and query.
+//! an ID, a log line and a time limit, stores responses, and renders errors, panics and dry runs. The middleware also receives a
+//! request once for all extractors: the body up to a limit, path parameters and query.
 //!
 //! A request's credential is checked while the handler reads. The extractor of a credential begins the check. The handler waits
 //! for `Check::passed` before anything with an effect. The middleware polls the handler and the check, and sends the handler's
@@ -48,14 +48,8 @@ use utoipa::openapi::{Components, HttpMethod, OpenApi, OpenApiBuilder, RefOr, Re
 /// The prefix of every endpoint's path.
 pub const BASE: &str = "/v1";
 
-/// A larger request body gets a 413.
-pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// A body larger than [`MAX_BODY_BYTES`] is read up to this size and dropped, so that the client gets the 413 instead of a broken
-/// connection. API Gateway accepts no larger bodies.
-const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
-
 /// The query parameter that every write has.
-pub(in crate::http) const DRY_RUN_PARAMETER: &str = "dry_run";
+const DRY_RUN_PARAMETER: &str = "dry_run";
 
 /// Builds the service that Lambda, the dev server and the tests run: the routes, with a deadline, a log line and an ID for each
 /// request.
@@ -595,24 +589,8 @@ impl ReceivedRequest {
     }
 }
 
-#[cfg(test)]
-impl ReceivedRequest {
-    /// Builds a GET request with a query and nothing else.
-    pub(in crate::http) fn with_query(query: &str) -> Self {
-        Self {
-            path: Some(Vec::new()),
-            query: query.to_owned(),
-            is_query_read: AtomicBool::new(false),
-            is_write: false,
-            content_type: None,
-            is_encoded: false,
-            body: ReceivedBody::Unread,
-        }
-    }
-}
-
 /// Stores a [`ReceivedRequest`] in the request's extensions, for the extractors.
-pub(in crate::http) async fn receive(request: Request, next: Next) -> Response {
+async fn receive(request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let params = RawPathParams::from_request_parts(&mut parts, &()).await;
     let path = params.ok().filter(|_| decode(parts.uri.path()).is_ok());
@@ -660,6 +638,12 @@ fn is_identity(codings: &str) -> bool {
     codings.split(',').map(str::trim).all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case("identity"))
 }
 
+/// A larger request body gets a 413.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// A body larger than [`MAX_BODY_BYTES`] is read up to this size and dropped, so that the client gets the 413 instead of a broken
+/// connection. API Gateway accepts no larger bodies.
+const MAX_BYTES_READ: usize = 10 * 1024 * 1024;
+
 async fn receive_body(mut body: Body) -> ReceivedBody {
     let mut bytes = Vec::new();
     let mut received = 0usize;
@@ -681,7 +665,7 @@ async fn receive_body(mut body: Body) -> ReceivedBody {
 
 pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> {
     let received = parts.extensions.get::<Arc<ReceivedRequest>>().cloned();
-    received.ok_or_else(|| ApiError::Internal("a route outside of http::service".into()))
+    received.ok_or_else(|| ApiError::Internal("a route outside http::service".into()))
 }
 
 type Checked<T> = Result<T, Arc<ApiError>>;
@@ -723,7 +707,7 @@ impl<T: Clone + Send + Sync + 'static> Check<T> {
         check: impl Future<Output = Result<T, ApiError>> + Send + 'static,
     ) -> Result<Self, ApiError> {
         let layer = parts.extensions.get::<CheckOfRequest>();
-        let layer = layer.ok_or_else(|| ApiError::Internal("a route outside of http::service".into()))?;
+        let layer = layer.ok_or_else(|| ApiError::Internal("a route outside http::service".into()))?;
         Ok(layer.begin(received, check))
     }
 
@@ -776,6 +760,21 @@ mod tests {
     use super::*;
     use axum::http::StatusCode;
     use tokio::sync::oneshot;
+
+    impl ReceivedRequest {
+        /// Builds a GET request with a query and nothing else.
+        fn with_query(query: &str) -> Self {
+            Self {
+                path: Some(Vec::new()),
+                query: query.to_owned(),
+                is_query_read: AtomicBool::new(false),
+                is_write: false,
+                content_type: None,
+                is_encoded: false,
+                body: ReceivedBody::Unread,
+            }
+        }
+    }
 
     struct TestRequest {
         of_request: CheckOfRequest,

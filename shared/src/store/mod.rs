@@ -6,8 +6,8 @@
 //! attempts, retries of contradictory reads, the time a request has left for reads, and the maximum delays until a write is
 //! visible, on which list indexes rely (docs/adr/0008). The errors of reads and writes are at the end.
 //!
-//! Requests that many handlers make are boxed: the SDK's futures take 5 to 7 KB, and would be part of the futures of all callers,
-//! which axum moves several times.
+//! Requests that many handlers make are boxed, like loading an index: the SDK's futures take 5 to 7 KB, and would be part of the
+//! futures of all callers, which axum moves several times.
 
 mod assets;
 mod check;

@@ -14,7 +14,7 @@ fn shown_once(path: &str) -> Option<&'static str> {
     names.iter().find(|(part, _)| path.contains(part)).map(|(_, name)| *name)
 }
 
-/// Removes the mark `replayed` from the rows of an import.
+/// Removes the `replayed` flag from an import's rows.
 pub fn unmarked(mut body: Value) -> Value {
     for row in body["data"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         row.remove("replayed");

@@ -1,4 +1,4 @@
-//! Unauthenticated requests cost at most two units of the table, and their bodies aren't parsed.
+//! Unauthenticated requests cost at most two read units, and their bodies aren't parsed.
 
 use crate::support::prelude::*;
 use axum::body::Bytes;

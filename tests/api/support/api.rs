@@ -43,8 +43,8 @@ pub struct Api {
     pub faults: Faults,
     pub key_encryption: Arc<dyn KeyEncryption>,
     pub queue: Arc<TestQueue>,
-    /// For new replicas: the number of applied events from which list indexes count events instead of reading them. `None` for the
-    /// default, which only a burst of writes reaches.
+    /// For new replicas: the number of applied events from which list indexes count events instead of reading them. `None` for
+    /// the default, which only a burst of writes reaches.
     pub counted_events: Option<usize>,
     random: Random,
     clock: Arc<AtomicI64>,

@@ -95,7 +95,7 @@ fn read(document: &Value) -> Vec<Operation> {
     operations
 }
 
-/// Returns methods and paths of the operations for signing links.
+/// Returns the methods and paths of the operations for signing links.
 pub fn for_links(document: &Value) -> Vec<String> {
     let takes_link = |operation: &Value| operation["security"][0].get(SIGNING_LINK).is_some();
     let paths = document["paths"].as_object().unwrap().iter();

@@ -85,7 +85,7 @@ impl TestQueue {
         sent.into_iter().map(|new| new.message).collect()
     }
 
-    /// Returns the messages sent to the queue of first attempts since the last call.
+    /// Returns the messages sent to the delivery queue since the last call.
     pub fn take_sent(&self) -> Vec<NewMessage> {
         std::mem::take(&mut self.state.lock().unwrap().sent)
     }
@@ -244,7 +244,7 @@ impl Queue for TestQueue {
     }
 }
 
-/// Returns webhook and event of each delivery that the messages cause.
+/// Returns the webhook ID and event ID of each delivery that the messages request.
 pub fn deliveries(messages: &[NewMessage]) -> Vec<(String, String)> {
     let deliveries = messages.iter().flat_map(|new| match &new.message {
         Message::Event(request) => request.deliveries().collect(),

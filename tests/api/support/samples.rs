@@ -164,7 +164,7 @@ impl Samples {
             .replace("{key}", SIGNATURE_STEP)
     }
 
-    /// Returns a valid body for the operation: null if it takes none, a text if the body isn't JSON.
+    /// Returns a valid body for the operation: null if it takes none, or a string if the body isn't JSON.
     pub fn body(&self, method: &str, path: &str) -> Value {
         match (method, path) {
             ("POST", "/v1/assets") => json!({"name": "n"}),

@@ -231,7 +231,7 @@ pub fn replay(api: &Api, hook: &TestWebhook, since: Timestamp, until: Timestamp,
     }
 }
 
-/// Sends a message to the queue of first attempts, as the API does for a retry.
+/// Sends a message to the delivery queue, as the API does for a retry.
 pub async fn send(pipeline: &Pipeline, message: impl Into<Message>) {
     pipeline.queue.send(vec![message.into().into()]).await.unwrap();
 }

@@ -391,7 +391,7 @@ async fn failures_are_repeated_by_the_schedule() {
     pipeline.receivers.respond(|_| 503);
     api.stop_clock();
     pipeline.run().await;
-    // A waiting message is delayed in the retry queue, so it isn't in flight in the queue of first attempts.
+    // A waiting message is delayed in the retry queue, so it isn't in flight in the delivery queue.
     assert_eq!((pipeline.queue.first_attempts(), pipeline.queue.len()), (0, 1));
     let sent: Vec<Duration> = pipeline.queue.take_sent_retries().iter().map(|new| new.delay).collect();
     assert!(sent.len() == 1 && (5..=6).contains(&sent[0].as_secs()), "{sent:?}");
@@ -447,7 +447,8 @@ async fn a_success_after_failures_ends_the_delivery_and_no_attempt_is_made_befor
     assert_eq!((record.status, statuses), (DeliveryStatus::Delivered, vec![None, Some(302), Some(500), Some(201)]));
     assert_eq!(pipeline.receivers.len(), 4);
 
-    // If sending the delayed message again fails, the redelivered message waits again.
+    // If the message for the next attempt can't be sent, the current message is redelivered in its place, and waits until that
+    // attempt is due.
     let (_, event) = created(&api, &client, &mut pipeline).await;
     pipeline.receivers.take();
     let mut attempts = 0;

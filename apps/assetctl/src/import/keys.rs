@@ -66,7 +66,8 @@ impl Keys {
         }
         let mut attempts = self.attempts.clone();
         chunks.iter().for_each(|number| *attempts.entry(*number).or_default() += 1);
-        // Best effort: without the file, the next run refuses rows that it could create twice.
+        // Best effort: if the file can't be written, the next run sends the same keys, and the service refuses corrected rows
+        // rather than risk creating them twice.
         let _ = fs::create_dir_all(folder).and_then(|()| fs::write(path, json!(attempts).to_string()));
     }
 

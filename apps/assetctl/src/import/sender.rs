@@ -145,7 +145,8 @@ impl Sender<'_> {
                     Answer::Busy(busy) => busy,
                     Answer::Done(reply) => match results(&reply.body, sent)? {
                         Results::Settled(mut rows) => {
-                            // An earlier attempt of this run may have imported the rows, so they don't count as imported by an earlier run.
+                            // An earlier attempt of this run may have imported the rows, so they don't count as imported
+                            // by an earlier run.
                             rows.iter_mut().for_each(|row| row.replayed &= !may_be_done);
                             return Ok(Some(rows));
                         }

@@ -342,7 +342,7 @@ async fn preview_offboarding(access: &Access, arguments: &Value) -> Result<Previ
             |asset: &Value| json!({"asset": asset["asset_tag"], "field": "process", "to": null, "why_not": why_not(asset)});
         changes.extend(plan.list("not_started").map(refusal));
     }
-    let more = if plan.has_more { " These are only the first assets. The user's other assets are offboarded next." } else { "" };
+    let more = if plan.has_more { format!(" {}", offboarding::MORE) } else { String::new() };
     let effect = format!("{}: {}.{more}", quoted(&plan.user().into()), plan.summary(&quoted(&plan.process["name"]), false));
     Ok(Preview {
         seen: json!({"person": user, "plan": plan.as_json(true)}),

@@ -111,7 +111,7 @@ fn servers() -> Vec<Server> {
         |default: &str, description: &str| ServerVariableBuilder::new().default_value(default).description(Some(description));
     let deployed = ServerBuilder::new()
         .url("https://{api_id}.execute-api.{region}.amazonaws.com/v1")
-        .description(Some("A stage deployed to AWS. The stack's outputs contain its address."))
+        .description(Some("A stage deployed to AWS. The stack's outputs contain its URL."))
         .parameter("api_id", variable("abcde12345", "ID of the API in API Gateway"))
         .parameter("region", variable("eu-central-1", "AWS Region of the stack"));
     let local = ServerBuilder::new().url("http://127.0.0.1:3000/v1").description(Some("The dev server"));

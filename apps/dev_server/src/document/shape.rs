@@ -245,7 +245,7 @@ fn response_headers() -> [(&'static str, Header); 14] {
             "The path of the next part, as `rel=\"next\"`. Absent on the last part.",
         ),
         header("Location", matching("^/v1/"), "The path of the new resource."),
-        header("Referrer-Policy", matching("^no-referrer$"), "Prevents browsers from disclosing the page's address."),
+        header("Referrer-Policy", matching("^no-referrer$"), "Prevents browsers from disclosing the page's URL."),
         header("Retry-After", integer(0), "The number of seconds to wait before you send the request again."),
         header("WWW-Authenticate", matching("^Bearer$"), "The authentication scheme, always `Bearer`."),
         header("X-Content-Type-Options", matching("^nosniff$"), "Prevents browsers from guessing a different content type."),

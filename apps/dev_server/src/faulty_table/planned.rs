@@ -215,7 +215,7 @@ impl Faults {
         self.state().throttled_writes
     }
 
-    /// Makes the next `times` batches that read the record `id` return its earlier state `before`, or no record if `before` is `None`.
+    /// Makes the next `times` batches that read the record `id` return its earlier state `before`; no record if it is `None`.
     pub fn tear_record(&self, times: usize, id: &str, before: Option<Value>) {
         self.tear("BatchGetItem", times, id, None, before);
     }

@@ -1,4 +1,4 @@
-//! A label as a vector graphic, an image, and commands for a label printer (ZPL II). The SVG template escapes every text.
+//! A label as a vector graphic, an image, and commands for a label printer (ZPL II). The SVG template escapes all text.
 
 use super::layout::{Label, Line};
 use super::text::{Canvas, Direction, Style, cell_width, cells};

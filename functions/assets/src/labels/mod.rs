@@ -118,7 +118,7 @@ pub async fn get_asset_label(
 
 /// Get a page of labels
 ///
-/// A printable page for label sheets, at 100 % and without margins. The number in a layout's name is the number of labels per
+/// A page of label sheets, to print at 100 % and without margins. The number in a layout's name is the number of labels per
 /// sheet; more labels continue on further sheets. The printing note is in the language that `Accept-Language` prefers (en, de, fr
 /// or es), or else in the language of the tenant's `locale`, or in English.
 #[utoipa::path(get, path = "/assets/labels", tag = "assets", responses(InputErrors))]

@@ -1,5 +1,5 @@
 //! A page of label sheets to print. Each sheet is a graphic the size of the paper, with labels at fixed positions. The template
-//! escapes every text.
+//! escapes all text.
 
 use super::formats::{LabelSvg, length};
 use super::layout::{Label, Sheet};

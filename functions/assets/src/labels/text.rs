@@ -1,5 +1,5 @@
-//! Monospaced text, with one cell per letter and two per ideograph, and text as pixels in Noto Sans Mono. The font covers Latin
-//! alphabets; other characters are drawn as boxes.
+//! Monospaced text, with one cell per letter and two per ideograph, and text as pixels in Noto Sans Mono. The font covers
+//! letters up to U+017F; most other characters are drawn as boxes.
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, RasterizedChar, get_raster};
 use unicode_width::UnicodeWidthChar;

@@ -1,4 +1,4 @@
-//! A receipt as a printable page. The template escapes every text.
+//! A receipt as a printable page. The template escapes all text.
 
 use super::texts::Texts;
 use askama::Template;

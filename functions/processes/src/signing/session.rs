@@ -140,7 +140,7 @@ impl Session {
 ///
 /// What the signer needs to know: the organization, the assets, the submitted values, and the remaining steps. A signature's
 /// default statement is in the language that `Accept-Language` prefers (en, de, fr or es), or else in the language of the
-/// tenant's `locale`, or in English. Send the link's secret, which is the fragment of its address, as a bearer token. The first
+/// tenant's `locale`, or in English. Send the link's secret, which is the fragment of its URL, as a bearer token. The first
 /// call sets the link's `opened_at`.
 #[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(InputErrors))]
 pub async fn get_signing_session(signer: Signer, language: AcceptedLanguage) -> Result<Data<SessionView>, ApiError> {

@@ -68,7 +68,7 @@ pub async fn submit_with_link(
     Ok(Data { data: command.view(&outcome)? })
 }
 
-/// Returns an error for each submitted step outside of the link.
+/// Returns an error for each submitted step outside the link.
 fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<FieldError> {
     let is_opened = |key: &str| steps.iter().position(|step| step.key == key).is_some_and(|index| opened.contains(index));
     let keys: Vec<&str> = steps.iter().map(|step| step.key.as_str()).filter(|key| is_opened(key)).collect();
@@ -89,7 +89,7 @@ async fn with_users(
     mut data: Map<String, Value>,
     errors: &mut Vec<FieldError>,
 ) -> Result<Map<String, Value>, ApiError> {
-    // Steps outside of the link must not reveal whether an address is known.
+    // Steps outside the link must not reveal whether an address is known.
     let steps = session.subject.steps().iter().enumerate().filter(|(index, _)| opened.contains(*index));
     let pickers = steps.filter(|(_, step)| step.kind == StepKind::UserPicker);
     let picked = pickers.filter_map(|(_, step)| Some((step.key.clone(), data.get(&step.key)?.as_str()?)));

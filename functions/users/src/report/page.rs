@@ -1,4 +1,4 @@
-//! A report as a printable page for the person: sentences first, then tables as an annex. The template escapes every text.
+//! A report as a printable page for the person: sentences first, then tables as an annex. The template escapes all text.
 
 use super::texts::Texts;
 use super::views::{

@@ -93,7 +93,7 @@ pub(super) struct Texts {
     pub(super) content: &'static str,
     pub(super) kept_for: &'static str,
     pub(super) removed_by: &'static str,
-    /// Data about people outside of records and histories (docs/privacy.md).
+    /// Data about people outside records and histories (docs/privacy.md).
     pub(super) kept: [KeptData; 8],
 }
 
@@ -240,7 +240,7 @@ static ENGLISH: Texts = Texts {
             removed_by: "nothing; after a restore, the operator repeats the erasures",
         },
         KeptData {
-            what: "Copies at receivers of webhooks and of the EventBridge bus",
+            what: "Copies at webhook receivers and consumers of the EventBridge bus",
             content: "The entries sent to them",
             kept_for: "as long as the receiver decides",
             removed_by: "the receiver, notified by the operator",

@@ -149,7 +149,7 @@ async fn a_retry_is_in_a_queue_of_its_own() {
     let _turn = TURN.lock().await;
     let (queue, client) = (from_env(), receiver());
     queue.send_retry(vec![message(webhook(5), 0)]).await.unwrap();
-    assert!(receive(&client, QUEUE_URL, webhook(5), HIDDEN).await.is_empty(), "a retry is in the queue of first attempts");
+    assert!(receive(&client, QUEUE_URL, webhook(5), HIDDEN).await.is_empty(), "a retry is in the delivery queue");
     let received = receive(&client, RETRY_QUEUE_URL, webhook(5), HIDDEN).await;
     assert_eq!(received.len(), 1);
     delete(&client, RETRY_QUEUE_URL, received).await;

@@ -1,5 +1,6 @@
-//! Assets: their fields, statuses and the status transitions that a tenant permits; the rules for creating and changing them; and
-//! the values that only lists need: location, model, dates, and the custom fields that lists can filter and sort by.
+//! Assets: their fields, chosen tags, statuses and the status transitions that a tenant permits; the rules for creating and
+//! changing them; and the values that only lists need: location, model, dates, and the custom fields that lists can filter and
+//! sort by.
 
 use crate::assets::csv_cell;
 use crate::catalog::custom_fields::{BudgetSpent, CustomFields, CustomFieldsPatch, Validations};
@@ -753,7 +754,7 @@ impl ListedCustomFields {
 }
 
 /// Values of an asset that only lists need. The secondary index `list_index` has room for only a few attributes, and custom
-/// fields can take up to 32 KiB, so these values are stored together, in one text.
+/// fields can take up to 32 KiB, so these values are stored together, in one string.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ListedFields {
     /// Texts by field: `location`, `model`, `purchase_date`, `last_seen_at`.

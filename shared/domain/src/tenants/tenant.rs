@@ -1,5 +1,5 @@
-//! A tenant and its settings: templates of asset tags, such as `{PREFIX}-{YYYY}-NNNN`, which gives `AST-2026-0001`; and the locale,
-//! the language and the date format of human-readable pages.
+//! A tenant and its settings: templates of asset tags, such as `{PREFIX}-{YYYY}-NNNN`, which gives `AST-2026-0001`; and the
+//! locale, the language and the date format of human-readable pages.
 
 use crate::assets::asset::Transitions;
 use crate::assets::label::LabelUrlTemplate;
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_get_canonical_case() {
+    fn locales_get_canonical_case() {
         for (typed, canonical) in [
             ("en", "en"),
             ("DE-ch", "de-CH"),
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn invalid_locales_are_refused() {
         for wrong in
             ["", "e", "en_US", "en-", "-en", "english language", "en-US-US", "de-DE.UTF-8", "1", "en\n", &"en-x-aaa".repeat(9)]
         {

@@ -1,4 +1,4 @@
-//! Identifiers: UUIDv7 (RFC 9562), in lower case with hyphens in the API, and as 22 base62 characters in keys of the table.
+//! Identifiers: UUIDv7 (RFC 9562), in lower case with hyphens in the API, and as 22 base62 characters in table keys.
 
 use crate::values::base62;
 use crate::values::field_error::{ErrorCode, ValueError};
@@ -24,7 +24,7 @@ pub trait Id: Copy + Eq + Ord + Debug + Display + FromStr<Err = ValueError> + Se
         Timestamp::from_millis(i64::try_from(self.uuid().as_u128() >> 80).unwrap_or(i64::MAX))
     }
 
-    /// Returns 22 base62 characters, as in keys of the table.
+    /// Returns 22 base62 characters, as in table keys.
     fn short(self) -> String {
         base62::encode(self.uuid().as_u128(), base62::WIDTH)
     }

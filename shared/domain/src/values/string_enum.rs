@@ -29,7 +29,7 @@ macro_rules! string_enum {
             /// All values, in the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Returns the value in the API.
+            /// Returns the string that represents the value in the API.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

@@ -204,7 +204,7 @@ impl<R: ExportRow> IntoResponse for Export<R> {
 
 impl<R: ExportRow> Describe for Export<R> {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let description = "Part of the export. The header `Link` has the URL of the next part.";
+        let description = "Part of the export. The header `Link` has the path of the next part.";
         add_response(operation, "200", description, ["text/csv", "application/x-ndjson"].map(|kind| (kind, String::schema())));
         add_headers(operation, "200", &["Content-Disposition", "Link", "X-Content-Type-Options", "X-Unreadable"]);
     }

@@ -1,6 +1,5 @@
 //! Request bodies, parsed strictly: all errors are reported together, and no member is silently dropped. [`body!`](crate::body)
-//! declares a body; the types of its fields parse their JSON ([`FromJson`]). Text must be UTF-8, as far as API Gateway lets a
-//! function check that.
+//! declares a body; the types of its fields parse their JSON ([`FromJson`]).
 
 use crate::domain::assets::asset::{AssetDetailsChange, AssetTag, RowTag, Status, Transitions};
 use crate::domain::assets::label::LabelUrlTemplate;
@@ -829,8 +828,8 @@ impl ReadOnlyFields {
 /// The error if [`utf8`] or [`utf8_json`] returns `None`.
 pub const NOT_UTF8: &str = "is not UTF-8, or contains U+FFFD, the replacement character";
 
-/// Decodes part of a body. `None` if it isn't UTF-8 or contains U+FFFD: API Gateway passes bodies as strings, with U+FFFD in
-/// place of each byte that it couldn't decode.
+/// Decodes part of a body or of a URL. `None` if it isn't UTF-8 or contains U+FFFD: API Gateway passes bodies as strings, with
+/// U+FFFD in place of each byte that it couldn't decode.
 pub fn utf8(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok().filter(|text| !text.contains(char::REPLACEMENT_CHARACTER))
 }

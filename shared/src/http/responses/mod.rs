@@ -878,7 +878,7 @@ pub struct ProblemFieldError {
     column: Option<String>,
     /// What is wrong.
     detail: String,
-    /// Kind of error, for programs and translations. Some errors have none.
+    /// Machine-readable error code, for clients that handle or translate the error. Missing if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = ErrorCode, required = false)]
     code: Option<ErrorCode>,

@@ -217,14 +217,14 @@ impl TenantCheck<'_> {
         let numbers = self.of_kind(Kind::Movement).filter_map(|(_, facts)| range.number(&facts.unique.first()?.value));
         let Some(highest) = numbers.max() else { return Ok(Vec::new()) };
         let key = self.store.keys.movement_counter();
-        let present = self.store.item(&key).await?;
+        let current = self.store.item(&key).await?;
         let number = |item: &Item| item.get(LAST_NUMBER)?.as_n().ok()?.parse::<u64>().ok();
-        if present.as_ref().and_then(number).is_some_and(|last| last >= highest) {
+        if current.as_ref().and_then(number).is_some_and(|last| last >= highest) {
             return Ok(Vec::new());
         }
         let mut item = typed(&key, "counter");
         item.insert(LAST_NUMBER.to_owned(), AttributeValue::N(highest.to_string()));
-        if present.is_none() {
+        if current.is_none() {
             item.insert(WIDTH.to_owned(), AttributeValue::N(range.width().to_string()));
         }
         let expected = DerivedItems::from([(key.sort().to_owned(), ((Kind::Tenant, self.store.id().uuid()), item))]);

@@ -270,7 +270,7 @@ impl TenantStore {
             if !state.is_lost(version, now) {
                 return Err(StoreError::HistoryBehind(state.retry_after(now)));
             }
-            tracing::error!(tenant_id = %self.id, entity_id = %state.entity, version, reason = %ChainError::Missing, "an entry of the history is lost");
+            tracing::error!(tenant_id = %self.id, entity_id = %state.entity, version, reason = %ChainError::Missing, "a history entry is lost");
         }
         Ok(found)
     }

@@ -123,8 +123,8 @@ impl TenantStore {
         loop {
             let step = self.erase_next(person, context).await?;
             removed += step.removed;
-            // Continue right away after a part without data about the person, and after a pass, to read the events since the start of the
-            // pass.
+            // Continue right away after a part without data about the person. Also after a pass, to read the events since its
+            // start.
             let goes_on = step.ended_pass || step.removed == Removed::default();
             if step.is_done || !goes_on || !has_time_for_operation() {
                 return Ok((step.is_done, removed));
@@ -135,8 +135,8 @@ impl TenantStore {
     async fn erase_next(&self, person: UserId, context: &ChangeContext) -> Result<Step, WriteError> {
         let now = self.store.now();
         let state = self
-            .change_erasure(person, |present| {
-                present.map_or_else(|| Erasure::begun(person, now), |erasure| erasure.resumed(now)).part_begun()
+            .change_erasure(person, |current| {
+                current.map_or_else(|| Erasure::begun(person, now), |erasure| erasure.resumed(now)).part_begun()
             })
             .await?;
         let part = self.part_about(person, state.position, state.began_at).await?;
@@ -158,12 +158,12 @@ impl TenantStore {
             // Events can be written later than the time in their IDs.
             next_pass: Keys::last_event_before(state.began_at.plus(-(max_event_delay() + MAX_REQUEST))),
         };
-        let advanced = |present: Option<Erasure>| present.unwrap_or_else(|| state.clone()).advanced(&state, end.clone());
+        let advanced = |current: Option<Erasure>| current.unwrap_or_else(|| state.clone()).advanced(&state, end.clone());
         let is_done = self.change_erasure(person, advanced).await?.is_done;
         Ok(Step { ended_pass, is_done, removed })
     }
 
-    /// Erases the data of a part from records and history entries.
+    /// Erases a person's data in a part from records and history entries.
     async fn erase_found(&self, person: UserId, part: &PartAbout, context: &ChangeContext) -> Result<Removed, WriteError> {
         let context = ChangeContext { idempotency: None, precondition: None, is_erasure: true, ..context.clone() };
         let (mut removed, mut images) = (Removed::default(), BTreeSet::new());
@@ -257,8 +257,8 @@ impl TenantStore {
 
     /// Replaces the state of an erasure with the result of `next`.
     async fn change_erasure(&self, person: UserId, next: impl Fn(Option<Erasure>) -> Erasure) -> Result<Erasure, StoreError> {
-        let decide = |present| {
-            let next = next(present);
+        let decide = |current| {
+            let next = next(current);
             Ok::<_, StoreError>((next.clone(), next))
         };
         self.change_state(&self.keys.erasure(person), "erasure", decide).await
@@ -296,7 +296,7 @@ impl TenantStore {
     /// Same as [`TenantStore::erase_part`]. After an error, a repeated call does the rest.
     pub async fn erase_whole(&self, person: UserId) -> Result<Removed, WriteError> {
         let now = self.store.now();
-        let begun = |present: Option<Erasure>| present.map_or_else(|| Erasure::begun(person, now), |it| it.restarted(now));
+        let begun = |current: Option<Erasure>| current.map_or_else(|| Erasure::begun(person, now), |it| it.restarted(now));
         self.change_erasure(person, begun).await?;
         let mut removed = Removed::default();
         loop {
@@ -328,7 +328,7 @@ impl TenantStore {
         Ok((found.last.is_none(), self.remains_in(person, &found).await?))
     }
 
-    /// Counts the data in a part that an erasure would remove.
+    /// Counts the person's data in a part that an erasure would remove.
     ///
     /// # Errors
     ///
@@ -377,9 +377,9 @@ impl TenantStore {
                 let update = self.store.client.update_item().table_name(&self.store.table).set_key(Some(key.item()));
                 let update = update
                     .update_expression("SET #response = :erased")
-                    .condition_expression("#response = :present")
+                    .condition_expression("#response = :current")
                     .expression_attribute_names("#response", RESPONSE)
-                    .expression_attribute_values(":present", AttributeValue::S(text.clone()))
+                    .expression_attribute_values(":current", AttributeValue::S(text.clone()))
                     .expression_attribute_values(":erased", AttributeValue::S(erased.clone()));
                 // The condition fails if the response has expired or was replaced.
                 unless_condition_failed(update.send().await)?;

@@ -83,7 +83,7 @@ impl TenantStore {
             }
             let text = canonical(&value).map_err(StoreError::broken)?;
             let attributes = [&entry.commitments, &next].map(commitments_attribute);
-            let [Some(present), Some(next)] = attributes else { return Ok(false) };
+            let [Some(current), Some(next)] = attributes else { return Ok(false) };
             if self.is_dry_run() {
                 return Ok(true);
             }
@@ -91,11 +91,11 @@ impl TenantStore {
             let updated = update
                 .set_key(Some(self.keys.event(entry.id).item()))
                 .update_expression("SET #entry = :entry, #commitments = :next")
-                .condition_expression("#commitments = :present")
+                .condition_expression("#commitments = :current")
                 .expression_attribute_names("#entry", ENTRY)
                 .expression_attribute_names("#commitments", COMMITMENTS)
                 .expression_attribute_values(":entry", AttributeValue::S(text))
-                .expression_attribute_values(":present", present)
+                .expression_attribute_values(":current", current)
                 .expression_attribute_values(":next", next)
                 .send()
                 .await;
@@ -117,7 +117,7 @@ const MAX_PAGES: u32 = 10;
 const PAGE: u32 = 100;
 
 impl TenantStore {
-    /// Erases a user's record, unless there is an obstacle. `present` is `None` if the record was deleted.
+    /// Erases a user's record, unless there is an obstacle. `current` is `None` if the record was deleted.
     ///
     /// # Errors
     ///
@@ -125,11 +125,11 @@ impl TenantStore {
     pub async fn erase_unhindered(
         &self,
         id: UserId,
-        present: Option<&Stored<User>>,
+        current: Option<&Stored<User>>,
         context: &ChangeContext,
     ) -> Result<Option<Obstacle>, WriteError> {
         let delay = max_event_delay() + MAX_REQUEST;
-        let Some(user) = present else {
+        let Some(user) = current else {
             // The history of a deleted user still names the person.
             let Some(history) = self.history_state::<User>(id, Some(1)).await? else { return Ok(Some(Obstacle::Unknown)) };
             let deleted_at = history.last_event().map(|event| event.timestamp());

@@ -375,7 +375,7 @@ pub(in crate::store) const USES: &str = "uses";
 /// The attribute of a unique value's marker with the sort key of the record that has the value.
 pub(in crate::store) const OWNER: &str = "owner";
 
-/// The attribute with values that only lists need, as one text: [`Record::listed`].
+/// The attribute with values that only lists need, as one string: [`Record::listed`].
 pub(in crate::store) const LISTED: &str = "listed";
 
 pub(in crate::store) const UNREADABLE: &str = "unreadable_records";
@@ -747,12 +747,12 @@ impl TenantStore {
         let mut plan = dry_run.plan();
         let mut left = Vec::new();
         for (item, key) in items.into_iter().zip(keys) {
-            let present = plan.items.get(&key).cloned().unwrap_or_else(|| read.remove(&key));
-            if can_fail(&item) && !item.condition.is_met_by(present.as_ref()) {
-                return Err(TransactionError::ConditionFailed(item.purpose, present));
+            let current = plan.items.get(&key).cloned().unwrap_or_else(|| read.remove(&key));
+            if can_fail(&item) && !item.condition.is_met_by(current.as_ref()) {
+                return Err(TransactionError::ConditionFailed(item.purpose, current));
             }
             if !matches!(item.write, Write::Check(_)) {
-                left.push((key, item.write.applied_to(present)));
+                left.push((key, item.write.applied_to(current)));
             }
         }
         plan.items.extend(left);

@@ -1,7 +1,8 @@
 //! Counts the requests of API keys, signing links and tenants. A function instance leases shares of their limits, so that most
 //! requests cost nothing (docs/adr/0010). The operator sets a tenant's limit, called its ceiling; most tenants have none.
 
-use crate::domain::keys::api_key::{Counter, Lease, Share, WINDOW_SECONDS, window};
+use crate::domain::keys::api_key::{WINDOW_SECONDS, window};
+use crate::domain::keys::lease::{Counter, Lease, Share};
 use crate::domain::record::Kind;
 use crate::domain::values::id::{ApiKeyId, Id, TenantId};
 use crate::domain::values::time::Timestamp;
@@ -43,7 +44,7 @@ impl TenantStore {
     /// Updates `last_used_at`. Writes no event, because nobody changed the key. Times out early, so that requests don't wait.
     pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
         let update = self.store.client.update_item().table_name(&self.store.table);
-        let result = update
+        let request = update
             .set_key(Some(self.keys.record(Kind::ApiKey, id.uuid()).item()))
             .condition_expression("attribute_exists(#pk)")
             .update_expression("SET #used = :at")
@@ -54,7 +55,7 @@ impl TenantStore {
             .config_override(dispensable_config())
             .send();
         let touched =
-            timeout(TOUCH_TIMEOUT, Box::pin(result)).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
+            timeout(TOUCH_TIMEOUT, Box::pin(request)).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
         unless_condition_failed(touched).map(drop)
     }
 
@@ -113,9 +114,8 @@ impl TenantStore {
             None => taken,
             Some(max_held) => taken.expression_attribute_values(":max_held", number(&max_held)),
         };
-        let taken = taken.return_values(ReturnValue::UpdatedNew).customize().config_override(dispensable_config()).send();
-        let taken = Box::pin(taken).await;
-        let Some(output) = unless_condition_failed(taken)? else { return Ok(None) };
+        let request = taken.return_values(ReturnValue::UpdatedNew).customize().config_override(dispensable_config()).send();
+        let Some(output) = unless_condition_failed(Box::pin(request).await)? else { return Ok(None) };
         let counter = output.attributes.as_ref().and_then(counter);
         counter.map(Some).ok_or_else(|| StoreError::broken("a request counter without numbers"))
     }

@@ -252,7 +252,7 @@ impl TenantStore {
         &self,
         decide: impl Fn(Replays) -> Result<(Replays, T), E>,
     ) -> Result<T, E> {
-        let decide = |present: Option<Replays>| decide(present.unwrap_or_default());
+        let decide = |current: Option<Replays>| decide(current.unwrap_or_default());
         self.change_state(&self.keys.replays(), "replays", decide).await
     }
 

@@ -221,7 +221,7 @@ pub fn resolve(
         // A repeated heading must not create a custom field with its number.
         if doubled.contains(name) && !is_mapped() {
             let (named, ignored) = (quote(&format!("{name}=FIELD")), quote(&format!("{name}=")));
-            let how = format!("name it with --map {named}, or ignore it with --map {ignored}");
+            let how = format!("map it with --map {named}, or ignore it with --map {ignored}");
             problems.push(format!("column {number} has the same heading as an earlier column: {how}"));
             return Target::Ignored;
         }

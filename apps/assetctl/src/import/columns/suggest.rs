@@ -48,9 +48,9 @@ fn guess(kind: Kind, column: &str) -> Option<(&'static str, usize)> {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Suggestions {
-    /// A mapping for each field that a column could be.
+    /// A mapping for each field that a column matches.
     pub mappings: Vec<Mapping>,
-    /// Columns that match no field, or whose field has a better column.
+    /// Columns that match no field, or whose field another column matches better.
     pub unknown: Vec<String>,
 }
 

@@ -1,8 +1,9 @@
-//! Validates custom fields within a request's budget, with a cache of compiled schemas.
+//! Limits on schemas, and the validation of custom fields within a request's budget, with a cache of compiled schemas. References
+//! must stay within the schema, without cycles or excessive expansion.
 //!
-//! A tenant's schema is a program that runs in the service: tenants choose the schema and the value, and even a small schema can be
-//! expensive, for example if it checks every item of a long list against many patterns. So the cost of compiling a pattern and of
-//! validating a value is estimated first. The estimate for a validation visits the same rules and values as a validator in the
+//! A tenant's schema is a program that runs in the service: tenants choose the schema and the value, and even a small schema can
+//! be expensive, for example if it checks every item of a long list against many patterns. So the cost of compiling a pattern and
+//! of validating a value is estimated first. The estimate for a validation visits the same rules and values as a validator in the
 //! worst case. It stops as soon as the cost is excessive, so it is cheaper than the validation.
 
 use super::{CustomFields, CustomFieldsPatch, FieldsSchema, MAX_ERRORS};
@@ -207,7 +208,7 @@ impl Validations {
     }
 }
 
-/// A schema accepted by [`check`], ready to validate.
+/// A schema accepted by [`check_limits`], ready to validate.
 pub(super) struct Compiled {
     validator: Validator,
     /// Maximum size in memory, including the caches for matching.
@@ -218,9 +219,9 @@ pub(super) struct Compiled {
 
 impl Compiled {
     /// Checks and compiles a schema. Stored schemas are checked like new ones: they might have been accepted under other rules,
-    /// and only [`check`] prevents their references from overflowing the stack.
+    /// and only [`check_limits`] prevents their references from overflowing the stack.
     pub(super) fn new(schema: &Value) -> Result<Self, ValueError> {
-        let PatternCost { patterns, bytes } = check(schema)?;
+        let PatternCost { patterns, bytes } = check_limits(schema)?;
         let cache_bytes = (MAX_MATCHING_BYTES / patterns.max(1)).min(MAX_CACHE_BYTES_OF_PATTERN);
         let options = PatternOptions::regex().size_limit(MAX_AUTOMATON_BYTES).dfa_size_limit(cache_bytes);
         let validator = jsonschema::options().with_draft(Draft::Draft202012).with_pattern_options(options).build(schema);
@@ -323,17 +324,17 @@ const MAX_LEVELS: usize = 64;
 /// Maximum number of values in a schema, with references followed. Each value takes up to 500 bytes when compiled.
 const MAX_NODES: usize = 8_000;
 /// Maximum total size of a schema's distinct compiled patterns. Compiling them takes less than 35 ms in a release build.
-pub const MAX_PATTERN_BYTES: u64 = 2 * 1024 * 1024;
+const MAX_PATTERN_BYTES: u64 = 2 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PatternCost {
-    pub patterns: usize,
-    pub bytes: u64,
+struct PatternCost {
+    patterns: usize,
+    bytes: u64,
 }
 
 /// Checks that all references in a schema stay within the schema, don't form a cycle and don't expand excessively, and that its
 /// patterns are cheap to compile. The error says what the schema must not contain.
-pub fn check(schema: &Value) -> Result<PatternCost, ValueError> {
+fn check_limits(schema: &Value) -> Result<PatternCost, ValueError> {
     let mut expansion = Expansion { root: schema, follows: true, nodes: 0, patterns: BTreeSet::new(), bytes: 0 };
     expansion.visit(schema, &Place { level: 0, is_root: true, pointer: String::new() })?;
     // Definitions count where they are referenced. Unused definitions cost nothing, but must not have external references either.
@@ -349,7 +350,7 @@ pub fn check(schema: &Value) -> Result<PatternCost, ValueError> {
 }
 
 /// Resolves a reference within the schema `root`.
-pub fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     root.pointer(&target_pointer(reference)?)
 }
 
@@ -486,7 +487,7 @@ impl<'a> Expansion<'a> {
 /// The cost of a validation and the work of estimating it, both in units. Measured: validating takes 1 to 2 ns per unit, or 80 ns
 /// with the worst patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cost {
+enum Cost {
     Units {
         units: u64,
         work: u64,
@@ -502,7 +503,7 @@ pub enum Cost {
 
 /// Estimates the cost of validating `value` against `schema`, up to `limit`. The estimate itself takes no more work than the
 /// validation, and is abandoned when this work exceeds `most_work`.
-pub fn estimate(schema: &Value, value: &Value, limit: u64, most_work: u64) -> Cost {
+fn estimate(schema: &Value, value: &Value, limit: u64, most_work: u64) -> Cost {
     let mut estimate = Estimate { root: schema, left: limit, work: 0, most_work };
     match estimate.check(schema, value, 1) {
         Ok(()) => Cost::Units { units: limit - estimate.left, work: estimate.work },
@@ -690,7 +691,7 @@ const MAX_CAPTURE: u64 = 1024 * 1024;
 ///
 /// The figures are bytes of memory in the regex crate. Compiling takes about 15 ms per megabyte in a release build; slower
 /// constructs count as more bytes. Repetition multiplies: the compiler copies the repeated part.
-pub fn compile_bytes(pattern: &str) -> u64 {
+fn compile_bytes(pattern: &str) -> u64 {
     let mut estimate = PatternEstimate { ignores_case: ignores_case(pattern), ..PatternEstimate::default() };
     let body = estimate.body(pattern);
     let body = if estimate.ignores_case { body.saturating_mul(IGNORED_CASE) } else { body };
@@ -702,7 +703,7 @@ pub fn compile_bytes(pattern: &str) -> u64 {
 }
 
 /// Describes the first unsupported construct in a pattern.
-pub fn unsupported(pattern: &str) -> Option<&'static str> {
+fn unsupported(pattern: &str) -> Option<&'static str> {
     let mut rest = pattern;
     while let Some(index) = rest.find(['\\', '(']) {
         let (opening, after) = rest[index..].split_at(1);

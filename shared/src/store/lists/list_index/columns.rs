@@ -582,7 +582,7 @@ impl<C: Columns> ListIndex for SortedRows<C> {
     fn load_item(&mut self, _: Kind, item: &Item) -> Result<(), Inconsistent> {
         let row = row_from_item::<C>(item)?;
         // A record that moves between sections while they are read may be found in both.
-        if C::SECTIONS.len() == 1 || self.find(row.id).is_none_or(|present| present.version < row.version) {
+        if C::SECTIONS.len() == 1 || self.find(row.id).is_none_or(|current| current.version < row.version) {
             self.upsert(row);
         }
         Ok(())

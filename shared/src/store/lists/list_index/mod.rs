@@ -106,7 +106,7 @@ pub trait ListIndex: Default + Send + 'static {
 
     fn encode(&self, encoder: &mut Encoder);
 
-    /// Reads an index from a snapshot; `None` if [`ListIndex::encode`] can't have written it.
+    /// Reads an index from a snapshot; `None` if the bytes aren't output of [`ListIndex::encode`].
     ///
     /// Without `with_optional`, omits optional parts, and doesn't read the rest of the snapshot.
     fn decode(decoder: &mut Decoder<'_>, with_optional: bool) -> Option<Self>;
@@ -720,13 +720,13 @@ pub fn apply_events<I: ListIndex>(
         }
         events.sort_by_key(|event| event.version);
         for event in events {
-            let present = index.version(kind, id).unwrap_or(0);
+            let current = index.version(kind, id).unwrap_or(0);
             let is_removed = || event.id.timestamp() < since || I::DROPS_ENDED && event.is_of_older_record(since);
-            if event.version <= present || present == 0 && is_removed() {
+            if event.version <= current || current == 0 && is_removed() {
                 continue;
             }
             // Because clocks differ, an event can be read before its predecessor, but hardly ever without the predecessor.
-            if event.version > present + 1 || (present == 0) != (event.verb == Verb::Created) {
+            if event.version > current + 1 || (current == 0) != (event.verb == Verb::Created) {
                 incomplete.push((kind, id));
                 break;
             }

@@ -98,7 +98,7 @@ pub trait Columns: Debug + Clone + Default + Send + 'static {
 
     fn encode(&self, encoder: &mut Encoder);
 
-    /// Reads columns from a snapshot; `None` if [`Columns::encode`] can't have written it.
+    /// Reads columns from a snapshot; `None` if the bytes aren't output of [`Columns::encode`].
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
 }
 
@@ -904,7 +904,7 @@ pub trait Facet: Debug + Clone + Default + Eq + Hash + Send + Sync + 'static {
 
     fn encode(&self, encoder: &mut Encoder);
 
-    /// Reads a facet from a snapshot; `None` if [`Facet::encode`] can't have written it.
+    /// Reads a facet from a snapshot; `None` if the bytes aren't output of [`Facet::encode`].
     fn decode(decoder: &mut Decoder<'_>) -> Option<Self>;
 }
 
@@ -1004,7 +1004,7 @@ impl<F: Facet> Facets<F> {
         }
     }
 
-    /// Reads facets from a snapshot; `None` if [`Facets::encode`] can't have written it. Afterwards, count every row with
+    /// Reads facets from a snapshot; `None` if the bytes aren't output of [`Facets::encode`]. Afterwards, count every row with
     /// [`Facets::count`], and then call [`Facets::finish`].
     pub fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
         let (mut facets, count) = (Self::default(), decoder.number()?);

@@ -261,8 +261,8 @@ impl<C: Columns> Segment<C> {
         }
     }
 
-    /// Adds the coded columns in this range from a snapshot, and counts their values. Returns `None` if [`Segment::encode_coded`]
-    /// can't have written the columns.
+    /// Adds the coded columns in this range from a snapshot, and counts their values. Returns `None` if the bytes aren't
+    /// output of [`Segment::encode_coded`].
     pub fn decode_coded(&mut self, columns: &Range<usize>, decoder: &mut Decoder<'_>, coded: &mut CodedColumns) -> Option<()> {
         let count = decoder.count().filter(|count| *count <= columns.len())?;
         for _ in 0..count {
@@ -289,7 +289,7 @@ impl<C: Columns> Segment<C> {
         }
     }
 
-    /// Reads a segment from a snapshot; `None` if [`Segment::encode`] can't have written it.
+    /// Reads a segment from a snapshot; `None` if the bytes aren't output of [`Segment::encode`].
     pub fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
         let count = decoder.count().filter(|count| (1..=MAX_SEGMENT_ROWS).contains(count))?;
         let (keys, _) = decoder.bytes(count * size_of::<SortKey>())?.as_chunks();
@@ -461,7 +461,7 @@ impl Texts {
         }
     }
 
-    /// Reads the texts of `rows` rows from a snapshot; `None` if [`Texts::encode`] can't have written them.
+    /// Reads the texts of `rows` rows from a snapshot; `None` if the bytes aren't output of [`Texts::encode`].
     pub fn decode(decoder: &mut Decoder<'_>, rows: usize) -> Option<Self> {
         let joined = decoder.text()?.to_owned();
         let mut ends = Vec::with_capacity(rows);

@@ -1,4 +1,4 @@
-//! Format of snapshots: list indexes as bytes, stored outside of the table (docs/adr/0013).
+//! Format of snapshots: list indexes as bytes, stored outside the table (docs/adr/0013).
 //!
 //! A snapshot has a header and a body. The header contains the source and the time of the snapshot and the checksum of its body,
 //! and ends with a checksum of the header itself. A snapshot is not used if a single byte is damaged, or if it belongs to a
