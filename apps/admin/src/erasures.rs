@@ -43,7 +43,7 @@ pub async fn erase(store: &TenantStore, user: UserId) -> Result<Output> {
     Ok(erased(store, user, removed, None).into())
 }
 
-/// Erases all other data about the person; in a dry run, only counts it.
+/// Erases the person's data outside the user's record; in a dry run, only counts it.
 async fn remove(store: &TenantStore, user: UserId, bucket: Option<&Bucket>) -> Result<Removed> {
     if store.is_dry_run() {
         return Ok(store.remains(user, usize::MAX).await?.1);

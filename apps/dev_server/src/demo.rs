@@ -324,7 +324,8 @@ fn moves_in(month: usize, users: &[String]) -> [(usize, Value); 2] {
 
 async fn start(api: &DemoClient, slug: &str, asset: &str) -> Result<String> {
     let processes = api.send("GET", &format!("processes?slug={slug}"), "").await?;
-    let process = processes["data"][0]["id"].as_str().context("can't create demo data: a process is missing")?;
+    let process = processes["data"][0]["id"].as_str();
+    let process = process.with_context(|| format!("can't create demo data: the process {slug:?} doesn't exist"))?;
     api.create(&format!("processes/{process}/start"), &json!({"asset_id": asset})).await
 }
 

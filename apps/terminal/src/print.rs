@@ -13,7 +13,8 @@ pub fn print(text: &str) -> io::Result<()> {
     print_line(io::stdout().lock(), &clean_lines(text)).map(drop)
 }
 
-/// Like [`print()`], but keeps styles. Values in the text must already be clean. Returns whether the output is still read.
+/// Like [`print()`], but keeps styles. Values in the text must already be [cleaned](clean_lines). Returns `false` if the reader has
+/// closed the pipe.
 ///
 /// # Errors
 ///
@@ -22,7 +23,7 @@ pub fn print_styled(text: &str) -> io::Result<bool> {
     print_line(io::stdout().lock(), &clean_styled(text))
 }
 
-/// Prints a line for programs, like [`data`]. Returns whether the output is still read.
+/// Prints a line for programs, like [`data`]. Returns `false` if the reader has closed the pipe.
 ///
 /// # Errors
 ///
@@ -43,7 +44,7 @@ fn print_line(mut output: impl Write, text: &str) -> io::Result<bool> {
     is_read(writeln!(output, "{text}").and_then(|()| output.flush()))
 }
 
-/// Returns whether an output is still read, from the result of writing to it. The reader can close the pipe early.
+/// Returns `false` if the result of a write says that the reader has closed the pipe.
 ///
 /// # Errors
 ///

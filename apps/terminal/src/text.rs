@@ -40,7 +40,7 @@ pub fn unstyled(text: &str) -> String {
     STYLES.iter().fold(text.to_owned(), |text, style| text.replace(&format!("\u{1b}{style}"), ""))
 }
 
-/// Like [`clean_lines`], but keeps styles. Values in the text must already be clean.
+/// Like [`clean_lines`], but keeps styles. Values in the text must already be cleaned.
 pub fn clean_styled(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let mut cleaned = clean_lines(parts.next().unwrap_or_default());

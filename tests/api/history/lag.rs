@@ -122,7 +122,7 @@ async fn a_receipt_is_right_or_unavailable_while_the_index_is_late() {
                 _ => {}
             }
             api.advance_clock(lag);
-            // After an hour, a missing event counts as removed.
+            // Only for the first change: an event that the index lacks for over an hour counts as removed.
             let indexes = if change == "none" { vec![empty.clone(), index] } else { vec![index] };
             for index in indexes {
                 api.faults.freeze_history(Some(index));

@@ -81,7 +81,7 @@ impl SeenKeys {
     }
 }
 
-/// Sends every operation in every way, also with keys in wrong places. Returns all used and created keys.
+/// Calls the operations with valid, invalid and misplaced keys, and with malformed bodies. Returns all keys used or created.
 async fn use_everything(api: &Api, client: &Client) -> BTreeSet<String> {
     let samples = Samples::create(client).await;
     let (_, operations) = operations();

@@ -355,7 +355,7 @@ async fn deliveries_and_the_queue_keep_no_names() {
     pipeline.run_to_end(&api).await;
     pipeline.receivers.take();
     erase_all(&client, &ada.id).await;
-    // Receivers get the event without names, also on a replay.
+    // Deliveries after the erasure contain no names.
     pipeline.finish(&api).await;
     settle(&api);
     let received = pipeline.receivers.take();

@@ -81,7 +81,7 @@ pub fn handler(deliver: Deliver) -> Arc<Handler> {
     })
 }
 
-/// Requeues the last process's pending deliveries.
+/// Requeues the deliveries that were pending when the dev server was last stopped.
 async fn go_on(store: Store, queue: MemoryQueue) {
     let sent = async {
         let pending = store.pending_requests().await?;

@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 
 /// Maximum wait of a test, on a very busy machine.
 const LONG: Duration = Duration::from_secs(60);
-/// A time limit whose end a test waits for.
+/// A time limit that is short enough for a test to wait until it expires.
 const SHORT: Duration = Duration::from_millis(200);
 const HEALTH: &str = "GET /v1/health HTTP/1.1\r\nhost: a\r\n\r\n";
 

@@ -254,7 +254,7 @@ pub struct ReportedValue {
     pub value: Value,
 }
 
-/// Data kept elsewhere.
+/// A kind of data about the person that the report doesn't contain, such as backups.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct KeptData {
     /// Kind of data.

@@ -17,8 +17,8 @@ pub(crate) const ANY: &str = "*";
 /// The maximum length in characters of an unknown type's name in an error. Longer names are truncated.
 const MAX_SHOWN_CHARS: usize = 64;
 
-/// Event types: exact ones such as `asset.created`, all of a kind such as `asset.*`, or `*` for every kind. Types that must be
-/// named are only included by exact name.
+/// Event types: one type such as `asset.created`, all types of a kind such as `asset.*`, or all types, `*`. Patterns with `*` don't
+/// include frequent types such as `asset.seen`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventTypes(Vec<(Kind, Option<Verb>)>);
 

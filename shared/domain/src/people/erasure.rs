@@ -1,4 +1,4 @@
-//! The erasure of a person: its progress, obstacles to it, and records without the person's data.
+//! The erasure of a person's data: its progress, obstacles to it, and the pseudonyms in records.
 
 use super::traces::{held_by, picked};
 use super::{Traces, pseudonym};

@@ -111,7 +111,7 @@ struct TenantCheck<'a> {
     /// Records that are missing, unreadable, or in a state that contradicts their history.
     unsettled: HashSet<Uuid>,
     responses: Vec<ResponseFacts>,
-    /// The parts of events about each erased person.
+    /// What events contain about each erased person.
     erased: BTreeMap<UserId, PartAbout>,
     blobs: HashMap<BlobName, String>,
 }
