@@ -7,7 +7,7 @@
 //! visible, on which list indexes rely (docs/adr/0008). The errors of reads and writes are at the end.
 //!
 //! Requests that many handlers make are boxed, like loading an index: the SDK's futures take 5 to 7 KB, and would be part of the
-//! futures of all callers, which axum moves several times.
+//! futures of all callers, which are moved several times.
 
 mod assets;
 mod check;

@@ -312,7 +312,7 @@ fn the_second_column_of_a_heading_is_named_by_its_number() {
     );
     let refused = service.import(&path, &["--map", "Category=notes"]);
     for told in [
-        "column 3 has the same heading as an earlier column: name it with --map \"Category (2)=FIELD\"",
+        "column 3 has the same heading as an earlier column: map it with --map \"Category (2)=FIELD\"",
         "column 5 has the same heading as an earlier column",
     ] {
         refused.tells(2, told);

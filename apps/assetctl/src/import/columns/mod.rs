@@ -421,7 +421,7 @@ mod tests {
         assert!(doubled.iter().eq(["A (3)", "A (4)", "custom_fields.x (2)"]));
         let problems =
             resolve(Kind::Assets, &numbered, &doubled, &mappings(&["A=", "A (2)=", "A (3)=notes", "A (4)="])).unwrap_err();
-        let expected = "column 8 has the same heading as an earlier column: name it with --map \"custom_fields.x (2)=FIELD\", or \
+        let expected = "column 8 has the same heading as an earlier column: map it with --map \"custom_fields.x (2)=FIELD\", or \
                         ignore it with --map \"custom_fields.x (2)=\"";
         assert_eq!(problems, [expected]);
     }
