@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 use shared::auth::caller::{KeysRead, KeysWrite};
-use shared::auth::{Caller, VerifiedCaller, unknown_reference};
+use shared::auth::{Caller, Command, Principal, VerifiedCaller, unknown_reference};
 use shared::domain::keys::api_key::{ApiKey, DEFAULT_RATE_LIMIT, MAX_GRACE_SECONDS, Rate, Scope, Scopes, Secret, Token, prefix};
-use shared::domain::record::Stored;
+use shared::domain::record::{Stored, StoredResponse};
 use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{ApiKeyId, UserId};
@@ -14,7 +14,7 @@ use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestCo
 use shared::http::requests::body::{BoundedInteger, JsonBody, OptionalJsonBody, RateLimit};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, ConflictCode, Created, CreatedSecret, Data, Success, Versioned, or_not_found};
-use shared::store::{Page, UnitOfWork};
+use shared::store::{CommitFailure, Page, StoreError, TenantStore, UnitOfWork};
 use utoipa::ToSchema;
 
 /// List API keys
@@ -35,17 +35,14 @@ pub async fn get_key(caller: Caller<KeysRead>, Path(id): Path<ApiKeyId>) -> Resu
 
 /// Create an API key
 ///
-/// The key is returned only once, in this response.
+/// The key is returned only once, in this response. A key for a user requires at least the user's role.
 #[utoipa::path(post, path = "/keys", tag = "keys", responses(InputErrors, RequestConflict))]
 pub async fn create_key(caller: Caller<KeysWrite>, body: JsonBody<NewKey>) -> Result<CreatedSecret<NewKeyView>, ApiError> {
     let (body, mut errors) = body.parse_with_errors(&caller)?;
-    let owner = match body.user_id.value() {
-        Some(id) => caller.store.get::<User>(*id).await?,
-        None => None,
-    };
+    let owner = owner(&caller.store, body.user_id.value().copied()).await?;
     let caller = caller.verified().await?;
     let now = caller.context.at;
-    match (body.user_id.value(), owner) {
+    match (body.user_id.value(), &owner) {
         (Some(_), None) => errors.push(unknown_reference("user_id")),
         (Some(_), Some(user)) if !user.value.is_active => {
             errors.push(FieldError::field("user_id", "belongs to an inactive user"));
@@ -71,14 +68,52 @@ pub async fn create_key(caller: Caller<KeysWrite>, body: JsonBody<NewKey>) -> Re
         first_minute,
         ..ApiKey::new(caller.store.new_id(now)?, body.name, body.scopes, secret.hash(), rate_limit)
     };
-    check_grantable(&caller, &key)?;
     let id = key.id;
-    let mut unit = UnitOfWork::new(&caller.store, &caller.context);
-    let key = unit.create(key)?;
-    // The stored response must not contain the secret.
-    unit.commit_with(|| created(KeyView::from(key.clone()), id).to_stored(Vec::new())).await?;
+    let key = caller.execute(&CreateKey { caller: &caller, key }, owner).await?;
     caller.store.note_assigned(&prefix(id));
     Ok(created(NewKeyView { api_key: expose(&caller, id, secret), record: key.into() }, id))
+}
+
+/// Reads the user that a key is or will be bound to.
+async fn owner(reads: &TenantStore, id: Option<UserId>) -> Result<Option<Stored<User>>, ApiError> {
+    match id {
+        Some(id) => Ok(reads.get::<User>(id).await?),
+        None => Ok(None),
+    }
+}
+
+/// Creates a key, if its owner still has a role that the caller can grant keys of.
+struct CreateKey<'a> {
+    caller: &'a VerifiedCaller,
+    key: ApiKey,
+}
+
+impl Command for CreateKey<'_> {
+    /// The owner that the request names.
+    type Inputs = Option<Stored<User>>;
+    type Outcome = Stored<ApiKey>;
+
+    async fn read(&self, reads: &TenantStore) -> Result<Self::Inputs, ApiError> {
+        owner(reads, self.key.user_id).await
+    }
+
+    fn decide(
+        &self,
+        _: &Principal,
+        unit: &mut UnitOfWork<'_>,
+        owner: &Self::Inputs,
+    ) -> Result<Stored<ApiKey>, CommitFailure<ApiError>> {
+        check_grantable(self.caller, &self.key, owner.as_ref())?;
+        if let Some(owner) = owner {
+            unit.expect(owner);
+        }
+        Ok(unit.create(self.key.clone())?)
+    }
+
+    /// Builds the stored response, which must not contain the secret.
+    fn stored_response(&self, key: &Stored<ApiKey>) -> Result<StoredResponse, StoreError> {
+        created(KeyView::from(key.clone()), key.value.id).to_stored(Vec::new())
+    }
 }
 
 fn expose(caller: &VerifiedCaller, id: ApiKeyId, secret: Secret) -> String {
@@ -93,7 +128,8 @@ fn created<T>(key: T, id: ApiKeyId) -> CreatedSecret<T> {
 
 /// Revoke an API key
 ///
-/// The key stops working with the next request. Returns the key's last state.
+/// The key stops working with the next request. Any key with `keys:write` can revoke any key, so that a leaked key can be stopped
+/// at once. Returns the key's last state.
 #[utoipa::path(delete, path = "/keys/{id}", tag = "keys", responses(ChangeErrors, ChangeConflict))]
 pub async fn delete_key(caller: Caller<KeysWrite>, Path(id): Path<ApiKeyId>) -> Result<Data<KeyView>, ApiError> {
     caller.delete::<ApiKey, _>(id, |_| Ok(())).await
@@ -101,8 +137,8 @@ pub async fn delete_key(caller: Caller<KeysWrite>, Path(id): Path<ApiKeyId>) -> 
 
 /// Rotate an API key
 ///
-/// Gives the key a new secret, which only this response shows. The previous secret stays valid for `grace_seconds`. The body is
-/// optional.
+/// Gives the key a new secret, which only this response shows. The previous secret stays valid for `grace_seconds`. A user's key
+/// requires at least the user's role. The body is optional.
 #[utoipa::path(post, path = "/keys/{id}/rotate", tag = "keys", responses(ChangeErrors, RequestConflict))]
 pub async fn rotate_key(
     caller: Caller<KeysWrite>,
@@ -110,16 +146,13 @@ pub async fn rotate_key(
     body: OptionalJsonBody<Rotation>,
 ) -> Result<Data<NewKeyView>, ApiError> {
     let key = caller.store.get::<ApiKey>(id).await?;
-    let owner = match key.as_ref().and_then(|key| key.value.user_id) {
-        Some(id) => caller.store.get::<User>(id).await?,
-        None => None,
-    };
+    let owner = owner(&caller.store, key.as_ref().and_then(|key| key.value.user_id)).await?;
     let rotation = body.parse(&caller)?;
     let key = or_not_found(key)?;
     let caller = caller.verified().await?;
     // The response shows the new secret, so the caller needs all rights of the key.
-    check_grantable(&caller, &key.value)?;
-    if owner.is_some_and(|user| user.value.erased_at.is_some()) {
+    check_grantable(&caller, &key.value, owner.as_ref())?;
+    if owner.as_ref().is_some_and(|user| user.value.erased_at.is_some()) {
         let detail = "The key's user was erased, so it can only be revoked.";
         return Err(ApiError::conflict(ConflictCode::Conflict, detail, Default::default()));
     }
@@ -127,15 +160,20 @@ pub async fn rotate_key(
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let secret = Secret::new(caller.store.store().random()?);
     let next = key.value.rotated(secret.hash(), now, now.plus_seconds(grace));
+    let mut unit = UnitOfWork::new(&caller.store, &caller.context);
+    if let Some(owner) = &owner {
+        unit.expect(owner);
+    }
     // The stored response must not contain the secret.
-    let rotated = caller.replace(&key, next, |rotated| Data { data: KeyView::from(rotated) }).await?;
+    let rotated = caller.replace(unit, &key, next, |rotated| Data { data: KeyView::from(rotated) }).await?;
     let api_key = expose(&caller, rotated.value.id, secret);
     Ok(Data { data: NewKeyView { api_key, record: rotated.into() } })
 }
 
-/// Fails if `key` has more rights than the caller's key.
-fn check_grantable(caller: &VerifiedCaller, key: &ApiKey) -> Result<(), ApiError> {
-    Ok(caller.key.rights(&caller.scopes).check_grant(&key.rights(&key.scopes))?)
+/// Fails if `key` has more rights than the caller's key, or `owner` a role above the caller's.
+fn check_grantable(caller: &VerifiedCaller, key: &ApiKey, owner: Option<&Stored<User>>) -> Result<(), ApiError> {
+    caller.key.rights(&caller.scopes).check_grant(&key.rights(&key.scopes))?;
+    Ok(owner.map_or(Ok(()), |owner| caller.role.check_key_of(owner.value.role))?)
 }
 
 const READ_ONLY: &[&str] = &["id", "prefix", "api_key", "last_used_at", "created_at", "created_by"];
@@ -150,8 +188,8 @@ shared::body! {
         required name: Name,
         /// Scopes. Your own key must have all of them.
         required scopes: Scopes,
-        /// Active user to bind the key to. The user's role then limits the key's scopes. Default: your own key's user. A bound key
-        /// can only create keys for the same user.
+        /// Active user to bind the key to, with at most your own role. The user's role then limits the key's scopes. Default: your
+        /// own key's user. A bound key can only create keys for the same user.
         nullable user_id: UserId,
         /// Time of expiry, not later than your own key's. Default: your own key's.
         nullable expires_at: Timestamp,

@@ -34,7 +34,7 @@ const MAX_LISTED: usize = 500;
 ///
 /// Deactivates the user and starts a process on all of the user's assets, in movements of up to 20. The response lists the
 /// remaining assets, with the reasons. Safe to repeat: assets on which the process is already in progress are skipped. Also needs
-/// the scopes `processes:write` and `assets:read`.
+/// the scopes `processes:write` and `assets:read` and, for an admin, a key with the effective role `admin`.
 #[utoipa::path(post, path = "/users/{id}/offboard", tag = "users", responses(ResourceErrors, OffboardingConflict))]
 pub async fn offboard_user(
     caller: Caller<(UsersWrite, ProcessesWrite, AssetsRead)>,
@@ -45,6 +45,7 @@ pub async fn offboard_user(
     let caller = caller.verified().await?;
     caller.refuse_precondition()?;
     let user = or_not_found(user)?;
+    caller.role.check_power_over(user.value.role)?;
     let (process_id, deactivate) = match body.parse(&caller)? {
         Some(body) => (body.process_id, body.deactivate.unwrap_or(true)),
         None => (None, true),
@@ -54,7 +55,13 @@ pub async fn offboard_user(
     let worker = caller.without_idempotency_key();
     // The user is deactivated first, so that no more assets can be assigned.
     let user = match deactivate {
-        true => worker.update(user, |user| Ok(User { is_active: false, ..user.clone() })).await?,
+        true => {
+            let deactivated = |user: &User| {
+                worker.role.check_power_over(user.role)?;
+                Ok(User { is_active: false, ..user.clone() })
+            };
+            worker.update(user, deactivated).await?
+        }
         false => user,
     };
     let plan = Plan::new(&worker, &process, user.value.id);

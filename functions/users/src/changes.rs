@@ -192,7 +192,7 @@ impl Operation for UserOperation {
         let Some(old) = user else {
             let Action::Write(write) = &self.action else { return Err(ApiError::NotFound.into()) };
             let user = new_user(self.new_id, write)?;
-            self.role.check_grant(None, user.role).map_err(ApiError::from)?;
+            self.role.check_user(None, &user).map_err(ApiError::from)?;
             check_email(&user, *email_owner)?;
             return Ok(UserOutcome { user: unit.create(user)?, result: RowResult::Created, is_deleted: false, changes: None });
         };
@@ -200,13 +200,12 @@ impl Operation for UserOperation {
             return Err(ApiError::PreconditionFailed.into());
         }
         let Action::Write(write) = &self.action else {
+            self.role.check_power_over(old.value.role).map_err(ApiError::from)?;
             unit.delete(old)?;
             return Ok(UserOutcome { user: old.clone(), result: RowResult::Updated, is_deleted: true, changes: None });
         };
         let next = changed_user(old, write)?;
-        // Reactivating a user also grants the role again.
-        let current = (old.value.is_active || !next.is_active).then_some(old.value.role);
-        self.role.check_grant(current, next.role).map_err(ApiError::from)?;
+        self.role.check_user(Some(&old.value), &next).map_err(ApiError::from)?;
         check_email(&next, *email_owner)?;
         let user = unit.update(old, next)?;
         let result = if user.version == old.version { RowResult::Unchanged } else { RowResult::Updated };

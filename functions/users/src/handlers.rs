@@ -13,7 +13,7 @@ use shared::domain::values::time::Timestamp;
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
 use shared::http::requests::body::JsonBody;
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
-use shared::http::responses::{ApiError, Created, Data, Versioned};
+use shared::http::responses::{ApiError, Created, Data, Versioned, or_not_found};
 use shared::store::{Page, UserFilter};
 use utoipa::ToSchema;
 
@@ -45,7 +45,7 @@ pub async fn create_user(caller: Caller<UsersWrite>, body: JsonBody<NewUser>) ->
 
 /// Update a user
 ///
-/// Changes the given fields.
+/// Changes the given fields. Changing an admin requires a key with the effective role `admin`.
 #[utoipa::path(patch, path = "/users/{id}", tag = "users", responses(ChangeErrors, UniqueConflict))]
 pub async fn update_user(
     caller: Caller<UsersWrite>,
@@ -57,10 +57,14 @@ pub async fn update_user(
 
 /// Delete a user
 ///
-/// Refused while assets are assigned to the user. Returns the user's last state.
+/// Refused while assets are assigned to the user. Deleting an admin requires a key with the effective role `admin`. Returns the
+/// user's last state.
 #[utoipa::path(delete, path = "/users/{id}", tag = "users", responses(ChangeErrors, InUseConflict))]
 pub async fn delete_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>) -> Result<Data<UserView>, ApiError> {
-    caller.delete::<User, _>(id, |_| Ok(())).await
+    let user = or_not_found(caller.store.get::<User>(id).await?)?;
+    let caller = caller.verified().await?;
+    let deleted = caller.delete(user, |user| Ok(caller.role.check_power_over(user.role)?)).await?;
+    Ok(Data { data: deleted.into() })
 }
 
 const READ_ONLY: &[&str] = &["id", "last_login_at", "erased_at", "created_at", "updated_at"];

@@ -135,19 +135,20 @@ impl Principal {
         self.change(old, |unit, old| Ok(unit.update(old, decide(&old.value)?)?)).await
     }
 
-    /// Replaces a record that was just read with `next`. Makes one attempt, because a retry would undo the change of another
-    /// writer. `respond` builds the response to store for retries of the request.
+    /// Replaces a record that was just read with `next`, and commits `unit`, which can have expectations of other records. Makes
+    /// one attempt, because a retry would undo the change of another writer. `respond` builds the response to store for retries
+    /// of the request.
     ///
     /// # Errors
     ///
     /// Returns [`ApiError::Conflict`] if the record is changed in the meantime, and [`ApiError::NotFound`] if it is deleted.
     pub async fn replace<T: Record, R: Success>(
         &self,
+        mut unit: UnitOfWork<'_>,
         old: &Stored<T>,
         next: T,
         respond: impl FnOnce(Stored<T>) -> R,
     ) -> Result<Stored<T>, ApiError> {
-        let mut unit = UnitOfWork::new(&self.store, &self.context);
         let replaced = unit.update(old, next)?;
         match unit.commit_with(|| respond(replaced.clone()).to_stored(Vec::new())).await {
             Err(WriteError::Stale) if self.store.get::<T>(old.value.id()).await?.is_none() => Err(ApiError::NotFound),

@@ -245,16 +245,129 @@ async fn nobody_gives_a_role_above_their_own() {
     technician.patch(&path, json!({"role": "technician"})).await.data();
     technician.patch(&path, json!({"role": "admin"})).await.problem(403, "FORBIDDEN");
     client.patch(&path, json!({"role": "admin"})).await.data();
-    scoped.patch(&path, json!({"role": "admin", "display_name": "y"})).await.data();
+    let keeper = format!("/users/{}", client.user("Grace").await);
+    client.patch(&keeper, json!({"role": "technician"})).await.data();
+    scoped.patch(&keeper, json!({"role": "technician", "display_name": "y"})).await.data();
     // Reactivating a user grants the role again.
-    scoped.patch(&path, json!({"is_active": false})).await.data();
-    scoped.patch(&path, json!({"display_name": "z"})).await.data();
-    assert_eq!(scoped.patch(&path, json!({"is_active": true})).await.problem(403, "FORBIDDEN")["field"], "role");
-    client.patch(&path, json!({"is_active": true})).await.data();
+    scoped.patch(&keeper, json!({"is_active": false})).await.data();
+    scoped.patch(&keeper, json!({"display_name": "z"})).await.data();
+    assert_eq!(scoped.patch(&keeper, json!({"is_active": true})).await.problem(403, "FORBIDDEN")["field"], "role");
     // A bound key has its owner's role.
     let bound = json!({"name": "b", "scopes": ["users:write"], "user_id": viewer});
     let bound = client.with_new_key(bound).await;
     bound.post("/users", json!({"email": "a@example.com", "display_name": "x", "role": "admin"})).await.data();
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_of_a_user_is_made_and_rotated_only_from_the_rank_of_the_user() {
+    let (api, client) = Api::with_tenant().await;
+    let admin = client.user("Ada").await;
+    let technician = client.user("Grace").await;
+    client.patch(&format!("/users/{admin}"), json!({"role": "admin"})).await.data();
+    client.patch(&format!("/users/{technician}"), json!({"role": "technician"})).await.data();
+    let all_but_one: Vec<&str> = Scope::ALL.iter().filter(|scope| **scope != Scope::EventsRead).map(|s| s.as_str()).collect();
+    let scoped = client.scoped(&all_but_one).await;
+    let body = |user: &str| json!({"name": "k", "user_id": user, "scopes": ["users:write", "keys:write"]});
+    let of_admin = client.post("/keys", body(&admin)).await.id();
+    scoped.get("/me").await.data();
+    let before = api.dump().await;
+    let refusals = [scoped.post("/keys", body(&admin)).await, scoped.post(&format!("/keys/{of_admin}/rotate"), json!({})).await];
+    for refused in refusals {
+        let problem = refused.problem(403, "FORBIDDEN");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("role technician") && detail.contains("role admin"), "{problem}");
+        assert_eq!(problem["field"], "user_id");
+    }
+    assert_eq!(api.dump().await, before, "a refused key was written");
+    // The own rank is enough, and revoking needs none: it gives nobody a right.
+    let of_technician = scoped.post("/keys", body(&technician)).await.id();
+    scoped.post(&format!("/keys/{of_technician}/rotate"), json!({})).await.data();
+    client.scoped(&["keys:write"]).await.delete(&format!("/keys/{of_admin}")).await.data();
+}
+
+#[tokio::test(start_paused = true)]
+async fn user_promoted_during_the_request_gets_no_key_from_below() {
+    let (api, client) = Api::with_tenant().await;
+    let scoped = client.scoped(&["keys:write", "assets:read"]).await;
+    let viewer = client.user("Ada").await;
+    let path = format!("/users/{viewer}");
+    let body = json!({"name": "k", "user_id": viewer, "scopes": ["assets:read"]});
+    let key = scoped.post("/keys", body.clone()).await.id();
+    scoped.get("/me").await.data();
+    let promote = |role: &'static str| {
+        let (client, path) = (client.clone(), path.clone());
+        async move { drop(client.patch(&path, json!({"role": role})).await.data()) }
+    };
+    let created = api.faults.overtake("TransactWriteItems", scoped.post("/keys", body), promote("admin")).await.0;
+    assert_eq!(created.problem(403, "FORBIDDEN")["field"], "user_id");
+    client.patch(&path, json!({"role": "viewer"})).await.data();
+    let rotate = format!("/keys/{key}/rotate");
+    let rotated = api.faults.overtake("TransactWriteItems", scoped.post(&rotate, json!({})), promote("admin")).await.0;
+    rotated.problem(409, "CONFLICT");
+    scoped.post(&rotate, json!({})).await.problem(403, "FORBIDDEN");
+}
+
+#[tokio::test(start_paused = true)]
+async fn admin_is_changed_only_by_who_counts_as_an_admin() {
+    let (api, client) = Api::with_tenant().await;
+    let admin = client.user("Ada").await;
+    let path = format!("/users/{admin}");
+    client.patch(&path, json!({"role": "admin"})).await.data();
+    let scoped = client.scoped(&["users:read", "users:write", "processes:write", "assets:read"]).await;
+    let email = scoped.get(&path).await.data()["email"].as_str().unwrap().to_owned();
+    let before = api.dump().await;
+    let batch = |op: &str, body: Value| json!({"operations": [{"op": op, "id": admin, "body": body}]});
+    let changes =
+        [json!({"is_active": false}), json!({"role": "viewer"}), json!({"display_name": "x"}), json!({"email": "x@example.com"})];
+    let mut refused = Vec::new();
+    for change in changes {
+        refused.push(scoped.patch(&path, change.clone()).await);
+        let reply = scoped.post("/users/batch", batch("update", change)).await;
+        refused.push(reply);
+    }
+    refused.push(scoped.delete(&path).await);
+    refused.push(scoped.post("/users/batch", json!({"operations": [{"op": "delete", "id": admin}]})).await);
+    refused.push(scoped.post(&format!("{path}/offboard"), json!({})).await);
+    refused.push(scoped.post(&format!("{path}/offboard"), json!({"deactivate": false})).await);
+    refused.push(scoped.post(&format!("{path}/erase"), json!({})).await);
+    for reply in refused {
+        let problem = reply.problem(403, "FORBIDDEN");
+        assert!(problem.to_string().contains("role viewer") && problem.to_string().contains("admin"), "{problem}");
+    }
+    let rows = format!("id,email,display_name\n{admin},{email},x\n");
+    assert_eq!(outcomes(&scoped.import("/users", "?match=id", &rows).await), ["refused"]);
+    let rows = format!("email,display_name\n{email},x\n");
+    assert_eq!(outcomes(&scoped.import("/users", "?match=email", &rows).await), ["refused"]);
+    assert_eq!(api.dump().await, before, "a refused change was written");
+    // What changes nothing is no change.
+    scoped.patch(&path, json!({"role": "admin", "display_name": "Ada", "is_active": true})).await.data();
+    let rows = format!("email,display_name\n{email},Ada\n");
+    assert_eq!(outcomes(&scoped.import("/users", "?match=email", &rows).await), ["unchanged"]);
+    // An admin who was deactivated is still protected.
+    client.patch(&path, json!({"is_active": false})).await.data();
+    scoped.patch(&path, json!({"display_name": "x"})).await.problem(403, "FORBIDDEN");
+    scoped.delete(&path).await.problem(403, "FORBIDDEN");
+    client.delete(&path).await.data();
+}
+
+#[tokio::test(start_paused = true)]
+async fn user_promoted_during_the_request_is_not_changed_from_below() {
+    let (api, client) = Api::with_tenant().await;
+    let scoped = client.scoped(&["users:write", "processes:write", "assets:read"]).await;
+    for request in ["PATCH", "DELETE", "offboard"] {
+        let path = format!("/users/{}", client.user(request).await);
+        let promote = async { drop(client.patch(&path, json!({"role": "admin"})).await.data()) };
+        let change = async {
+            match request {
+                "PATCH" => scoped.patch(&path, json!({"is_active": false})).await,
+                "DELETE" => scoped.delete(&path).await,
+                _ => scoped.post(&format!("{path}/offboard"), json!({})).await,
+            }
+        };
+        let reply = api.faults.overtake("TransactWriteItems", change, promote).await.0;
+        reply.problem(403, "FORBIDDEN");
+        assert_eq!(client.get(&path).await.data()["is_active"], true, "{request}");
+    }
 }
 
 /// Sends up to `most` requests, and stops at the first 429. Returns how many were accepted.

@@ -1,6 +1,8 @@
-//! The keys and roles that a caller can grant: no key stronger than the caller's, and no role above the caller's.
+//! The keys and roles that a caller can grant: no key stronger than the caller's, no key of a user above the caller's role, and no
+//! role above the caller's. Only a caller who counts as an admin can change an admin.
 
 use crate::keys::api_key::{ApiKey, Role, Scope, Scopes};
+use crate::user::User;
 use crate::values::id::UserId;
 use crate::values::time::Timestamp;
 
@@ -28,6 +30,10 @@ pub enum GrantError {
     Role { own: Role, given: Role },
     #[error("The API key has the effective role {own}. This request requires {needed} or a higher role.")]
     Rank { own: Role, needed: Role },
+    #[error("The API key has the effective role {own}, so it can't create or rotate a key of a user with the role {of}.")]
+    KeyOf { own: Role, of: Role },
+    #[error("The API key has the effective role {own}, so it can't change, offboard or delete a user with the role {of}.")]
+    Protected { own: Role, of: Role },
 }
 
 impl GrantError {
@@ -36,8 +42,8 @@ impl GrantError {
             Self::Scope(_) => "scopes",
             Self::RateLimit(_) => "rate_limit_per_minute",
             Self::Expiry(_) => "expires_at",
-            Self::Owner(_) => "user_id",
-            Self::Role { .. } | Self::Rank { .. } => "role",
+            Self::Owner(_) | Self::KeyOf { .. } => "user_id",
+            Self::Role { .. } | Self::Rank { .. } | Self::Protected { .. } => "role",
         }
     }
 }
@@ -91,13 +97,37 @@ impl Role {
         if self >= needed { Ok(()) } else { Err(GrantError::Rank { own: self, needed }) }
     }
 
-    /// Checks that a caller with this role can give a user the role `given`. The `current` role can always be kept.
+    /// Checks that a caller with this role can create or rotate a key of a user with the role `of`.
     ///
     /// # Errors
     ///
-    /// Returns [`GrantError::Role`] for a role above this one.
-    pub fn check_grant(self, current: Option<Self>, given: Self) -> Result<(), GrantError> {
-        if given > self && current != Some(given) { Err(GrantError::Role { own: self, given }) } else { Ok(()) }
+    /// Returns [`GrantError::KeyOf`] for a role above this one.
+    pub fn check_key_of(self, of: Self) -> Result<(), GrantError> {
+        if self >= of { Ok(()) } else { Err(GrantError::KeyOf { own: self, of }) }
+    }
+
+    /// Checks that a caller with this role can offboard, delete or change a user with the role `of`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`GrantError::Protected`] for an admin, unless this role is `admin`.
+    pub fn check_power_over(self, of: Self) -> Result<(), GrantError> {
+        if of < Self::Admin || self >= of { Ok(()) } else { Err(GrantError::Protected { own: self, of }) }
+    }
+
+    /// Checks that a caller with this role can create the user `next` or, with `old`, change that user to `next`. Keeping a role
+    /// is allowed; a reactivation grants the role again.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`GrantError::Protected`] for a change to an admin, and [`GrantError::Role`] for a granted role above this one.
+    pub fn check_user(self, old: Option<&User>, next: &User) -> Result<(), GrantError> {
+        if old == Some(next) {
+            return Ok(());
+        }
+        old.map_or(Ok(()), |old| self.check_power_over(old.role))?;
+        let keeps_role = old.is_some_and(|old| old.role == next.role && (old.is_active || !next.is_active));
+        if keeps_role || self >= next.role { Ok(()) } else { Err(GrantError::Role { own: self, given: next.role }) }
     }
 }
 
@@ -105,6 +135,7 @@ impl Role {
 mod tests {
     use super::*;
     use crate::keys::api_key::SecretHash;
+    use crate::samples;
     use crate::values::id::{ApiKeyId, Id};
 
     fn key(scopes: &[Scope]) -> ApiKey {
@@ -124,13 +155,45 @@ mod tests {
         assert_eq!(key(&all_but_one).role(None), Role::Technician);
     }
 
+    fn user(role: Role, is_active: bool) -> User {
+        let fields = serde_json::json!({
+            "id": samples::user(1), "email": "a@b.c", "display_name": "A", "role": role, "is_active": is_active
+        });
+        serde_json::from_value(fields).expect("a user")
+    }
+
     #[test]
-    fn a_role_above_the_own_can_be_kept_but_not_given() {
-        assert_eq!(Role::Helpdesk.check_grant(None, Role::Helpdesk), Ok(()));
-        assert_eq!(Role::Helpdesk.check_grant(Some(Role::Admin), Role::Viewer), Ok(()));
-        assert_eq!(Role::Helpdesk.check_grant(Some(Role::Admin), Role::Admin), Ok(()));
-        let error = Err(GrantError::Role { own: Role::Helpdesk, given: Role::Technician });
-        assert_eq!(Role::Helpdesk.check_grant(None, Role::Technician), error);
-        assert_eq!(Role::Helpdesk.check_grant(Some(Role::Admin), Role::Technician), error);
+    fn role_above_the_own_can_be_kept_but_not_given() {
+        let technician = user(Role::Technician, true);
+        let change = |old: &User, next: &User| Role::Helpdesk.check_user(Some(old), next);
+        assert_eq!(Role::Helpdesk.check_user(None, &user(Role::Helpdesk, true)), Ok(()));
+        assert_eq!(change(&technician, &user(Role::Viewer, true)), Ok(()));
+        assert_eq!(change(&technician, &user(Role::Technician, false)), Ok(()), "deactivated");
+        let refused = Err(GrantError::Role { own: Role::Helpdesk, given: Role::Technician });
+        assert_eq!(Role::Helpdesk.check_user(None, &technician), refused);
+        assert_eq!(change(&user(Role::Viewer, true), &technician), refused);
+        assert_eq!(change(&user(Role::Technician, false), &technician), refused, "reactivated");
+    }
+
+    #[test]
+    fn only_an_admin_changes_an_admin() {
+        let admin = user(Role::Admin, true);
+        for role in Role::ALL {
+            let refused = Err(GrantError::Protected { own: *role, of: Role::Admin });
+            let allowed = if *role == Role::Admin { Ok(()) } else { refused };
+            assert_eq!(role.check_user(Some(&admin), &admin), Ok(()), "{role}: without a change");
+            for next in [user(Role::Viewer, true), user(Role::Admin, false)] {
+                assert_eq!(role.check_user(Some(&admin), &next), allowed, "{role}");
+            }
+            assert_eq!(role.check_power_over(Role::Admin), allowed, "{role}");
+            assert_eq!(role.check_power_over(Role::Technician), Ok(()), "{role}");
+        }
+    }
+
+    #[test]
+    fn key_of_a_user_needs_at_least_the_role_of_the_user() {
+        for (own, of) in Role::ALL.iter().flat_map(|own| Role::ALL.iter().map(move |of| (*own, *of))) {
+            assert_eq!(own.check_key_of(of).is_ok(), own >= of, "{own}, {of}");
+        }
     }
 }
