@@ -123,6 +123,15 @@ const names = ({ api, ...scene }) =>
     await visit.close()
   })
 
+/** Mail programs encode the # of links. */
+async function encoded(scene) {
+  const visit = await Visit.open(scene, '#/key')
+  await sees(visit.page.getByRole('heading', { name: 'This key' }), 'the key is lost')
+  await visit.page.goto(`${scene.api.base}/app%23/people?q=nobody-has-this-name`)
+  await sees(visit.page.getByText('0 people'), 'an encoded address leads elsewhere')
+  assert.equal(await visit.page.getByRole('searchbox').inputValue(), 'nobody-has-this-name')
+}
+
 /** Maximum bytes of versions 1 to 15. A phone's camera has read a code of each version, so the codes must not change. */
 const LENGTHS = [14, 26, 42, 62, 84, 106, 122, 152, 180, 213, 251, 287, 331, 362, 412]
 const READ = '8e291b01a8936e4d796b5c49b6085ac215f70f9873eaa7fcde0aefb5adb7a358'
@@ -144,6 +153,7 @@ export const surroundings = {
   'a key that can only look': looker,
   'a pasted key': pasted,
   'a busy service': busy,
+  'an address with an encoded #': encoded,
   'every view in every language': languages,
   'a language that the page lacks': unknownLanguage,
 }

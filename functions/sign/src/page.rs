@@ -1,10 +1,11 @@
 //! The signing page: one document, built from the files in `page`.
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use shared::app::App;
-use shared::http::openapi::{Describe, OpenErrors, Schemas, add_headers};
+use shared::http::openapi::{Describe, InputErrors, Schemas, add_headers};
+use shared::http::requests::params::Params;
 use shared::http::responses::ApiError;
 use shared::http::responses::html::{self, HtmlPage};
 use utoipa::openapi::path::Operation;
@@ -40,8 +41,9 @@ impl Describe for SignPage {
 ///
 /// For the person who opens a signing link. The link's secret is in the fragment of the page's URL, which browsers don't
 /// send. Needs a browser.
-#[utoipa::path(get, path = "/sign", tag = "signing", security(()), responses(OpenErrors))]
-pub async fn get_sign_page(State(_): State<App>) -> Result<SignPage, ApiError> {
+#[utoipa::path(get, path = "/sign", tag = "signing", security(()), responses(InputErrors))]
+pub async fn get_sign_page(State(_): State<App>, RawQuery(query): RawQuery) -> Result<SignPage, ApiError> {
+    Params::parse(query.as_deref().unwrap_or_default())?.finish()?;
     let page = html::page_with_policy(PAGE, POLICY)
         .with_header(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"))
         .with_header(header::ETAG, HeaderValue::from_static(concat!("\"1-", env!("PAGE_TAG"), "\"")));

@@ -77,9 +77,9 @@ async fn refuse_without_one_host(request: Request) -> Result<Request, ApiError> 
 }
 
 /// Redirects a browser that opens `/v1/assets/by-tag/{tag}` without a key to the inventory page for this tag. Doesn't read the
-/// table, so the asset need not exist.
+/// table, so the asset need not exist. Also redirects from a page's URL in which a mail program has encoded the `#`.
 async fn lead_to_page(request: Request, next: Next) -> Response {
-    match page_of(&request) {
+    match page_of(&request).or_else(|| page_with_fragment(&request)) {
         Some(address) => (StatusCode::FOUND, [(header::LOCATION, address)]).into_response(),
         None => next.run(request).await,
     }
@@ -87,10 +87,24 @@ async fn lead_to_page(request: Request, next: Next) -> Response {
 
 fn page_of(request: &Request) -> Option<HeaderValue> {
     let tag = request.uri().path().strip_prefix(BASE)?.strip_prefix("/assets/by-tag/")?;
-    let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
     let is_tag = !tag.is_empty() && !tag.contains('/');
     let is_person = html::is_wanted(request.headers()) && !request.headers().contains_key(header::AUTHORIZATION);
-    if is_look && is_tag && is_person { HeaderValue::try_from(format!("{BASE}/app#/tag/{tag}")).ok() } else { None }
+    if is_look(request) && is_tag && is_person { HeaderValue::try_from(format!("{BASE}/app#/tag/{tag}")).ok() } else { None }
+}
+
+/// Returns the page's URL with a `#` instead of `%23`. The part after it, which can be a link's secret, is never logged.
+fn page_with_fragment(request: &Request) -> Option<HeaderValue> {
+    let path = request.uri().path().strip_prefix(BASE)?;
+    let (page, fragment) = PAGES_WITH_FRAGMENT.iter().find_map(|page| {
+        let rest = path.strip_prefix(page)?;
+        rest.strip_prefix('/').unwrap_or(rest).strip_prefix("%23").map(|fragment| (page, fragment))
+    })?;
+    let query = request.uri().query().map_or_else(String::new, |query| format!("?{query}"));
+    if is_look(request) { HeaderValue::try_from(format!("{BASE}{page}#{fragment}{query}")).ok() } else { None }
+}
+
+fn is_look(request: &Request) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
 /// Generates `routes()` and `description()` from handlers with `#[utoipa::path]`, listed by module.
@@ -202,6 +216,8 @@ impl IntoResponse for ApiError {
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// The inventory page and the signing page, whose URLs end with a fragment.
+const PAGES_WITH_FRAGMENT: [&str; 2] = ["/app", "/sign"];
 /// Header that marks a replayed response: an earlier attempt has stored it.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// Time limit for the lookup of a stored response after an error. If the lookup takes longer, the response is a 503.

@@ -234,3 +234,36 @@ async fn the_address_on_a_label_leads_people_to_the_page_whatever_the_tag_is() {
     send(&api.router, "GET", "/v1/assets/by-tag/x/y", BROWSER).await.problem(404, "NOT_FOUND");
     send(&api.router, "POST", &path, BROWSER).await.problem(405, "METHOD_NOT_ALLOWED");
 }
+
+/// Mail programs encode the `#` of links.
+#[tokio::test(start_paused = true)]
+async fn an_encoded_fragment_leads_to_the_page() {
+    let (api, routers) = routers().await;
+    api.faults.take_requests();
+    for (router, method) in routers.iter().flat_map(|router| [(router, "GET"), (router, "HEAD")]) {
+        for (path, expected) in [
+            ("/v1/app%23/assets?q=dell&status=in_use", "/v1/app#/assets?q=dell&status=in_use"),
+            ("/v1/app/%23/tag/INV%2F1", "/v1/app#/tag/INV%2F1"),
+            ("/v1/app%23key=apl_1", "/v1/app#key=apl_1"),
+            ("/v1/sign%23sgn_1", "/v1/sign#sgn_1"),
+            ("/v1/sign/%23sgn_1?utm_source=mail", "/v1/sign#sgn_1?utm_source=mail"),
+        ] {
+            let moved = send(router, method, path, BROWSER).await;
+            assert_eq!((moved.status.as_u16(), moved.bytes.len(), moved.header("location")), (302, 0, expected), "{path}");
+            assert_eq!(moved.header("cache-control"), "no-store");
+        }
+        for path in ["/v1/app%2523x", "/v1/apps%23x", "/v1/app%3Fx", "/app%23x", "/v1/sign/session%23x"] {
+            assert_eq!(send(router, method, path, BROWSER).await.status, 404, "{path}");
+        }
+    }
+    send(&routers[0], "POST", "/v1/app%23/assets", BROWSER).await.problem(404, "NOT_FOUND");
+    assert_eq!(api.faults.take_requests().len(), 0, "nothing is read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_signing_page_takes_no_query() {
+    let api = Api::start().await;
+    let refused = send(&api.router, "GET", "/v1/sign?x=1", BROWSER).await;
+    assert_eq!(refused.field_errors(), ["x"]);
+    assert_eq!(send(&api.router, "GET", "/v1/sign", BROWSER).await.status, 200);
+}

@@ -218,7 +218,9 @@ async fn the_log_has_neither_secrets_nor_names() {
     }
     client.with_key(&forged(&link.id, client.tenant, [7; 32])).get("/sign/session").await;
     client.get(&format!("/sign/{}", link.secret)).await;
-    client.get(&format!("/sign?{}", link.secret)).await;
+    client.get(&format!("/sign?{}", link.secret)).await.problem(422, "VALIDATION_ERROR");
+    let moved = client.get(&format!("/sign%23{}", link.secret)).await;
+    assert_eq!((moved.status.as_u16(), moved.header("location")), (302, format!("/v1/sign#{}", link.secret).as_str()));
     client.post(&format!("{path}/links"), signer_named(&format!("Zyxwv\u{202e}{}", link.secret))).await;
     let invalid = json!({"__type": "com.amazonaws.dynamodb.v20120810#ValidationException", "message": "refused"});
     api.faults.plan("TransactWriteItems", 1, 400, &invalid, false);
