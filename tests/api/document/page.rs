@@ -267,3 +267,12 @@ async fn the_signing_page_takes_no_query() {
     assert_eq!(refused.field_errors(), ["x"]);
     assert_eq!(send(&api.router, "GET", "/v1/sign", BROWSER).await.status, 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn phones_make_no_phone_link_of_a_serial_number() {
+    let api = Api::start().await;
+    for path in ["/v1/app", "/v1/sign"] {
+        let page = send(&api.router, "GET", path, BROWSER).await;
+        assert!(page.text().contains("<meta name=\"format-detection\" content=\"telephone=no\">"), "{path}");
+    }
+}
