@@ -123,6 +123,22 @@ const names = ({ api, ...scene }) =>
     await visit.close()
   })
 
+/** Older texts can have characters that nobody sees. */
+async function hidden(scene) {
+  const { id } = await scene.api.post('/assets', { name: 'Laptop' })
+  const visit = await Visit.open(scene, '#/key')
+  const { page } = visit
+  await page.route(`**/v1/assets/${id}`, async (route) => {
+    const response = await route.fetch()
+    const { data } = await response.json()
+    return route.fulfill({ response, json: { data: { ...data, name: 'Lap\u200btop \u202e1', location: '\u200b' } } })
+  })
+  await visit.go(`#/asset/${id}`)
+  await sees(page.getByRole('heading', { level: 1, name: 'LapU+200Btop U+202E1' }), 'a heading hides a character')
+  await sees(page.locator('.facts').getByText('U+200B', { exact: true }), 'a place looks empty')
+  await visit.look('hidden')
+}
+
 /** Mail programs encode the # of links. */
 async function encoded(scene) {
   const visit = await Visit.open(scene, '#/key')
@@ -153,6 +169,7 @@ export const surroundings = {
   'a key that can only look': looker,
   'a pasted key': pasted,
   'a busy service': busy,
+  'characters that nobody sees': hidden,
   'an address with an encoded #': encoded,
   'every view in every language': languages,
   'a language that the page lacks': unknownLanguage,

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { PHONE, Visit, refuse, sees } from '../visit.mjs'
 import { fill, isDone, open, ready, submitButton, textbox, title, typeName } from './form.mjs'
+import { Handover, STEPS as BY_TYPE } from './handover.mjs'
 
 export const IMAGE = '<img src=x onerror="window.ran=1">'
 export const SCRIPT = '"><script>window.ran=1</script>'
@@ -116,6 +117,24 @@ async function headers({ api }) {
   assert.deepEqual([cached.status, await cached.text()], [304, ''], 'a cached page is transferred again')
 }
 
+/** Nobody signs for a name with a character that they can't see. Mail programs encode the # of links. */
+async function unseen(scene) {
+  const { url } = await Handover.make(scene.api, { steps: [BY_TYPE.signature] })
+  const visit = await Visit.open(scene, url.replace('#', '%23'))
+  const { page } = visit
+  await ready(page)
+  assert.equal(page.url(), url, 'an encoded address leads elsewhere')
+  await page.route('**/v1/sign/session', async (route) => {
+    const response = await route.fetch()
+    const { data } = await response.json()
+    const assets = data.assets.map((asset) => ({ ...asset, name: 'Lap\u200btop', serial_number: '12\u202e34' }))
+    return route.fulfill({ response, json: { data: { ...data, assets, process_name: 'Hand\u2066over' } } })
+  })
+  await page.reload()
+  for (const text of ['LapU+200Btop', /^Serial number 12U\+202E34$/, /HandU\+2066over/]) await sees(page.getByText(text), `the page lacks ${text}`)
+  await visit.look('unseen')
+}
+
 async function withoutScripts(scene) {
   const visit = await Visit.open(scene, `${scene.api.base}/sign`, { javaScriptEnabled: false })
   await sees(visit.page.getByText(/JavaScript/), 'without scripts, the page does not say that it needs JavaScript')
@@ -126,6 +145,7 @@ export const hostileNames = { 'hostile names': names }
 export const hostile = {
   'hostile errors': errors,
   'a hostile secret': secret,
+  'characters that nobody sees, and an encoded #': unseen,
   'headers and size': headers,
   'without scripts': withoutScripts,
 }

@@ -39,6 +39,8 @@ async function valueOf(name, value) {
     case 'purchase_date':
     case 'warranty_until': return date(value)
     case 'last_seen_at': return ago(value)
+    // Texts with several lines can have such characters for a reason.
+    case 'notes': return h('bdi', value)
     default: return own(plain(value))
   }
 }

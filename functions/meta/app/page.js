@@ -41,8 +41,16 @@ export const part = (id) => document.getElementById(id)
 /** @param {Element} within @param {string} selector @returns {any[]} */
 export const every = (within, selector) => [...within.querySelectorAll(selector)]
 
-/** Isolates user text, which can have either text direction. */
-export const own = (text, className = '') => h('bdi', { className }, text)
+/**
+ * Characters that no one can see, which older names can contain. Joiners, tags of flags and variation selectors are not among them:
+ * scripts and emoji need these.
+ */
+const HIDDEN = /([\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb])/
+
+/** Isolates user text, which can have either text direction, and shows the code of each hidden character, such as `U+200B`. */
+export const own = (text, className = '') => h('bdi', { className }, typeof text === 'string' && HIDDEN.test(text)
+  ? text.split(HIDDEN).map((piece, n) => (n % 2 ? h('code.hidden', `U+${piece.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`) : piece))
+  : text)
 
 export const hint = (...children) => h('p.hint', ...children)
 export const heading = (...children) => h('h1', { tabIndex: -1 }, ...children)

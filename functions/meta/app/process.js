@@ -277,6 +277,7 @@ export async function run(main, _, signal, [, ...parts]) {
       if (type === 'user_picker') return own((await userName(value)) ?? t('somebody'))
       if (type === 'signature') return !value && '–'
       if (type === 'date' && value) return date(value)
+      if (type === 'textarea') return h('bdi', value ?? '')
       return value !== true && own(Array.isArray(value) ? value.join(', ') || '–' : value ?? '')
     }
     return h('ol.steps', await Promise.all(steps.map(async (step, n) => {

@@ -29,10 +29,19 @@ function part(id) {
 }
 
 /**
- * Isolates text, which can have either text direction.
+ * Characters that no one can see, which older names can contain. Joiners, tags of flags and variation selectors are not among them:
+ * scripts and emoji need these.
+ */
+const HIDDEN = /([\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb])/
+
+/** @param {string} character */
+const shownHidden = (character) => create('code', { className: 'hidden' }, `U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`)
+
+/**
+ * Isolates text, which can have either text direction, and shows the code of each hidden character, such as `U+200B`.
  * @param {string} text
  */
-const isolated = (text) => create('bdi', {}, text)
+const isolated = (text) => create('bdi', {}, ...text.split(HIDDEN).map((piece, n) => (n % 2 ? shownHidden(piece) : piece)))
 
 /**
  * @param {string} text

@@ -4,7 +4,7 @@
 function shownAsset({ asset_tag, name, manufacturer, model, serial_number, location }) {
   const details = [
     [manufacturer, model].filter(Boolean).join(' '),
-    serial_number ? t('serial-number', { number: serial_number }) : '',
+    serial_number ? pieces('serial-number', { number: isolated(serial_number) }) : '',
     location ?? '',
   ].filter(Boolean)
   return create(
@@ -12,7 +12,7 @@ function shownAsset({ asset_tag, name, manufacturer, model, serial_number, locat
     {},
     create('span', { className: 'tag' }, isolated(asset_tag)),
     create('strong', {}, isolated(name)),
-    ...details.map((detail) => create('span', { className: 'detail' }, isolated(detail))),
+    ...details.map((detail) => create('span', { className: 'detail' }, ...[typeof detail === 'string' ? isolated(detail) : detail].flat())),
   )
 }
 
