@@ -344,11 +344,18 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
 
 /** Creates the control for a custom field, by the type in the schema or, without one, by the type of the value. */
 function customField(name, old, schema) {
-  const type = schema?.type ?? (old === null ? 'object' : typeof old)
-  const was = (old ?? '') === '' ? '' : plain(old)
+  const type = [schema?.type ?? (old === null ? 'object' : typeof old)].flat().find((type) => type !== 'null')
+  const was = (old ?? '') === '' ? '' : typeof old === 'number' ? editable(old, 0) : plain(old)
   const choice = (options) => select([['', '–'], ...options], String(old ?? ''))
   const control = Array.isArray(schema?.enum) ? choice(schema.enum.map((value) => [String(value), String(value)]))
     : type === 'boolean' ? choice([['true', t('yes')], ['false', t('no')]])
+/** Reads a number, such as `-1.249,5` in German. Keeps other texts. */
+function typedNumber(text) {
+  const [, sign, digits] = /^([-\u2212]?)(.*)$/.exec(text)
+  const number = Number((sign && '-') + typedAmount(digits))
+  return Number.isFinite(number) ? number : text
+}
+
       : input('text', was, { inputMode: { integer: 'numeric', number: 'decimal' }[type] ?? 'text' })
   const start = control.value
   const value = () => {
@@ -361,4 +368,5 @@ function customField(name, old, schema) {
     }
   }
   return { name, control, value, changed: () => control.value.trim() !== start.trim() }
+    if (type === 'number' || type === 'integer') return typedNumber(text)
 }

@@ -194,18 +194,21 @@ export const number = (value) => writer('NumberFormat', { maximumFractionDigits:
 /** Formats an amount: `12.5` becomes `12.50`. @param {string | number} value */
 export const amount = (value) => writer('NumberFormat', { minimumFractionDigits: 2, maximumFractionDigits: 4 }).format(value)
 
-/** Formats an amount for a field: `1249.5` becomes `1249,50` in German. @param {number | null} value */
-export const editable = (value) =>
-  value === null ? '' : writer('NumberFormat', { useGrouping: false, minimumFractionDigits: 2, maximumFractionDigits: 4 }).format(value)
+/** Formats a number for a field: with 2 decimals or more, `1249.5` becomes `1249,50` in German. @param {number | null} value */
+export const editable = (value, decimals = 2) =>
+  value === null ? '' : writer('NumberFormat', { useGrouping: false, minimumFractionDigits: decimals, maximumFractionDigits: 20 }).format(value)
 
-/** Reads an amount as written in the reader's language: `1.249,50` becomes `1249.50` in German. Keeps other texts. */
+/**
+ * Reads an amount as written in the reader's language: `1.249,50` becomes `1249.50` in German. Otherwise, takes a single comma or
+ * point for the decimal one. Keeps other texts.
+ */
 export function typedAmount(text) {
   const parts = writer('NumberFormat', {}).formatToParts(12345.6)
   const [group, decimal] = ['group', 'decimal'].map((type) => parts.find((part) => part.type === type).value)
   const [whole, ...fraction] = text.replace(/[\s'’]/g, '').split(decimal)
   const groups = whole.split(group.trim() || ' ')
   const isGrouped = groups.every((digits, n) => (n ? /^\d{3}$/ : /^\d{1,3}$/).test(digits))
-  return isGrouped || /^\d+$/.test(whole) ? [groups.join(''), ...fraction].join('.') : text
+  return isGrouped || /^\d+$/.test(whole) ? [groups.join(''), ...fraction].join('.') : text.replace(/^(\d*),(\d+)$/, '$1.$2')
 }
 
 /** @param {string} day YYYY-MM-DD @param {Intl.DateTimeFormatOptions} [look] */
