@@ -1,5 +1,6 @@
 // Finds, reads and changes assets.
 import assert from 'node:assert/strict'
+import { scan } from '../hands.mjs'
 import { Visit, refuse, sees, unique, until } from './visit.mjs'
 
 const newAsset = (api, more = {}) => api.post('/assets', { name: unique('Falcon'), manufacturer: 'Acme', model: 'F1', ...more })
@@ -209,10 +210,10 @@ async function move(scene) {
   const basket = page.getByRole('region', { name: 'Selected' })
   await sees(basket.getByText('At most 20.', { exact: false }), 'the page does not say why 21 assets can’t be handed over')
   await basket.getByRole('button', { name: 'Move to' }).click()
-  await basket.getByRole('combobox').fill(to)
+  await basket.getByRole('combobox').focus()
   // The basket must not cover the end of the page.
   await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
-  await page.keyboard.press('Enter')
+  await scan(page, to)
   await sees(basket.getByText(`${made[1].asset_tag} ${made[1].name} → ${to}`), 'there is no preview')
   await visit.look('move')
   assert.equal((await api.get(`/assets?location=${to.replace(' ', '+')}`)).length, 0, 'the preview moves something')

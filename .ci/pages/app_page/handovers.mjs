@@ -1,5 +1,6 @@
 // Hands assets over and takes them back, with signatures in another browser, and offboards a user.
 import assert from 'node:assert/strict'
+import { scan } from '../hands.mjs'
 import { Visit, newUser, sees, sign, unique, until } from './visit.mjs'
 
 const linkOf = (page) => page.getByRole('link', { name: 'Open the link here' }).getAttribute('href')
@@ -26,9 +27,9 @@ async function handOver(scene) {
   for (const { asset_tag: tag } of made) await page.getByRole('checkbox', { name: new RegExp(tag) }).check()
   await visit.look('chosen')
   await page.getByRole('region', { name: 'Selected' }).getByRole('link', { name: 'Hand over' }).click()
-  await visit.label('Who gets the asset?').fill(user.display_name)
-  await sees(page.locator('.suggestions [role=option]'), 'nobody is suggested')
-  await page.keyboard.press('Enter')
+  await visit.label('Who gets the asset?').focus()
+  await scan(page, user.display_name)
+  await until(() => visit.label('Who gets the asset?').evaluate((field) => 'chosen' in field.dataset), 'nobody is chosen')
   await visit.label('Power supply').check()
   await visit.press('Show the plan')
   await sees(page.getByText(/The status is .In stock., but must be .Preparing./), 'the page does not say why the process can’t start')

@@ -2,14 +2,15 @@
 import { play } from '../play.mjs'
 import { assets } from './assets.mjs'
 import { handovers } from './handovers.mjs'
+import { scanning } from './scanning.mjs'
 import { stock } from './stock.mjs'
 import { hostileNames, surroundings } from './surroundings.mjs'
 
 await play('app-page', {
   alone: hostileNames,
-  scenarios: { ...assets, ...handovers, ...stock, ...surroundings },
+  scenarios: { ...assets, ...handovers, ...scanning, ...stock, ...surroundings },
   main: [
     ...['from a search', 'a change with a conflict', 'many assets', 'a handover', 'a take-back', 'a lost connection'],
-    ...['a key that can only look', 'hostile names', 'the code'],
+    ...['a key that can only look', 'hostile names', 'the code', 'under a finger', 'a scanner in a handover', 'no focus'],
   ],
 })

@@ -1,6 +1,7 @@
 // Stock-taking with a scanner, with a camera, and offline.
 import assert from 'node:assert/strict'
-import { PHONE, Visit, sees, unique, until } from './visit.mjs'
+import { ENDS, SPEEDS, scan as type, tap } from '../hands.mjs'
+import { PHONE, Visit, newUser, sees, unique, until } from './visit.mjs'
 
 /** Starts at a new location with some assets. */
 async function begin(scene, count, options) {
@@ -10,8 +11,9 @@ async function begin(scene, count, options) {
     assets.push(await scene.api.post('/assets', { name: `Thing ${n}`, location: place, serial_number: `${place} ${n}` }))
   const visit = await Visit.open(scene, '#/stock', { ...PHONE, ...options })
   const { page } = visit
-  await page.getByRole('combobox', { name: 'Location' }).fill(place)
-  await visit.press('Begin')
+  await tap(page.getByRole('combobox', { name: 'Location' }))
+  await type(page, place)
+  await sees(page.getByRole('heading', { level: 1, name: place }), 'Enter does not begin')
   return { visit, page, assets }
 }
 
@@ -22,8 +24,7 @@ async function lostConnection(scene) {
   const { visit, page, assets } = await begin(scene, 4, { failures: ['ERR_INTERNET_DISCONNECTED', 'ERR_FAILED'] })
   const [first, second, third, missing] = assets
   const scan = async (code, result, tag = code) => {
-    await visit.label(/Scan or type/).fill(code)
-    await page.keyboard.press('Enter')
+    await type(page, code)
     await outcome(page, result, tag)
   }
   await scan(first.asset_tag, 'seen')
@@ -79,4 +80,79 @@ async function camera(scene) {
   await until(async () => (await page.locator('.scans li').count()) === 1, 'the same code counts twice')
 }
 
-export const stock = { 'stock-taking with a lost connection': lostConnection, 'stock-taking with a camera': camera }
+/** A scanner's codes count wherever the focus is. */
+async function withoutFocus(scene) {
+  const { visit, page, assets } = await begin(scene, SPEEDS.length * ENDS.length + 5)
+  const left = assets.values()
+  const scanNext = async (options) => {
+    const { asset_tag: tag } = left.next().value
+    await type(page, tag, options)
+    await outcome(page, 'seen', tag)
+  }
+  for (const pause of SPEEDS) for (const end of ENDS) await scanNext({ pause, end })
+  await visit.press('Show what is missing')
+  await sees(page.getByRole('heading', { name: /missing/ }), 'the page does not show what is missing')
+  await scanNext({ end: 'Tab' })
+  await tap(page.getByRole('heading', { level: 1 }))
+  await scanNext()
+  for (const name of ['Show what is missing', 'Finish', 'Add']) {
+    await visit.button(name).focus()
+    await scanNext({ end: name === 'Add' ? 'Tab' : 'Enter' })
+  }
+  assert.equal(await page.locator('.scans li').count(), assets.length, 'a scan is split or counts as another')
+}
+
+/** A place where nothing is recorded is probably mistyped. */
+async function mistyped(scene) {
+  const site = unique('London')
+  await scene.api.post('/assets', { name: 'Thing', location: site })
+  const visit = await Visit.open(scene, '#/stock', PHONE)
+  const { page } = visit
+  const field = page.getByRole('combobox', { name: 'Location' })
+  const wrong = site.replace('n', '')
+  await field.fill(wrong)
+  await visit.press('Begin')
+  await sees(page.getByText(new RegExp(`No asset is recorded at .${wrong}`)), 'a mistyped place is accepted')
+  await visit.look('mistyped')
+  const { asset_tag: tag } = await scene.api.post('/assets', { name: 'Thing', location: site })
+  await type(page, tag)
+  await outcome(page, 'waiting', tag)
+  await visit.press('Another place')
+  assert.equal(await field.inputValue(), wrong)
+  await visit.press('Begin')
+  await visit.press('Count here anyway')
+  await outcome(page, 'elsewhere', tag)
+  await visit.press('Show what is missing')
+  await sees(page.locator('.card').getByText(new RegExp(`No asset is recorded at .${wrong}`)), 'nothing is recorded here, but everything was found')
+  await visit.press('Finish')
+  await field.fill(site)
+  await page.keyboard.press('Enter')
+  await sees(visit.label(/Scan or type/), 'a known place is refused')
+}
+
+/** What a person has is not missing, and a scrapped asset is not expected. */
+async function held(scene) {
+  const { visit, page, assets: [lost, scrapped, lent] } = await begin(scene, 3)
+  const user = await newUser(scene.api)
+  await scene.api.patch(`/assets/${scrapped.id}`, { status: 'scrapped' })
+  await scene.api.patch(`/assets/${lent.id}`, { status: 'in_use', assigned_to: user.id })
+  await visit.press('Show what is missing')
+  const card = (name) => page.getByRole('region', { name })
+  const tags = async (name) => String(await card(name).locator('.tag').allTextContents())
+  await until(async () => (await tags(/1 missing/)) === lost.asset_tag, 'a scrapped or a held asset is missing')
+  await until(async () => (await tags(/1 with a person/)) === lent.asset_tag, 'the page does not list what a person has')
+  await sees(card(/1 with a person/).getByText(new RegExp(`with .${user.display_name}. since`)), 'the page does not say who has it, and since when')
+  await visit.look('held')
+  await type(page, lost.asset_tag)
+  await outcome(page, 'seen', lost.asset_tag)
+  await visit.press('Show what is missing')
+  await sees(page.getByText('Everything was found.'), 'what a person has is missing')
+}
+
+export const stock = {
+  'stock-taking with a lost connection': lostConnection,
+  'stock-taking with a camera': camera,
+  'stock-taking with a scanner and no focus': withoutFocus,
+  'stock-taking at a mistyped place': mistyped,
+  'stock-taking of what people have': held,
+}

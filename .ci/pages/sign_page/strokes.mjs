@@ -1,6 +1,7 @@
 // Draws on a signature pad as a finger, a pen or a mouse does, and reads the images.
 import assert from 'node:assert/strict'
 import { PNG } from 'pngjs'
+import { swipe } from '../hands.mjs'
 
 /** An L and a wave, and two strokes that don't touch, in fractions of the pad's width and height. */
 export const L = [[0.2, 0.2], [0.2, 0.8], [0.7, 0.8]]
@@ -28,13 +29,7 @@ const HANDS = {
     for (const { x, y } of points) await page.mouse.move(x, y)
     await page.mouse.up()
   },
-  async touch(page, points) {
-    const session = await page.context().newCDPSession(page)
-    const send = (type, touchPoints) => session.send('Input.dispatchTouchEvent', { type, touchPoints })
-    await send('touchStart', [points[0]])
-    for (const point of points) await send('touchMove', [point])
-    await send('touchEnd', [])
-  },
+  touch: swipe,
   async pen(page, points, force = 0.5) {
     const session = await page.context().newCDPSession(page)
     const pen = { pointerType: 'pen', button: 'left', clickCount: 1 }

@@ -22,8 +22,36 @@ export const may = (scope) => Boolean(session.me?.key.scopes.includes(scope))
 /** The server's time, because phones' clocks are often wrong. */
 export const now = () => new Date(Date.now() + session.offset)
 
-/** Returns the end of a day in the local time zone, or now if that is earlier. @param {string} [day] */
-export const endOf = (day) => day && new Date(Math.min(+new Date(`${day}T23:59:59.999`), +now() - 1000)).toISOString()
+/** Returns the date and the time of day of a time in the tenant's time zone: `2026-11-28 09:30:00`. @param {Date} time */
+function zoned(time) {
+  const { time_zone: timeZone } = session.me.tenant
+  try {
+    return time.toLocaleString('sv', { timeZone })
+  } catch {
+    // The browser doesn't know the zone.
+    return time.toLocaleString('sv')
+  }
+}
+
+/** Returns the day of a time in the tenant's time zone. @param {Date} time */
+export const dayOf = (time) => zoned(time).slice(0, 10)
+
+export const today = () => dayOf(now())
+
+const DAY_MS = 86_400_000
+/** Returns the day that is some days later. @param {string} day */
+export const daysAfter = (day, days) => new Date(Date.parse(day) + days * DAY_MS).toISOString().slice(0, 10)
+
+/** Returns the start of a day in the tenant's time zone. @param {string} day */
+export function startOf(day) {
+  const midnight = Date.parse(day)
+  const ahead = (time) => Date.parse(`${zoned(new Date(time)).replace(' ', 'T')}Z`) - time
+  // The difference to UTC at midnight UTC can differ from the one at the start of the day.
+  return new Date(midnight - ahead(midnight - ahead(midnight)))
+}
+
+/** Returns the end of a day in the tenant's time zone, or now if that is earlier. @param {string} [day] */
+export const endOf = (day) => day && new Date(Math.min(+startOf(daysAfter(day, 1)) - 1, +now() - 1000)).toISOString()
 
 /** A problem document, or a lost connection. */
 export class Problem extends Error {

@@ -1,6 +1,6 @@
 // Assets: their fields and values as text; a single asset with its label, processes, history and changes; and changes to several
 // assets.
-import { Problem, assetTypes, endOf, get, instanceName, known, latest, may, send, userName } from './api.js'
+import { Problem, assetTypes, daysAfter, endOf, get, instanceName, known, latest, literal, may, send, startOf, today, userName } from './api.js'
 import { ago, amount, button, card, date, editable, facts, go, h, has, heading, hint, link, mayLeave, moment, named, own, say, sentence, show, skeleton, status, t, typedAmount } from './page.js'
 import { attempt, check, clearProblems, dayField, discardOnEdit, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
 
@@ -21,6 +21,13 @@ export const pill = (name) => h('span.pill', h('i', { className: `dot s-${name}`
 /** Creates a link to an asset, or to the asset of an instance, an event or a refusal. */
 export const assetLink = (one) =>
   link([h('span.tag', one.asset_tag ?? one.entity_tag), ' ', own(one.asset_name ?? one.entity_name ?? one.name)], `asset/${one.asset_id ?? one.entity_id ?? one.id}`)
+
+/** Returns the assets that a scanned code means: none, one or, for a serial number, several. @returns {Promise<any[]>} */
+export async function byCode(code, signal) {
+  const found = (filter) => get('/assets', signal, { ...filter, limit: 20 }).then(({ data }) => data)
+  const tagged = await found({ asset_tag: literal(code) })
+  return tagged.length ? tagged : found({ serial_number: literal(code) })
+}
 
 /** Creates a line per asset, with its status or the result of `more`. @param {any[]} assets @param {(asset: any) => any} [more] */
 export const assetList = (assets, more = ({ status }) => pill(status)) =>

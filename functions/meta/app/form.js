@@ -1,5 +1,5 @@
 // Fields, their errors, and fields that suggest values while typing.
-import { Problem, cached, get, latest, session, setKey } from './api.js'
+import { Problem, cached, get, latest, session, setKey, today } from './api.js'
 import { button, every, h, has, hint, mayLeave, named, newId, own, query, show, t } from './page.js'
 
 /** Creates a labelled field. `pointer`, such as `/name`, locates the control's errors. */
@@ -120,15 +120,22 @@ export const searchField = (value, hint, look, signal) =>
     input: debounced(({ target }) => signal.aborted || look(target.value.trim())) })
 
 /**
- * Creates a text field with suggestions while typing: an ARIA 1.2 combobox.
- * @param {{ find: (text: string, signal: AbortSignal) => Promise<{ text: string, detail?: string }[]>,
- *   chosen: (item: any) => void, value?: string, stays?: boolean, placeholder?: string }} options `stays`: whether the field
- *   keeps the text
+ * Creates a text field with suggestions while typing: an ARIA 1.2 combobox. A click or tap chooses a suggestion, and Enter a marked
+ * one. The list always belongs to the text: each edit empties it.
+ * @param {{ find: (text: string, signal: AbortSignal) => Promise<{ text: string, detail?: string }[]>, chosen: (item: any) => void,
+ *   meant?: (text: string, items: any[]) => any, entered?: (text: string) => void, value?: string, placeholder?: string }} options
+ *   `meant`: returns the item that a whole text means, if any. `entered`: takes each text that is ended by Enter or Tab, like a
+ *   scanner's; the field is then empty for the next one
  */
-export function suggesting({ find, chosen, value = '', stays = true, placeholder = '' }) {
-  const list = h('ul.suggestions', { id: newId(), role: 'listbox', hidden: true, ariaLabel: t('search') })
+export function suggesting({ find, chosen, meant, entered, value = '', placeholder = '' }) {
+  const list = h('ul.suggestions', { id: newId(), role: 'listbox', hidden: true, ariaLabel: t('search'),
+    // The field keeps the focus.
+    mousedown: (event) => event.preventDefault() })
   const newSearch = latest()
   let items = [], active = -1
+  /** @type {{ text: string, done: Promise<void> } | null} */
+  let search = null
+  const text = () => control.value.trim()
   const open = (isOpen) => {
     list.hidden = !isOpen
     control.ariaExpanded = String(isOpen)
@@ -137,11 +144,15 @@ export function suggesting({ find, chosen, value = '', stays = true, placeholder
   }
   const close = () => {
     newSearch()
+    search = null
+    items = []
     open(false)
   }
+  const reveal = () => document.activeElement === control && open(items.length > 0)
   const choose = (item) => {
-    control.value = stays ? item.text : ''
     close()
+    control.value = entered ? '' : item.text
+    if (!entered) control.dataset.chosen = ''
     chosen(item)
   }
   const mark = (index) => {
@@ -150,39 +161,105 @@ export function suggesting({ find, chosen, value = '', stays = true, placeholder
     control.setAttribute('aria-activedescendant', list.children[active].id)
     list.children[active].scrollIntoView({ block: 'nearest' })
   }
-  const look = async () => {
-    const signal = newSearch()
-    items = await find(control.value.trim(), signal).catch(() => [])
-    if (signal.aborted || document.activeElement !== control) return
-    show(list, items.map((item) => h('li', { id: newId(), role: 'option', ariaSelected: 'false',
-      pointerdown: (event) => (event.preventDefault(), choose(item)) }, own(item.text), item.detail && own(item.detail, 'hint'))))
-    open(items.length > 0)
+  async function fillList(asked, signal) {
+    const found = await find(asked, signal).catch(() => null)
+    if (signal.aborted) return
+    if (!found) return close()
+    items = found
+    show(list, items.map((item) => h('li', { id: newId(), role: 'option', ariaSelected: 'false', click: () => choose(item) },
+      own(item.text), item.detail && own(item.detail, 'hint'))))
+    reveal()
   }
-  const lookSoon = debounced(look, 150)
+  /** Fills the list for the text, once. */
+  const look = () => {
+    if (search?.text !== text()) search = { text: text(), done: fillList(text(), newSearch()) }
+    return search.done
+  }
+  const lookSoon = debounced(() => text() && document.activeElement === control && look(), 150)
+  /** Chooses what the text means, and returns whether it means anything. Waits for the list that belongs to the text. */
+  async function settle() {
+    const asked = text()
+    await look()
+    if (text() !== asked || 'chosen' in control.dataset || !control.isConnected) return true
+    const item = meant(asked, items)
+    if (item) choose(item)
+    return Boolean(item ?? items.length)
+  }
+  const isOpenText = () => meant && text() && !('chosen' in control.dataset)
+  function enter(event) {
+    const asked = text()
+    if (active >= 0) choose(items[active])
+    else if (entered) {
+      close()
+      control.value = ''
+      if (asked) entered(asked)
+    } else if (isOpenText()) settle().then((isFound) => isFound || control.form?.requestSubmit())
+    else return close()
+    event.preventDefault()
+  }
   const control = input('text', value, {
-    role: 'combobox', ariaExpanded: 'false', 'aria-controls': list.id, ariaAutoComplete: 'list', placeholder, blur: close,
-    input: () => (stays && chosen(null), lookSoon()),
-    focus: () => stays || lookSoon(),
+    role: 'combobox', ariaExpanded: 'false', 'aria-controls': list.id, ariaAutoComplete: 'list', placeholder,
+    blur: () => {
+      open(false)
+      if (control.form && isOpenText()) settle()
+    },
+    input: () => {
+      delete control.dataset.chosen
+      close()
+      if (!entered) chosen(null)
+      lookSoon()
+    },
+    click: () => entered && look(),
     keydown: (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
       if (step) {
         event.preventDefault()
-        if (list.hidden) look()
-        else mark(Math.max(active, step < 0 ? 0 : -1) + step)
-      } else if (event.key === 'Enter' && !list.hidden) {
-        event.preventDefault()
-        choose(items[Math.max(active, 0)])
-      } else if (event.key === 'Escape' && !list.hidden) {
+        if (!list.hidden) mark(Math.max(active, step < 0 ? 0 : -1) + step)
+        else look().then(reveal)
+      } else if (endsScan(event) && (event.key !== 'Tab' || (entered && text() && text() !== control.dataset.refused))) enter(event)
+      else if (event.key === 'Escape' && !list.hidden) {
         event.stopPropagation()
-        close()
+        open(false)
       }
     },
   })
+  if (value) control.dataset.chosen = ''
   h('div.combobox', control, list)
   return control
 }
 
-/** Suggests people by parts of their names or e-mail addresses. */
+/** Returns whether a key ends a scan: Enter, Tab or, with scanners for terminals, Ctrl+M and Ctrl+J. */
+export const endsScan = ({ key, shiftKey, ctrlKey, isComposing }) =>
+  !isComposing && (key === 'Enter' || (key === 'Tab' && !shiftKey) || (ctrlKey && /^[mj]$/i.test(key)))
+
+let isSuggestion = false
+// The second tap of a double tap on a suggestion must not press what lies beneath it.
+addEventListener('click', (event) => {
+  if (event.detail > 1 && isSuggestion) {
+    event.preventDefault()
+    event.stopPropagation()
+  } else isSuggestion = event.target instanceof Element && event.target.closest('[role=option]') !== null
+}, { capture: true })
+
+/**
+ * Leads typed characters, such as a scanner's, to a field wherever the focus is, except in a field in which someone types.
+ * @param {HTMLInputElement} control @param {AbortSignal} signal
+ */
+export const typeInto = (control, signal) => addEventListener('keydown', (event) => {
+  const { key, target, ctrlKey, metaKey, altKey } = event
+  if (!(target instanceof HTMLElement) || target === control || !control.isConnected) return
+  const isCommand = (ctrlKey || metaKey || altKey) && !event.getModifierState('AltGraph')
+  if (key.length !== 1 || key === ' ' || key === '/' || isCommand) return
+  // A field with a chosen value is complete, unless someone has selected its text to replace it.
+  const isTyped = target instanceof HTMLInputElement ? !/checkbox|radio/.test(target.type) && !('chosen' in target.dataset && target.selectionStart === target.selectionEnd)
+    : target instanceof HTMLTextAreaElement
+  if (!isTyped) control.focus()
+}, { signal, capture: true })
+
+/**
+ * Suggests people by parts of their names or e-mail addresses. A text means the person with this name or address, or the only one
+ * that is found.
+ */
 export const personField = (chosen, value = '') =>
   suggesting({
     chosen,
@@ -192,8 +269,14 @@ export const personField = (chosen, value = '') =>
       const { data } = await get('/users', signal, { q: text, is_active: true, limit: 8 })
       return data.map((user) => ({ ...user, text: user.display_name, detail: user.email }))
     },
+    meant: (text, people) => {
+      const same = people.filter(({ text: name, detail }) => [name, detail].some((one) => one.toLowerCase() === text.toLowerCase()))
+      const [person, ...others] = same.length ? same : people
+      return others.length ? null : person
+    },
   })
 
+/** Suggests places. Others are accepted. */
 export const locationField = (value, chosen = (_) => {}) =>
   suggesting({
     value,

@@ -1,8 +1,8 @@
 // The inventory: search, filters, the list, actions on selected assets, and charts.
-import { Problem, assetTypes, cached, fresh, get, intent, known, latest, literal, may, now, plan } from './api.js'
-import { ago, amount, button, card, date, every, go, h, hint, link, number, own, query, say, show, skeleton, status, svg, t } from './page.js'
-import { attempt, debounced, empty, fault, field, input, locationField, pager, personField, planBox, problemBox, searchField, select } from './form.js'
-import { MOST, STATUSES, assetLink, fieldName, pill } from './asset.js'
+import { Problem, assetTypes, cached, fresh, get, intent, known, latest, literal, may, plan, today } from './api.js'
+import { ago, amount, button, card, current, date, every, go, h, hint, link, number, own, query, say, show, skeleton, status, svg, t } from './page.js'
+import { attempt, debounced, empty, endsScan, fault, field, input, locationField, pager, personField, planBox, problemBox, searchField, select } from './form.js'
+import { MOST, STATUSES, assetLink, byCode, fieldName, pill } from './asset.js'
 
 const LIMIT = 50
 const MOST_CHOSEN = 100
@@ -31,13 +31,22 @@ export function inventory(main, first, signal) {
   let params = first
   /** @type {any} */
   let personShown = null
-  const set = (changes) => go('assets', { ...params, page: '', ...changes }, true)
+  // A pause in typing can end after the page has gone on to an asset.
+  const set = (changes) => current().path[0] === 'assets' && go('assets', { ...params, page: '', ...changes }, true)
   const search = searchField(params.q, t('search-placeholder'), (q) => set({ q }), signal)
   search.addEventListener('keydown', (event) => {
-    if (event.key !== 'ArrowDown' && event.key !== 'Enter') return
+    if (event.key === 'ArrowDown') rows()[0]?.focus()
+    else if (!endsScan(event) || event.key === 'Tab') return
+    else if (search.value.trim()) open(search.value.trim())
     event.preventDefault()
-    rows()[0]?.focus()
   })
+  /** Opens the asset with a code. The next scan replaces the text. */
+  async function open(code) {
+    search.select()
+    set({ q: code })
+    const [asset, ...others] = await byCode(code, signal).catch(() => [])
+    if (asset && !others.length && search.value.trim() === code && !signal.aborted) go(`asset/${asset.id}`)
+  }
   const filterBox = h('div.filters')
   const totals = h('p', { role: 'status' })
   const clear = h('div')

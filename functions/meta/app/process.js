@@ -1,9 +1,9 @@
 // Processes: hands assets over, takes them back and runs other processes, with a preview, the link as a QR code, and the
 // receipt.
 import { Problem, get, intent, may, plan, post, send, userName, uuid } from './api.js'
-import { ago, button, card, date, facts, go, h, heading, hint, href, link, moment, own, say, show, skeleton, status, t } from './page.js'
-import { attempt, check, checkbox, clearProblems, discardOnEdit, empty, fault, field, form, input, personField, planBox, select, showProblems, submit, suggesting } from './form.js'
-import { MOST, assetLink, assetList, pill, reason } from './asset.js'
+import { ago, button, card, date, facts, go, h, heading, hint, href, link, moment, number, own, say, show, skeleton, status, t } from './page.js'
+import { attempt, check, checkbox, clearProblems, discardOnEdit, empty, fault, field, form, input, personField, planBox, select, showProblems, submit, suggesting, typeInto } from './form.js'
+import { MOST, assetLink, assetList, byCode, pill, reason } from './asset.js'
 import { chosen } from './inventory.js'
 import { code } from './qr.js'
 
@@ -40,21 +40,59 @@ export async function begin(main, params, signal, [kind]) {
   /** @type {any[]} */
   let fields = []
 
+  const remover = (name, act) => h('button.plain', { type: 'button', ariaLabel: t('remove', { name }), click: act }, '×')
   function showAssets() {
-    const remove = (asset) => h('button.plain', { type: 'button', ariaLabel: t('remove', { name: asset.asset_tag }), click: () => {
-      assets.splice(assets.indexOf(asset), 1)
-      changed()
-    } }, '×')
+    const remove = (asset) => remover(asset.asset_tag, () => keepAssets(({ id }) => id !== asset.id))
     show(list, assetList(assets, (asset) => h('span', pill(asset.status), remove(asset))))
   }
+  function keepAssets(isKept) {
+    assets.splice(0, assets.length, ...assets.filter(isKept))
+    changed()
+  }
+  function addAsset(asset) {
+    if (assets.some(({ id }) => id === asset.id)) return
+    if (assets.length >= MOST) return say(t('fault.too_large', { count: MOST }))
+    assets.push(asset)
+    changed()
+  }
+
+  /** Codes that mean no asset, or several. @type {Map<string, any>} */
+  const unclear = new Map()
+  const unclearList = h('div.unclear', { role: 'status' })
+  function showUnclear() {
+    const line = ([code, why]) => h('li', own(code), ': ', why, remover(code, () => clear(code)))
+    show(unclearList, unclear.size > 0 && h('ul.plain-list', [...unclear].map(line)))
+  }
+  function clear(code) {
+    unclear.delete(code)
+    showUnclear()
+  }
+  /** Adds the asset with a code, and no other. */
+  async function addCode(code) {
+    const take = (asset) => (clear(code), addAsset(asset))
+    try {
+      const found = await byCode(code, signal)
+      if (found.length === 1) return take(found[0])
+      const choices = found.map((asset) => button(asset.asset_tag, () => take(asset), 'plain'))
+      unclear.set(code, [t(`outcome.${choices.length ? 'ambiguous' : 'unknown'}`), choices])
+    } catch (error) {
+      if (signal.aborted) return
+      unclear.set(code, error.text)
+    }
+    showUnclear()
+    // Someone who types goes on from here, and the next scan replaces the text.
+    if (add.value || document.activeElement !== add) return
+    add.value = add.dataset.refused = code
+    add.select()
+    add.dispatchEvent(new Event('input'))
+  }
+  let codes = Promise.resolve()
   const add = suggesting({
-    stays: false,
     placeholder: t('search-placeholder'),
+    entered: (code) => (codes = codes.then(() => addCode(code))),
     chosen(asset) {
-      if (!asset || assets.some(({ id }) => id === asset.id)) return
-      if (assets.length >= MOST) return say(t('fault.too_large', { count: MOST }))
-      assets.push(asset)
-      changed()
+      clear(add.dataset.refused)
+      addAsset(asset)
     },
     find: async (text, either) => {
       const { data } = await get('/assets', either, { q: text, limit: 8, status: text ? '' : definition.trigger_status })
@@ -65,6 +103,7 @@ export async function begin(main, params, signal, [kind]) {
     definition = fitting.find(({ slug }) => slug === process.value)
     showSteps()
     edit()
+    askWhose()
   } })
 
   /** Shows the steps before the signature, to fill in here; after that, the signer signs. */
@@ -77,6 +116,21 @@ export async function begin(main, params, signal, [kind]) {
     history.replaceState(null, '', href(kind, { ...params, assets: assets.map(({ id }) => id).join() }))
     showAssets()
     edit()
+    askWhose()
+  }
+
+  /** Lets the user choose one person, if one signature would cover the assets of several. Returns whether it would. */
+  function askWhose() {
+    const holders = [...new Set(assets.map(({ assigned_to: holder }) => holder))]
+    if (holders.length < 2 || !signs(definition) || picks(definition)) return false
+    const choices = h('div.actions')
+    show(place, h('div.plan', { role: 'alert' }, h('p', t('one-person')), choices))
+    Promise.all(holders.map(async (holder) => {
+      const name = holder ? (await userName(holder)) ?? t('somebody') : t('nobody')
+      const count = assets.filter(({ assigned_to: other }) => other === holder).length
+      return button(`${name} (${number(count)})`, () => keepAssets(({ assigned_to: other }) => other === holder))
+    })).then((buttons) => show(choices, buttons))
+    return true
   }
   function edit() {
     clearProblems(element, place)
@@ -90,8 +144,10 @@ export async function begin(main, params, signal, [kind]) {
   }
 
   async function preview() {
+    await codes
     check(element, place)
     if (assets.length === 0) throw fault('required', '/asset_ids')
+    if (askWhose()) return
     const asked = body()
     const path = `/processes/${definition.id}/start`
     await atOnce(() => plan(path, asked), () => plan(path, without(asked)))
@@ -170,12 +226,14 @@ export async function begin(main, params, signal, [kind]) {
   }
 
   const picker = () => fields.find(({ type }) => type === 'user_picker')
-  const element = form(() => preview().catch(refused), field(t('process'), process), h('div.field', h('h2', t('assets-of')), list), field(t('add-asset'), add, '/asset_ids'), steps, place, next)
+  const element = form(() => preview().catch(refused), field(t('process'), process), h('div.field', h('h2', t('assets-of')), list, unclearList), field(t('add-asset'), add, '/asset_ids'), steps, place, next)
   discardOnEdit(element, next, edit)
   show(main, heading(title), element)
   showAssets()
   showSteps()
   edit()
+  askWhose()
+  typeInto(add, signal)
   return { title }
 }
 

@@ -1,8 +1,8 @@
 // Stock-taking: each scan is announced at once, stored in the tab, and sent exactly once when there is a connection.
-import { Problem, get, literal, may, now, post, session, uuid } from './api.js'
-import { button, card, decoded, h, heading, hint, own, say, show, t } from './page.js'
-import { attempt, checkbox, fault, faultText, field, form, input, locationField, problemBox, showProblems, submit } from './form.js'
-import { assetLink, assetList } from './asset.js'
+import { Problem, dayOf, get, literal, may, now, post, session, uuid } from './api.js'
+import { button, card, date, decoded, h, heading, hint, own, say, show, t } from './page.js'
+import { attempt, checkbox, endsScan, fault, faultText, field, form, input, locationField, problemBox, showProblems, submit, typeInto } from './form.js'
+import { STATUSES, assetLink, assetList } from './asset.js'
 
 const BATCH = 100
 const RETRY_MS = 3000
@@ -19,6 +19,9 @@ function codeOf(text) {
   return address ? decoded(address[1].replace(/[#?]$/, '').split(/[/=]/).filter(Boolean).pop() ?? '') : text.trim()
 }
 const kindOf = (code) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(code) ? 'id' : /^[!-~]{1,64}$/.test(code) ? 'tag' : 'serial_number'
+/** A scrapped asset isn't expected anywhere. */
+const EXPECTED = STATUSES.filter((name) => name !== 'scrapped').join()
+const MOST_PAGES = 10
 const isGood = ({ outcome }) => outcome === 'seen' || outcome === 'moved'
 
 /** Plays a tone: high if the asset belongs here, otherwise low. */
@@ -39,24 +42,57 @@ function tone(isHigh) {
 
 export function stock(main, params, signal) {
   const kept = `stock-${session.me.tenant.id}`
-  /** @type {{ place: string, move: boolean, since: string, scans: any[], batch: any } | null} */
+  /**
+   * `isChecked`: whether the place is known to be right.
+   * @type {{ place: string, isChecked: boolean, move: boolean, since: string, scans: any[], batch: any } | null}
+   */
   let state = JSON.parse(sessionStorage.getItem(kept) ?? 'null')
   const keep = () => (state ? sessionStorage.setItem(kept, JSON.stringify(state)) : sessionStorage.removeItem(kept))
 
   function begin() {
-    const place = locationField(params.location)
-    const move = checkbox(t('move'))
+    const place = locationField(state?.place ?? params.location)
+    const move = checkbox(t('move'), state?.move)
     const wrong = h('div')
     const element = form(() => {
       const name = place.value.trim()
       if (!name) return showProblems(element, wrong, fault('required', '/location'))
-      state = { place: name, move: move.box.checked, since: now().toISOString(), scans: [], batch: null }
+      state = { place: name, isChecked: false, move: move.box.checked, since: now().toISOString(), scans: state?.scans ?? [], batch: null }
       keep()
       count()
     }, h('p', t('stock-hint')), field(t('field.location'), place, '/location'), move.element, wrong, h('div.actions', submit(t('begin'))))
     element.classList.add('narrow')
     show(main, heading(t('nav.stock')), element)
   }
+
+  /** Returns what to say if no asset is recorded at a place. */
+  async function emptiness(name) {
+    if (!may('assets:read')) return null
+    const { meta } = await get('/assets', signal, { ...expected(name), limit: 1 })
+    return meta.total === 0 && [h('p', t('place-empty', { place: name })), meta.hint && hint({ lang: 'en' }, meta.hint)]
+  }
+  /** Says before the first scan counts that nothing is recorded at the place. */
+  async function checkPlace() {
+    const at = state
+    const goOn = () => {
+      at.isChecked = true
+      keep()
+      show(problem)
+      send()
+    }
+    let empty = null
+    try {
+      empty = await emptiness(at.place)
+    } catch (error) {
+      if (!(error instanceof Problem)) return
+      // Scans are possible without a connection.
+      if (error.status === 422) empty = problemBox(error)
+    }
+    if (state !== at || signal.aborted) return
+    if (!empty) return goOn()
+    const again = button(t('other-place'), begin, 'primary')
+    show(problem, h('div.plan', { role: 'alert' }, empty, h('div.actions', again, button(t('count-anyway'), goOn))))
+  }
+  const expected = (name) => ({ location: literal(name), kind: 'physical', status: EXPECTED })
 
   const totals = h('p.tallies', { role: 'status' })
   const scans = h('ol.scans')
@@ -65,11 +101,17 @@ export function stock(main, params, signal) {
 
   function count() {
     const code = input('text', '', { className: 'search', id: 'search', enterKeyHint: 'enter', autocapitalize: 'off', spellcheck: false })
-    const element = form(() => {
+    const take = () => {
       add(code.value)
       code.value = ''
       code.focus()
-    }, field(t('scan-or-type'), code), h('button', { type: 'submit' }, t('add')))
+    }
+    code.addEventListener('keydown', (event) => {
+      if (!endsScan(event) || (event.key === 'Tab' && !code.value.trim())) return
+      event.preventDefault()
+      take()
+    })
+    const element = form(take, field(t('scan-or-type'), code), h('button', { type: 'submit' }, t('add')))
     element.className = 'scan-form'
     const finish = button(t('finish'), () => {
       if (state?.scans.some(({ outcome }) => outcome === 'waiting')) return say(t('still-waiting'))
@@ -81,7 +123,9 @@ export function stock(main, params, signal) {
       element, scanner(add, signal), problem, totals, h('div.actions', button(t('show-missing'), showMissing), finish), missing, scans)
     draw()
     code.focus()
-    send()
+    typeInto(code, signal)
+    if (state.isChecked) send()
+    else checkPlace()
   }
 
   function add(text) {
@@ -118,7 +162,7 @@ export function stock(main, params, signal) {
 
   let isSending = false
   async function send() {
-    if (isSending) return
+    if (isSending || !state?.isChecked) return
     isSending = true
     try {
       while (state && !signal.aborted) {
@@ -186,12 +230,37 @@ export function stock(main, params, signal) {
   async function showMissing() {
     await attempt(missing, async () => {
       const { place, since } = /** @type {any} */ (state)
-      const expand = may('users:read') ? 'assigned_to' : ''
-      const { data, meta } = await get('/assets', signal, { location: literal(place), kind: 'physical', last_seen_before: since, limit: 100, expand })
-      show(missing, card(t('missing', { count: meta.total }), meta.total === 0 ? h('p', t('all-found'))
-        : assetList(data, (asset) => asset.assigned_user && own(asset.assigned_user.display_name, 'hint')),
-        meta.total > data.length && hint(t('elsewhere-count', { count: meta.total - data.length }))))
+      const unseen = (more) => get('/assets', signal, { ...expected(place), last_seen_before: since, limit: 100, ...more })
+      const [lost, all] = await Promise.all([unseen({ assigned_to: 'none' }), unseen({ expand: may('users:read') ? 'assigned_to' : '' })])
+      // Lists can't be filtered by whether anyone has an asset.
+      const count = all.meta.total - lost.meta.total
+      const isHeld = ({ assigned_to: holder }) => holder
+      const held = all.data.filter(isHeld)
+      for (let page = 2; held.length < count && page <= Math.min(all.meta.total_pages, MOST_PAGES); page++)
+        held.push(...(await unseen({ expand: may('users:read') ? 'assigned_to' : '', page })).data.filter(isHeld))
+      const rest = (total, shown) => total > shown && hint(t('elsewhere-count', { count: total - shown }))
+      const empty = lost.meta.total + count === 0 && (await emptiness(place))
+      show(missing,
+        card(t('missing', { count: lost.meta.total }), empty || (lost.meta.total === 0 ? h('p', t('all-found')) : assetList(lost.data, () => null)),
+          rest(lost.meta.total, lost.data.length)),
+        count > 0 && card(t('with-people', { count }), assetList(held, holderOf), rest(count, held.length)))
     }, showMissing)
+  }
+
+  /** Says who has an asset, and since when. */
+  function holderOf({ id, assigned_user: user, assigned_since: claimed }) {
+    const name = user?.display_name ?? t('somebody')
+    const place = h('span.hint', t('with', { name }))
+    const shown = (day) => show(place, t('with-since', { name, day: date(day) }))
+    if (claimed) shown(claimed)
+    else {
+      // Without the time, the list still says who has the asset.
+      get(`/assets/${id}/history`, signal, { limit: 20 }).then(({ data }) => {
+        const given = data.find(({ changes }) => changes?.assigned_to)
+        if (given) shown(dayOf(new Date(given.at)))
+      }, () => {})
+    }
+    return place
   }
 
   if (state) count()

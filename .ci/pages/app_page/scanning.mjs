@@ -1,0 +1,201 @@
+// Suggestions under a finger, and keyboard scanners: codes at every speed, with every ending, wherever the focus is.
+import assert from 'node:assert/strict'
+import { ENDS, SPEEDS, scan, swipeUp, tap, tapTwice } from '../hands.mjs'
+import { PHONE, Visit, newUser, sees, unique, until } from './visit.mjs'
+
+const options = (page) => page.locator('.suggestions:visible [role=option]')
+const locationField = (page) => page.getByRole('combobox', { name: 'Location' })
+const assetField = (page) => page.getByRole('combobox', { name: 'Add an asset' })
+const added = (page) => page.locator('.assets .tag').allTextContents()
+const newAsset = (api, more = {}) => api.post('/assets', { name: unique('Scanned'), ...more })
+
+/** Returns the suggestion that covers the middle of an element. */
+async function optionOver(page, element) {
+  const { x, y, width, height } = await element.boundingBox()
+  const text = await page.evaluate(([x, y]) => document.elementFromPoint(x, y)?.closest('[role=option]')?.firstChild?.textContent, [x + width / 2, y + height / 2])
+  assert.ok(text, 'no suggestion covers the element')
+  return { text, option: options(page).filter({ has: page.getByText(text, { exact: true }) }) }
+}
+
+async function touched(scene) {
+  const site = unique('Zürich')
+  for (let n = 1; n <= 8; n++) await newAsset(scene.api, { location: `${site} ${n}` })
+  const { page } = await Visit.open(scene, '#/stock', PHONE)
+  const moves = page.getByRole('checkbox', { name: 'Move assets from elsewhere here' })
+  await locationField(page).tap()
+  await page.keyboard.type(site.toLowerCase())
+  await until(async () => (await options(page).count()) === 8, 'the places are not suggested')
+  await swipeUp(options(page).nth(2))
+  assert.equal(await locationField(page).inputValue(), site.toLowerCase(), 'a swipe chooses a suggestion')
+  const { text: place } = await optionOver(page, moves)
+  await tapTwice(moves)
+  await until(async () => (await locationField(page).inputValue()) === place, 'a tap does not choose the suggestion')
+  await until(async () => (await options(page).count()) === 0, 'the list stays open')
+  assert.equal(await moves.isChecked(), false, 'a double tap presses what lies under the suggestion')
+  await moves.press('Space')
+  assert.equal(await moves.isChecked(), true, 'the checkbox can’t be ticked')
+}
+
+async function touchedPerson(scene) {
+  const { api } = scene
+  const family = unique('Touch')
+  const people = []
+  for (const name of ['Ada', 'Bob', 'Cleo', 'Dan', 'Eve', 'Fay']) people.push(await newUser(api, `${name} ${family}`))
+  const { id } = await newAsset(api)
+  const visit = await Visit.open(scene, `#/hand-over?assets=${id}`, PHONE)
+  const { page } = visit
+  const who = visit.label('Who gets the asset?')
+  await who.tap()
+  await page.keyboard.type(family)
+  await until(async () => (await options(page).count()) === people.length, 'the people are not suggested')
+  const boxes = page.getByRole('checkbox')
+  await swipeUp((await optionOver(page, boxes.first())).option)
+  assert.equal(await who.inputValue(), family, 'a swipe chooses a person')
+  const { text: name } = await optionOver(page, boxes.first())
+  await tap(boxes.first())
+  await until(async () => (await who.inputValue()) === name, 'a tap does not choose the person')
+  for (const box of await boxes.all()) assert.equal(await box.isChecked(), false, 'a tap ticks what lies under the suggestion')
+}
+
+async function wedge(scene) {
+  const { api } = scene
+  const visit = await Visit.open(scene, '#/hand-over')
+  const { page } = visit
+  await sees(assetField(page), 'there is no field for assets')
+  const expected = []
+  for (const [n, pause] of SPEEDS.entries()) {
+    for (const end of ENDS) {
+      const asset = await newAsset(api, { serial_number: unique('SER') })
+      const code = n % 2 ? asset.serial_number : asset.asset_tag
+      await assetField(page).focus()
+      await scan(page, code, { pause, end })
+      expected.push(asset.asset_tag)
+    }
+  }
+  await until(async () => (await added(page)).length >= expected.length, 'scans vanish')
+  assert.deepEqual(await added(page), expected, 'a scan adds another asset')
+  // Part of a tag belongs to no asset, although the search finds some.
+  await scan(page, expected[0].slice(0, -1))
+  await sees(page.locator('.unclear', { hasText: `${expected[0].slice(0, -1)}: unknown` }), 'the page does not say that a code is unknown')
+  const { asset_tag: next } = await newAsset(api)
+  await scan(page, next)
+  await until(async () => (await added(page)).includes(next), 'the next scan does not replace an unknown code')
+  assert.deepEqual(await added(page), [...expected, next], 'an unknown code adds an asset')
+  await visit.look('scanned')
+  // The page must not apply a plan because a scanner ends with Enter.
+  const person = await newUser(api)
+  await visit.label('Who gets the asset?').fill(person.display_name)
+  await page.keyboard.press('Enter')
+  await until(() => visit.label('Who gets the asset?').evaluate((field) => 'chosen' in field.dataset), 'the person is not chosen')
+  for (const focus of [() => {}, () => page.getByRole('heading', { level: 1 }).click(), () => page.getByLabel('Process', { exact: true }).focus(), () => visit.button('Show the plan').focus()]) {
+    const { asset_tag: tag } = await newAsset(api)
+    await focus()
+    await scan(page, tag)
+    await until(async () => (await added(page)).includes(tag), 'a scan vanishes when another control has the focus')
+  }
+  assert.equal(await visit.label('Who gets the asset?').inputValue(), person.display_name, 'a scan changes the person')
+  assert.equal(await page.getByRole('heading', { name: 'This would happen' }).count(), 0, 'the end of a scan presses a button')
+}
+
+async function ambiguous(scene) {
+  const serial = unique('Twice')
+  const [one, other] = [await newAsset(scene.api, { serial_number: serial }), await newAsset(scene.api, { serial_number: serial })]
+  const visit = await Visit.open(scene, '#/hand-over')
+  const { page } = visit
+  await assetField(page).focus()
+  await scan(page, serial)
+  await sees(page.locator('.unclear', { hasText: 'several matches' }), 'a serial number of two assets chooses one')
+  assert.deepEqual(await added(page), [])
+  await page.locator('.unclear').getByRole('button', { name: other.asset_tag, exact: true }).click()
+  await until(async () => String(await added(page)) === other.asset_tag, `${one.asset_tag} can’t be told from the other`)
+  assert.equal(await page.locator('.unclear li').count(), 0, 'a solved question stays')
+}
+
+async function typed(scene) {
+  const family = unique('Lovelace')
+  const [first, second] = [await newUser(scene.api, `Aaron ${family}`), await newUser(scene.api, `Ada ${family}`)]
+  const visit = await Visit.open(scene, '#/hand-over')
+  const { page } = visit
+  const who = visit.label('Who gets the asset?')
+  const isChosen = (name) => until(async () => (await who.inputValue()) === name && (await who.evaluate((field) => 'chosen' in field.dataset)), `Enter does not choose ${name}`)
+  for (const pause of SPEEDS) {
+    await who.fill('')
+    await who.focus()
+    await page.keyboard.type('a')
+    await sees(options(page), 'nobody is suggested')
+    await scan(page, `da ${family.toLowerCase()}`, { pause })
+    await isChosen(second.display_name)
+  }
+  // A slow answer to an older text comes after the answer to the text.
+  const isSlow = (url) => url.pathname === '/v1/users' && url.searchParams.get('q') === 'a'
+  await page.route(isSlow, async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, 700))
+    await route.continue().catch(() => {})
+  })
+  await who.fill('')
+  await page.keyboard.type('a')
+  await page.waitForRequest((request) => isSlow(new URL(request.url())))
+  await scan(page, `aron ${family}`, { end: 'Tab' })
+  await isChosen(first.display_name)
+  // Several people have this name, so Enter chooses nobody.
+  await who.fill(family)
+  await page.keyboard.press('Enter')
+  await until(async () => (await options(page).count()) === 2, 'the list does not open')
+  assert.equal(await who.inputValue(), family)
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('ArrowDown')
+  const marked = await options(page).locator('xpath=self::*[@aria-selected="true"]/bdi[1]').textContent()
+  await page.keyboard.press('Enter')
+  await isChosen(marked)
+}
+
+async function found(scene) {
+  const asset = await newAsset(scene.api)
+  const { asset_tag: last } = await newAsset(scene.api)
+  const visit = await Visit.open(scene)
+  const { page } = visit
+  for (const pause of SPEEDS) {
+    await sees(page.getByRole('cell', { name: last }), 'the list is empty')
+    await page.getByRole('searchbox').focus()
+    await scan(page, asset.asset_tag, { pause })
+    await sees(page.getByRole('heading', { level: 1, name: asset.name }), 'a scanned tag opens another asset')
+    await page.keyboard.press('Escape')
+    await sees(page.locator('a.row', { hasText: asset.name }), 'the list lacks the asset')
+    await page.getByRole('searchbox').fill('')
+  }
+  const part = asset.asset_tag.slice(0, -1)
+  await page.getByRole('searchbox').focus()
+  await scan(page, part)
+  await until(async () => new URL(page.url()).hash.includes(`q=${part}`), 'Enter does not search')
+  await scan(page, asset.asset_tag)
+  await sees(page.getByRole('heading', { level: 1, name: asset.name }), 'the next scan does not replace an unknown code')
+}
+
+async function twoPeople(scene) {
+  const { api } = scene
+  const [ada, bob] = [await newUser(api), await newUser(api, unique('Bob'))]
+  const make = (user) => newAsset(api, { status: 'in_use', assigned_to: user.id })
+  const made = [await make(ada), await make(bob), await make(ada)]
+  const visit = await Visit.open(scene, `#/take-back?assets=${made[0].id}`)
+  const { page } = visit
+  await until(async () => (await added(page)).length === 1, 'the asset is missing')
+  for (const { asset_tag: tag } of made.slice(1)) await scan(page, tag)
+  await sees(page.getByText('One person at a time'), 'one person can sign for another')
+  await visit.look('two-people')
+  await visit.press('Show the plan')
+  await until(async () => (await page.getByRole('heading', { name: 'This would happen' }).count()) === 0 && (await visit.button(/^Bob/).isVisible()), 'two people’s assets are taken back at once')
+  await visit.press(new RegExp(ada.display_name))
+  await until(async () => String(await added(page)) === String([made[0].asset_tag, made[2].asset_tag]), 'another person’s assets stay')
+  await visit.press('Show the plan')
+  await sees(page.getByRole('heading', { name: 'This would happen' }), 'one person’s assets can’t be taken back')
+}
+
+export const scanning = {
+  'a suggestion under a finger': touched,
+  'a person under a finger': touchedPerson,
+  'a scanner in a handover': wedge,
+  'a serial number of two assets': ambiguous,
+  'a person typed faster than the list': typed,
+  'a scanner in the search': found,
+  'a take-back from two people': twoPeople,
+}
