@@ -196,6 +196,49 @@ async function asOf(scene) {
   await until(() => visit.page.evaluate(() => document.activeElement?.id === 'search'), 'a slash does not lead to the search')
 }
 
+/** "Today" is the organization's day, wherever the browser is. */
+const today = ({ api, ...scene }) => {
+  // Of these zones, at least one has another day than UTC.
+  const isAhead = new Date().getUTCHours() >= 10
+  const [timeZone, elsewhere] = isAhead ? ['Pacific/Kiritimati', 'Pacific/Pago_Pago'] : ['Pacific/Pago_Pago', 'Pacific/Kiritimati']
+  const day = () => new Date().toLocaleDateString('sv', { timeZone })
+  return api.withSettings({ time_zone: timeZone }, async () => {
+    const { id } = await newAsset(api)
+    const visit = await Visit.open({ api, ...scene }, `#/asset/${id}`, { timezoneId: elsewhere })
+    const field = visit.label('As it was on')
+    await sees(field, 'there is no field for a day')
+    await field.focus()
+    await until(async () => (await field.getAttribute('max')) === day(), 'today can’t be picked')
+    await field.fill(day())
+    await sees(visit.page.getByText('This is how the asset was'), 'today is not shown')
+    await visit.close()
+  })
+}
+
+async function decimals(scene) {
+  const { api } = scene
+  const schema = { type: 'object', properties: { weight: { type: 'number' }, ports: { type: ['integer', 'null'] } } }
+  const code = unique('S').replace(' ', '').toUpperCase()
+  const { id: type } = await api.post('/catalog/asset-types', { name: unique('Scale'), code, kind: 'physical', custom_fields_schema: schema })
+  const { id } = await newAsset(api, { asset_type_id: type, custom_fields: { weight: 1.249, height: 2 } })
+  const fields = async () => (await api.get(`/assets/${id}`)).custom_fields
+  for (const [locale, words, entries, expected] of [
+    ['de-DE', ['Ändern', 'Vorschau', 'Speichern', 'Gespeichert.', '1,249'], { weight: '1,5', ports: '3', height: '1.234,5' }, { weight: 1.5, ports: 3, height: 1234.5 }],
+    ['en-US', ['Change', 'Preview', 'Save', 'Saved.', '1.5'], { weight: '2,5', ports: '4', height: '-0.25' }, { weight: 2.5, ports: 4, height: -0.25 }],
+  ]) {
+    const visit = await Visit.open(scene, `#/asset/${id}`, { locale })
+    const [change, preview, save, saved, weight] = words
+    await visit.press(change)
+    assert.equal(await visit.label('weight').inputValue(), weight, 'a number is not written as readers write it')
+    for (const [name, text] of Object.entries(entries)) await visit.label(name).fill(text)
+    await visit.press(preview)
+    await visit.press(save)
+    await sees(visit.page.getByText(saved), 'nothing is saved')
+    assert.deepEqual(await fields(), { weight: expected.weight, height: expected.height, ports: expected.ports })
+    await visit.close()
+  }
+}
+
 async function move(scene) {
   const { api } = scene
   const [from, to] = [1, 2].map(() => `Room ${Math.random().toString(36).slice(2, 8)}`)
@@ -289,6 +332,7 @@ async function german(scene) {
   await visit.close()
 }
 
+export const otherDays = { 'today in another time zone': today }
 export const assets = {
   'from a search to an asset and its history': search,
   'filters and sorting': filters,
@@ -297,6 +341,7 @@ export const assets = {
   'a change with a conflict': conflict,
   'the address of a label': label,
   'an asset as it was': asOf,
+  'decimal commas and points': decimals,
   'many assets that move': move,
   'the changes of a period': changes,
   'refused fields in German': german,

@@ -1,13 +1,13 @@
 // Browser part of .ci/pages/app; play.mjs describes the arguments.
 import { play } from '../play.mjs'
-import { assets } from './assets.mjs'
+import { assets, otherDays } from './assets.mjs'
 import { handovers } from './handovers.mjs'
 import { scanning } from './scanning.mjs'
 import { stock } from './stock.mjs'
 import { hostileNames, surroundings } from './surroundings.mjs'
 
 await play('app-page', {
-  alone: hostileNames,
+  alone: { ...hostileNames, ...otherDays },
   scenarios: { ...assets, ...handovers, ...scanning, ...stock, ...surroundings },
   main: [
     ...['from a search', 'a change with a conflict', 'many assets', 'a handover', 'a take-back', 'a lost connection'],

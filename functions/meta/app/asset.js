@@ -237,7 +237,7 @@ async function entry(event) {
 
 /** Shows the changes in a period, oldest first, with their authors. */
 export function changes(main, params, signal) {
-  const week = new Date(Date.now() - 7 * 86_400_000).toLocaleDateString('sv')
+  const week = daysAfter(today(), -7)
   const list = h('ol.timeline', skeleton(8))
   const more = h('p')
   const days = [['from', week], ['until', '']].map(([name, usual]) => ({ name, usual, control: dayField(usual, (day) => go('changes', { ...params, [name]: day }, true)) }))
@@ -253,7 +253,7 @@ export function changes(main, params, signal) {
       show(more)
     }
     await attempt(list, async () => {
-      const { data, meta } = await get('/events', asked, { types: 'asset.*', limit: 50, ...(after ? { after } : { since: new Date(`${from}T00:00`).toISOString() }), until: endOf(until) })
+      const { data, meta } = await get('/events', asked, { types: 'asset.*', limit: 50, ...(after ? { after } : { since: startOf(from).toISOString() }), until: endOf(until) })
       const lines = await Promise.all(data.map(entry))
       if (asked.aborted) return
       if (!after) show(list)
@@ -349,13 +349,6 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
   return { element, focus: all[0].control }
 }
 
-/** Creates the control for a custom field, by the type in the schema or, without one, by the type of the value. */
-function customField(name, old, schema) {
-  const type = [schema?.type ?? (old === null ? 'object' : typeof old)].flat().find((type) => type !== 'null')
-  const was = (old ?? '') === '' ? '' : typeof old === 'number' ? editable(old, 0) : plain(old)
-  const choice = (options) => select([['', '–'], ...options], String(old ?? ''))
-  const control = Array.isArray(schema?.enum) ? choice(schema.enum.map((value) => [String(value), String(value)]))
-    : type === 'boolean' ? choice([['true', t('yes')], ['false', t('no')]])
 /** Reads a number, such as `-1.249,5` in German. Keeps other texts. */
 function typedNumber(text) {
   const [, sign, digits] = /^([-\u2212]?)(.*)$/.exec(text)
@@ -363,11 +356,19 @@ function typedNumber(text) {
   return Number.isFinite(number) ? number : text
 }
 
+/** Creates the control for a custom field, by the type in the schema or, without one, by the type of the value. */
+function customField(name, old, schema) {
+  const type = [schema?.type ?? (old === null ? 'object' : typeof old)].flat().find((type) => type !== 'null')
+  const was = (old ?? '') === '' ? '' : typeof old === 'number' ? editable(old, 0) : plain(old)
+  const choice = (options) => select([['', '–'], ...options], String(old ?? ''))
+  const control = Array.isArray(schema?.enum) ? choice(schema.enum.map((value) => [String(value), String(value)]))
+    : type === 'boolean' ? choice([['true', t('yes')], ['false', t('no')]])
       : input('text', was, { inputMode: { integer: 'numeric', number: 'decimal' }[type] ?? 'text' })
   const start = control.value
   const value = () => {
     const text = control.value.trim()
     if (text === '' || type === 'string' || type === 'undefined') return text || null
+    if (type === 'number' || type === 'integer') return typedNumber(text)
     try {
       return JSON.parse(text)
     } catch {
@@ -375,5 +376,4 @@ function typedNumber(text) {
     }
   }
   return { name, control, value, changed: () => control.value.trim() !== start.trim() }
-    if (type === 'number' || type === 'integer') return typedNumber(text)
 }

@@ -20,9 +20,9 @@ export const checkbox = (label, isChecked = false) => {
   return { box, element: h('label.choice', box, h('span', label)) }
 }
 
-/** Creates a field for a day up to today. */
+/** Creates a field for a day up to today. A page can stay open overnight. */
 export const dayField = (value, changed) =>
-  input('date', value, { max: new Date().toISOString().slice(0, 10), change: ({ target }) => changed(target.value) })
+  input('date', value, { max: today(), focus: ({ target }) => (target.max = today()), change: ({ target }) => changed(target.value) })
 
 /** Creates a form, which the browser never submits itself. */
 export const form = (act, ...children) =>

@@ -299,10 +299,10 @@ export function inventory(main, first, signal) {
 
   /** Counts warranties in each of 12 months: one request for the first 100 assets, and one for each month after these assets. */
   async function byMonth(ended, asked, drawn) {
-    const [today] = now().toISOString().split('T')
-    const starts = Array.from({ length: 13 }, (_, n) => n ? new Date(Date.UTC(+today.slice(0, 4), +today.slice(5, 7) - 1 + n)).toISOString().slice(0, 10) : today)
+    const [year, month] = today().split('-')
+    const starts = Array.from({ length: 13 }, (_, n) => n ? new Date(Date.UTC(+year, +month - 1 + n)).toISOString().slice(0, 10) : today())
     const read = (from, before, limit) => get('/assets', drawn, { ...asked, warranty_from: from, warranty_before: before, sort: 'warranty_until', limit })
-    const { data, meta: { total } } = await read(today, starts[12], 100)
+    const { data, meta: { total } } = await read(starts[0], starts[12], 100)
     const months = []
     for (let n = 0; n < 12; n++) {
       const [from, before] = starts.slice(n)
@@ -320,7 +320,7 @@ export function inventory(main, first, signal) {
     const strip = table(t('warranties'), h('thead', h('tr', months.map(head))),
       h('tbody', h('tr', months.map(({ count }) => h('td', h('span', number(count)), bar(100, (100 * count) / most))))))
     strip.className = most > 999 ? 'strip long' : 'strip'
-    return [strip, ended > 0 && hint(filtered(t('warranty-ended'), { from: '', before: today, sort: 'warranty_until' }), ': ', number(ended))]
+    return [strip, ended > 0 && hint(filtered(t('warranty-ended'), { from: '', before: starts[0], sort: 'warranty_until' }), ': ', number(ended))]
   }
 
   const picturesSoon = debounced(() => signal.aborted || !picturePanel.open || body.ariaBusy === 'true' || showPictures(), 500)
