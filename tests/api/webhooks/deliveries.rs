@@ -164,6 +164,23 @@ async fn an_inactive_webhook_gets_nothing_and_a_deleted_one_leaves_nothing() {
     assert_eq!((pipeline.receivers.len(), pipeline.queue.len(), hook.delivery(&late).await), (1, 0, None));
 }
 
+/// An attempt that is under way when its webhook is deleted still writes its record.
+#[tokio::test(start_paused = true)]
+async fn delivery_under_way_while_its_webhook_is_deleted_leaves_only_what_expires() {
+    for status in [200, 500, 410] {
+        let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+        pipeline.receivers.respond(move |_| status);
+        let (_, event) = created(&api, &client, &mut pipeline).await;
+        api.faults.overtake("PutItem", pipeline.run(), hook.delete()).await;
+        assert!(hook.delivery(&event).await.is_some(), "{status}: the attempt was recorded");
+        pipeline.run_to_end(&api).await;
+        assert_eq!((pipeline.receivers.len(), pipeline.queue.len()), (1, 0), "{status}");
+        let of_hook = |item: &Item| item["PK"].as_s().unwrap().contains("#HOOK#");
+        let left: Vec<Item> = all_items(&api).await.into_iter().filter(of_hook).collect();
+        assert!(!left.is_empty() && left.iter().all(|item| item.contains_key("expires")), "{status}: {left:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn messages_that_lead_nowhere_come_back_or_end() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
