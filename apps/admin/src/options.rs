@@ -11,10 +11,11 @@ use clap::{Args, Parser, Subcommand};
 use queue::Sqs;
 use shared::app::system_clock;
 use shared::domain::keys::api_key::{DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT, Scopes, parse_list};
+use shared::domain::people::Person;
 use shared::domain::record::Kind;
 use shared::domain::user::Email;
 use shared::domain::values::field_error::nearest_first;
-use shared::domain::values::id::{ApiKeyId, UserId};
+use shared::domain::values::id::{ApiKeyId, LinkId, UserId};
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
 use shared::store::{CheckMode, Store, StoreError, WriteError, configure_client};
@@ -128,13 +129,16 @@ pub enum Command {
     #[command(after_help = examples("admin erase --tenant Acme --dry-run \\\n  --user 01890a5d-ac96-774b-bcce-b302099a8057\nadmin erase --repeat erasures.jsonl"))]
     Erase {
         /// Tenant ID or name.
-        #[arg(long, requires = "user", required_unless_present = "repeat")]
+        #[arg(long, requires = "person", required_unless_present = "repeat")]
         tenant: Option<String>,
         /// User ID. The user may be deleted already.
-        #[arg(long, value_name = "ID", requires = "tenant", value_parser = user_id)]
+        #[arg(long, value_name = "ID", requires = "tenant", group = "person", value_parser = user_id)]
         user: Option<UserId>,
+        /// ID of a signing link whose signer isn't a user. The process must have ended.
+        #[arg(long, value_name = "ID", requires = "tenant", group = "person", value_parser = link_id)]
+        link: Option<LinkId>,
         /// Output of `admin erasures`, for one or several tenants; - reads it from the standard input.
-        #[arg(long, value_name = "FILE", conflicts_with_all = ["tenant", "user"])]
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["tenant", "person"])]
         repeat: Option<PathBuf>,
         #[command(flatten)]
         effect: Effect,
@@ -348,6 +352,15 @@ pub fn user_id(text: &str) -> Result<UserId, String> {
     text.parse().map_err(|_| format!("must be an ID, such as {ID}"))
 }
 
+/// Parses the ID of a signing link.
+///
+/// # Errors
+///
+/// Returns a message with an example.
+pub fn link_id(text: &str) -> Result<LinkId, String> {
+    text.parse().map_err(|_| format!("must be an ID, such as {ID}"))
+}
+
 /// Parses the noun for a kind, such as `asset`.
 ///
 /// # Errors
@@ -441,13 +454,15 @@ async fn execute(store: &Store, aws: &SdkConfig, table: &str, command: Command) 
         Command::Doctor { lambda_limit, parameters } => doctor::run(table, lambda_limit, &parameters).await,
         Command::Events { tenant, since } => events::list(&tenants::existing(store, &tenant).await?, since).await,
         Command::Erasures { tenant, since } => erasures::list(&tenants::existing(store, &tenant).await?, since).await,
-        Command::Erase { tenant, user, repeat, effect } => match (tenant, user, repeat) {
-            (Some(tenant), Some(user), _) => {
-                erasures::erase(&tenants::writable(store, &tenant, effect.dry_run).await?, user).await
+        Command::Erase { tenant, user, link, repeat, effect } => {
+            match (tenant, user.map(Person::from).or(link.map(Person::from)), repeat) {
+                (Some(tenant), Some(person), _) => {
+                    erasures::erase(&tenants::writable(store, &tenant, effect.dry_run).await?, person).await
+                }
+                (_, _, Some(file)) => erasures::repeat(store, &file, effect.dry_run).await,
+                _ => bail!("pass a tenant and a user, or a file to repeat"),
             }
-            (_, _, Some(file)) => erasures::repeat(store, &file, effect.dry_run).await,
-            _ => bail!("pass a tenant and a user, or a file to repeat"),
-        },
+        }
         Command::Verify { tenant } => verify::tenant(&tenants::existing(store, &tenant).await?).await,
         Command::Check { tenant, repair, dry_run, retry_queue: url } => {
             let mode = if repair && !dry_run { CheckMode::Repair } else { CheckMode::ReadOnly };

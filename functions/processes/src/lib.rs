@@ -2,6 +2,7 @@
 //! which starts movements.
 
 mod definitions;
+mod guests;
 mod instances;
 mod links;
 mod movements;
@@ -17,5 +18,6 @@ shared::endpoints! {
     offboarding: offboard_user;
     links: create_instance_link, list_instance_links, get_instance_link, revoke_instance_link,
         create_movement_link, list_movement_links, get_movement_link, revoke_movement_link;
+    guests: erase_instance_signer, erase_movement_signer;
     movements: list_movements, get_movement, advance_movement, cancel_movement;
 }

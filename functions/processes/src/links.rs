@@ -20,7 +20,8 @@ use shared::http::openapi::{CancellationConflict, ChangeConflict, ChangeErrors, 
 use shared::http::requests::body::{BoundedInteger, FromJson, JsonBody, read_nested};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, ConflictCode, Created, CreatedSecret, Data, Success, Versioned, or_not_found};
-use shared::store::{CommitFailure, Page, StoreError, TenantStore, UnitOfWork, WriteError};
+use shared::store::{BatchGet, CommitFailure, Page, StoreError, TenantStore, UnitOfWork, WriteError};
+use std::collections::BTreeSet;
 use utoipa::ToSchema;
 
 /// Create a signing link for a process instance
@@ -67,7 +68,7 @@ async fn create(
     let token = LinkToken::new(caller.store.id(), stored.value.id, secret).expose();
     let url = format!("{}/v1/sign#{token}", base.as_str());
     caller.store.note_assigned(&url);
-    let link = LinkView::new(stored, caller.context.at, position);
+    let link = LinkView::new(stored, caller.context.at, position, true);
     Ok(created(subject, link.id, NewLinkView { url, link }))
 }
 
@@ -99,7 +100,11 @@ async fn list(caller: Caller<ProcessesRead>, id: SubjectId, query: LinkQuery) ->
     let (store, now) = (&caller.store, caller.store.store().now());
     let subject = Subject::read(store, id).await?;
     let links = store.list_links(id.uuid(), params::page(query.page, query.limit)).await?;
-    Ok(links.map(|link| LinkView::new(link, now, subject.position())))
+    let signers = Signers::read(store, links.items.iter().map(|link| &link.value)).await?;
+    Ok(links.map(|link| {
+        let has_signer = signers.include(&link.value);
+        LinkView::new(link, now, subject.position(), has_signer)
+    }))
 }
 
 /// Get a signing link of a process instance
@@ -128,13 +133,37 @@ pub async fn get_movement_link(
 
 async fn get(caller: Caller<ProcessesRead>, of: SubjectId, link: LinkId) -> Result<Versioned<LinkView>, ApiError> {
     let now = caller.store.store().now();
-    let (link, subject) = read(&caller.store, of, link).await?;
-    Ok(Versioned { version: link.version, data: LinkView::new(link, now, subject.position()) })
+    let (link, subject) = tokio::try_join!(read_link(&caller.store, of, link), Subject::read(&caller.store, of))?;
+    let has_signer = Signers::read(&caller.store, [&link.value]).await?.include(&link.value);
+    Ok(Versioned { version: link.version, data: LinkView::new(link, now, subject.position(), has_signer) })
 }
 
-async fn read(store: &TenantStore, of: SubjectId, id: LinkId) -> Result<(Stored<Link>, Subject), ApiError> {
-    let (link, subject) = tokio::try_join!(async { Ok(store.get::<Link>(id).await?) }, Subject::read(store, of))?;
-    Ok((or_not_found(link.filter(|link| link.value.subject == of))?, subject))
+pub(crate) async fn read_link(store: &TenantStore, of: SubjectId, id: LinkId) -> Result<Stored<Link>, ApiError> {
+    let link = store.get::<Link>(id).await?;
+    or_not_found(link.filter(|link| link.value.subject == of))
+}
+
+/// The signers of links who are users and weren't deleted.
+struct Signers(BTreeSet<UserId>);
+
+impl Signers {
+    async fn read<'a>(store: &TenantStore, links: impl IntoIterator<Item = &'a Link>) -> Result<Self, ApiError> {
+        let ids: BTreeSet<UserId> = links.into_iter().filter_map(|link| link.signer.user_id).collect();
+        if ids.is_empty() {
+            return Ok(Self(ids));
+        }
+        let users = store.batch_get(BatchGet::new().with_all::<User>(ids.iter().copied())).await?;
+        let mut present = BTreeSet::new();
+        for id in ids {
+            present.extend(users.get_readable::<User>(Some(id))?.map(|user| user.value.id));
+        }
+        Ok(Self(present))
+    }
+
+    /// Whether the link still has its signer.
+    fn include(&self, link: &Link) -> bool {
+        link.signer.user_id.is_none_or(|user| self.0.contains(&user))
+    }
 }
 
 /// Revoke a signing link of a process instance
@@ -167,11 +196,11 @@ pub async fn revoke_movement_link(
 }
 
 async fn revoke(caller: Caller<ProcessesWrite>, of: SubjectId, link: LinkId) -> Result<Data<LinkView>, ApiError> {
-    let (link, subject) = read(&caller.store, of, link).await?;
+    let (link, subject) = tokio::try_join!(read_link(&caller.store, of, link), Subject::read(&caller.store, of))?;
     let caller = caller.verified().await?;
     let now = caller.context.at;
     let revoked = caller.update(link, |link| Ok(link.revoked(now))).await?;
-    Ok(Data { data: LinkView::new(revoked, now, subject.position()) })
+    Ok(Data { data: LinkView::new(revoked, now, subject.position(), true) })
 }
 
 /// In seconds.
@@ -180,7 +209,7 @@ type Lifetime = BoundedInteger<MIN_SECONDS, MAX_SECONDS>;
 shared::body! {
     /// The signer of a link: a user, or the name of someone who isn't a user.
     pub struct SignerBody as NewSigner {
-        /// User. Can be inactive: people who leave the organization sign when they return assets.
+        /// User. Can be inactive, unless picked in the process: people who leave the organization sign when they return assets.
         optional user_id: UserId,
         /// Name of someone who isn't a user.
         optional name: Name,
@@ -270,7 +299,7 @@ pub struct LinkView {
     status: LinkStatus,
     /// Time of expiry.
     expires_at: Timestamp,
-    /// Time of the first opening.
+    /// Time when the page was first loaded, perhaps by a mail scanner that runs scripts.
     #[schema(required)]
     opened_at: Option<Timestamp>,
     /// Time when the link's last step was submitted.
@@ -300,9 +329,10 @@ pub struct NewLinkView {
 }
 
 impl LinkView {
-    /// Takes the status and the current step of the process instance or movement as `process`.
-    fn new(stored: Stored<Link>, now: Timestamp, process: (InstanceStatus, usize)) -> Self {
-        let status = stored.value.status(now, process);
+    /// Takes the status and the current step of the process instance or movement as `process`. `has_signer` is false if the signer
+    /// is a user who was deleted.
+    fn new(stored: Stored<Link>, now: Timestamp, process: (InstanceStatus, usize), has_signer: bool) -> Self {
+        let status = stored.value.status(now, process, has_signer);
         let Link { id, subject, signer, steps, expires_at, created_by, opened_at, used_at, revoked_at, hash: _, slot: _ } =
             stored.value;
         Self {
@@ -344,6 +374,8 @@ struct CreateLink {
 struct Inputs {
     subject: Subject,
     user: Option<Stored<User>>,
+    /// The active users among those picked.
+    active: BTreeSet<UserId>,
     free_slots: Vec<u8>,
 }
 
@@ -357,7 +389,8 @@ impl Inputs {
         };
         let free_slots = async { Ok(reads.free_link_slots(id.uuid()).await?) };
         let (subject, user, free_slots) = tokio::try_join!(Subject::read(reads, id), user, free_slots)?;
-        Ok(Self { subject, user, free_slots })
+        let active = subject.active_picked_users(reads, user.as_ref()).await?;
+        Ok(Self { subject, user, active, free_slots })
     }
 }
 
@@ -434,6 +467,7 @@ impl Command for CreateLink {
             return Err(part_of_movement(movement, "Create a link for the movement instead.").into());
         }
         let Some(steps) = steps else { return Err(process_error(ProcessError::Closed(status)).into()) };
+        subject.check_picked_users(&inputs.active)?;
         let link = Link {
             id,
             subject: self.subject,
@@ -459,7 +493,7 @@ impl Command for CreateLink {
     /// Builds the stored response, which must not contain the secret.
     fn stored_response(&self, link: &Stored<Link>) -> Result<StoredResponse, StoreError> {
         let open = (InstanceStatus::InProgress, link.value.steps.first);
-        let view = LinkView::new(link.clone(), link.created_at, open);
+        let view = LinkView::new(link.clone(), link.created_at, open, true);
         created(self.subject, link.value.id, view).to_stored(Vec::new())
     }
 

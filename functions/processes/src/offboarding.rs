@@ -17,7 +17,7 @@ use shared::domain::values::text::Name;
 use shared::http::openapi::{OffboardingConflict, ResourceErrors};
 use shared::http::requests::body::OptionalJsonBody;
 use shared::http::requests::params::Path;
-use shared::http::responses::{ApiError, ConflictCode, Data, Success, or_not_found};
+use shared::http::responses::{ApiError, ConflictCode, Deactivation, Json, Success, or_not_found};
 use shared::store::{BatchGet, MAX_TRANSACTION_ITEMS, PageRequest, ProcessFilter, StoreError, has_time_for_operation};
 use std::collections::{HashMap, VecDeque};
 use utoipa::ToSchema;
@@ -33,14 +33,14 @@ const MAX_LISTED: usize = 500;
 /// Offboard a user
 ///
 /// Deactivates the user and starts a process on all of the user's assets, in movements of up to 20. The response lists the
-/// remaining assets, with the reasons. Safe to repeat: assets on which the process is already in progress are skipped. Also needs
+/// remaining assets, with the reasons, and in `meta.picked_in` the process instances that have picked the user. Safe to repeat: assets on which the process is already in progress are skipped. Also needs
 /// the scopes `processes:write` and `assets:read` and, for an admin, a key with the effective role `admin`.
 #[utoipa::path(post, path = "/users/{id}/offboard", tag = "users", responses(ResourceErrors, OffboardingConflict))]
 pub async fn offboard_user(
     caller: Caller<(UsersWrite, ProcessesWrite, AssetsRead)>,
     Path(id): Path<UserId>,
     body: OptionalJsonBody<Offboard>,
-) -> Result<Data<Offboarding>, ApiError> {
+) -> Result<Json<OffboardingResult>, ApiError> {
     let user = caller.store.get::<User>(id).await?;
     let caller = caller.verified().await?;
     caller.refuse_precondition()?;
@@ -65,7 +65,9 @@ pub async fn offboard_user(
         false => user,
     };
     let plan = Plan::new(&worker, &process, user.value.id);
-    let response = Data { data: plan.execute(user.value).await? };
+    let data = plan.execute(user.value).await?;
+    let meta = Deactivation { picked_in: worker.store.picked_in(id).await? };
+    let response = Json(OffboardingResult { data, meta });
     caller.store_finished(&response.to_stored(Vec::new())?).await?;
     Ok(response)
 }
@@ -221,6 +223,13 @@ shared::body! {
         optional deactivate: bool,
     }
     read_only: &[]
+}
+
+/// The result of an offboarding, with the other processes that wait for the user.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OffboardingResult {
+    data: Offboarding,
+    meta: Deactivation,
 }
 
 /// The result of an offboarding.

@@ -11,7 +11,7 @@ use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{Id, UserId};
 use shared::http::bulk::import::{RowChanges, RowError, RowResult, row_response};
 use shared::http::requests::body::{JsonBody, ReadOnlyFields};
-use shared::http::responses::{ApiError, ConflictCode, Created, Data, Success, Versioned};
+use shared::http::responses::{ApiError, ChangedUser, ConflictCode, Created, Data, Deactivation, Success, Versioned};
 use shared::store::{BatchGet, BatchResult, CommitFailure, StoreError, UnitOfWork, WriteError};
 use std::collections::{BTreeSet, HashMap};
 
@@ -27,13 +27,22 @@ pub(crate) async fn create(caller: &Caller<UsersWrite>, new: NewUser) -> Result<
 }
 
 /// Keeps concurrent changes to other fields.
-pub(crate) async fn change(caller: &Caller<UsersWrite>, id: UserId, body: JsonBody<UserPatch>) -> Result<Stored<User>, ApiError> {
+pub(crate) async fn change(
+    caller: &Caller<UsersWrite>,
+    id: UserId,
+    body: JsonBody<UserPatch>,
+) -> Result<ChangedUser<UserView>, ApiError> {
     let (user, patch) = caller.patch::<User, UserView, _>(id, body, |_, _| None).await?;
     let caller = caller.verified().await?;
-    let action = Action::Write(Box::new(UserWrite { change: patch.into(), ..UserWrite::default() }));
+    let change = UserChange::from(patch);
+    let deactivates = change.is_active == Some(false);
+    let action = Action::Write(Box::new(UserWrite { change, ..UserWrite::default() }));
     let operation = UserOperation::new(caller.role, id, Target::Id(id), action);
     let inputs = Inputs { user: Some(user), email_owner: None };
-    Ok(caller.execute_operation(&operation, inputs).await?.user)
+    let user = caller.execute_operation(&operation, inputs).await?.user.into();
+    // Read after the change: since then, no instance can pick the user.
+    let meta = if deactivates { Some(Deactivation { picked_in: caller.store.picked_in(id).await? }) } else { None };
+    Ok(ChangedUser { user, meta })
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

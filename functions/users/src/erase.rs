@@ -35,7 +35,7 @@ pub struct Erasure {
 /// Erase a person
 ///
 /// Replaces everything that names the person with a pseudonym: in the user, histories, processes, links, signatures and stored
-/// responses. Histories can still be verified. The user must be inactive, and nothing may refer to the user. Send the request
+/// responses, and removes an equal address in links of people who aren't users. Histories can still be verified. The user must be inactive, and nothing may refer to the user. Send the request
 /// again until `done` is true. Requires a key with the effective role `admin`.
 #[utoipa::path(post, path = "/users/{id}/erase", tag = "users", responses(ResourceErrors, ErasureConflict))]
 pub async fn erase_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>, body: NoBody) -> Result<Data<Erasure>, ApiError> {
@@ -52,7 +52,7 @@ pub async fn erase_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>, body
     if let Some(obstacle) = worker.store.erase_unhindered(id, user.as_ref(), &worker.context).await? {
         return Err(refused(&obstacle));
     }
-    let (done, removed) = worker.store.erase_part(id, &worker.context).await?;
+    let (done, removed) = worker.store.erase_part(id.into(), &worker.context).await?;
     let erasure = Erasure { user_id: id, pseudonym: pseudonym(id), done, removed };
     let response = Data { data: erasure };
     caller.store_finished(&StoredResponse { is_nameless: true, ..response.to_stored(Vec::new())? }).await?;

@@ -13,7 +13,7 @@ use shared::domain::values::time::Timestamp;
 use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, InputErrors, ResourceErrors, UniqueConflict};
 use shared::http::requests::body::JsonBody;
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
-use shared::http::responses::{ApiError, Created, Data, Versioned, or_not_found};
+use shared::http::responses::{ApiError, ChangedUser, Created, Data, Versioned, or_not_found};
 use shared::store::{Page, UserFilter};
 use utoipa::ToSchema;
 
@@ -45,14 +45,15 @@ pub async fn create_user(caller: Caller<UsersWrite>, body: JsonBody<NewUser>) ->
 
 /// Update a user
 ///
-/// Changes the given fields. Changing an admin requires a key with the effective role `admin`.
+/// Changes the given fields. Changing an admin requires a key with the effective role `admin`. The response to a
+/// deactivation lists the process instances that have picked the user, in `meta.picked_in`.
 #[utoipa::path(patch, path = "/users/{id}", tag = "users", responses(ChangeErrors, UniqueConflict))]
 pub async fn update_user(
     caller: Caller<UsersWrite>,
     Path(id): Path<UserId>,
     body: JsonBody<UserPatch>,
-) -> Result<Versioned<UserView>, ApiError> {
-    Ok(changes::change(&caller, id, body).await?.into())
+) -> Result<ChangedUser<UserView>, ApiError> {
+    changes::change(&caller, id, body).await
 }
 
 /// Delete a user

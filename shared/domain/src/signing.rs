@@ -1,6 +1,7 @@
 //! Signing links: with a link's secret, a person without an API key can submit steps of one process instance or movement.
 
 use crate::keys::api_key::SecretHash;
+use crate::people::Person;
 use crate::processes::instance::{InstanceStatus, SubjectId};
 use crate::record::{Kind, Record, Unique, fields};
 use crate::user::Email;
@@ -24,11 +25,11 @@ pub const RATE_LIMIT: u32 = 60;
 /// Maximum number of links per process instance or movement: a list reads the unique marker of each link.
 pub const MAX_LINKS: u8 = 100;
 /// How long a link still opens the receipt after its last step.
-const RECEIPT_TIME: TimeDelta = TimeDelta::hours(24);
+pub const RECEIPT_TIME: TimeDelta = TimeDelta::hours(24);
 
 string_enum! {
-    /// Status of a signing link. `used`: the link's last step was submitted through the link. `ended`: the process has ended, or
-    /// someone else submitted the link's steps.
+    /// Status of a signing link. `used`: the link's last step was submitted through the link. `ended`: the process has ended,
+    /// someone else submitted the link's steps, or the signer was deleted.
     LinkStatus {
         Open = "open",
         Used = "used",
@@ -102,11 +103,18 @@ impl Link {
     }
 
     /// Returns the status. `process` and `step` are the status and current step of the link's process instance or movement.
-    pub fn status(&self, now: Timestamp, (process, step): (InstanceStatus, usize)) -> LinkStatus {
+    /// `has_signer` is false if the signer is a user who was deleted.
+    pub fn status(&self, now: Timestamp, (process, step): (InstanceStatus, usize), has_signer: bool) -> LinkStatus {
+        let is_signable = has_signer && process == InstanceStatus::InProgress && step <= self.steps.last;
         match self.own_status(now) {
-            LinkStatus::Open if process != InstanceStatus::InProgress || step > self.steps.last => LinkStatus::Ended,
+            LinkStatus::Open if !is_signable => LinkStatus::Ended,
             status => status,
         }
+    }
+
+    /// Returns the signer: the user, or the guest of this link.
+    pub fn person(&self) -> Person {
+        self.signer.user_id.map_or(Person::Guest(self.id), Person::User)
     }
 
     /// Returns the end of the link's lifetime: its expiry or, for a used link, 24 hours after its last step, because until then
@@ -140,6 +148,22 @@ impl Link {
     #[must_use]
     pub fn revoked(&self, at: Timestamp) -> Self {
         Self { revoked_at: self.revoked_at.or(Some(at)), ..self.clone() }
+    }
+
+    /// Returns the link without the signer's address.
+    #[must_use]
+    pub fn without_address(&self) -> Self {
+        Self { signer: Signer { email: None, ..self.signer.clone() }, ..self.clone() }
+    }
+
+    /// Returns the prefix shared by the unique values of all links whose signers have this address, to find the links in the
+    /// table. The address is compared without case. The prefix can also begin values of other addresses, which contain a `#`.
+    pub fn of_address(address: &Email) -> Unique {
+        Self::unique_address(address, "")
+    }
+
+    pub fn unique_address(address: &Email, end: impl Display) -> Unique {
+        Unique { field: "address", value: format!("{}#{end}", address.folded()), reserved_after_deletion: false }
     }
 
     /// Returns the prefix shared by the unique values of all links to this process instance or movement, to find the links in the
@@ -184,7 +208,8 @@ impl Record for Link {
     }
 
     fn unique(&self) -> Vec<Unique> {
-        vec![Self::unique_slot(self.subject.uuid(), self.slot)]
+        let address = self.signer.email.as_ref().map(|address| Self::unique_address(address, self.id));
+        std::iter::once(Self::unique_slot(self.subject.uuid(), self.slot)).chain(address).collect()
     }
 }
 
@@ -218,6 +243,32 @@ mod tests {
         assert_eq!(link().submitted(2, at(5)).revoked(at(7)).end_reason(at(7)), Some(LinkStatus::Revoked));
         assert_eq!(revoked.revoked(at(9)), revoked, "the first revocation counts");
         assert_eq!(link().opened(at(1)).opened(at(2)).opened_at, Some(at(1)));
+    }
+
+    #[test]
+    fn link_has_ended_with_its_process_its_steps_or_its_signer() {
+        let status = |process, step, has_signer| link().status(at(1), (process, step), has_signer);
+        assert_eq!(status(InstanceStatus::InProgress, 2, true), LinkStatus::Open);
+        assert_eq!(status(InstanceStatus::InProgress, 3, true), LinkStatus::Ended);
+        assert_eq!(status(InstanceStatus::Completed, 2, true), LinkStatus::Ended);
+        assert_eq!(status(InstanceStatus::InProgress, 2, false), LinkStatus::Ended);
+        let used = link().submitted(2, at(1));
+        assert_eq!(used.status(at(1), (InstanceStatus::InProgress, 2), false), LinkStatus::Used);
+    }
+
+    #[test]
+    fn links_are_found_by_the_address_of_the_signer() {
+        let with = |text: &str| {
+            let email = Some(text.parse::<Email>().expect("an address"));
+            Link { signer: Signer { email, ..link().signer }, ..link() }
+        };
+        let address = "ada@example.com".parse::<Email>().expect("an address");
+        let finds = |link: &Link| {
+            let unique = link.unique();
+            unique.iter().any(|it| it.field == "address" && it.value.starts_with(&Link::of_address(&address).value))
+        };
+        assert!(finds(&with("ADA@example.com")) && !finds(&with("ada@example.com.au")) && !finds(&link()));
+        assert!(!finds(&with("ADA@example.com").without_address()));
     }
 
     #[test]

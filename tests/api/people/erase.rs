@@ -178,7 +178,7 @@ async fn two_people_of_one_process_are_erased_one_after_the_other() {
     }
     let tenant = api.store.tenant(client.tenant);
     for user in [&ada, &grace] {
-        let remains = tenant.remains(user.parse().unwrap(), usize::MAX).await.unwrap();
+        let remains = tenant.remains(user.parse::<UserId>().unwrap().into(), usize::MAX).await.unwrap();
         assert_eq!(remains, (true, Removed::default()), "of {user}");
     }
     let shown = client.get(&path).await.data();
@@ -282,12 +282,12 @@ async fn what_came_back_is_one_finding_for_each_person_and_what_is_erased_is_non
     let is_taken = |(index, item): &(usize, &Item)| !is(item, "event") || index % 8 == 0;
     for (_, item) in old.iter().enumerate().filter(is_taken) {
         api.dynamo.put_item().table_name(&api.table).set_item(Some(item.clone())).send().await.unwrap();
-        let remains = tenant.remains(person, usize::MAX).await.unwrap().1;
+        let remains = tenant.remains(person.into(), usize::MAX).await.unwrap().1;
         let found = findings(&api, &client, CheckMode::ReadOnly).await;
         let found: Vec<_> = found.iter().map(|it| (it.subject.as_str(), it.repair.as_ref().unwrap_err().as_str())).collect();
         let advice = format!("erase the person again: `admin erase --tenant {} --user {person}`", client.tenant);
         assert_eq!(found, [(format!("user {person}").as_str(), advice.as_str())], "{item:?}");
-        assert_eq!(tenant.erase_whole(person).await.unwrap(), remains, "{item:?}");
+        assert_eq!(tenant.erase_whole(person.into()).await.unwrap(), remains, "{item:?}");
         assert_eq!(findings(&api, &client, CheckMode::ReadOnly).await, []);
     }
     assert!(old.len() > 10, "{} items", old.len());

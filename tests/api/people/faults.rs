@@ -57,12 +57,12 @@ async fn another_pass_follows_an_erasure_that_ended_before_its_part() {
         if !items_with(&api, MARK).await.is_empty() {
             continue;
         }
-        let user = ada.id.parse().unwrap();
-        if let Some(state) = api.store.tenant(client.tenant).erasure(user).await.unwrap() {
+        let user: UserId = ada.id.parse().unwrap();
+        if let Some(state) = api.store.tenant(client.tenant).erasure(user.into()).await.unwrap() {
             assert!(!state.has_removed, "the part has ended");
             api.advance_clock(1);
             erase_all(&client, &ada.id).await;
-            let done = api.store.tenant(client.tenant).erasure(user).await.unwrap().unwrap();
+            let done = api.store.tenant(client.tenant).erasure(user.into()).await.unwrap().unwrap();
             assert!(done.is_done && done.began_at > state.began_at, "{done:?} after {state:?}");
         }
         return;

@@ -133,7 +133,7 @@ async fn what_is_read_after_an_erasure_can_be_sent_back_with_the_next_step() {
 const SENTENCE: &str = "The data of a person was erased.";
 
 fn pseudonym(person: &Person) -> String {
-    shared::domain::people::pseudonym(person.id.parse().unwrap())
+    shared::domain::people::pseudonym(person.id.parse::<UserId>().unwrap())
 }
 
 /// Creates a key bound to the person.

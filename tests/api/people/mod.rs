@@ -3,5 +3,6 @@
 pub mod erase;
 pub mod every_operation;
 pub mod faults;
+pub mod guests;
 pub mod holders;
 pub mod report;

@@ -227,6 +227,34 @@ async fn a_picked_user_must_still_be_active_at_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn picked_user_who_became_inactive_is_refused_at_the_next_advance() {
+    let client = over_http().await;
+    let steps = json!([step("user_picker", "u"), step("text", "a"), step("user_picker", "later"), step("text", "b")]);
+    let process = create_process(&client, steps).await;
+    let [ada, eve] = [client.user("Ada").await, client.user("Eve").await];
+    let asset = client.asset(json!({"name": "x"})).await;
+    let instance = start(&client, &process, &asset).await;
+    advance(&client, &instance, json!({"u": ada, "later": eve})).await.data();
+    let set = async |user: &str, is_active: bool| {
+        client.patch(&format!("/users/{user}"), json!({"is_active": is_active})).await.json()["meta"].clone()
+    };
+    assert_eq!(set(&eve, false).await, json!({"picked_in": [instance]}));
+    assert_eq!(set(&ada, false).await, json!({"picked_in": [instance]}));
+    assert_eq!(advance(&client, &instance, json!({"a": 5})).await.field_errors(), ["/step_data/a"]);
+    assert_eq!(advance(&client, &instance, json!({"a": "x"})).await.problem(409, "CONFLICT")["user_id"], ada.as_str());
+    assert_eq!(set(&ada, true).await, Value::Null, "only a deactivation names the instances");
+    assert_eq!(advance(&client, &instance, json!({"a": "x"})).await.problem(409, "CONFLICT")["user_id"], eve.as_str());
+    // A value sent ahead can be replaced.
+    advance(&client, &instance, json!({"a": "x", "later": ada})).await.data();
+    assert_eq!(set(&eve, false).await, json!({"picked_in": []}));
+    let process = system_process(&client, "device-return").await;
+    let offboarded = client.post(&format!("/users/{ada}/offboard"), json!({"process_id": process})).await.json();
+    assert_eq!(offboarded["meta"], json!({"picked_in": [instance]}));
+    client.get(&format!("/processes/instances/{instance}")).await.data();
+    assert_eq!(cancel(&client, &instance).await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_advance_finds_the_instance_closed_when_its_asset_was_deleted_meanwhile() {
     let (api, client) = Api::with_tenant().await;
     let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;

@@ -57,8 +57,34 @@ async fn an_inactive_user_signs_and_a_deleted_one_does_not() {
     assert_eq!(signer.sign(json!({"step_data": {"who": user}})).await.field_errors(), ["/step_data/who"]);
     client.delete(&format!("/users/{user}")).await.data();
     let gone = signer.get("/sign/session").await.problem(401, "UNAUTHORIZED");
-    assert_eq!(gone.get("link_status"), None);
+    assert!(gone["link_status"] == "ended" && gone["detail"].as_str().unwrap().contains("the signer was deleted"), "{gone}");
+    assert_eq!(client.get(&format!("{path}/links")).await.data()[0]["status"], "ended");
+    let link = client.get(&format!("{path}/links")).await.data()[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(client.get(&format!("{path}/links/{link}")).await.data()["status"], "ended");
     signer.sign(json!({"step_data": {}})).await.problem(401, "UNAUTHORIZED");
+}
+
+#[tokio::test(start_paused = true)]
+async fn picked_user_who_became_inactive_gets_no_link_and_no_session() {
+    let client = over_http().await;
+    let user = client.user("Leaver").await;
+    let steps = json!([step("user_picker", "who"), step("text", "note"), signature_step(), step("complete", "done")]);
+    let path = started(&client, steps.clone()).await;
+    client.post(&format!("{path}/advance"), json!({"step_data": {"who": user}})).await.data();
+    let link = Link::create(&client, &path, json!({"signer": {"user_id": user}})).await;
+    let signer = link.signer(&client);
+    signer.session().await;
+    client.patch(&format!("/users/{user}"), json!({"is_active": false})).await.data();
+    for signer_of in [json!({"user_id": user}), json!({"name": "Somebody"})] {
+        let refused = client.post(&format!("{path}/links"), json!({"signer": signer_of})).await;
+        assert_eq!(refused.problem(409, "CONFLICT")["user_id"], user.as_str());
+    }
+    assert_eq!(signer.get("/sign/session").await.problem(409, "CONFLICT")["user_id"], user.as_str());
+    let signed = signer.sign(json!({"step_data": {"note": "n", "sign": SIGNATURE}, "through": "sign"})).await;
+    assert_eq!(signed.problem(409, "CONFLICT")["user_id"], user.as_str());
+    client.patch(&format!("/users/{user}"), json!({"is_active": true})).await.data();
+    signer.session().await;
+    signer.sign(json!({"step_data": {"note": "n", "sign": SIGNATURE}, "through": "done"})).await.data();
 }
 
 #[tokio::test(start_paused = true)]

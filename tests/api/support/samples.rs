@@ -33,6 +33,9 @@ pub struct Samples {
     tenant: String,
     instance_link: String,
     movement_link: String,
+    /// Links of processes that have ended.
+    ended_instance_link: String,
+    ended_movement_link: String,
     delivery: String,
 }
 
@@ -70,6 +73,8 @@ impl Samples {
         let movement = client.post(&start, json!({"asset_ids": assets})).await.id();
         let asset = client.asset(json!({"name": "Sample asset of a completed process"})).await;
         let completed = client.post(&start, json!({"asset_id": asset})).await.id();
+        let signer = json!({"signer": {"name": "Sample signer", "email": "signer@example.com"}});
+        let ended_instance_link = client.post(&format!("/processes/instances/{completed}/links"), signer.clone()).await.id();
         for data in [json!({SIGNATURE_STEP: SIGNATURE}), json!({"a": "x"}), json!({})] {
             client.post(&format!("/processes/instances/{completed}/advance"), json!({"step_data": data})).await.data();
         }
@@ -79,6 +84,13 @@ impl Samples {
         }
         let whole = json!({"asset_ids": assets, "step_data": {SIGNATURE_STEP: SIGNATURE}, "through": "b"});
         let completed_movement = client.post(&start, whole).await.id();
+        let mut assets = Vec::new();
+        for _ in 0..2 {
+            assets.push(client.asset(json!({"name": "Sample asset of a cancelled movement"})).await);
+        }
+        let cancelled_movement = client.post(&start, json!({"asset_ids": assets})).await.id();
+        let ended_movement_link = client.post(&format!("/movements/{cancelled_movement}/links"), signer).await.id();
+        client.post(&format!("/movements/{cancelled_movement}/cancel"), json!({})).await.data();
         let signer = json!({"signer": {"name": "Sample signer"}});
         let instance_link = client.post(&format!("/processes/instances/{running}/links"), signer.clone()).await.id();
         let movement_link = client.post(&format!("/movements/{movement}/links"), signer).await.id();
@@ -101,6 +113,8 @@ impl Samples {
         let ids = vec![
             ("/v1/processes/instances/{id}/links", signed_for),
             ("/v1/movements/{id}/links", signed_for_together),
+            ("/v1/processes/instances/{id}/links/{link_id}/erase", completed.clone()),
+            ("/v1/movements/{id}/links/{link_id}/erase", cancelled_movement),
             ("/v1/processes/instances/{id}/receipt", completed),
             ("/v1/movements/{id}/receipt", completed_movement),
             ("/v1/movements", movement),
@@ -125,6 +139,8 @@ impl Samples {
             tenant: client.tenant.to_string(),
             instance_link,
             movement_link,
+            ended_instance_link,
+            ended_movement_link,
             delivery,
         }
     }
@@ -156,7 +172,12 @@ impl Samples {
         let (_, id) = sample(path)
             .or_else(|| sample(collection))
             .unwrap_or_else(|| panic!("no sample for {path}: add one to Samples::create"));
-        let link = if path.starts_with("/v1/movements") { &self.movement_link } else { &self.instance_link };
+        let link = match (path.starts_with("/v1/movements"), path.ends_with("/erase")) {
+            (true, false) => &self.movement_link,
+            (false, false) => &self.instance_link,
+            (true, true) => &self.ended_movement_link,
+            (false, true) => &self.ended_instance_link,
+        };
         below
             .replace("{id}", id)
             .replace("{link_id}", link)
@@ -190,7 +211,9 @@ impl Samples {
                 | "/v1/processes/instances/{id}/cancel"
                 | "/v1/movements/{id}/cancel"
                 | "/v1/users/{id}/offboard"
-                | "/v1/users/{id}/erase",
+                | "/v1/users/{id}/erase"
+                | "/v1/processes/instances/{id}/links/{link_id}/erase"
+                | "/v1/movements/{id}/links/{link_id}/erase",
             ) => json!({}),
             ("POST", "/v1/webhooks") => json!({"url": PUBLIC_URL, "events": ["asset.created"]}),
             ("POST", "/v1/webhooks/{id}/replay") => json!({"since": "2026-03-01T00:00:00Z"}),

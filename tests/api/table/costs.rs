@@ -155,7 +155,7 @@ async fn links_cost_no_more_round_trips_and_units_than_planned() {
     costs.of("replay", signer.sign_once(&sign, "k"), cost(3, 3, 2.0, 1.0)).await;
     costs.of("session of a used link", signer.get("/sign/session"), cost(3, 3, 4.0, 0.0)).await;
     costs.of("receipt", signer.get("/sign/receipt"), cost(7, 10, 12.0, 5.0)).await;
-    costs.of("list two links", client.get(&links), cost(3, 4, 5.0, 0.0)).await;
+    costs.of("list two links", client.get(&links), cost(4, 5, 6.0, 0.0)).await;
     let other = Link::create(&client, &started(&client, json!([signature_step()])).await, signer_named("G")).await;
     costs.of("revoke", client.delete(&other.path), cost(2, 4, 3.0, 5.0)).await;
 

@@ -149,6 +149,41 @@ async fn erasures_are_repeated_in_a_restored_table() {
 }
 
 #[tokio::test]
+async fn guest_is_erased_by_the_link_and_again_in_a_restored_table() {
+    let operator = Operator::start().await;
+    let made = operator.json(&["tenant", "create", "--name", "Acme"]);
+    let text = |name: &str| made[name].as_str().unwrap().to_owned();
+    let tenant = text("tenant_id");
+    let api = operator.api(operator.store_with_clock(0), &text("api_key"));
+    let fixture = Fixture { tenant, user: UNKNOWN_ID.to_owned(), asset: UNKNOWN_ID.to_owned(), api, operator };
+    let (api, operator) = (&fixture.api, &fixture.operator);
+    let steps = json!([{"type": "text", "key": "note", "label": "Note"}, {"type": "text", "key": "end", "label": "End"}]);
+    let process = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
+    let process = id(&send(api, "POST", "/processes", process).await);
+    let asset = id(&send(api, "POST", "/assets", json!({"name": "Laptop"})).await);
+    let started = send(api, "POST", &format!("/processes/{process}/start"), json!({"asset_id": asset})).await;
+    let instance = format!("/processes/instances/{}", id(&started));
+    let signer = json!({"signer": {"name": MARK, "email": format!("{MARK}@example.com")}});
+    let link = id(&send(api, "POST", &format!("{instance}/links"), signer).await);
+    let erase = ["erase", "--tenant", "acme", "--link", &link];
+    assert!(operator.error(&erase).contains("still in progress"));
+    send(api, "POST", &format!("{instance}/cancel"), json!({})).await;
+    let before = fixture.items().await;
+    let done = operator.json(&erase);
+    assert_eq!((&done["link_id"], &done["done"], fixture.is_marked().await), (&json!(link), &json!(true), false), "{done}");
+    let listed = operator.lines(&["erasures", "--tenant", "acme", "--since", "2026-01-01T00:00:00Z"]);
+    assert_eq!((&listed[0]["link_id"], listed.len()), (&json!(link), 1), "{listed:?}");
+    fixture.restore(before).await;
+    let unknown = json!({"tenant_id": fixture.tenant, "link_id": UNKNOWN_ID});
+    let output = operator.run_typing(&["erase", "--repeat", "-"], &format!("{}\n{unknown}\n", listed[0]));
+    let output = String::from_utf8(output.stdout).unwrap();
+    assert!(output.contains("the tenant doesn't have the link") && !fixture.is_marked().await, "{output}");
+    assert_eq!(operator.json(&["check", "--tenant", "acme"])["open"], 0);
+    let unknown = ["erase", "--tenant", "acme", "--link", UNKNOWN_ID];
+    assert!(operator.error(&unknown).contains("not found in tenant"));
+}
+
+#[tokio::test]
 async fn the_arguments_of_an_erasure_are_a_person_or_a_file() {
     let operator = Operator::start().await;
     let user = ["erase", "--user", UNKNOWN_ID];

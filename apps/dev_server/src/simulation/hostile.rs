@@ -11,6 +11,9 @@ use aws_sdk_dynamodb::Client;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 use shared::domain::keys::api_key::{Secret, Token};
+use shared::domain::people::Person;
+use shared::domain::processes::instance::SubjectId;
+use shared::domain::signing::Link;
 use shared::http::openapi::SIGNING_LINK;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -128,13 +131,21 @@ pub async fn check(service: &Service, target: &Tenant, client: &Client) -> Resul
 /// Repeats erasures until they are done, because attackers send each request only once.
 async fn finish_erasures(service: &Service, target: &Tenant) -> Result<()> {
     for erasure in service.store().tenant(target.id).erasures().await? {
-        let request = target.request("POST", format!("/users/{}/erase", erasure.user_id), Value::Null);
+        let path = match erasure.person {
+            Person::User(id) => format!("/users/{id}/erase"),
+            Person::Guest(id) => match service.store().tenant(target.id).get::<Link>(id).await?.map(|link| link.value.subject) {
+                Some(SubjectId::Instance(instance)) => format!("/processes/instances/{instance}/links/{id}/erase"),
+                Some(SubjectId::Movement(movement)) => format!("/movements/{movement}/links/{id}/erase"),
+                None => continue,
+            },
+        };
+        let request = target.request("POST", path, Value::Null);
         let mut rounds = 0;
         while rounds < MAX_ERASURE_REQUESTS && service.settle(&request).await.body["data"]["done"] != true {
             rounds += 1;
         }
         if rounds == MAX_ERASURE_REQUESTS {
-            service.add_violation(format!("{}: the erasure of {} did not finish", target.name, erasure.user_id));
+            service.add_violation(format!("{}: the erasure of {:?} did not finish", target.name, erasure.person));
         }
     }
     Ok(())

@@ -43,7 +43,7 @@ pub async fn get_signing_receipt(
 ) -> Result<Printable<Json<SigningReceipt>>, ApiError> {
     let subject = Subject::read(&signer.store, signer.link.value.subject).await?;
     let principal = signer.verified().await?;
-    if signer.link.value.status(principal.context.at, subject.position()) == LinkStatus::Ended {
+    if signer.link.value.status(principal.context.at, subject.position(), true) == LinkStatus::Ended {
         return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
     }
     Ok(receipts::respond(&principal, &subject, query.format, language).await?.into())

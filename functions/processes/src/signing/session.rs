@@ -13,11 +13,11 @@ use shared::domain::user::User;
 use shared::domain::values::id::{AssetId, LinkId, TenantId, UserId};
 use shared::domain::values::text::{Line, Name};
 use shared::domain::values::time::Timestamp;
-use shared::http::openapi::InputErrors;
+use shared::http::openapi::{ChangeConflict, InputErrors};
 use shared::http::responses::html::AcceptedLanguage;
 use shared::http::responses::{ApiError, Data};
 use shared::store::{BatchGet, TenantStore};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use utoipa::ToSchema;
 
 /// The records shown in a session, besides the link.
@@ -31,6 +31,8 @@ pub(super) struct Session {
     user_names: HashMap<UserId, Name>,
     /// `None` unless the signer is an active user.
     signer: Option<UserId>,
+    /// The active users among those picked.
+    active: BTreeSet<UserId>,
 }
 
 impl Session {
@@ -46,8 +48,7 @@ impl Session {
         let tenant = tenant.ok_or_else(|| ApiError::Internal("the link's tenant has no record".into()))?.value;
         let signer = batch.get_readable::<User>(link.signer.user_id)?;
         if signer.is_none() && link.signer.user_id.is_some() {
-            // Handled like the key of a deleted user.
-            return Err(ApiError::BadLink(None));
+            return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
         }
         let signer = signer.filter(|user| user.value.is_active).map(|user| user.value.id);
         // Damaged assets are skipped, because assets are only shown.
@@ -57,10 +58,20 @@ impl Session {
         }
         let (organization, locale) = (tenant.name, tenant.locale);
         let language = accepted.or_language_of(&locale);
-        let mut session = Self { subject, organization, locale, language, assets: found, user_names: HashMap::new(), signer };
+        let mut session = Self {
+            subject,
+            organization,
+            locale,
+            language,
+            assets: found,
+            user_names: HashMap::new(),
+            signer,
+            active: BTreeSet::new(),
+        };
         for id in users {
             if let Some(user) = batch.get_readable::<User>(Some(id))? {
                 session.learn(&user.value);
+                session.active.extend(user.value.is_active.then_some(id));
             }
         }
         Ok(session)
@@ -141,14 +152,16 @@ impl Session {
 /// What the signer needs to know: the organization, the assets, the submitted values, and the remaining steps. A signature's
 /// default statement is in the language that `Accept-Language` prefers (en, de, fr or es), or else in the language of the
 /// tenant's `locale`, or in English. Send the link's secret, which is the fragment of its URL, as a bearer token. The first
-/// call sets the link's `opened_at`.
-#[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(InputErrors))]
+/// call sets the link's `opened_at`. If a picked user is no longer active, the response is a 409.
+#[utoipa::path(get, path = "/sign/session", tag = "signing", security(("signing_link" = [])), responses(InputErrors, ChangeConflict))]
 pub async fn get_signing_session(signer: Signer, language: AcceptedLanguage) -> Result<Data<SessionView>, ApiError> {
     let (link, session) = (&signer.link, Session::read(&signer.store, &signer.link.value, language).await?);
     let principal = signer.verified().await?;
     let now = principal.context.at;
-    if link.value.status(now, session.subject.position()) == LinkStatus::Ended {
-        return Err(ApiError::BadLink(Some(LinkStatus::Ended)));
+    match link.value.status(now, session.subject.position(), true) {
+        LinkStatus::Ended => return Err(ApiError::BadLink(Some(LinkStatus::Ended))),
+        LinkStatus::Open => session.subject.check_picked_users(&session.active)?,
+        _ => {}
     }
     if link.value.opened_at.is_none() {
         let opened =

@@ -159,7 +159,7 @@ impl Command for SubmitWithLink {
         (inputs, link): &Self::Inputs,
     ) -> Result<Self::Outcome, CommitFailure<ApiError>> {
         let (submission, now) = (&self.submitted.submission, principal.context.at);
-        let status = link.value.status(now, inputs.subject.position());
+        let status = link.value.status(now, inputs.subject.position(), true);
         if status != LinkStatus::Open {
             return Err(ApiError::BadLink(Some(status)).into());
         }

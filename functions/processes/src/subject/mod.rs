@@ -99,6 +99,27 @@ impl Subject {
         self.instances.first().map(|it| it.value.steps.as_slice()).unwrap_or_default()
     }
 
+    /// Reads the users who are picked in the instances in progress, and returns the active ones. `known` is a user that was read
+    /// already.
+    pub(crate) async fn active_picked_users<'a>(
+        &self,
+        reads: &TenantStore,
+        known: impl IntoIterator<Item = &'a Stored<User>>,
+    ) -> Result<BTreeSet<UserId>, ApiError> {
+        let mut ids: BTreeSet<UserId> = self.open_instances().flat_map(|instance| instance.value.picked_users()).collect();
+        let mut users: Vec<Stored<User>> = known.into_iter().filter(|user| ids.remove(&user.value.id)).cloned().collect();
+        if !ids.is_empty() {
+            let batch = reads.batch_get(BatchGet::new().with_all::<User>(ids.iter().copied())).await?;
+            users.extend(batch.get_all::<User>(ids)?);
+        }
+        Ok(users.into_iter().filter(|user| user.value.is_active).map(|user| user.value.id).collect())
+    }
+
+    /// Fails if a picked user of an instance in progress isn't among the `active` ones.
+    pub(crate) fn check_picked_users(&self, active: &BTreeSet<UserId>) -> Result<(), ApiError> {
+        self.open_instances().try_for_each(|instance| instance.value.check_picked(active)).map_err(process_error)
+    }
+
     /// Returns the movement, if the subject is just one of its instances.
     pub(crate) fn part_of(&self) -> Option<MovementId> {
         let instance = self.instances.first().filter(|_| self.movement.is_none());
@@ -135,6 +156,7 @@ pub(crate) fn process_error(error: ProcessError) -> ApiError {
         ProcessError::Closed(status) => json!({"instance_status": status}),
         ProcessError::Moved(step) => json!({"current_step": step}),
         ProcessError::Submitted(key) => json!({"step": key}),
+        ProcessError::InactiveUser(user) => json!({"user_id": user}),
     };
     ApiError::conflict(code, detail, context)
 }
@@ -164,7 +186,7 @@ pub(crate) struct AdvanceInputs {
     pub(crate) subject: Subject,
     /// `None` unless the submission completes the instances.
     assets: Option<OpenAssets>,
-    /// Users in the step data who may be picked.
+    /// The active users among those in the step data and those picked before.
     active: BTreeSet<UserId>,
     step_at_first_read: Option<usize>,
 }
@@ -212,7 +234,9 @@ impl Command for AdvanceSubject {
 
     async fn read(&self, reads: &TenantStore) -> Result<AdvanceInputs, ApiError> {
         let (subject, batch) = Subject::read_with(reads, self.id, self.submission.with_users(BatchGet::new())).await?;
-        let active = self.submission.active_users(&batch)?;
+        let sent = self.submission.users(&batch)?;
+        let mut active = subject.active_picked_users(reads, &sent).await?;
+        active.extend(sent.iter().filter(|user| user.value.is_active).map(|user| user.value.id));
         let completes = subject.open_instances().any(|instance| self.submission.completes(&instance.value));
         let assets = if completes { Some(OpenAssets::read(reads, &subject).await?) } else { None };
         let step_at_first_read = subject.open_step(None).ok();
@@ -405,9 +429,13 @@ impl Submission {
         batch.with_all::<User>(candidate_users(&self.data))
     }
 
+    fn users(&self, batch: &BatchResult) -> Result<Vec<Stored<User>>, StoreError> {
+        batch.get_all::<User>(candidate_users(&self.data))
+    }
+
     pub(crate) fn active_users(&self, batch: &BatchResult) -> Result<BTreeSet<UserId>, StoreError> {
-        let users = batch.get_all::<User>(candidate_users(&self.data))?;
-        Ok(users.iter().filter(|user| user.value.is_active).map(|user| user.value.id).collect())
+        let users = self.users(batch)?.into_iter();
+        Ok(users.filter(|user| user.value.is_active).map(|user| user.value.id).collect())
     }
 
     fn completes(&self, instance: &Instance) -> bool {
@@ -428,9 +456,10 @@ impl Submission {
     /// Takes the uncommitted result as `subject`.
     pub(crate) fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {
         match error {
-            WriteError::MissingReference("assigned_to") => {
+            error @ WriteError::MissingReference("assigned_to") => {
                 let completed = subject.instances.iter().find(|it| it.value.status() == InstanceStatus::Completed);
-                recipient_inactive(completed.and_then(|instance| instance.value.recipient())).into()
+                let recipient = completed.and_then(|instance| instance.value.recipient());
+                recipient.map_or(error.into(), |user| process_error(ProcessError::InactiveUser(user)).into())
             }
             WriteError::TooLarge if self.through.is_some() => {
                 too_much("through", "makes the changes too large for one transaction; submit fewer steps at once").into()
@@ -496,11 +525,6 @@ pub(crate) fn put_images(
     for (step, image) in signatures {
         unit.put_signature_image(&principal.store, &instance.image_name(step, image.hash()), image);
     }
-}
-
-fn recipient_inactive(user: Option<UserId>) -> ApiError {
-    let detail = "The picked user is no longer active. Activate the user, or cancel the instance.";
-    ApiError::conflict(ConflictCode::Conflict, detail, json!({"user_id": user}))
 }
 
 /// Index of a step, from zero.

@@ -53,7 +53,7 @@ pub(super) async fn report(
 ) -> Result<PersonReport, ApiError> {
     // IDs of events written now can be ahead of this instance's clock.
     let until = store.store().now().plus(max_event_delay());
-    let ((found, next), erasure) = tokio::try_join!(next_findings(store, person, from, until), store.erasure(person))?;
+    let ((found, next), erasure) = tokio::try_join!(next_findings(store, person, from, until), store.erasure(person.into()))?;
     let erased_at = user.as_ref().and_then(|user| user.value.erased_at);
     let mut report = PersonReport {
         user_id: person,
@@ -83,7 +83,7 @@ async fn next_findings(
 ) -> Result<(Vec<Finding>, Option<EventId>), StoreError> {
     let mut after = from;
     for _ in 0..MAX_PARTS {
-        let part = store.part_about(person, after, until).await?;
+        let part = store.part_about(person.into(), after, until).await?;
         let found = findings(store, person, &part, after).await?;
         if !found.is_empty() || part.last.is_none() || !has_time_for_operation() {
             return Ok((found, part.last));
@@ -105,7 +105,7 @@ async fn findings(
     let records: Vec<Option<RecordReport>> = records.buffer_unordered(CONCURRENT).try_collect().await?;
     let actions = part
         .actions_on_others()
-        .filter_map(|(text, event)| ReportedEntry::new(person, text, event, &actor_pointers(person, &event.actor)));
+        .filter_map(|(text, event)| ReportedEntry::new(person, text, event, &actor_pointers(person.into(), &event.actor)));
     let mut findings: Vec<Finding> =
         records.into_iter().flatten().map(Finding::Record).chain(actions.map(Finding::Action)).collect();
     findings.sort_by_key(Finding::at);

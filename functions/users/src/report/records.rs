@@ -55,18 +55,20 @@ impl RecordReport {
         after: Option<EventId>,
     ) -> Result<Option<Self>, StoreError> {
         Ok(match kind {
-            Kind::User => Self::of(person, &whole(store.held::<User>(person, id).await?), after, |_| None),
-            Kind::ApiKey => Self::of(person, &store.held(person, id).await?, after, |held| Some(About::Key(key(held, id)))),
+            Kind::User => Self::of(person, &whole(store.held::<User>(person.into(), id).await?), after, |_| None),
+            Kind::ApiKey => {
+                Self::of(person, &store.held(person.into(), id).await?, after, |held| Some(About::Key(key(held, id))))
+            }
             Kind::Asset => {
-                Self::of(person, &store.held(person, id).await?, after, |held| Some(About::Asset(asset(held, id, person))))
+                Self::of(person, &store.held(person.into(), id).await?, after, |held| Some(About::Asset(asset(held, id, person))))
             }
             Kind::Instance => {
-                let held = store.held(person, id).await?;
+                let held = store.held(person.into(), id).await?;
                 let images = if first(person, &held, after).is_some() { images(store, &held).await? } else { HashMap::new() };
                 Self::of(person, &held, after, |held| instance(held, person, &images))
             }
-            Kind::Movement => Self::of(person, &store.held(person, id).await?, after, movement),
-            Kind::Link => Self::of(person, &store.held(person, id).await?, after, link),
+            Kind::Movement => Self::of(person, &store.held(person.into(), id).await?, after, movement),
+            Kind::Link => Self::of(person, &store.held(person.into(), id).await?, after, link),
             _ => None,
         })
     }
@@ -100,7 +102,7 @@ fn leave_out_values(entries: &mut [ReportedEntry], max_bytes: usize) {
 
 /// Returns the first event that leads to the record, or `None` if an earlier part has the event.
 fn first<T>(person: UserId, held: &Held<T>, after: Option<EventId>) -> Option<EventId> {
-    let first = events(held).find(|event| lead(person, event).is_some())?.id;
+    let first = events(held).find(|event| lead(person.into(), event).is_some())?.id;
     after.is_none_or(|after| first > after).then_some(first)
 }
 

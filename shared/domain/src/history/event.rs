@@ -6,6 +6,7 @@
 //!
 //! Also the actor of a change, and the pseudonyms that replace an erased person's name, address and texts.
 
+use crate::people::Person;
 use crate::record::Kind;
 use crate::values::id::{ApiKeyId, EventId, Id, LinkId, UserId};
 use crate::values::string_enum::string_enum;
@@ -365,9 +366,9 @@ const PREFIX: &str = "Erased user ";
 /// Domain of pseudonymous addresses, which can't receive mail (RFC 2606 §2).
 const DOMAIN: &str = "erased.invalid";
 
-/// Returns `Erased user` and the end of the user's ID. Always the same for a user.
-pub fn pseudonym(user: UserId) -> String {
-    let id = user.short();
+/// Returns `Erased user` and the end of the ID of the user or, for a guest, of the link. Always the same for a person.
+pub fn pseudonym(person: impl Into<Person>) -> String {
+    let id = EventId::from_uuid(person.into().uuid()).short();
     format!("{PREFIX}{}", &id[id.len() - SUFFIX..])
 }
 
@@ -393,8 +394,11 @@ pub fn is_pseudonym(text: &str) -> bool {
 }
 
 /// Returns the pseudonym for the value at a path such as `email`.
-pub fn replacement(user: UserId, path: &str) -> String {
-    if path.contains("email") && !path.contains("step_data") { pseudonymous_email(user) } else { pseudonym(user) }
+pub fn replacement(person: Person, path: &str) -> String {
+    match person {
+        Person::User(user) if path.contains("email") && !path.contains("step_data") => pseudonymous_email(user),
+        person => pseudonym(person),
+    }
 }
 
 #[cfg(test)]

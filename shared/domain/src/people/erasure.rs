@@ -1,12 +1,12 @@
 //! The erasure of a person's data: its progress, obstacles to it, and the pseudonyms in records.
 
 use super::traces::{held_by, picked};
-use super::{Traces, pseudonym};
+use super::{Person, Traces, pseudonym};
 use crate::assets::asset::Asset;
 use crate::history::event::Event;
 use crate::history::event::{Commitments, is_pseudonym};
 use crate::keys::api_key::ApiKey;
-use crate::processes::instance::{Instance, State};
+use crate::processes::instance::{Instance, InstanceStatus, State};
 use crate::processes::movement::Movement;
 use crate::record::{Record, Stored};
 use crate::signing::{Link, LinkStatus, Signer};
@@ -19,11 +19,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
+use uuid::Uuid;
 
 /// The progress of an erasure, without personal data. Kept so that erasures can be repeated after a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Erasure {
-    pub user_id: UserId,
+    #[serde(flatten)]
+    pub person: Person,
     /// Time of the first request.
     pub erased_at: Timestamp,
     /// Start of the current pass over the tenant's events. The pass covers earlier events.
@@ -42,9 +44,9 @@ pub struct Erasure {
 }
 
 impl Erasure {
-    pub fn begun(user_id: UserId, at: Timestamp) -> Self {
+    pub fn begun(person: impl Into<Person>, at: Timestamp) -> Self {
         Self {
-            user_id,
+            person: person.into(),
             erased_at: at,
             began_at: at,
             position: None,
@@ -129,10 +131,10 @@ pub trait Erase: Record {
     /// Returns the record with pseudonyms instead of personal data, based on the `traces` in its history. `at` is the time of the
     /// erasure.
     #[must_use]
-    fn without(&self, person: UserId, traces: &Traces, at: Timestamp) -> Self;
+    fn without(&self, person: Person, traces: &Traces, at: Timestamp) -> Self;
 }
 
-fn name(person: UserId) -> Name {
+fn name(person: Person) -> Name {
     Name::from_stored(pseudonym(person))
 }
 
@@ -142,43 +144,43 @@ fn is_erased(text: &str, field: &str, traces: &Traces) -> bool {
     traces.erased.contains(field) && is_pseudonym(text)
 }
 
-fn notes(present: Option<&Notes>, person: UserId, field: &str, traces: &Traces) -> Option<Notes> {
+fn notes(present: Option<&Notes>, person: Person, field: &str, traces: &Traces) -> Option<Notes> {
     let stays = |notes: &Notes| !traces.fields.contains(field) || is_erased(notes, field, traces);
     present.map(|notes| if stays(notes) { notes.clone() } else { Notes::from_stored(pseudonym(person)) })
 }
 
 impl Erase for User {
-    fn without(&self, person: UserId, _: &Traces, at: Timestamp) -> Self {
-        if self.id == person { self.erased(at) } else { self.clone() }
+    fn without(&self, person: Person, _: &Traces, at: Timestamp) -> Self {
+        if Person::User(self.id) == person { self.erased(at) } else { self.clone() }
     }
 }
 
 impl Erase for ApiKey {
-    fn without(&self, person: UserId, _: &Traces, _: Timestamp) -> Self {
-        if self.user_id == Some(person) { Self { name: name(person), ..self.clone() } } else { self.clone() }
+    fn without(&self, person: Person, _: &Traces, _: Timestamp) -> Self {
+        if self.user_id.map(Person::User) == Some(person) { Self { name: name(person), ..self.clone() } } else { self.clone() }
     }
 }
 
 impl Erase for Link {
-    /// Replaces the signer's name, and revokes the link, so nobody can sign with it any more.
-    fn without(&self, person: UserId, _: &Traces, at: Timestamp) -> Self {
-        if self.signer.user_id != Some(person) {
+    /// Replaces the signer's name, removes the address, and revokes the link, so nobody can sign with it any more.
+    fn without(&self, person: Person, _: &Traces, at: Timestamp) -> Self {
+        if self.person() != person {
             return self.clone();
         }
-        let signer = Signer { user_id: Some(person), name: name(person), email: None };
+        let signer = Signer { user_id: self.signer.user_id, name: name(person), email: None };
         let ended = if self.own_status(at) == LinkStatus::Open { self.revoked(at) } else { self.clone() };
         Self { signer, ..ended }
     }
 }
 
 impl Erase for Asset {
-    fn without(&self, person: UserId, traces: &Traces, _: Timestamp) -> Self {
+    fn without(&self, person: Person, traces: &Traces, _: Timestamp) -> Self {
         Self { notes: notes(self.notes.as_ref(), person, "notes", traces), ..self.clone() }
     }
 }
 
 impl Erase for Instance {
-    fn without(&self, person: UserId, traces: &Traces, _: Timestamp) -> Self {
+    fn without(&self, person: Person, traces: &Traces, _: Timestamp) -> Self {
         let mut erased = self.clone();
         for field in &traces.fields {
             let step = field.strip_prefix("step_data/").and_then(|step| erased.step_values.0.get_mut(step));
@@ -202,15 +204,16 @@ impl Erase for Instance {
 }
 
 impl Erase for Movement {
-    fn without(&self, person: UserId, traces: &Traces, _: Timestamp) -> Self {
+    fn without(&self, person: Person, traces: &Traces, _: Timestamp) -> Self {
         if traces.is_creator { Self { started_by_name: pseudonym(person), ..self.clone() } } else { self.clone() }
     }
 }
 
-/// Returns the erased people whose texts are missing from the entries, out of the users whose IDs the entries contain.
-pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
+/// Returns the IDs of the erased people whose texts are missing from the entries, out of the people whose IDs the entries contain:
+/// of users, and of the links of guests.
+pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<Uuid> {
     let named = entries.iter().flat_map(|(event, _)| people(event));
-    let pseudonyms: BTreeMap<String, UserId> = named.map(|person| (pseudonym(person), person)).collect();
+    let pseudonyms: BTreeMap<String, Uuid> = named.map(|person| (pseudonym(person), person.uuid())).collect();
     let erased = entries.iter().flat_map(|(event, commitments)| {
         let shown = json!({"actor": event.actor, "changes": event.changes});
         let texts = commitments.erased().filter_map(|pointer| pseudonyms.get(shown.pointer(pointer)?.as_str()?).copied());
@@ -220,8 +223,9 @@ pub fn erased_people(entries: &[(&Event, &Commitments)]) -> BTreeSet<UserId> {
 }
 
 /// Returns the actor, users who were picked or had the asset, and, if the record is a user, that user.
-fn people(event: &Event) -> Vec<UserId> {
-    picked(event).chain(held_by(event)).chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]).collect()
+fn people(event: &Event) -> Vec<Person> {
+    let users = picked(event).chain(held_by(event)).chain(event.actor.user_id).chain([UserId::from_uuid(event.entity_id)]);
+    users.map(Person::User).chain(event.actor.link_id.map(Person::Guest)).collect()
 }
 
 /// Number of items that a request removed or, with `dry_run`, would remove.
@@ -235,15 +239,18 @@ pub struct Removed {
     pub signatures: usize,
     /// Responses stored for retries with the same `Idempotency-Key`.
     pub responses: usize,
+    /// Equal e-mail addresses in signing links of people who aren't users.
+    pub addresses: usize,
 }
 
 impl AddAssign for Removed {
     fn add_assign(&mut self, other: Self) {
-        let Self { resources, entries, signatures, responses } = other;
+        let Self { resources, entries, signatures, responses, addresses } = other;
         self.resources += resources;
         self.entries += entries;
         self.signatures += signatures;
         self.responses += responses;
+        self.addresses += addresses;
     }
 }
 
@@ -283,6 +290,28 @@ impl Obstacle {
     /// Counts the open processes: the `references` to a user that don't come from the user's assets.
     pub fn processes(assets: &[AssetId], references: u64) -> u64 {
         references.saturating_sub(assets.len() as u64)
+    }
+}
+
+/// Why a guest, the signer of a link who isn't a user, can't be erased now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GuestObstacle {
+    #[error("The signer is a user. Erase the user instead.")]
+    IsUser(UserId),
+    #[error("The process is still in progress. Complete or cancel it first, which also ends the link. The link's status is {0}.")]
+    InProgress(LinkStatus),
+}
+
+impl GuestObstacle {
+    /// Returns the obstacle to erasing the signer of a link, if any. `process` and `step` are the status and current step of the
+    /// link's process instance or movement. Once the process has ended, nobody can sign with the link, so its status doesn't
+    /// matter then.
+    pub fn of(link: &Link, now: Timestamp, (process, step): (InstanceStatus, usize)) -> Option<Self> {
+        match link.signer.user_id {
+            Some(user) => Some(Self::IsUser(user)),
+            None if process == InstanceStatus::InProgress => Some(Self::InProgress(link.status(now, (process, step), true))),
+            None => None,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Finds the data about a person in histories, for reports and erasures.
 
+use super::Person;
 use crate::assets::asset::Asset;
 use crate::catalog::{Manufacturer, Model};
 use crate::history::event::{Actor, Commitments, pointers_of_changes, side_and_field, value_of};
@@ -8,7 +9,7 @@ use crate::keys::api_key::ApiKey;
 use crate::processes::instance::Instance;
 use crate::record::{Kind, Record};
 use crate::signing::Link;
-use crate::user::User;
+use crate::user::{Email, User};
 use crate::values::id::{Id, UserId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,9 +30,20 @@ pub fn personal_fields(kind: Kind) -> &'static [&'static str] {
 }
 
 /// Returns the event's record if its whole history must be read, because the history could have data about the person.
-pub fn lead(person: UserId, event: &Event) -> Option<(Kind, Uuid)> {
+pub fn lead(person: Person, event: &Event) -> Option<(Kind, Uuid)> {
     let kind = EventType::parse(&event.event_type)?.kind?;
-    let leads = match kind {
+    let record = (kind, event.entity_id);
+    let leads = match person {
+        Person::User(user) => leads_to_user(kind, user, event),
+        Person::Guest(_) => {
+            record == person.record() || matches!(kind, Kind::Instance | Kind::Movement) && person.is_actor(&event.actor)
+        }
+    };
+    leads.then_some(record)
+}
+
+fn leads_to_user(kind: Kind, person: UserId, event: &Event) -> bool {
+    match kind {
         Kind::User => event.entity_id == person.uuid(),
         Kind::ApiKey => names(event, "user_id", person),
         Kind::Link => names(event, "signer_id", person),
@@ -41,8 +53,20 @@ pub fn lead(person: UserId, event: &Event) -> Option<(Kind, Uuid)> {
         Kind::Tenant | Kind::AssetType | Kind::Manufacturer | Kind::Model | Kind::Process | Kind::ReceiptKeys | Kind::Webhook => {
             false
         }
+    }
+}
+
+/// Returns all e-mail addresses in the history of a user that are not erased.
+pub fn addresses<'a>(entries: impl IntoIterator<Item = (&'a Event, &'a Commitments)>) -> Vec<Email> {
+    let of_entry = |(event, commitments): (&'a Event, &'a Commitments)| {
+        let is_kept = |side: &&str| !commitments.erased().any(|erased| erased == format!("/changes/email/{side}"));
+        let sides = ["old", "new"].into_iter().filter(is_kept);
+        sides.filter_map(|side| value_of(&event.changes, side, "email")?.as_str()?.parse().ok()).collect::<Vec<_>>()
     };
-    leads.then_some((kind, event.entity_id))
+    let mut found: Vec<Email> = entries.into_iter().flat_map(of_entry).collect();
+    found.sort_by_key(Email::folded);
+    found.dedup_by_key(|address| address.folded());
+    found
 }
 
 /// The data about a person in a record and its history.
@@ -61,9 +85,9 @@ pub struct Traces {
 
 impl Traces {
     /// Finds the data about the person in a record's entries, oldest first.
-    pub fn of(person: UserId, kind: Kind, entries: &[(&Event, &Commitments)]) -> Self {
+    pub fn of(person: Person, kind: Kind, entries: &[(&Event, &Commitments)]) -> Self {
         let events = || entries.iter().map(|(event, _)| *event);
-        let is_creator = events().next().is_some_and(|event| event.actor.user_id == Some(person));
+        let is_creator = events().next().is_some_and(|event| person.is_actor(&event.actor));
         let mut traces = Self { is_creator, ..Self::default() };
         // The user of a key or link never changes.
         let belongs = events().any(|event| lead(person, event).is_some());
@@ -91,10 +115,10 @@ impl Traces {
                         !repeats && about.get(&field).copied().unwrap_or_default()
                     }
                     _ => {
-                        let is_own = event.actor.user_id == Some(person);
+                        let is_own = person.is_actor(&event.actor);
                         let is_about = match kind {
                             Kind::Instance => is_value_about(person, &event.actor, &subjects),
-                            Kind::Asset => holder == Some(person),
+                            Kind::Asset => holder.map(Person::User) == Some(person),
                             _ => belongs,
                         };
                         about.insert(field.clone(), is_about);
@@ -121,14 +145,18 @@ impl Traces {
 }
 
 /// Returns the pointers to the actor's names, if the actor is the person.
-pub fn actor_pointers(person: UserId, actor: &Actor) -> Vec<String> {
-    if actor.user_id == Some(person) { actor.personal_pointers() } else { Vec::new() }
+pub fn actor_pointers(person: Person, actor: &Actor) -> Vec<String> {
+    if person.is_actor(actor) { actor.personal_pointers() } else { Vec::new() }
 }
 
 /// Whether a submitted value is about the person. A value submitted through a link is about the signer. Other values are about
 /// the `subjects`, because technicians write and collect signatures for others. Without subjects, they are about the key's user.
-fn is_value_about(person: UserId, actor: &Actor, subjects: &[UserId]) -> bool {
-    if actor.link_id.is_some() || subjects.is_empty() { actor.user_id == Some(person) } else { subjects.contains(&person) }
+fn is_value_about(person: Person, actor: &Actor, subjects: &[UserId]) -> bool {
+    if actor.link_id.is_some() || subjects.is_empty() {
+        person.is_actor(actor)
+    } else {
+        subjects.iter().any(|user| Person::User(*user) == person)
+    }
 }
 
 /// Returns the users picked in the last change to `step_data`, because a value sent ahead can be replaced; if there are none, the
@@ -175,7 +203,7 @@ mod tests {
 
     fn traces(person: UserId, kind: Kind, events: &[Event]) -> Traces {
         let none = Commitments::default();
-        Traces::of(person, kind, &events.iter().map(|event| (event, &none)).collect::<Vec<_>>())
+        Traces::of(person.into(), kind, &events.iter().map(|event| (event, &none)).collect::<Vec<_>>())
     }
 
     #[test]
@@ -225,6 +253,30 @@ mod tests {
     }
 
     #[test]
+    fn guest_is_found_as_the_actor_and_by_the_link() {
+        let [link, other] = [1, 2].map(|number| LinkId::from_uuid(Uuid::from_u128(number)));
+        let by = |link| Actor::signer(link, "Gus", None);
+        let step = |old: Value, new: Value| json!({"step_data": {"old": old, "new": new}});
+        let (first, second) = (json!({"note": "by Gus"}), json!({"note": "by Gus", "sign": {"sha256": "h"}}));
+        let events = [
+            event(1, "instance.created", Actor::operator(), json!({})),
+            event(2, "instance.updated", by(link), step(json!({}), first.clone())),
+            event(3, "instance.updated", by(other), step(first, second)),
+        ];
+        let none = Commitments::default();
+        let entries: Vec<_> = events.iter().map(|event| (event, &none)).collect();
+        let of_guest = Traces::of(link.into(), Kind::Instance, &entries);
+        assert_eq!((of_guest.fields, of_guest.submitted), (["step_data/note".to_owned()].into(), ["note".to_owned()].into()));
+        assert_eq!(of_guest.entries[1], ["/actor/user_name", "/changes/step_data/new/note"]);
+        assert!(lead(link.into(), &events[0]).is_none() && lead(link.into(), &events[1]).is_some());
+        let made = Event { entity_id: link.uuid(), ..event(1, "link.created", Actor::operator(), json!({})) };
+        assert_eq!(lead(link.into(), &made), Some((Kind::Link, link.uuid())));
+        assert_eq!(lead(other.into(), &made), None);
+        let of_user = Actor { user_id: Some(user(1)), ..by(link) };
+        assert!(!Person::from(link).is_actor(&of_user), "the signer is a user");
+    }
+
+    #[test]
     fn what_is_submitted_is_about_whoever_is_picked_in_the_end_or_had_the_asset_or_has_the_key() {
         let [ada, grace, technician] = [1, 2, 3].map(user);
         let about = |held_by: Option<UserId>, sent_ahead: Value, submitted: Value| {
@@ -233,7 +285,7 @@ mod tests {
             start["held_by"] = json!({"old": null, "new": held_by});
             let next = json!({"step_data": {"old": sent_ahead, "new": submitted}});
             let events = [event(1, "instance.created", key(), start), event(2, "instance.updated", key(), next)];
-            let leads = |person: &UserId| events.iter().any(|event| lead(*person, event).is_some());
+            let leads = |person: &UserId| events.iter().any(|event| lead(Person::User(*person), event).is_some());
             let is_about = |person: &UserId| !traces(*person, Kind::Instance, &events).fields.is_empty();
             let found: Vec<UserId> = [ada, grace, technician].into_iter().filter(is_about).collect();
             assert!(found.iter().all(leads), "{found:?}");
@@ -271,7 +323,7 @@ mod tests {
         });
         for erased in [0, 1, 2] {
             let entries: Vec<_> = events.iter().zip(&commitments).collect();
-            assert!(Traces::of(ada, Kind::Instance, &entries).submitted.is_empty(), "erased {erased} times");
+            assert!(Traces::of(ada.into(), Kind::Instance, &entries).submitted.is_empty(), "erased {erased} times");
             for (event, commitments) in events.iter_mut().zip(&mut commitments) {
                 let mut shown = json!({"changes": event.changes});
                 commitments.erase(&mut shown, |pointer| pointer.contains("note").then(|| pseudonym(ada)));

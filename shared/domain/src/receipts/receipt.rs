@@ -11,13 +11,14 @@ use crate::processes::instance::{Instance, InstanceStatus, State};
 use crate::processes::movement::Movement;
 use crate::processes::process::{Step, StepKind};
 use crate::record::Stored;
-use crate::values::id::{AssetId, EventId, InstanceId, MovementId, ProcessId, TenantId, UserId};
+use crate::values::id::{AssetId, EventId, Id, InstanceId, MovementId, ProcessId, TenantId, UserId};
 use crate::values::text::{Name, Notes};
 use crate::values::time::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 /// Identifies the receipt's format. A different format gets a different identifier.
 pub const FORMAT: &str = "asset-lifecycle-receipt/1";
@@ -54,7 +55,7 @@ pub struct Receipt {
     /// Erased people: pseudonyms replace their names and any text about them. Absent if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[schema(value_type = Vec<UserId>, required = false)]
-    pub erased_people: BTreeSet<UserId>,
+    pub erased_people: BTreeSet<Uuid>,
 }
 
 /// The asset of a receipt.
@@ -246,16 +247,16 @@ fn erased_people(
     history: &[HistoryEntry],
     events: &[Event],
     user_histories: &BTreeMap<UserId, Vec<HistoryEntry>>,
-) -> Result<BTreeSet<UserId>, ReceiptError> {
+) -> Result<BTreeSet<Uuid>, ReceiptError> {
     let mut erased = erased_in(history, events);
     for (user, history) in user_histories {
         let events = verified_events(history, None)?;
-        erased.extend(erased_in(history, &events).take(user));
+        erased.extend(erased_in(history, &events).take(&user.uuid()));
     }
     Ok(erased)
 }
 
-fn erased_in(history: &[HistoryEntry], events: &[Event]) -> BTreeSet<UserId> {
+fn erased_in(history: &[HistoryEntry], events: &[Event]) -> BTreeSet<Uuid> {
     let entries: Vec<_> = events.iter().zip(history.iter().map(|entry| &entry.commitments)).collect();
     people::erased_people(&entries)
 }
@@ -330,7 +331,7 @@ pub struct MovementReceipt {
     /// Erased people: pseudonyms replace their names and any text about them. Absent if there are none.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     #[schema(value_type = Vec<UserId>, required = false)]
-    pub erased_people: BTreeSet<UserId>,
+    pub erased_people: BTreeSet<Uuid>,
 }
 
 /// A step of a movement's receipt.
@@ -382,7 +383,7 @@ pub struct InstancePart {
     instance: ReceiptInstance,
     /// `None` unless the process instance was completed.
     receipt: Option<Receipt>,
-    erased_people: BTreeSet<UserId>,
+    erased_people: BTreeSet<Uuid>,
 }
 
 impl InstancePart {

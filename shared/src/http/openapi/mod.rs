@@ -194,6 +194,7 @@ conflicts! {
     CancellationConflict: Conflict InstanceClosed RequestInProgress;
     OffboardingConflict: Conflict ProcessInactive RequestInProgress;
     ErasureConflict: Conflict InUse RequestInProgress;
+    GuestErasureConflict: Conflict ProcessRunning RequestInProgress;
     ImportConflict: RequestInProgress;
 }
 

@@ -11,7 +11,7 @@ use crate::domain::processes::instance::{ImageName, ProcessError};
 use crate::domain::record::{Record, StoredResponse, entity_tag};
 use crate::domain::signing::LinkStatus;
 use crate::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError};
-use crate::domain::values::id::Id;
+use crate::domain::values::id::{Id, InstanceId};
 use crate::domain::values::json;
 use crate::event_view::EventView;
 use crate::http::openapi::{Describe, Schemas, add_headers, add_named, add_response, envelope, reference, response_schema};
@@ -26,7 +26,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, json};
 use std::marker::PhantomData;
 use utoipa::ToSchema;
 use utoipa::openapi::path::Operation;
@@ -63,6 +63,21 @@ pub struct CreatedSecret<T>(Created<T>);
 pub struct Versioned<T> {
     pub version: u64,
     pub data: T,
+}
+
+/// 200 with a user and the `ETag` and, for a deactivation, what it affects.
+#[derive(Debug)]
+pub struct ChangedUser<T> {
+    pub user: Versioned<T>,
+    pub meta: Option<Deactivation>,
+}
+
+/// What the deactivation of a user affects.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Deactivation {
+    /// IDs of process instances in progress that have picked the user. They can't be advanced while the user is inactive. Searched
+    /// among the newest 1,000 instances in progress.
+    pub picked_in: Vec<InstanceId>,
 }
 
 /// 200 with a resource, without an `ETag`: it has no versions, was deleted, or contains a secret.
@@ -199,6 +214,17 @@ impl<T: Serialize> Success for Versioned<T> {
     }
 }
 
+impl<T: Serialize> Success for ChangedUser<T> {
+    fn to_response(&self) -> Result<ApiResponse, ApiError> {
+        let Self { user: Versioned { version, data }, meta } = self;
+        let body = match meta {
+            Some(meta) => ApiResponse::json(&json!({"data": data, "meta": meta}))?,
+            None => ApiResponse::json(&Data { data })?,
+        };
+        Ok(ApiResponse { version: Some(*version), ..body })
+    }
+}
+
 impl<T: Serialize> Success for Data<T> {
     fn to_response(&self) -> Result<ApiResponse, ApiError> {
         ApiResponse::json(self)
@@ -228,6 +254,7 @@ into_response! {
     [T: Serialize] Created<T>,
     [T: Serialize] CreatedSecret<T>,
     [T: Serialize] Versioned<T>,
+    [T: Serialize] ChangedUser<T>,
     [T: Serialize] Data<T>,
     [T: Serialize] Json<T>,
     [T] Upserted<T>,
@@ -252,6 +279,16 @@ impl<T: ToSchema> Describe for CreatedSecret<T> {
 impl<T: ToSchema> Describe for Versioned<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Data::<T>::describe(operation, schemas);
+        add_headers(operation, "200", &["ETag"]);
+    }
+}
+
+impl<T: ToSchema> Describe for ChangedUser<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let meta = reference::<Deactivation>(schemas);
+        let schema = envelope(reference::<T>(schemas)).property("meta", meta).into();
+        let schema = add_named(schemas, format!("Changed{}Response", T::name()), schema);
+        add_response(operation, "200", "OK. With `meta` if the request deactivates the user", [("application/json", schema)]);
         add_headers(operation, "200", &["ETag"]);
     }
 }
@@ -754,7 +791,9 @@ const fn link_detail(status: Option<LinkStatus>) -> &'static str {
         Some(LinkStatus::Used) => "The link has been used.",
         Some(LinkStatus::Revoked) => "The link was revoked.",
         Some(LinkStatus::Expired) => "The link has expired.",
-        Some(LinkStatus::Ended) => "There is nothing left to sign: the process has ended, or someone else submitted the steps.",
+        Some(LinkStatus::Ended) => {
+            "There is nothing left to sign: the process has ended, someone else submitted the steps, or the signer was deleted."
+        }
     }
 }
 
@@ -958,7 +997,7 @@ impl From<&ProcessError> for ConflictCode {
     /// Converts any error but [`ProcessError::Invalid`], which isn't a conflict.
     fn from(error: &ProcessError) -> Self {
         match error {
-            ProcessError::Invalid(_) => Self::Conflict,
+            ProcessError::Invalid(_) | ProcessError::InactiveUser(_) => Self::Conflict,
             ProcessError::Inactive => Self::ProcessInactive,
             ProcessError::Running(..) => Self::ProcessRunning,
             ProcessError::WrongStatus { .. } => Self::WrongAssetStatus,

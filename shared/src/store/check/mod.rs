@@ -21,8 +21,8 @@ mod removal;
 mod repair;
 mod scan;
 
+use crate::domain::people::Person;
 use crate::domain::record::Kind;
-use crate::domain::values::id::UserId;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::Key;
 use crate::store::people::PartAbout;
@@ -112,7 +112,7 @@ struct TenantCheck<'a> {
     unsettled: HashSet<Uuid>,
     responses: Vec<ResponseFacts>,
     /// What events contain about each erased person.
-    erased: BTreeMap<UserId, PartAbout>,
+    erased: BTreeMap<Person, PartAbout>,
     blobs: HashMap<BlobName, String>,
 }
 

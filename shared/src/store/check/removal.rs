@@ -10,7 +10,7 @@ use crate::domain::history::chain::{Chain, ChainHead, HistoryEntry, subject};
 use crate::domain::history::event::{Event, Verb};
 use crate::domain::history::past::{HistoryFields, replay};
 use crate::domain::keys::api_key::ApiKey;
-use crate::domain::people::{Removed, personal_fields};
+use crate::domain::people::{Person, Removed, personal_fields};
 use crate::domain::processes::instance::Instance;
 use crate::domain::processes::movement::Movement;
 use crate::domain::processes::process::Process;
@@ -127,9 +127,9 @@ fn is_readable(kind: Kind, item: Item) -> bool {
 impl TenantCheck<'_> {
     /// Collects people whose record is erased or whose erasure has started.
     pub(super) async fn know_erased_people(&mut self) -> Result<(), StoreError> {
-        let begun = self.store.erasures().await?.into_iter().map(|erasure| erasure.user_id);
+        let begun = self.store.erasures().await?.into_iter().map(|erasure| erasure.person);
         let is_erased = |(_, facts): &(_, &RecordFacts)| matches!(facts.role, Role::ErasedUser);
-        let erased = self.of_kind(Kind::User).filter(is_erased).map(|(id, _)| UserId::from_uuid(id));
+        let erased = self.of_kind(Kind::User).filter(is_erased).map(|(id, _)| Person::User(UserId::from_uuid(id)));
         self.erased = erased.chain(begun).map(|person| (person, PartAbout::new(person))).collect();
         Ok(())
     }
@@ -145,15 +145,16 @@ impl TenantCheck<'_> {
         for (person, found) in std::mem::take(&mut self.erased) {
             let problem = match self.store.remains_in(person, &found).await {
                 Ok(remains) if remains == Removed::default() => continue,
-                Ok(Removed { resources, entries, signatures, responses }) => format!(
+                Ok(Removed { resources, entries, signatures, responses, addresses }) => format!(
                     "the person was erased, but is still named in {resources} records, {entries} history entries, {signatures} \
-                     images and {responses} stored responses"
+                     images, {responses} stored responses and {addresses} addresses of links"
                 ),
                 Err(WriteError::Store(error @ StoreError::Unavailable(_))) => return Err(error),
                 Err(error) => format!("the person was erased, but the search for remaining data failed: {error}"),
             };
-            let advice = format!("erase the person again: `admin erase --tenant {} --user {person}`", self.store.id());
-            self.report(named((Kind::User, person.uuid())), problem, advice);
+            let (kind, id) = person.record();
+            let advice = format!("erase the person again: `admin erase --tenant {} --{} {id}`", self.store.id(), kind.as_str());
+            self.report(named((kind, id)), problem, advice);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@
 //! have a letter for the section and the number of a bucket, such as `A07`.
 
 use crate::domain::history::event::{Commitment, Commitments};
+use crate::domain::people::Person;
 use crate::domain::processes::instance::ImageName;
 use crate::domain::record::{IdempotentRequest, Kind, Unique};
 use crate::domain::values::id::{AssetId, EventId, Id, TenantId, UserId, WebhookId};
@@ -157,10 +158,10 @@ impl Keys {
         self.key(format!("{SCHEMAS}{hash}"))
     }
 
-    /// `ERASURE#<user>`: the progress of a person's erasure.
+    /// `ERASURE#<user or link>`: the progress of a person's erasure.
     #[must_use]
-    pub fn erasure(&self, user: UserId) -> Key {
-        self.key(format!("{ERASURES}{}", user.short()))
+    pub fn erasure(&self, person: Person) -> Key {
+        self.key(format!("{ERASURES}{}", short(person.uuid())))
     }
 
     /// `REFERENCES#<kind>#<id>`: the number of references to a record, and the attributes that references can require.

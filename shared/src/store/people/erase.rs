@@ -6,13 +6,13 @@ use crate::domain::assets::asset::Asset;
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::history::event::Event;
 use crate::domain::keys::api_key::ApiKey;
-use crate::domain::people::{Erase, Erasure, PartEnd, Removed, actor_pointers, lead};
+use crate::domain::people::{Erase, Erasure, PartEnd, Person, Removed, actor_pointers, addresses, lead};
 use crate::domain::processes::instance::{ImageName, Instance};
 use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Kind, Stored, StoredResponse};
 use crate::domain::signing::Link;
-use crate::domain::user::User;
-use crate::domain::values::id::{EventId, Id, MovementId, UserId};
+use crate::domain::user::{Email, User};
+use crate::domain::values::id::{EventId, Id, MovementId};
 use crate::domain::values::time::Timestamp;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::{ERASURES, Item, Key, Keys, SIGNATURES, STORED_RESPONSES, TYPE, history_entry};
@@ -39,6 +39,8 @@ const MAX_EVENTS: usize = 5_000;
 const MAX_RECORDS: usize = 40;
 /// Maximum number of actions per part: each takes one write.
 const MAX_ACTIONS: usize = 200;
+/// Maximum number of links whose addresses are removed per part: each takes up to two round trips.
+const MAX_ADDRESSES: usize = 100;
 /// Maximum number of pages of stored responses, of 1 MB each, that a part checks.
 const MAX_RESPONSE_PAGES: usize = 8;
 
@@ -51,7 +53,7 @@ struct Step {
 /// The data about a person in the events of a part.
 #[derive(Debug)]
 pub struct PartAbout {
-    person: UserId,
+    person: Person,
     /// The person's ID as text. Every event that names the person contains this text.
     id: String,
     /// Records whose histories may contain data about the person.
@@ -64,8 +66,8 @@ pub struct PartAbout {
 
 impl PartAbout {
     #[must_use]
-    pub fn new(person: UserId) -> Self {
-        Self { person, id: person.to_string(), records: BTreeSet::new(), actions: Vec::new(), last: None }
+    pub fn new(person: Person) -> Self {
+        Self { person, id: person.uuid().to_string(), records: BTreeSet::new(), actions: Vec::new(), last: None }
     }
 
     /// Returns actions on records outside `records`. The histories of `records` contain the other actions.
@@ -76,6 +78,11 @@ impl PartAbout {
     /// Returns the IDs of all records about the person, including the user.
     fn ids(&self) -> BTreeSet<Uuid> {
         self.records.iter().map(|(_, id)| *id).chain([self.person.uuid()]).collect()
+    }
+
+    /// Whether the part found the record that is about nobody else. Only the first part does.
+    fn has_own_record(&self) -> bool {
+        self.records.contains(&self.person.record())
     }
 
     /// Whether the part found something or ends the pass.
@@ -115,7 +122,7 @@ impl TenantStore {
     /// # Errors
     ///
     /// Returns [`WriteError::Store`] when the table or the object store does not respond in time. Work done so far is kept.
-    pub async fn erase_part(&self, person: UserId, context: &ChangeContext) -> Result<(bool, Removed), WriteError> {
+    pub async fn erase_part(&self, person: Person, context: &ChangeContext) -> Result<(bool, Removed), WriteError> {
         if self.is_dry_run() {
             return self.remains(person, MAX_COUNTED_PARTS).await;
         }
@@ -132,7 +139,7 @@ impl TenantStore {
         }
     }
 
-    async fn erase_next(&self, person: UserId, context: &ChangeContext) -> Result<Step, WriteError> {
+    async fn erase_next(&self, person: Person, context: &ChangeContext) -> Result<Step, WriteError> {
         let now = self.store.now();
         let state = self
             .change_erasure(person, |current| {
@@ -142,12 +149,25 @@ impl TenantStore {
         let part = self.part_about(person, state.position, state.began_at).await?;
         let mut removed = Removed::default();
         if state.responses_until.is_none() {
+            // Done first: later, neither the person's record nor its history has the addresses.
+            if part.has_own_record() {
+                let (of_addresses, has_more) = self.erase_addresses(person, context).await?;
+                removed += of_addresses;
+                if has_more {
+                    return Ok(Step { ended_pass: false, is_done: false, removed });
+                }
+            }
             removed += self.erase_found(person, &part, context).await?;
         }
         let mut responses_until = None;
         if part.is_due() {
-            (removed.responses, responses_until) = self.erase_responses(&part, state.responses_until.as_deref()).await?;
-            self.forget_snapshots().await?;
+            let (count, until) = self.erase_responses(&part.ids(), state.responses_until.as_deref()).await?;
+            removed.responses += count;
+            responses_until = until;
+            // Snapshots have no data about guests.
+            if matches!(person, Person::User(_)) {
+                self.forget_snapshots().await?;
+            }
         }
         let ended_pass = part.last.is_none() && responses_until.is_none();
         let end = PartEnd {
@@ -163,8 +183,74 @@ impl TenantStore {
         Ok(Step { ended_pass, is_done, removed })
     }
 
+    /// Removes the person's addresses from the links of other guests, and erases the stored responses that name these links.
+    /// Returns what was removed, and whether there are more addresses. A dry run counts all of them.
+    async fn erase_addresses(&self, person: Person, context: &ChangeContext) -> Result<(Removed, bool), WriteError> {
+        let mut ids = Vec::new();
+        for address in self.addresses_of(person).await? {
+            ids.extend(self.links_of_address(&address).await?);
+        }
+        ids.retain(|id| Person::Guest(*id) != person);
+        let has_more = ids.len() > MAX_ADDRESSES && !self.is_dry_run();
+        if has_more {
+            ids.truncate(MAX_ADDRESSES);
+        }
+        let mut removed = Removed { addresses: ids.len(), ..Removed::default() };
+        if ids.is_empty() {
+            return Ok((removed, has_more));
+        }
+        let named = ids.iter().map(|id| id.uuid()).collect();
+        let mut until = None;
+        loop {
+            let (count, next) = self.erase_responses(&named, until.as_deref()).await?;
+            removed.responses += count;
+            until = next;
+            if until.is_none() {
+                break;
+            }
+        }
+        if self.is_dry_run() {
+            return Ok((removed, has_more));
+        }
+        let batch = self.batch_get(BatchGet::new().with_all::<Link>(ids.iter().copied())).await?;
+        let links = batch.get_all::<Link>(ids)?;
+        let context = ChangeContext { idempotency: None, precondition: None, is_erasure: true, ..context.clone() };
+        for link in links {
+            self.erase_address(link, &context).await?;
+        }
+        Ok((removed, has_more))
+    }
+
+    /// Returns the e-mail addresses of a guest, or of a user, now and earlier.
+    async fn addresses_of(&self, person: Person) -> Result<Vec<Email>, StoreError> {
+        match person {
+            Person::Guest(id) => {
+                let link = self.get::<Link>(id).await?;
+                Ok(link.and_then(|link| link.value.signer.email).into_iter().collect())
+            }
+            Person::User(id) => {
+                let held = self.held::<User>(person, id.uuid()).await?;
+                Ok(addresses(held.entries.iter().map(|(entry, event, _)| (event, &entry.commitments))))
+            }
+        }
+    }
+
+    async fn erase_address(&self, mut link: Stored<Link>, context: &ChangeContext) -> Result<(), WriteError> {
+        for round in 0.. {
+            let mut unit = UnitOfWork::new(self, context);
+            unit.update(&link, link.value.without_address())?;
+            match unit.commit().await {
+                Err(WriteError::Stale) if round < MAX_ROUNDS => pause(&self.store, round).await,
+                committed => return committed,
+            }
+            let Some(current) = self.get::<Link>(link.value.id).await? else { break };
+            link = current;
+        }
+        Ok(())
+    }
+
     /// Erases a person's data in a part from records and history entries.
-    async fn erase_found(&self, person: UserId, part: &PartAbout, context: &ChangeContext) -> Result<Removed, WriteError> {
+    async fn erase_found(&self, person: Person, part: &PartAbout, context: &ChangeContext) -> Result<Removed, WriteError> {
         let context = ChangeContext { idempotency: None, precondition: None, is_erasure: true, ..context.clone() };
         let (mut removed, mut images) = (Removed::default(), BTreeSet::new());
         for (kind, id) in &part.records {
@@ -187,7 +273,7 @@ impl TenantStore {
     /// Erases the person from a record, its history and its images. Adds the deleted images to `images`.
     async fn erase_record<T: Erase>(
         &self,
-        person: UserId,
+        person: Person,
         id: Uuid,
         context: &ChangeContext,
         images: &mut BTreeSet<ImageName>,
@@ -210,7 +296,7 @@ impl TenantStore {
     }
 
     /// Erases the person from the record itself. Returns whether the record contained anything about the person.
-    async fn rewrite<T: Erase>(&self, person: UserId, held: &Held<T>, context: &ChangeContext) -> Result<bool, WriteError> {
+    async fn rewrite<T: Erase>(&self, person: Person, held: &Held<T>, context: &ChangeContext) -> Result<bool, WriteError> {
         let Some(old) = &held.record else { return Ok(false) };
         let next = old.value.without(person, &held.traces, context.at);
         if next == old.value {
@@ -221,7 +307,7 @@ impl TenantStore {
         unit.commit().await.map(|()| true)
     }
 
-    async fn erase_in_entries(&self, person: UserId, entries: Vec<(HistoryEntry, Vec<String>)>) -> Result<usize, StoreError> {
+    async fn erase_in_entries(&self, person: Person, entries: Vec<(HistoryEntry, Vec<String>)>) -> Result<usize, StoreError> {
         let erased = stream::iter(entries).map(|(entry, about)| async move { self.erase_in_entry(person, entry, &about).await });
         let erased: Vec<bool> = erased.buffer_unordered(CONCURRENT).try_collect().await?;
         Ok(erased.into_iter().filter(|is_erased| *is_erased).count())
@@ -251,12 +337,12 @@ impl TenantStore {
     /// # Errors
     ///
     /// Same as [`TenantStore::erasures`].
-    pub async fn erasure(&self, person: UserId) -> Result<Option<Erasure>, StoreError> {
+    pub async fn erasure(&self, person: Person) -> Result<Option<Erasure>, StoreError> {
         state_of(self.item(&self.keys.erasure(person)).await?.as_ref())
     }
 
     /// Replaces the state of an erasure with the result of `next`.
-    async fn change_erasure(&self, person: UserId, next: impl Fn(Option<Erasure>) -> Erasure) -> Result<Erasure, StoreError> {
+    async fn change_erasure(&self, person: Person, next: impl Fn(Option<Erasure>) -> Erasure) -> Result<Erasure, StoreError> {
         let decide = |current| {
             let next = next(current);
             Ok::<_, StoreError>((next.clone(), next))
@@ -269,10 +355,12 @@ impl TenantStore {
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
-    pub async fn part_about(&self, person: UserId, after: Option<EventId>, until: Timestamp) -> Result<PartAbout, StoreError> {
+    pub async fn part_about(&self, person: Person, after: Option<EventId>, until: Timestamp) -> Result<PartAbout, StoreError> {
         let mut part = PartAbout::new(person);
-        // No event from more than a minute before the creation of the user names the person.
-        let first = Keys::last_event_before(person.timestamp().plus(-TimeDelta::minutes(1)));
+        // No event from more than a minute before the creation of the person's record names the person, and none after the end of
+        // a guest's link.
+        let first = Keys::last_event_before(person.since().plus(-TimeDelta::minutes(1)));
+        let until = person.until().map_or(until, |end| until.min(end.plus(TimeDelta::minutes(1))));
         let Some((from, to)) = Keys::events_between(Some(after.unwrap_or(first)), until) else { return Ok(part) };
         let (mut read, mut pages) = (0, self.events_query(from, to).into_paginator().send());
         while let Some(page) = pages.next().await {
@@ -294,7 +382,7 @@ impl TenantStore {
     /// # Errors
     ///
     /// Same as [`TenantStore::erase_part`]. After an error, a repeated call does the rest.
-    pub async fn erase_whole(&self, person: UserId) -> Result<Removed, WriteError> {
+    pub async fn erase_whole(&self, person: Person) -> Result<Removed, WriteError> {
         let now = self.store.now();
         let begun = |current: Option<Erasure>| current.map_or_else(|| Erasure::begun(person, now), |it| it.restarted(now));
         self.change_erasure(person, begun).await?;
@@ -314,7 +402,7 @@ impl TenantStore {
     /// # Errors
     ///
     /// Same as [`TenantStore::erase_part`].
-    pub async fn remains(&self, person: UserId, max_parts: usize) -> Result<(bool, Removed), WriteError> {
+    pub async fn remains(&self, person: Person, max_parts: usize) -> Result<(bool, Removed), WriteError> {
         let (until, mut found) = (self.store.now(), PartAbout::new(person));
         for _ in 0..max_parts {
             let part = self.part_about(person, found.last, until).await?;
@@ -333,12 +421,18 @@ impl TenantStore {
     /// # Errors
     ///
     /// Same as [`TenantStore::erase_part`].
-    pub async fn remains_in(&self, person: UserId, found: &PartAbout) -> Result<Removed, WriteError> {
+    pub async fn remains_in(&self, person: Person, found: &PartAbout) -> Result<Removed, WriteError> {
         let store = if self.is_dry_run() { self.clone() } else { self.clone().in_dry_run(DryRun::default()) };
-        let mut removed = store.erase_found(person, found, &ChangeContext::operator(self.store.now())).await?;
+        let context = ChangeContext::operator(self.store.now());
+        let mut removed = Removed::default();
+        if found.has_own_record() {
+            removed += store.erase_addresses(person, &context).await?.0;
+        }
+        removed += store.erase_found(person, found, &context).await?;
+        let ids = found.ids();
         let mut until = None;
         loop {
-            let (count, next) = store.erase_responses(found, until.as_deref()).await?;
+            let (count, next) = store.erase_responses(&ids, until.as_deref()).await?;
             removed.responses += count;
             until = next;
             if until.is_none() {
@@ -347,11 +441,10 @@ impl TenantStore {
         }
     }
 
-    /// Erases stored responses that name a record in `found`, report a change to such a record, or belong to a key or link in
-    /// `found`. A retry of such a request gets an error, because its response was erased. Returns the number of responses and, if
+    /// Erases stored responses that name a record in `ids`, report a change to such a record, or belong to a key or link in
+    /// `ids`. A retry of such a request gets an error, because its response was erased. Returns the number of responses and, if
     /// there are more to check, the cursor to pass as `from` next time.
-    async fn erase_responses(&self, found: &PartAbout, from: Option<&str>) -> Result<(usize, Option<String>), StoreError> {
-        let ids = found.ids();
+    async fn erase_responses(&self, ids: &BTreeSet<Uuid>, from: Option<&str>) -> Result<(usize, Option<String>), StoreError> {
         let texts: Vec<String> = ids.iter().map(Uuid::to_string).collect();
         let erased = serde_json::to_string(&StoredResponse::erased()).map_err(StoreError::broken)?;
         let (mut count, mut from) = (0, from.map(|from| self.keys.sibling(from)));
@@ -362,7 +455,7 @@ impl TenantStore {
                 let (Some(key), Some(AttributeValue::S(text))) = (Key::of(&item), item.get(RESPONSE)) else { continue };
                 let by = key.sort().strip_prefix(STORED_RESPONSES).and_then(|rest| EventId::from_short(rest.split('#').next()?));
                 let names = by.is_some_and(|by| ids.contains(&by.uuid()))
-                    || changes_one(&item, &ids)
+                    || changes_one(&item, ids)
                     || texts.iter().any(|id| text.contains(id.as_str()));
                 // An unreadable response may name the person. The stored response of a request in progress says only that the
                 // request has started.

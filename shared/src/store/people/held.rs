@@ -3,17 +3,20 @@
 
 use crate::domain::history::chain::HistoryEntry;
 use crate::domain::history::event::{Event, canonical};
-use crate::domain::people::{Obstacle, Traces, replacement};
-use crate::domain::processes::instance::InstanceStatus;
+use crate::domain::people::{GuestObstacle, Obstacle, Person, Traces, replacement};
+use crate::domain::processes::instance::{Instance, InstanceStatus, SubjectId, position};
+use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Kind, Record, Stored};
+use crate::domain::signing::Link;
 use crate::domain::user::User;
 use crate::domain::values::id::{AssetId, Id, InstanceId, UserId};
 use crate::domain::values::json;
+use crate::domain::values::time::Timestamp;
 use crate::store::keys::{COMMITMENTS, ENTRY, commitments_attribute};
 use crate::store::table::read::USES;
 use crate::store::{
-    ChangeContext, InstanceFilter, MAX_REQUEST, MAX_ROUNDS, PageRequest, StoreError, TenantStore, WriteError, max_event_delay,
-    pause, unless_condition_failed,
+    BatchGet, ChangeContext, InstanceFilter, MAX_REQUEST, MAX_ROUNDS, PageRequest, StoreError, TenantStore, WriteError,
+    max_event_delay, pause, unless_condition_failed,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
@@ -33,7 +36,7 @@ impl TenantStore {
     /// # Errors
     ///
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time, or the record changes too often.
-    pub async fn held<T: Record>(&self, person: UserId, id: Uuid) -> Result<Held<T>, StoreError> {
+    pub async fn held<T: Record>(&self, person: Person, id: Uuid) -> Result<Held<T>, StoreError> {
         for round in 0..MAX_ROUNDS {
             // Read the history first: if the record then has a higher version, it has changed since.
             let (newest, entries, traces) = self.traces(person, T::KIND, id).await?;
@@ -50,7 +53,7 @@ impl TenantStore {
     /// Reads the history of a record for the person's data. Also returns the version of the newest entry.
     async fn traces(
         &self,
-        person: UserId,
+        person: Person,
         kind: Kind,
         id: Uuid,
     ) -> Result<(u64, Vec<(HistoryEntry, Event, Vec<String>)>, Traces), StoreError> {
@@ -70,7 +73,7 @@ impl TenantStore {
     /// Erases the values at these pointers. Returns `false` if they were already erased.
     pub(super) async fn erase_in_entry(
         &self,
-        person: UserId,
+        person: Person,
         mut entry: HistoryEntry,
         pointers: &[String],
     ) -> Result<bool, StoreError> {
@@ -147,6 +150,22 @@ impl TenantStore {
         }
     }
 
+    /// Returns the obstacle to erasing the signer of a link, who isn't a user; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the link's process can't be read.
+    pub async fn guest_obstacle(&self, link: &Link, now: Timestamp) -> Result<Option<GuestObstacle>, StoreError> {
+        let ids = match link.subject {
+            SubjectId::Instance(id) => vec![id],
+            SubjectId::Movement(id) => {
+                self.get::<Movement>(id).await?.map(|movement| movement.value.instance_ids).unwrap_or_default()
+            }
+        };
+        let batch = self.batch_get(BatchGet::new().with_all::<Instance>(ids.iter().copied())).await?;
+        Ok(GuestObstacle::of(link, now, position(&batch.get_all::<Instance>(ids)?)))
+    }
+
     /// Finds the assets and open processes that refer to a user; `None` if there are no references.
     ///
     /// # Errors
@@ -156,6 +175,18 @@ impl TenantStore {
         let item = self.item(&self.keys.references(Kind::User, user.uuid())).await?;
         let count = item.and_then(|item| item.get(USES)?.as_n().ok()?.parse().ok()).unwrap_or(0);
         if count == 0 { Ok(None) } else { self.in_use(user, count).await.map(Some) }
+    }
+
+    /// Returns the process instances in progress that have picked a user, among the newest 1,000 in progress.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`TenantStore::assets_of_user`].
+    pub async fn picked_in(&self, user: UserId) -> Result<Vec<InstanceId>, StoreError> {
+        match self.references_to_user(user).await? {
+            Some(Obstacle::InUse { instances, .. }) => Ok(instances),
+            _ => Ok(Vec::new()),
+        }
     }
 
     async fn in_use(&self, user: UserId, count: u64) -> Result<Obstacle, StoreError> {

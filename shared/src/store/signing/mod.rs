@@ -3,6 +3,7 @@
 use crate::domain::receipts::key::{CurrentKey, EncryptedSeed, KEY_BYTES, ReceiptKeys, SigningKey};
 use crate::domain::record::{Kind, Stored};
 use crate::domain::signing::{Link, MAX_LINKS};
+use crate::domain::user::Email;
 use crate::domain::values::id::{Id, LinkId, ReceiptKeysId};
 use crate::domain::values::time::Timestamp;
 use crate::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
@@ -55,6 +56,21 @@ impl TenantStore {
         let mut ids: Vec<LinkId> = markers.iter().filter_map(owner).map(LinkId::from_uuid).collect();
         ids.sort_unstable_by(|a, b| b.cmp(a));
         Ok(ids)
+    }
+
+    /// Returns the links of guests with this address, compared without case.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub(in crate::store) async fn links_of_address(&self, address: &Email) -> Result<Vec<LinkId>, StoreError> {
+        let markers = self.every(self.beginning(Keys::markers(Kind::Link, &Link::of_address(address)))).await?;
+        let owner = |marker: &Item| {
+            let id = LinkId::from_uuid(record_id_of_sort_key(Kind::Link, marker.get(OWNER)?.as_s().ok()?)?);
+            let expected = self.keys.unique(Kind::Link, &Link::unique_address(address, id));
+            (Key::of(marker)? == expected).then_some(id)
+        };
+        Ok(markers.iter().filter_map(owner).collect())
     }
 
     /// Lists the links of a process instance or movement, newest first. Takes two round trips.

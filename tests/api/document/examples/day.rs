@@ -358,6 +358,15 @@ pub async fn sign_by_link(scenario: &Scenario, people: &People) {
     scenario.get(&format!("{movement}/links")).await;
     scenario.get(&link.path).await;
     scenario.delete(&link.path).await;
+    scenario.prepare(&format!("{movement}/cancel"), json!({})).await;
+    scenario.post(&format!("{}/erase", link.path), json!({})).await;
+    let asset = id(&scenario.prepare("/assets", json!({"name": "Microphone", "status": "preparing"})).await);
+    let begun = json!({"asset_id": asset, "step_data": handover, "through": "handover"});
+    let instance = format!("/processes/instances/{}", id(&scenario.prepare(&start, begun).await));
+    let body = json!({"signer": {"name": "Mary Shelley", "email": "mary@example.org"}});
+    let link = id(&scenario.prepare(&format!("{instance}/links"), body).await);
+    scenario.prepare(&format!("{instance}/cancel"), json!({})).await;
+    scenario.post(&format!("{instance}/links/{link}/erase"), json!({})).await;
 }
 
 pub async fn meet_problems(scenario: &Scenario, people: &People, catalog: &Catalog, laptop: &str) {

@@ -217,6 +217,15 @@ impl Instance {
         pickers.filter_map(|step| self.step_values.0.get(&step.key)?.as_str()?.parse().ok())
     }
 
+    /// Checks that all picked users are among the `active` ones.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProcessError::InactiveUser`] with the first one that isn't.
+    pub fn check_picked(&self, active: &BTreeSet<UserId>) -> Result<(), ProcessError> {
+        self.picked_users().find(|user| !active.contains(user)).map_or(Ok(()), |user| Err(ProcessError::InactiveUser(user)))
+    }
+
     /// Returns the asset's user after completion: the one picked last.
     pub fn recipient(&self) -> Option<UserId> {
         self.picked_users().next_back()
@@ -329,6 +338,8 @@ pub enum ProcessError {
     Moved(usize),
     #[error("The step {0} has already been submitted and can't be changed.")]
     Submitted(String),
+    #[error("The picked user {0} is no longer active. Activate the user, or cancel the process.")]
+    InactiveUser(UserId),
     /// All errors in the values.
     #[error("{} values are invalid.", .0.len())]
     Invalid(Vec<FieldError>),
@@ -497,8 +508,8 @@ impl Instance {
     ///
     /// `step_data` can contain the current step's value, values of later steps, which are stored with the last submitted step,
     /// and unchanged values of earlier steps. `null` removes a value. `expected_step`, if sent, is the step that the client
-    /// expects to be current. `active_users` must contain all active users among the [`candidate_users`]. `images` decodes the
-    /// request's images once for all instances that the request advances.
+    /// expects to be current. `active_users` must contain all active users among the [`candidate_users`] and the users picked
+    /// before. `images` decodes the request's images once for all instances that the request advances.
     ///
     /// # Errors
     ///
@@ -509,6 +520,7 @@ impl Instance {
     /// - [`ProcessError::Invalid`] if `through` or a key doesn't belong to a step, a value is invalid, a required value is
     ///   missing, all values together are too large, or the image of a typed signature is missing.
     /// - [`ProcessError::Submitted`] if the value of an earlier step would change, or `through` is an earlier step.
+    /// - [`ProcessError::InactiveUser`] if a picked user is no longer active, unless `step_data` picks a different one.
     pub fn advance(
         &self,
         through: Option<&str>,
@@ -540,6 +552,7 @@ impl Instance {
             signatures.extend(next.signatures);
             earlier.push(std::mem::replace(&mut instance, next.instance));
         }
+        instance.check_picked(active_users)?;
         // The first one is the instance before the request.
         earlier.remove(0);
         Ok(AdvanceOutcome { earlier, instance, signatures })

@@ -80,6 +80,14 @@ fn errors(instance: &Instance, data: Value) -> Vec<(String, String)> {
 }
 
 #[test]
+fn picked_user_who_became_inactive_is_refused_at_the_next_step() {
+    let picked = advanced(&instance(0), json!({"employee": alice()}));
+    let without = |data: Value| submit(&picked, None, data, &[], &[]).map(|_| ());
+    assert_eq!(without(json!({"parts": ["Device"]})), Err(ProcessError::InactiveUser(alice())));
+    assert_eq!(picked.check_picked(&[alice()].into()), Ok(()));
+}
+
+#[test]
 fn a_completed_or_cancelled_instance_can_neither_be_advanced_nor_cancelled() {
     let completed = Instance { state: State::Completed { at: time(1) }, ..instance(4) };
     let cancelled = instance(1).cancelled(None, time(1)).expect("in progress");
