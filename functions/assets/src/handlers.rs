@@ -1,6 +1,6 @@
 //! The endpoints for assets, with their bodies, queries and views.
 
-use crate::changes;
+use crate::{changes, lookup};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use shared::auth::Caller;
@@ -19,6 +19,7 @@ use shared::domain::values::money::{Price, PriceNumber, PriceText};
 use shared::domain::values::text::{Line, Location, Name, Notes, SearchText};
 use shared::domain::values::time::{Date, Timestamp};
 use shared::fields::ASSET_FILTERS;
+use shared::http::base_url::BaseUrl;
 use shared::http::openapi::{
     AssetConflict, AssetDeletionConflict, ChangeErrors, DuplicateConflict, InputErrors, ResourceErrors, Schemas, query_parameter,
 };
@@ -38,9 +39,17 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 ///
 /// Newest first by default. A list includes every write acknowledged before the request.
 #[utoipa::path(get, path = "/assets", tag = "assets", responses(InputErrors))]
-pub async fn list_assets(caller: Caller<AssetsRead>, Query(query): Query<AssetQuery>) -> Result<Page<AssetView>, ApiError> {
+pub async fn list_assets(
+    caller: Caller<AssetsRead>,
+    base_url: BaseUrl,
+    Query(query): Query<AssetQuery>,
+) -> Result<Page<AssetView>, ApiError> {
     let (page, expand) = (params::page(query.page, query.limit), query.expand);
-    let filter = AssetFilter { sort: query.sort.unwrap_or_default(), ..query.filter.into() };
+    let ids = match query.code {
+        Some(Code(code)) => Some(lookup::assets_of_code(&caller.store, code, base_url.as_str()).await?),
+        None => None,
+    };
+    let filter = AssetFilter { ids, sort: query.sort.unwrap_or_default(), ..query.filter.into() };
     let mut page = caller.store.list_assets(&filter, page).await?.map(|(asset, names)| AssetView::new(asset, names));
     let users = ExpandedUsers::read(&caller, page.items.iter().filter_map(|asset| asset.assigned_to), expand).await?;
     for asset in &mut page.items {
@@ -476,6 +485,9 @@ shared::query! {
         page: PageNumber as PageNumber,
         /// Items per page. Default 20, maximum 100.
         limit: Limit as Limit,
+        /// What a scanner typed: the tag, serial number or ID of an asset, the URL of its label, or one of these with what
+        /// scanners add. Matches the asset that `POST /assets/seen` finds by this `code`; several if they share a serial number.
+        code: Code as Code,
         ..filter: AssetFilterQuery,
         /// `created_at`, `updated_at`, `name`, `asset_tag`, `status`, `location`, `purchase_date`, `purchase_price`,
         /// `warranty_until`, `last_seen_at` or `custom_fields.<name>`, with a leading `-` for descending order. Numbers within
@@ -545,8 +557,21 @@ impl From<AssetFilterQuery> for AssetFilter {
                 min_price: purchase_price_min.map(Price::ten_thousandths),
                 max_price: purchase_price_max.map(Price::ten_thousandths),
             },
+            ids: None,
             sort: AssetSort::default(),
         }
+    }
+}
+
+/// A scanned code.
+#[derive(Debug, ToSchema)]
+#[schema(value_type = String)]
+#[schema(as = ScannedCode)]
+pub struct Code(String);
+
+impl FromParam for Code {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        Ok(Self(text.to_owned()))
     }
 }
 

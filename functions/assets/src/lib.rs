@@ -5,6 +5,7 @@ mod changes;
 mod handlers;
 mod history;
 mod labels;
+mod lookup;
 mod seen;
 mod startable;
 mod stats;

@@ -1,22 +1,24 @@
 //! The endpoint for scans during stock-taking.
 
+use crate::lookup::{Lookup, Match, Wanted};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, ImportRow, Operation, Principal};
 use shared::domain::assets::asset::{Asset, RowTag};
+use shared::domain::assets::code::AssetKey;
 use shared::domain::assets::seen::SeenOutcome;
 use shared::domain::record::{Stored, StoredResponse};
 use shared::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError};
 use shared::domain::values::id::{AssetId, UserId};
 use shared::domain::values::text::{Line, Location, Name};
 use shared::domain::values::time::Timestamp;
-use shared::fields::serial_number;
+use shared::http::base_url::BaseUrl;
 use shared::http::openapi::InputErrors;
-use shared::http::requests::body::{Fields, FromJson, JsonBody};
+use shared::http::requests::body::{Fields, FromJson, JsonBody, field_schema};
 use shared::http::responses::{ApiError, Dependency, Json};
-use shared::store::{BatchGet, CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
-use std::collections::{BTreeSet, HashMap};
+use shared::store::{CommitFailure, StoreError, UnitOfWork, WriteError};
+use std::collections::HashMap;
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
@@ -27,7 +29,10 @@ const MAX_AGE_DAYS: u32 = 7;
 /// Maximum number of assets listed for an ambiguous serial number. Others are left out.
 const MAX_CANDIDATES: usize = 20;
 const SEEN_ITEM: &str = "SeenItem";
-const ONE_OF: &str = "must have one of tag, serial_number and id";
+const CODE: &str = "What a scanner typed: the tag, serial number or ID of an asset, the URL of its label, or one of these with what \
+    scanners add, such as an AIM identifier. An address at an unknown host that ends with `/by-tag/<tag>` doesn't move its asset.";
+const AT: &str = "When this item was seen. Same limits as for the request. Default: the request's `at`.";
+const ONE_OF: &str = "must have one of tag, serial_number, id and code";
 
 shared::body! {
     /// Assets that were seen.
@@ -44,12 +49,11 @@ shared::body! {
     read_only: &[]
 }
 
-/// A scanned value, normalized for comparison.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum SeenItem {
-    Tag(String),
-    Serial(String),
-    Id(AssetId),
+#[derive(Debug, Clone)]
+struct SeenItem {
+    wanted: Wanted,
+    /// Time of the scan. Default: the request's.
+    at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone)]
@@ -61,13 +65,15 @@ impl SeenItem {
             ApiError::Invalid(errors) => errors,
             error => vec![FieldError::whole(error.to_string())],
         })?;
-        let tag = fields.optional::<RowTag>("tag").map(|RowTag(tag)| Self::Tag(Asset::unique_tag(&tag).value));
-        let serial = fields.optional::<Line>("serial_number").map(|serial| Self::Serial(serial_number::key(&serial)));
-        let id = fields.optional::<AssetId>("id").map(Self::Id);
+        let tag = fields.optional::<RowTag>("tag").map(|tag| Wanted::Key(AssetKey::tag(&tag)));
+        let serial = fields.optional::<Line>("serial_number").map(|serial| Wanted::Key(AssetKey::serial(&serial)));
+        let id = fields.optional::<AssetId>("id").map(|id| Wanted::Key(AssetKey::Id(id)));
+        let code = fields.optional::<String>("code").map(Wanted::Code);
+        let at = fields.nullable::<Timestamp>("at").or(None);
         let mut errors = fields.finish(&[]);
-        let mut given = [tag, serial, id].into_iter().flatten();
+        let mut given = [tag, serial, id, code].into_iter().flatten();
         match (given.next(), given.next()) {
-            (Some(item), None) if errors.is_empty() => return Ok(item),
+            (Some(wanted), None) if errors.is_empty() => return Ok(Self { wanted, at }),
             _ if !errors.is_empty() => {}
             _ => errors.push(FieldError { location: ErrorLocation::Pointer(String::new()), reason: ONE_OF.into() }),
         }
@@ -114,11 +120,13 @@ impl ToSchema for SeenItems {
             text.description(Some(description.to_owned()))
         };
         let item = ObjectBuilder::new()
-            .description(Some("A scanned item, identified by exactly one of the members."))
+            .description(Some("A scanned item, identified by exactly one of `tag`, `serial_number`, `id` and `code`."))
             .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
             .property("tag", text("Asset tag."))
             .property("serial_number", text("Serial number."))
-            .property("id", text("ID."));
+            .property("id", text("ID."))
+            .property("code", text(CODE))
+            .property("at", field_schema::<Timestamp>(true, AT));
         schemas.push((SEEN_ITEM.to_owned(), item.into()));
     }
 }
@@ -216,6 +224,12 @@ struct ScanResponse {
 }
 
 impl Scan {
+    /// Merges a later item for the same asset: the latest time counts, and one that may move the asset moves it.
+    fn repeat(&mut self, other: &Self) {
+        self.at = self.at.zip(other.at).map(|(at, other)| at.max(other));
+        self.moves |= other.moves;
+    }
+
     fn respond(&self, outcome: SeenOutcome, asset: Option<&Asset>) -> ScanResponse {
         let (same_as, candidates) = match &self.found {
             SeenMatch::SameAs(index) => (Some(*index), Vec::new()),
@@ -294,20 +308,19 @@ impl ImportRow for Scan {}
 /// changes, an asset keeps its `updated_at` and the version that `If-Match` compares. If `at` is before an asset's last scan, the
 /// asset stays unchanged.
 #[utoipa::path(post, path = "/assets/seen", tag = "assets", responses(InputErrors))]
-pub async fn see_assets(caller: Caller<AssetsWrite>, body: JsonBody<SeenAssets>) -> Result<Json<SeenResult>, ApiError> {
+pub async fn see_assets(
+    caller: Caller<AssetsWrite>,
+    base_url: BaseUrl,
+    body: JsonBody<SeenAssets>,
+) -> Result<Json<SeenResult>, ApiError> {
     let SeenAssets { location, at, r#move, items: SeenItems(items) } = body.parse(&caller)?;
     let caller = caller.verified().await?;
     let (location, at, moves) = (location.or(None), at.or(None), r#move.or(None).unwrap_or_default());
     let now = caller.context.at;
-    let mut errors = Vec::new();
-    if let Some(at) = at {
-        if at > now {
-            errors.push(FieldError::field("at", format!("must not be in the future; server time: {now}")));
-        } else if at.plus_seconds(MAX_AGE_DAYS * 24 * 60 * 60) < now {
-            let text = format!("must not be more than {MAX_AGE_DAYS} days ago");
-            errors.push(FieldError::field("at", ValueError::limited(ErrorCode::TooOld, MAX_AGE_DAYS, text)));
-        }
-    }
+    let mut errors: Vec<FieldError> =
+        at.and_then(|at| Some(FieldError::field("at", fault_of_time(at, now)?))).into_iter().collect();
+    let times = items.iter().enumerate().filter_map(|(index, item)| Some((index, fault_of_time(item.at?, now)?)));
+    errors.extend(times.map(|(index, fault)| FieldError::within("items", &format!("/{index}/at"), fault)));
     if moves && location.is_none() {
         errors.push(FieldError::field("location", ValueError::coded(ErrorCode::Required, "is required with move")));
     }
@@ -315,9 +328,33 @@ pub async fn see_assets(caller: Caller<AssetsWrite>, body: JsonBody<SeenAssets>)
         return Err(ApiError::Invalid(errors));
     }
     caller.refuse_precondition()?;
-    let found = find(&caller.store, &items).await?;
-    let scan = |(index, found)| Scan { index, found, location: location.clone(), at, moves };
-    let scans: Vec<Scan> = found.into_iter().enumerate().map(scan).collect();
+    let wanted: Vec<Wanted> = items.iter().map(|item| item.wanted.clone()).collect();
+    let lookup = Lookup::read(&caller.store, &wanted, base_url.as_str()).await?;
+    let scan = |index, found, is_foreign: bool, item_at: Option<Timestamp>| Scan {
+        index,
+        found,
+        location: location.clone(),
+        at: item_at.or(at),
+        moves: moves && !is_foreign,
+    };
+    let (mut scans, mut first) = (Vec::<Scan>::new(), HashMap::<Same<'_>, usize>::new());
+    for (index, item) in items.iter().enumerate() {
+        let (found, is_foreign) = match lookup.find(index)? {
+            Match::Asset { asset, is_foreign } => (SeenMatch::Asset(asset), is_foreign),
+            Match::Several(assets) => {
+                (SeenMatch::Several(assets.into_iter().take(MAX_CANDIDATES).map(candidate).collect()), false)
+            }
+            Match::Nothing => (SeenMatch::Nothing, false),
+        };
+        let same = if let SeenMatch::Asset(asset) = &found { Same::Asset(asset.value.id) } else { Same::Text(&item.wanted) };
+        let earlier = *first.entry(same).or_insert(index);
+        let mut new = scan(index, found, is_foreign, item.at);
+        if let Some(before) = scans.get_mut(earlier) {
+            before.repeat(&new);
+            new.found = SeenMatch::SameAs(earlier);
+        }
+        scans.push(new);
+    }
     let mut responses = Vec::new();
     for response in caller.execute_each(&scans).await? {
         match response.status {
@@ -353,52 +390,22 @@ fn result(responses: &[ScanResponse]) -> SeenResult {
     SeenResult { data: responses.iter().map(entry).collect(), meta }
 }
 
-/// Looks up tags and serial numbers together, then reads the assets in one batch.
-async fn find(store: &TenantStore, items: &[SeenItem]) -> Result<Vec<SeenMatch>, ApiError> {
-    let (mut tags, mut serials, mut ids) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for item in items {
-        match item {
-            SeenItem::Tag(tag) => drop(tags.insert(tag.clone())),
-            SeenItem::Serial(serial) => drop(serials.insert(serial.clone())),
-            SeenItem::Id(id) => drop(ids.insert(*id)),
-        }
+/// What makes items of a request the same.
+#[derive(PartialEq, Eq, Hash)]
+enum Same<'a> {
+    Asset(AssetId),
+    /// No asset, or several.
+    Text(&'a Wanted),
+}
+
+/// Returns why a scan can't have been at this time.
+fn fault_of_time(at: Timestamp, now: Timestamp) -> Option<ValueError> {
+    if at > now {
+        return Some(ValueError::form(format!("must not be in the future; server time: {now}")));
     }
-    let tags: Vec<_> = tags.iter().map(|tag| Asset::unique_tag(tag)).collect();
-    let (owners, by_serial) = tokio::try_join!(store.owners::<Asset>(&tags), store.assets_by_serial(&serials))?;
-    ids.extend(owners.values().copied());
-    let records = store.batch_get(BatchGet::new().with_all::<Asset>(ids)).await?;
-    let (mut first, mut first_item) = (HashMap::<AssetId, usize>::new(), HashMap::<&SeenItem, usize>::new());
-    let mut found = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        let earlier = *first_item.entry(item).or_insert(index);
-        if earlier < index {
-            found.push(SeenMatch::SameAs(if let Some(SeenMatch::SameAs(asset)) = found.get(earlier) { *asset } else { earlier }));
-            continue;
-        }
-        let asset = match item {
-            SeenItem::Tag(tag) => records.get::<Asset>(owners.get(tag).copied())?,
-            SeenItem::Id(id) => records.get::<Asset>(Some(*id))?,
-            SeenItem::Serial(serial) => {
-                let matched = by_serial.get(serial).cloned().unwrap_or_default();
-                if let Some(record) = matched.unreadable {
-                    return Err(ApiError::Unreadable(record));
-                }
-                if matched.assets.len() > 1 {
-                    found.push(SeenMatch::Several(matched.assets.into_iter().take(MAX_CANDIDATES).map(candidate).collect()));
-                    continue;
-                }
-                matched.assets.into_iter().next()
-            }
-        };
-        found.push(match asset {
-            None => SeenMatch::Nothing,
-            Some(asset) => match *first.entry(asset.value.id).or_insert(index) {
-                earlier if earlier < index => SeenMatch::SameAs(earlier),
-                _ => SeenMatch::Asset(Box::new(asset)),
-            },
-        });
-    }
-    Ok(found)
+    let text = || format!("must not be more than {MAX_AGE_DAYS} days ago");
+    let is_old = at.plus_seconds(MAX_AGE_DAYS * 24 * 60 * 60) < now;
+    is_old.then(|| ValueError::limited(ErrorCode::TooOld, MAX_AGE_DAYS, text()))
 }
 
 fn candidate(asset: Stored<Asset>) -> SeenCandidate {

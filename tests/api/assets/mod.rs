@@ -1,6 +1,7 @@
 //! Assets: single requests, batches, imports, exports, places, scans and labels.
 
 pub mod batch;
+pub mod codes;
 pub mod custom_fields;
 pub mod export;
 pub mod import;

@@ -4,7 +4,7 @@ use crate::values::field_error::{ErrorCode, FieldError, ValueError, text_form};
 use crate::values::id::AssetId;
 use crate::values::string_enum::string_enum;
 use crate::values::text::check_visible;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use utoipa::PartialSchema;
@@ -158,6 +158,8 @@ impl FromStr for LabelIds {
 const MAX_CHARS: usize = 255;
 const TAG: &str = "{asset_tag}";
 const ID: &str = "{id}";
+/// Length of an ID.
+const ID_CHARS: usize = 36;
 /// Characters to percent-encode: all except the unreserved characters of a URL (RFC 3986 §2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -174,6 +176,64 @@ impl LabelUrlTemplate {
         let tag = utf8_percent_encode(asset_tag, ENCODED).to_string();
         self.0.replace(ID, &id.to_string()).replace(TAG, &tag)
     }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Reads the placeholders of a URL that this template made, even if a printer or scanner changed its case. `None` for every
+    /// other text.
+    ///
+    /// If both placeholders are in the path, the rest of the URL need not match: old labels can have an older one.
+    pub fn read(&self, url: &str) -> Option<LabelContent> {
+        let template = after_scheme(&self.0)?;
+        let (path, rest) = template.split_at(template.find(['?', '#']).unwrap_or(template.len()));
+        let template = if rest.contains('{') { template } else { path };
+        let may_end = |rest: &str| {
+            let rest = rest.strip_prefix('/').unwrap_or(rest);
+            rest.is_empty() || rest.starts_with('#') || rest.starts_with(if template.contains('?') { '&' } else { '?' })
+        };
+        content(template, after_scheme(url)?, &may_end)
+    }
+}
+
+/// What a label's URL says about its asset.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LabelContent {
+    pub asset_tag: Option<String>,
+    pub id: Option<AssetId>,
+}
+
+/// Matches a URL with the rest of a template, both without their schemes.
+fn content(template: &str, url: &str, may_end: &impl Fn(&str) -> bool) -> Option<LabelContent> {
+    let (literal, rest) = template.split_at(template.find('{').unwrap_or(template.len()));
+    let found = url.get(..literal.len()).filter(|found| found.eq_ignore_ascii_case(literal))?;
+    let url = url.get(found.len()..)?;
+    if rest.is_empty() {
+        return may_end(url).then(LabelContent::default);
+    }
+    if let Some(template) = rest.strip_prefix(ID) {
+        let (id, url) = url.split_at_checked(ID_CHARS)?;
+        let id = id.to_ascii_lowercase().parse().ok()?;
+        return content(template, url, may_end).map(|found| LabelContent { id: Some(id), ..found });
+    }
+    let template = rest.strip_prefix(TAG)?;
+    let longest = url.find(['/', '?', '#', '&']).unwrap_or(url.len());
+    let ends = (1..=longest).rev().filter_map(|end| url.split_at_checked(end));
+    let mut matches = ends.filter_map(|(tag, url)| content(template, url, may_end).map(|found| (tag, found)));
+    let (tag, found) = matches.next()?;
+    Some(LabelContent { asset_tag: Some(decoded(tag)?), ..found })
+}
+
+/// Returns a URL without `https://` or `http://`, in upper or lower case; `None` for other texts.
+pub(crate) fn after_scheme(url: &str) -> Option<&str> {
+    let scheme = |scheme: &str| url.get(..scheme.len()).filter(|start| start.eq_ignore_ascii_case(scheme)).map(str::len);
+    url.get(["https://", "http://"].into_iter().find_map(scheme)?..)
+}
+
+/// Decodes a percent-encoded part of a URL. `None` if it is not UTF-8.
+pub(crate) fn decoded(text: &str) -> Option<String> {
+    percent_decode_str(text).decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
 
 impl FromStr for LabelUrlTemplate {
@@ -254,6 +314,28 @@ mod tests {
             url("http://h:8080?t={asset_tag}&i={id}", "a/b c&#{id}%ä"),
             "http://h:8080?t=a%2Fb%20c%26%23%7Bid%7D%25%C3%A4&i=0190d5b0-0000-7000-8000-000000000000"
         );
+    }
+
+    #[test]
+    fn a_url_is_read_as_it_was_made() {
+        let id = "0190d5b0-0000-7000-8000-000000000000".parse().ok();
+        for template in [
+            "https://h/{asset_tag}",
+            "https://h/a/{asset_tag}.html#{id}",
+            "https://h/{asset_tag}{id}",
+            "https://h/{id}{asset_tag}?a=b",
+            "http://h?i={id}&t={asset_tag}&v=2",
+            "https://h/%7e/{asset_tag}",
+        ] {
+            for tag in ["AST-1", ".", "a/b c&#{id}%ä", "100%25", "-{asset_tag}-"] {
+                let made = url(template, tag);
+                for made in [made.clone(), made.replacen("http", "HTTP", 1)] {
+                    let read = template.parse::<LabelUrlTemplate>().expect(template).read(&made).expect(&made);
+                    let expected = LabelContent { asset_tag: Some(tag.to_owned()), id: id.filter(|_| template.contains(ID)) };
+                    assert_eq!(read, expected, "{template} {made}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -161,7 +161,7 @@ fn is_ideograph(c: char) -> bool {
 
 /// Whether a character is always invisible: bidirectional marks, embeddings, overrides and isolates, line separators, and
 /// zero-width characters.
-fn is_never_seen(c: char) -> bool {
+pub(crate) fn is_never_seen(c: char) -> bool {
     matches!(
         c,
         '\u{ad}'

@@ -16,7 +16,7 @@ use crate::store::lists::list_index::{
     AssetColumns, AssetFacet, AssetVectors, CodedCondition, ColumnFilter, InstanceColumns, InstanceFacet, LOCATION, RowQuery,
     SearchTerms, SortBy, SortOrder, UserColumns, UserFacet, narrow,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroI64;
 use std::str::FromStr;
 use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, Type};
@@ -234,6 +234,7 @@ impl CatalogMatch {
 #[derive(Debug, Clone, Default)]
 pub struct AssetFilter {
     pub q: Option<String>,
+    pub ids: Option<BTreeSet<AssetId>>,
     pub status: Option<Statuses>,
     pub asset_type_id: Option<AssetTypeId>,
     pub kind: Option<AssetKind>,
@@ -307,6 +308,7 @@ impl AssetFilter {
             exact: exact.collect(),
             coded: self.values.clone(),
             created: (self.ranges.created.from, self.ranges.created.before),
+            ids: self.ids.as_ref().map(|ids| ids.iter().map(|id| id.uuid()).collect()),
             order: self.sort.order(),
         }
     }

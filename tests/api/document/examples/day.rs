@@ -217,7 +217,8 @@ pub async fn buy_assets(scenario: &Scenario, people: &People, catalog: &Catalog)
     scenario.get(&format!("/assets/by-tag/{tag}")).await;
     scenario.get("/assets?q=macbook&sort=-created_at&limit=2").await;
     scenario.get(&format!("{path}/processes")).await;
-    let scanned = json!({"location": "Berlin / 3rd floor", "items": [{"tag": tag}, {"serial_number": "C02ZX41PMD6N"}]});
+    let scanned =
+        json!({"location": "Berlin / 3rd floor", "items": [{"code": format!("]C1{tag}")}, {"serial_number": "C02ZX41PMD6N"}]});
     scenario.post("/assets/seen", scanned).await;
 
     scenario.at("11:10");

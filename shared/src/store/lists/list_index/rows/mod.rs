@@ -26,7 +26,7 @@ use memchr::memmem::Finder;
 use segment::{Extremes, MAX_SEGMENT_ROWS, Segment, Trigram, TrigramSet};
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::ops::{ControlFlow, Range};
@@ -268,6 +268,8 @@ pub struct RowQuery<'q, C: Columns> {
     pub coded: Vec<CodedCondition>,
     /// Inclusive lower and exclusive upper bound of the creation time.
     pub created: (Option<Timestamp>, Option<Timestamp>),
+    /// IDs of the permitted records; `None` if every record is permitted.
+    pub ids: Option<BTreeSet<Uuid>>,
     /// Sort order; `None` for the default, newest first.
     pub order: Option<SortOrder<C>>,
 }
@@ -288,6 +290,7 @@ impl<C: Columns> Default for RowQuery<'_, C> {
             exact: Vec::new(),
             coded: Vec::new(),
             created: (None, None),
+            ids: None,
             order: None,
         }
     }
@@ -301,7 +304,11 @@ impl<C: Columns> RowQuery<'_, C> {
 
     /// Whether a match depends only on the facet and coded values.
     fn is_of_facets_and_coded(&self) -> bool {
-        self.terms.is_empty() && self.columns.is_none() && self.exact.is_empty() && self.created == (None, None)
+        self.terms.is_empty()
+            && self.columns.is_none()
+            && self.exact.is_empty()
+            && self.created == (None, None)
+            && self.ids.is_none()
     }
 
     /// Visits the segments that can have matching rows, in the default order, until `visit` breaks. Passes the segment's position
@@ -338,6 +345,10 @@ impl<C: Columns> RowQuery<'_, C> {
         may_have_texts.then_some(())?;
         let mut matches = vec![false; segment.len()];
         matches.get_mut(segment.created_in(self.created))?.fill(true);
+        if let Some(ids) = &self.ids {
+            narrow(&mut matches, &segment.keys, |key| ids.contains(&key.id()));
+            matches.contains(&true).then_some(())?;
+        }
         if let Some((facets, _)) = facets {
             narrow(&mut matches, &segment.facets, |facet| facets.get(*facet as usize) == Some(&true));
         }

@@ -197,6 +197,7 @@ impl Query {
             exact: self.tag.iter().map(|tag| (0, tag.clone())).collect(),
             coded: self.wanted.clone().into_iter().collect(),
             created: (self.created.0.map(Timestamp::from_millis), self.created.1.map(Timestamp::from_millis)),
+            ids: None,
             order: sort_by.map(|sort_by| SortOrder { sort_by, descending: self.descending }),
         }
     }
