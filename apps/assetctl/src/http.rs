@@ -4,10 +4,14 @@ use crate::config::Connection;
 use crate::error::{CliError, Result};
 use crate::lookup::items;
 use crate::output::{Format, duration, exact, hex};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LINK, LOCATION, RETRY_AFTER};
+use jiff::fmt::rfc2822::DateTimeParser;
+use jiff::{SignedDuration, Timestamp};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, HeaderName, HeaderValue, LINK, LOCATION, RETRY_AFTER};
 use reqwest::{Response, Url, redirect};
 use serde_json::Value;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use terminal::print_note;
 use tokio::sync::Semaphore;
@@ -40,6 +44,8 @@ pub struct Client {
     /// Whether JSON is read with [`exact`].
     is_exact: bool,
     under_way: Arc<Semaphore>,
+    /// Seconds by which the service's clock is ahead of this computer's, from the last response's `Date`.
+    clock_difference: Arc<AtomicI64>,
 }
 
 #[derive(Debug, Default)]
@@ -125,6 +131,7 @@ impl Client {
             give_up_after: GIVE_UP_AFTER,
             is_exact: false,
             under_way: Arc::new(Semaphore::new(MAX_AT_ONCE)),
+            clock_difference: Arc::default(),
         })
     }
 
@@ -164,6 +171,11 @@ impl Client {
         }
         let response = builder.header(AUTHORIZATION, self.authorization.clone()).send().await?;
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        if let Some(date) = header(DATE).and_then(|date| DateTimeParser::new().parse_timestamp(&date).ok())
+            && let Ok(now) = local_now()
+        {
+            self.clock_difference.store(date.as_second() - now.as_second(), Relaxed);
+        }
         let links = response.headers().get_all(LINK).iter().filter_map(|link| link.to_str().ok());
         let unreadable = header(UNREADABLE).unwrap_or_default();
         let reply = Reply {
@@ -189,6 +201,12 @@ impl Client {
         };
         let detail = format!("can't reach {}: {cause}{hint}", self.base_url);
         Busy { is_away: true, may_have_effect: !error.is_connect(), detail, ..Busy::default() }
+    }
+
+    /// Returns the time by the service's clock, from the `Date` of its last response: exact to a second.
+    pub fn now(&self) -> Result<Timestamp> {
+        let difference = SignedDuration::from_secs(self.clock_difference.load(Relaxed));
+        local_now()?.checked_add(difference).map_err(|error| CliError::Failed(format!("the service's clock: {error}")))
     }
 
     fn backoff(&self, is_known: bool) -> Backoff {
@@ -222,13 +240,7 @@ impl Client {
         if backoff.attempts > 0 && reassurance.is_some() {
             print_note("The service answers again.");
         }
-        match reply.content_type.as_deref() {
-            Some(found) if found.starts_with(content_type) => Ok(reply),
-            found => {
-                let (url, found) = (&request.url, found.unwrap_or("nothing"));
-                Err(CliError::Failed(format!("{url} answered with {found} instead of {content_type}; check --base-url")))
-            }
-        }
+        expecting(request, reply, content_type)
     }
 
     /// Retries a request while the service is busy.
@@ -283,9 +295,23 @@ impl Client {
     }
 
     /// Like [`post`](Self::post), for a service that has responded before: retries even if it can't be reached, up to the time
-    /// limit, and prints notes.
-    pub async fn post_patiently(&self, path: &str, body: &Value, idempotency_key: &str, reassurance: &str) -> Result<Value> {
-        self.posted(path, &[], body, Some(idempotency_key), Some(reassurance)).await
+    /// limit, and prints notes. If the first attempt fails, sends the body that `later` returns instead, which must be harmless
+    /// even if the first attempt had an effect.
+    pub async fn post_patiently(
+        &self,
+        path: &str,
+        body: &Value,
+        later: impl FnOnce() -> Value,
+        key: &str,
+        reassurance: &str,
+    ) -> Result<Value> {
+        let none: &[(&str, &str)] = &[];
+        let request = Request::post(self.url(path, none)?, JSON, body.to_string().into_bytes(), Some(key.to_owned()));
+        match self.send(&request).await {
+            Answer::Done(reply) => data(self.json(&expecting(&request, reply, JSON)?)?),
+            Answer::Refused(error) => Err(error),
+            Answer::Busy(_) => self.posted(path, &[], &later(), Some(&format!("{key}-later")), Some(reassurance)).await,
+        }
     }
 
     async fn posted(
@@ -355,6 +381,25 @@ impl Client {
             url = following.ok_or_else(wrong)?;
         }
     }
+}
+
+/// Fails if the response has a different media type.
+fn expecting(request: &Request, reply: Reply, content_type: &str) -> Result<Reply> {
+    match reply.content_type.as_deref() {
+        Some(found) if found.starts_with(content_type) => Ok(reply),
+        found => {
+            let (url, found) = (&request.url, found.unwrap_or("nothing"));
+            Err(CliError::Failed(format!("{url} answered with {found} instead of {content_type}; check --base-url")))
+        }
+    }
+}
+
+/// Returns the time by this computer's clock, to the millisecond.
+#[expect(clippy::disallowed_methods, reason = "the user's clock")]
+pub fn local_now() -> Result<Timestamp> {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millisecond(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX))
+        .map_err(|error| CliError::Failed(format!("this computer's clock is out of range: {error}")))
 }
 
 /// Reads the body. `None` if it is longer than [`MAX_BODY_BYTES`].

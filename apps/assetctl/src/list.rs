@@ -230,7 +230,8 @@ fn print_csv(rows: &[Value], columns: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn csv(rows: &[Value], columns: &[&str]) -> csv::Result<Vec<u8>> {
+/// Returns CSV with a header. An apostrophe keeps a spreadsheet from reading text as a formula.
+pub fn csv(rows: &[Value], columns: &[&str]) -> csv::Result<Vec<u8>> {
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     writer.write_record(columns)?;
     for row in rows {

@@ -3,19 +3,16 @@
 use crate::error::{CliError, Result};
 use crate::http::{Client, Query, object, unreadable};
 use crate::output::{Format, folded};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Encodes a path segment, because a tag can contain any visible character.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 /// A longer name, in characters, is not searched for.
 const MAX_CHARS: usize = 200;
 /// Maximum number of candidates in an error.
 const MAX_CANDIDATES: usize = 5;
 
-/// Finds an asset. `name` is an ID, a tag, or a serial number that only one asset has.
+/// Finds an asset. `name` is a tag, a serial number that only one asset has, an ID, or what a scanner types for a label.
 pub async fn asset(client: &Client, name: &str) -> Result<Value> {
     find_asset(client, name).await?.ok_or_else(|| no_asset(name))
 }
@@ -28,22 +25,11 @@ pub fn no_asset(name: &str) -> CliError {
 
 /// Like [`asset`], but returns `None` if no asset has the name.
 pub async fn find_asset(client: &Client, name: &str) -> Result<Option<Value>> {
-    // A tag or a serial number can look like an ID.
-    let by_id = is_id(name).then(|| format!("assets/{name}"));
-    // A path segment of dots would be resolved to a different path.
-    let by_tag =
-        (!name.bytes().all(|byte| byte == b'.')).then(|| format!("assets/by-tag/{}", utf8_percent_encode(name, SEGMENT)));
-    for path in by_id.into_iter().chain(by_tag) {
-        match client.object(&path, &[]).await {
-            Err(error) if error.is_missing() => {}
-            found => return found.map(Some),
-        }
+    if name.trim().is_empty() {
+        return Ok(None);
     }
-    let same_serial = match name.trim().is_empty() {
-        true => Value::Null,
-        false => client.data("assets", &[("serial_number", name)]).await?,
-    };
-    match items(&same_serial) {
+    let found = client.data("assets", &[("code", name)]).await?;
+    match items(&found) {
         [] => Ok(None),
         [one] => object(one.clone()).map(Some),
         several => {
@@ -291,11 +277,6 @@ fn search(name: &str) -> (String, Option<&str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tag_stays_one_segment_of_a_path() {
-        assert_eq!(utf8_percent_encode("AST-1_b A/1?#%é", SEGMENT).to_string(), "AST-1_b%20A%2F1%3F%23%25%C3%A9");
-    }
 
     #[test]
     fn tags_are_not_ids() {

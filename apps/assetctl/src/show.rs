@@ -2,7 +2,7 @@
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
-use crate::http::{Client, Page};
+use crate::http::{Client, Page, local_now};
 use crate::lookup::{self, id_of, is_id, items, people_with, person_with, tag_and_name, text};
 use crate::output::{digits, print_json};
 use clap::Args;
@@ -221,20 +221,12 @@ pub async fn asset_on(client: &Client, name: &str, day: Option<Date>, zone: &Val
 
 /// Like [`end_of`], but returns `None` and `now` if no day is given.
 pub fn time_on(day: Option<Date>, zone: &Value) -> Result<(Option<String>, String)> {
-    day.map_or_else(|| Ok((None, "now".to_owned())), |day| end_of(day, zone, now()?))
+    day.map_or_else(|| Ok((None, "now".to_owned())), |day| end_of(day, zone, local_now()?))
 }
 
 pub fn day(text: &str) -> Result<Date, String> {
     let day = text.parse().ok().filter(|day: &Date| day.to_string() == text);
     day.ok_or_else(|| "must be a date, such as 2026-03-01".to_owned())
-}
-
-/// Returns the current time, to the second.
-#[expect(clippy::disallowed_methods, reason = "the user's clock")]
-pub fn now() -> Result<Timestamp> {
-    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_second(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX))
-        .map_err(|error| CliError::Failed(format!("this computer's clock is out of range: {error}")))
 }
 
 /// Converts a time for the service. A day means its start in the time zone, or the start of the next day for the end of a

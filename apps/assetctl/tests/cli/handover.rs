@@ -248,7 +248,7 @@ fn only_a_request_that_takes_effect_once_is_repeated() {
     let (starts, links) = (AtomicU32::new(0), AtomicU32::new(0));
     let service = Scripted::start(move |request, _| match request.route.as_str() {
         "GET /processes" => Answer::data(&json!([{"id": "p1", "name": "Own", "slug": "own", "steps": steps}])),
-        "GET /assets/by-tag/AST-1" => Answer::data(&json!({"id": id, "asset_tag": "AST-1", "name": "Laptop"})),
+        "GET /assets" => Answer::data(&json!([{"id": id, "asset_tag": request.parameter("code"), "name": "Laptop"}])),
         "POST /processes/p1/start" if starts.fetch_add(1, Relaxed) == 0 => Answer::problem(503, "UNAVAILABLE", "Try again."),
         "POST /processes/p1/start" => Answer::data(&instance),
         // A rate-limited request has no effect, so it is retried even without an idempotency key.

@@ -25,6 +25,9 @@ fn answer(request: &Request, _: usize) -> Answer {
         "GET /assets/export" if request.parameter("format") == "csv" => Answer::new("text/csv", table()),
         "GET /assets/export" => Answer::new("application/x-ndjson", format!("{asset}\n")),
         "GET /assets/labels" => Answer::new("text/html", String::new()),
+        "GET /assets" if request.parameter("code") == "A" => Answer::data(&json!([{
+            "id": USER, "asset_tag": HOSTILE, "name": HOSTILE, "status": HOSTILE, "model": HOSTILE, "assigned_to": USER
+        }])),
         "GET /assets" => Answer::data(&json!([])),
         "GET /me" => {
             Answer::data(&json!({"key": {"name": HOSTILE, "scopes": [HOSTILE]}, "tenant": {"name": HOSTILE}, "user": null}))
@@ -35,10 +38,6 @@ fn answer(request: &Request, _: usize) -> Answer {
         route if route.starts_with("GET /users/") => Answer::data(&person()),
         "GET /processes" => Answer::data(&json!([process()])),
         "GET /processes/instances" => Answer::data(&json!([process()])),
-        "GET /assets/by-tag/A" => Answer::data(&json!({
-            "id": USER, "asset_tag": HOSTILE, "name": HOSTILE, "status": HOSTILE, "model": HOSTILE, "assigned_to": USER
-        })),
-        route if route.starts_with("GET /assets/by-tag/") => Answer::problem(404, "NOT_FOUND", HOSTILE),
         route if route.ends_with("/history") => {
             let changes = json!({"status": {"old": HOSTILE, "new": HOSTILE}, HOSTILE: {"old": null, "new": HOSTILE}});
             Answer::data(&json!([{"at": HOSTILE, "type": "asset.updated", "actor": {"key_name": HOSTILE}, "changes": changes}]))

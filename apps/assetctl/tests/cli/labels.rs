@@ -27,10 +27,12 @@ fn answer(request: &Request, count: usize) -> Answer {
             let (skip, ids) = (request.parameter("skip"), request.parameter("ids").split(',').count());
             Answer::new("text/html; charset=utf-8", format!("{} {skip} {ids}", request.parameter("layout")))
         }
-        "GET /assets/by-tag/A%2F1" => Answer::data(&asset(1, "A/1")),
-        "GET /assets" if request.parameter("serial_number") == "a 1" => Answer::data(&json!([asset(2, "a 1")])),
-        "GET /assets" => Answer::data(&json!([])),
-        route if route.starts_with("GET /assets/by-tag/") => Answer::problem(404, "NOT_FOUND", "There is no such resource."),
+        "GET /assets" => Answer::data(&match request.parameter("code") {
+            "A/1" => json!([asset(1, "A/1")]),
+            "a 1" => json!([asset(2, "a 1")]),
+            code if code == id(3) => json!([asset(3, "C-3")]),
+            _ => json!([]),
+        }),
         route if route.ends_with("/label") => {
             let (format, size, dpi) = (request.parameter("format"), request.parameter("size"), request.parameter("dpi"));
             let content_type = match format {
@@ -40,7 +42,7 @@ fn answer(request: &Request, count: usize) -> Answer {
             };
             Answer::new(content_type, format!("^XA{format} {size} {dpi}^XZ"))
         }
-        _ => Answer::data(&asset(3, "C-3")),
+        route => panic!("{route}"),
     }
 }
 
@@ -65,9 +67,9 @@ fn labels_are_in_the_order_of_the_tags() {
             let rows = tags.iter().zip(0..).map(|(tag, number)| format!("{}\n", asset(number, tag)));
             Answer::new("application/x-ndjson", rows.collect())
         }
-        route if route.starts_with("GET /assets/by-tag/AST-") => {
-            let tag = &route["GET /assets/by-tag/".len()..];
-            Answer::data(&asset(tag["AST-".len()..].parse().unwrap(), tag))
+        "GET /assets" => {
+            let tag = request.parameter("code");
+            Answer::data(&json!([asset(tag["AST-".len()..].parse().unwrap(), tag)]))
         }
         _ => Answer::new("text/html; charset=utf-8", String::new()),
     });

@@ -29,7 +29,7 @@ fn answer(request: &Request, real: Answer) -> Answer {
     let is_dry_run = request.parameter("dry_run") == "true";
     match request.route.as_str() {
         "GET /me" => me(&["assets:read", "assets:write"]),
-        "GET /assets/by-tag/AST-1" => Answer::data(&asset("in_use")),
+        "GET /assets" if request.parameter("code") == "AST-1" => Answer::data(&json!([asset("in_use")])),
         "POST /assets/batch" if is_dry_run => done(),
         "POST /assets/batch" => real,
         route => {
@@ -167,8 +167,8 @@ fn handing_over() -> Scripted {
             Answer::data(&json!([{"id": "p1", "name": "p1", "slug": "prepare", "steps": steps("complete")}]))
         }
         "GET /processes" => Answer::data(&json!([{"id": "p2", "name": "p2", "slug": "own", "steps": steps("signature")}])),
-        "GET /assets/by-tag/AST-1" if looks.fetch_add(1, Relaxed) == 1 => Answer::busy("300"),
-        "GET /assets/by-tag/AST-1" => Answer::data(&asset("in_stock")),
+        "GET /assets" if looks.fetch_add(1, Relaxed) == 1 => Answer::busy("300"),
+        "GET /assets" => Answer::data(&json!([asset("in_stock")])),
         "POST /processes/p1/start" => {
             is_prepared.fetch_or(request.parameter("dry_run") != "true", Relaxed);
             instance("i1", "p1", "completed", "complete")
