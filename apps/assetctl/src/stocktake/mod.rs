@@ -95,7 +95,9 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
         print_note("Scan or type codes, one per line. Press Ctrl-D to finish.");
     }
     loop {
-        let scans = match earlier.next() {
+        let earlier = earlier.next();
+        let is_earlier = earlier.is_some();
+        let scans = match earlier {
             Some(scans) => scans.to_vec(),
             None => {
                 let found = journal.found();
@@ -109,7 +111,7 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
             }
         };
         let answers = tokio::select! {
-            answers = session.send(&scans) => answers.map_err(continues)?,
+            answers = session.send(&scans, is_earlier) => answers.map_err(continues)?,
             _ = interrupt.next() => return Err(interrupted()),
         };
         answers.iter().try_for_each(|answer| journal.answer(answer.clone()))?;
@@ -193,13 +195,13 @@ enum Sent {
 }
 
 impl Session<'_> {
-    /// Returns a result for each scan.
-    async fn send(&mut self, scans: &[Scan]) -> Result<Vec<Answer>> {
+    /// Returns a result for each scan. Scans of an earlier run are sent with their times.
+    async fn send(&mut self, scans: &[Scan], is_earlier: bool) -> Result<Vec<Answer>> {
         let mut ways: Vec<Sent> =
             scans.iter().map(|scan| if is_possible(&scan.code) { Sent::Normally } else { Sent::Not }).collect();
         let entries = loop {
             let sent: Vec<usize> = (0..scans.len()).filter(|index| ways[*index] != Sent::Not).collect();
-            let posted = if sent.is_empty() { Ok(Vec::new()) } else { self.post(&sent, scans, &ways).await };
+            let posted = if sent.is_empty() { Ok(Vec::new()) } else { self.post(&sent, scans, &ways, is_earlier).await };
             match posted {
                 Err(CliError::Answered { status: 422, detail, .. })
                     if refused(&detail).first_key_value().is_some_and(|(first, _)| *first < sent.len()) =>
@@ -222,7 +224,7 @@ impl Session<'_> {
     }
 
     /// Returns an entry for each of the scans with these indexes.
-    async fn post(&mut self, sent: &[usize], scans: &[Scan], ways: &[Sent]) -> Result<Vec<Value>> {
+    async fn post(&mut self, sent: &[usize], scans: &[Scan], ways: &[Sent], is_earlier: bool) -> Result<Vec<Value>> {
         // A recent scan is sent without a time, so that the service's clock counts.
         let recent = self.client.now()?.checked_sub(LATE.seconds()).unwrap_or(Timestamp::MIN);
         let body = |is_late: bool| {
@@ -237,7 +239,7 @@ impl Session<'_> {
         };
         self.requests += 1;
         let key = format!("{}-{}", self.run, self.requests);
-        let (now, later) = (body(false), || body(true));
+        let (now, later) = (body(is_earlier), || body(true));
         match self.client.post_patiently("assets/seen", &now, later, &key, "Codes are kept and sent later.").await? {
             Value::Array(entries) if entries.len() == sent.len() => Ok(entries),
             _ => Err(unreadable()),
