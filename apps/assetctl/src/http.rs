@@ -110,6 +110,8 @@ pub struct Rows {
     pub total: u64,
     /// Whether more rows match than were read.
     pub has_more: bool,
+    /// The member `meta` of the last page.
+    pub meta: Value,
 }
 
 impl Client {
@@ -354,7 +356,7 @@ impl Client {
             };
             if !has_more || read >= limit {
                 rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-                return Ok(Rows { rows, total: total.unwrap_or_default(), has_more: has_more || read > limit });
+                return Ok(Rows { rows, total: total.unwrap_or_default(), has_more: has_more || read > limit, meta: page.meta });
             }
             next = Some(following);
         }

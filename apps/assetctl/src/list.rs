@@ -6,7 +6,7 @@ use crate::http::{Client, Query, Rows};
 use crate::import::columns::CUSTOM_FIELD;
 use crate::lookup::{everybody, id_of, is_id, items, people_with, person, text, user_named};
 use crate::output::{count, digits, print_json};
-use crate::selection::{AssetFilters, in_options, nearest};
+use crate::selection::{AssetFilters, hint, in_options, nearest};
 use crate::show::{actor_name, assigned, time_of, time_zone, what};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
@@ -101,13 +101,11 @@ pub async fn list(options: &List, connection: &Connection, is_json: bool) -> Res
     let client = Client::new(connection)?.with_exact_numbers();
     let mut query = options.filters.query(&client).await?;
     query.extend(options.sort.iter().map(|sort| ("sort".to_owned(), sort.clone())));
-    let Rows { rows: assets, total, .. } = match read(&client, query, options.limit).await {
+    let Rows { rows: assets, total, meta, .. } = match read(&client, query, options.limit).await {
         Err(error) => return Err(options.filters.explain(&client, error).await),
         read => read?,
     };
-    if total == 0 {
-        options.filters.explain_nothing(&client).await;
-    }
+    hint(&meta).into_iter().for_each(print_note);
     let columns: Vec<&str> = options.columns.iter().map(String::as_str).collect();
     if let Some(first) = assets.first() {
         check(&columns, first)?;
@@ -251,13 +249,12 @@ pub async fn stats(options: &Stats, connection: &Connection, is_json: bool) -> R
     query.extend(options.by.iter().map(|field| ("group_by".to_owned(), field.clone())));
     query.extend(options.depth.iter().map(|depth| ("depth".to_owned(), depth.to_string())));
     let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let stats = match client.data("stats", &query).await {
+    let mut answer = match client.document("stats", &query).await {
         Err(error) => return Err(with_custom_field(options.filters.explain(&client, error).await, options.by.as_deref())),
-        stats => stats?,
+        answer => answer?.0,
     };
-    if stats["assets"]["total"] == 0 || stats["groups"] == json!([]) {
-        options.filters.explain_nothing(&client).await;
-    }
+    hint(&answer["meta"]).into_iter().for_each(print_note);
+    let stats = answer["data"].take();
     match &options.by {
         _ if is_json => print_json(&stats)?,
         None => print(&summary(&stats))?,

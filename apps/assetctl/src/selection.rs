@@ -7,14 +7,11 @@ use crate::output::{Format, folded};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use strsim::osa_distance;
 use terminal::print_note;
 
-/// The service returns at most this many groups.
-const MAX_GROUPS: usize = 1_000;
-/// Maximum number of names in an error.
-const MAX_NAMED: usize = 5;
 /// Filter value for assets without a user.
 pub const NOBODY: &str = "none";
 
@@ -100,30 +97,16 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
     known
 }
 
-/// Returns `; similar: Köln, Köln / 1st floor`, or an empty text.
-fn similar(name: &str, known: &BTreeSet<String>) -> String {
-    let similar: Vec<&str> = nearest(name, known.iter().map(String::as_str)).into_iter().take(MAX_NAMED).collect();
-    if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) }
-}
-
-/// Returns the different values of a field in all assets; for locations, of every level.
-async fn values(client: &Client, field: &str) -> Result<BTreeSet<String>> {
-    let levels = (field == "location").then_some(("depth", "8"));
-    let query: Vec<(&str, &str)> = [("group_by", field)].into_iter().chain(levels).collect();
-    let stats = client.data("stats", &query).await?;
-    let mut values = BTreeSet::new();
-    for value in items(&stats["groups"]).iter().filter_map(|group| group["value"].as_str()) {
-        if levels.is_some() {
-            values.extend(value.match_indices(" / ").map(|(end, _)| value[..end].to_owned()));
-        }
-        values.insert(value.to_owned());
-    }
-    Ok(values)
-}
-
-/// Returns the error text for a location without assets.
+/// Returns what the service says about a location without assets, without the full stop.
 pub async fn no_asset_at(client: &Client, place: &str) -> Result<String> {
-    Ok(format!("no asset is recorded at {place}{}", similar(place, &values(client, "location").await?)))
+    let page = client.page("assets", &[("location", place), ("limit", "1")]).await?;
+    let hint = hint(&page.meta).map(|hint| hint.trim_end_matches('.').to_owned());
+    Ok(hint.unwrap_or_else(|| format!("No asset is recorded at {place}")))
+}
+
+/// Returns the service's sentence about an empty list: what no asset has, and the nearest that assets have.
+pub fn hint(meta: &Value) -> Option<&str> {
+    meta["hint"].as_str()
 }
 
 /// Replaces the names of parameters in an error with the names of options.
@@ -168,30 +151,6 @@ impl AssetFilters {
             detail.push_str(&if codes.is_empty() { String::new() } else { format!("\nThere are {}.", codes.join(", ")) });
         }
         error
-    }
-
-    /// Prints notes on an empty list: the filter values that no asset has.
-    pub async fn explain_nothing(&self, client: &Client) {
-        if let Some(code) = &self.asset_type {
-            let codes = codes(client).await;
-            if !codes.is_empty() && !codes.iter().any(|known| folded(known) == folded(code)) {
-                print_note(&format!("no asset has the type {code}; there are {}", codes.join(", ")));
-            }
-        }
-        for (field, value) in self.values() {
-            let value = if field == "location" { normal(&value) } else { value };
-            // `none` and lists of values are not misspelt values.
-            if value.contains(',') || folded(&value) == NOBODY {
-                continue;
-            }
-            let Ok(known) = values(client, &field).await else { continue };
-            let name = field.trim_start_matches("custom_fields.");
-            if known.is_empty() {
-                print_note(&format!("no asset has a {name}"));
-            } else if known.len() < MAX_GROUPS && !known.iter().any(|known| folded(known) == folded(&value)) {
-                print_note(&format!("no asset has the {name} {value}{}", similar(&value, &known)));
-            }
-        }
     }
 }
 

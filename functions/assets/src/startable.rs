@@ -72,5 +72,5 @@ pub async fn list_asset_processes(
     let mut items: Vec<AssetProcessView> = views.collect();
     items.sort_by(|a, b| (!a.can_start, &a.name).cmp(&(!b.can_start, &b.name)));
     let (total, limit) = (items.len(), u32::try_from(items.len()).unwrap_or(u32::MAX).max(1));
-    Ok(Page { items, total, request: PageRequest { number: 1, limit }, unreadable: Vec::new() })
+    Ok(Page::new(items, total, PageRequest { number: 1, limit }, Vec::new()))
 }

@@ -58,9 +58,9 @@ pub async fn list_instances(
 ) -> Result<Page<InstanceView>, ApiError> {
     let page = params::page(query.page, query.limit);
     let page = caller.store.list_instances(InstanceFilter::from(&query), page).await?;
-    let Page { items, total, request, unreadable } = page;
+    let Page { items, total, request, unreadable, .. } = page;
     let items = subject::views(&caller.store, items, query.omit.is_some()).await?;
-    Ok(Page { items, total, request, unreadable })
+    Ok(Page::new(items, total, request, unreadable))
 }
 
 /// Get a process instance

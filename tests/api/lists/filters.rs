@@ -173,3 +173,71 @@ async fn assets_are_found_by_several_statuses_by_having_no_user_and_by_when_they
     client.patch(&format!("/assets/{old}"), json!({"notes": "changed"})).await.data();
     check(&client, &without_index, &format!("updated_since={at}"), &["new", "old"]).await;
 }
+
+/// Returns `meta.hint` of a list and of statistics, which must be equal.
+async fn hint(client: &Client, query: &str) -> Value {
+    let list = client.get(&format!("/assets?{query}")).await.json();
+    assert_eq!(list["meta"]["total"], list["data"].as_array().unwrap().len(), "{query}");
+    let [stats, groups] = [format!("/stats?{query}"), format!("/stats?group_by=status&{query}")];
+    assert_eq!(client.get(&stats).await.json()["meta"]["hint"], list["meta"]["hint"], "{query}");
+    assert_eq!(client.get(&groups).await.json()["meta"]["hint"], list["meta"]["hint"], "{query}");
+    list["meta"]["hint"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_answer_names_what_no_asset_has_and_the_nearest() {
+    let (api, client) = Api::with_tenant().await;
+    let laptop = client.asset_type("Laptop", "LAP", "physical").await;
+    client.asset_type("Monitor", "MON", "physical").await;
+    let model = client.model("Dell", "XPS", &laptop).await;
+    for body in [
+        json!({"name": "a", "location": "Berlin/3rd floor/3.14", "model_id": model, "custom_fields": {"cost_center": "0815"}}),
+        json!({"name": "b", "location": "Berlin/Store", "manufacturer": "Lenovo", "custom_fields": {"cost_center": 4711}}),
+        json!({"name": "c", "location": "London", "custom_fields": {"os": "Windows, 11"}}),
+    ] {
+        client.post("/assets", body).await.data();
+    }
+    let without_index = api.replica(0, 0).client(&client);
+    for client in [&client, &without_index] {
+        for (query, expected) in [
+            ("location=Berln", "No asset has the location Berln; the nearest: Berlin, "),
+            ("location=berlin/3rd%20flor", "No asset has the location berlin / 3rd flor; the nearest: Berlin / 3rd floor, "),
+            ("location=3rd%20flor", "No asset has the location 3rd flor; the nearest: Berlin / 3rd floor, "),
+            ("manufacturer=Del", "No asset has the manufacturer Del; the nearest: Dell, Lenovo."),
+            ("asset_type_code=lpa", "No asset has the type code LPA; the nearest: LAP."),
+            ("asset_type_code=MON", "No asset has the type code MON; the nearest: LAP."),
+            ("custom_fields.costcenter=0815", "No asset has the custom field costcenter; the nearest: cost_center, os."),
+            ("custom_fields.cost_center=0816,0817", "No asset has the cost_center 0816 or 0817; the nearest: 0815, 4711."),
+            (
+                "location=Berln&manufacturer=Del",
+                "No asset has the location Berln; the nearest: Berlin, London, Berlin / Store, Berlin / 3rd floor / 3.14, \
+                 Berlin / 3rd floor. No asset has the manufacturer Del; the nearest: Dell, Lenovo.",
+            ),
+        ] {
+            let hint = hint(client, query).await;
+            assert!(hint.as_str().unwrap_or_default().starts_with(expected), "{query}: {hint}");
+        }
+        // The values exist, but not together, or the condition is not about a value.
+        for query in [
+            "location=London&manufacturer=Dell",
+            "custom_fields.os=none&location=London",
+            "q=nothing",
+            "status=returned",
+            "location=Berlin",
+        ] {
+            assert_eq!(hint(client, query).await, Value::Null, "{query}");
+        }
+        let grouped = client.get("/stats?group_by=custom_fields.osx").await.json();
+        assert_eq!(grouped["meta"]["hint"], "No asset has the custom field osx; the nearest: os, cost_center.");
+        assert_eq!(grouped["data"]["groups"][0]["count"], 3);
+        assert!(client.get("/stats?group_by=custom_fields.os").await.json().get("meta").is_none());
+    }
+    let empty = api.tenant().await;
+    assert_eq!(hint(&empty, "location=Berlin").await, "No asset has a location.");
+    assert_eq!(hint(&empty, "custom_fields.a=1").await, "No asset has a custom field.");
+    let path = "/assets?location=Berln&custom_fields.cost_center=0816";
+    client.get(path).await.json();
+    let (_, cost) = api.cost(async { client.get(path).await.json() }).await;
+    let (_, plain) = api.cost(async { client.get("/assets?q=nothing").await.json() }).await;
+    assert_eq!((cost.calls, cost.round_trips), (plain.calls, plain.round_trips), "a hint costs no further read");
+}

@@ -100,25 +100,26 @@ fn filters_and_groups_of_the_real_service() {
         assert_eq!(names, expected, "{filters:?}");
     }
     for (filters, note) in [
-        (&["--type", "XYZ"][..], "no asset has the type XYZ; there are LAP, MON\n"),
+        (&["--type", "XYZ"][..], "No asset has the type code XYZ; the nearest: LAP.\n"),
+        (&["--type", "MON"], "No asset has the type code MON; the nearest: LAP.\n"),
         (
             &["--location", "Berln"],
-            "no asset has the location Berln; similar: Berlin, London, Berlin / Store, Berlin / 3rd floor\n",
+            "No asset has the location Berln; the nearest: Berlin, Berlin / Store, London, Berlin / 3rd floor.\n",
         ),
         (
             &["--location", "berlin/3RD floor/9"],
-            "no asset has the location berlin / 3RD floor / 9; similar: Berlin / 3rd floor, ",
+            "No asset has the location berlin / 3RD floor / 9; the nearest: Berlin / 3rd floor, ",
         ),
-        (&["--manufacturer", "Del"], "no asset has the manufacturer Del; similar: Dell\n"),
-        (&["--custom", "cost_center=0816"], "no asset has the cost_center 0816; similar: 0815, 4711\n"),
-        (&["--custom", "nope=1"], "no asset has a nope\n"),
+        (&["--manufacturer", "Del"], "No asset has the manufacturer Del; the nearest: Dell.\n"),
+        (&["--custom", "cost_center=0816"], "No asset has the cost_center 0816; the nearest: 0815, 4711.\n"),
+        (&["--custom", "nope=1"], "No asset has the custom field nope; the nearest: cost_center.\n"),
     ] {
         for command in ["list", "stats"] {
             let nothing = service.run(&[&[command], filters].concat());
             assert!(nothing.code == 0 && nothing.stderr.starts_with(note), "{}", nothing.stderr);
         }
     }
-    assert_eq!(service.run(&["list", "--type", "MON"]).stderr, "0 assets\n");
+    assert_eq!(service.run(&["list", "--location", "London", "--person", "ada@example.org"]).stderr, "0 assets\n");
     for (arguments, told) in [
         (&["list", "--type", "Lap-top"][..], "\n  --type: must be 2 to 8 characters from A-Z and 0-9\nThere are LAP, MON.\n"),
         (&["list", "--filter", "foo=1"], "\n  --filter foo: unknown parameter"),

@@ -234,7 +234,7 @@ fn a_place_without_assets_is_probably_misspelt() {
     let file = ["--file", scans.to_str().unwrap()];
     for options in [&[][..], &["--move"]] {
         let refused = run(service.command(&[&["stocktake", "Kölm"], &file[..], options].concat()), &folder);
-        let told = "no asset is recorded at Kölm; similar: Köln, Köln / 1st floor. To move assets to a new place, add";
+        let told = "No asset has the location Kölm; the nearest: Köln, Köln / 1st floor. To move assets to a new place, add";
         refused.tells(2, told);
     }
     assert_eq!(service.get("/assets/by-tag/A-1")["data"]["last_seen_at"], Value::Null);

@@ -3,6 +3,7 @@
 pub mod asset;
 pub mod code;
 pub mod csv_cell;
+pub mod hint;
 pub mod label;
 pub mod seen;
 pub mod stats;

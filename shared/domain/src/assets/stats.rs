@@ -195,6 +195,10 @@ impl AssetTally {
         count(&mut stats.by_manufacturer, assets.manufacturer, assets.count);
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.stats.total == 0
+    }
+
     pub fn finish(self, today: NaiveDate) -> AssetStats {
         let mut warranty = WarrantyStats::default();
         let WarrantyStats { ended, within_30, within_60, within_90 } = &mut warranty;

@@ -233,14 +233,17 @@ pub fn nearest_first<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -
     let mut known: Vec<&str> = known.into_iter().collect();
     if name.chars().nth(MAX_CHARS).is_none() {
         // A stable sort: equally similar names keep their order.
-        let name = name.to_lowercase();
-        known.sort_by_cached_key(|known| {
-            let known = known.to_lowercase();
-            let distance = strsim::osa_distance(&name, &known);
-            if name.len() >= MIN_PART && known.contains(&name) { distance.min(DISTANCE_OF_PART) } else { distance }
-        });
+        known.sort_by_cached_key(|known| distance(name, known));
     }
     known
+}
+
+/// Returns how much a known name differs from `name`, ignoring case: the number of changed characters. A known name that contains
+/// the name is near.
+pub fn distance(name: &str, known: &str) -> usize {
+    let (name, known) = (name.to_lowercase(), known.to_lowercase());
+    let distance = strsim::osa_distance(&name, &known);
+    if name.len() >= MIN_PART && known.contains(&name) { distance.min(DISTANCE_OF_PART) } else { distance }
 }
 
 #[cfg(test)]

@@ -364,6 +364,11 @@ pub struct Meta {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub unreadable: Vec<Uuid>,
+    /// Why a list of assets is empty, if no asset has a location, a custom field, a manufacturer or a type code of the request: a
+    /// sentence with the nearest ones. Otherwise absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
+    pub hint: Option<String>,
 }
 
 impl Meta {
@@ -371,7 +376,7 @@ impl Meta {
     #[must_use]
     pub fn new(total: usize, request: PageRequest) -> Self {
         let total_pages = total.div_ceil(request.limit as usize);
-        Self { total, page: request.number, limit: request.limit, total_pages, unreadable: Vec::new() }
+        Self { total, page: request.number, limit: request.limit, total_pages, unreadable: Vec::new(), hint: None }
     }
 }
 
@@ -384,7 +389,8 @@ impl<T: Serialize> Success for Page<T> {
     fn to_response(&self) -> Result<ApiResponse, ApiError> {
         let mut items = PageItems::default();
         self.items.iter().try_for_each(|item| items.push(item))?;
-        items.into_page::<T>(self.total, self.request, self.unreadable.clone())?.to_response()
+        let page = items.into_page::<T>(self.total, self.request, self.unreadable.clone())?;
+        SerializedPage { meta: Meta { hint: self.hint.clone(), ..page.meta }, ..page }.to_response()
     }
 }
 

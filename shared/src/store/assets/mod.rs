@@ -85,8 +85,8 @@ impl TenantStore {
         let states: Vec<_> = states.buffered(CONCURRENT_HISTORIES).try_collect().await?;
         let mut states: Vec<_> = states.into_iter().flatten().collect();
         states.sort_by_key(|(asset, state)| (Reverse(state.created_at()), *asset));
-        let Page { items, total, request, unreadable } = Page::cut_from(states, request);
-        Ok(PastAssets::Page(Page { items: self.past_assets(items, at).await?, total, request, unreadable }))
+        let Page { items, total, request, unreadable, .. } = Page::cut_from(states, request);
+        Ok(PastAssets::Page(Page::new(self.past_assets(items, at).await?, total, request, unreadable)))
     }
 
     /// Returns the assets that were assigned to the user at any time, even later, because an import can backdate an assignment.

@@ -9,6 +9,7 @@ use crate::domain::record::{Record, Stored};
 use crate::domain::user::{Email, User};
 use crate::domain::values::id::{Id, UserId};
 use crate::store::lists::filters::{AssetFilter, Assignee, CatalogMatch, InstanceFilter, UserFilter};
+use crate::store::lists::hints::hint_for;
 use crate::store::lists::list_index::{
     AssetIndex, Columns, Freshness, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SortedRows,
     UserColumns, row_from_item,
@@ -43,16 +44,20 @@ impl TenantStore {
         filter: &AssetFilter,
         request: PageRequest,
     ) -> Result<Page<(Stored<Asset>, CatalogNames)>, StoreError> {
-        let catalog = Mutex::new(CatalogMatch::default());
+        let (catalog, hint) = (Mutex::new(CatalogMatch::default()), Mutex::new(None));
         let catalog = || catalog.lock().unwrap_or_else(PoisonError::into_inner);
         let select = |index: &AssetIndex| {
             index.check_columns(filter.columns())?;
             *catalog() = index.catalog(filter);
             let (total, rows) = filter.row_query(catalog().clone()).select(&index.assets, request);
+            let found = if total == 0 { hint_for(index, filter, None) } else { None };
+            *hint.lock().unwrap_or_else(PoisonError::into_inner) = found;
             Ok((total, rows.iter().map(|row| (row.sort_key.id(), row.version, index.catalog_names(row.facet))).collect()))
         };
         let arrange = |records: &[&Stored<Asset>]| self.arrange(&filter.row_query(catalog().clone()), records);
-        self.page_from_index::<AssetIndex, _>(request, select, arrange).await
+        let page = self.page_from_index::<AssetIndex, _>(request, select, arrange).await?;
+        let hint = hint.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Page { hint, ..page })
     }
 
     /// Lists users.
@@ -201,14 +206,21 @@ pub struct Page<T> {
     pub request: PageRequest,
     /// Missing from `items`.
     pub unreadable: Vec<Uuid>,
+    /// Why the list is empty, if no record has a value that the filter requires.
+    pub hint: Option<String>,
 }
 
 impl<T> Page<T> {
     #[must_use]
+    pub fn new(items: Vec<T>, total: usize, request: PageRequest, unreadable: Vec<Uuid>) -> Self {
+        Self { items, total, request, unreadable, hint: None }
+    }
+
+    #[must_use]
     pub fn cut_from(list: Vec<T>, request: PageRequest) -> Self {
         let total = list.len();
         let items = list.into_iter().skip(request.skip()).take(request.limit as usize).collect();
-        Self { items, total, request, unreadable: Vec::new() }
+        Self::new(items, total, request, Vec::new())
     }
 
     /// Adds other unreadable records of the list, up to [`MAX_UNREADABLE`].
@@ -220,8 +232,8 @@ impl<T> Page<T> {
     }
 
     pub fn map<V>(self, view: impl FnMut(T) -> V) -> Page<V> {
-        let Self { items, total, request, unreadable } = self;
-        Page { items: items.into_iter().map(view).collect(), total, request, unreadable }
+        let Self { items, total, request, unreadable, hint } = self;
+        Page { items: items.into_iter().map(view).collect(), total, request, unreadable, hint }
     }
 }
 
@@ -344,7 +356,7 @@ fn page_of<T, E>(request: PageRequest, (mut total, rows): Selection<E>, mut reco
             Err(Unreadable) => unreadable.push(id),
         }
     }
-    Page { items, total, request, unreadable }
+    Page::new(items, total, request, unreadable)
 }
 
 /// Builds a page whose records `arrange` filters and sorts, because some records no longer have the row's version, and may no

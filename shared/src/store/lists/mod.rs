@@ -2,6 +2,7 @@
 
 pub(in crate::store) mod export;
 pub(in crate::store) mod filters;
+mod hints;
 pub(in crate::store) mod indexed_lists;
 pub(in crate::store) mod list_index;
 pub(in crate::store) mod small_lists;

@@ -147,7 +147,7 @@ impl TenantStore {
             }
         }
         unreadable.truncate(MAX_UNREADABLE);
-        Ok(Page { items, total: page.total, request, unreadable })
+        Ok(Page::new(items, page.total, request, unreadable))
     }
 
     /// Finds the catalog entries needed to evaluate the filter's conditions on kind, type code and manufacturer.
@@ -193,7 +193,7 @@ impl TenantStore {
         let marker = self.item(&self.keys.unique(T::KIND, unique)).await?;
         let owner = marker.as_ref().and_then(|marker| marker.get(OWNER)?.as_s().ok());
         let id = owner.and_then(|sort_key| record_id_of_sort_key(T::KIND, sort_key)).map(T::Id::from_uuid);
-        let mut page = Page { items: Vec::new(), total: 0, request, unreadable: Vec::new() };
+        let mut page = Page::new(Vec::new(), 0, request, Vec::new());
         let Some(id) = id else { return Ok(page) };
         match self.get::<T>(id).await {
             Ok(Some(stored)) if stored.value.unique().contains(unique) && matches(&stored)? => {

@@ -9,6 +9,7 @@ use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::Id;
 use crate::domain::values::text::upper_levels;
 use crate::store::lists::filters::{AssetFilter, custom_column};
+use crate::store::lists::hints::hint_for;
 use crate::store::lists::list_index::{
     AssetFacet, AssetIndex, ColumnVectors, Freshness, InstanceColumns, LOCATION, MODEL, SortedRows, rows_of, summed,
 };
@@ -87,12 +88,12 @@ struct Alike {
 }
 
 impl TenantStore {
-    /// Counts the matching assets. Takes one round trip, to read the latest events.
+    /// Counts the matching assets. Takes one round trip, to read the latest events. If there are none, also returns a hint.
     ///
     /// # Errors
     ///
     /// Same as [`TenantStore::list_assets`].
-    pub async fn asset_stats(&self, filter: &AssetFilter) -> Result<AssetTally, StoreError> {
+    pub async fn asset_stats(&self, filter: &AssetFilter) -> Result<(AssetTally, Option<String>), StoreError> {
         let from_index = |index: &AssetIndex| {
             index.check_columns(filter.columns())?;
             let (rows, query) = (&index.assets, filter.row_query(index.catalog(filter)));
@@ -121,20 +122,29 @@ impl TenantStore {
                     count_assets(&mut tally, facet, count, index.catalog_names(facet));
                 }
             }
-            Ok(tally)
+            let hint = if tally.is_empty() { hint_for(index, filter, None) } else { None };
+            Ok((tally, hint))
         };
         self.with_list_index(Freshness::Refreshed, from_index).await?.0
     }
 
-    /// Counts the matching assets per group. `depth` is the number of location levels.
+    /// Counts the matching assets per group. `depth` is the number of location levels. If no group has a value, also returns a hint.
     ///
     /// # Errors
     ///
     /// Same as [`TenantStore::list_assets`].
-    pub async fn asset_groups(&self, filter: &AssetFilter, group_by: &GroupBy, depth: usize) -> Result<Groups, StoreError> {
+    pub async fn asset_groups(
+        &self,
+        filter: &AssetFilter,
+        group_by: &GroupBy,
+        depth: usize,
+    ) -> Result<(Groups, Option<String>), StoreError> {
         let from_index = |index: &AssetIndex| {
             index.check_columns(filter.columns().chain(group_by.column().map(|column| ("group_by", column))))?;
-            Ok(grouped(index, filter, group_by, depth))
+            let groups = grouped(index, filter, group_by, depth);
+            let is_empty = groups.groups.iter().all(|group| group.value.is_none());
+            let hint = if is_empty { hint_for(index, filter, group_by.column()) } else { None };
+            Ok((groups, hint))
         };
         self.with_list_index(Freshness::Refreshed, from_index).await?.0
     }

@@ -80,7 +80,7 @@ impl TenantStore {
     /// Returns a [`StoreError`] when the table can't be read.
     pub async fn list_links(&self, subject: Uuid, request: PageRequest) -> Result<Page<Stored<Link>>, StoreError> {
         let ids = self.link_ids(subject).await?;
-        let Page { items, total, request, mut unreadable } = Page::cut_from(ids, request);
+        let Page { items, total, request, mut unreadable, .. } = Page::cut_from(ids, request);
         let links = self.batch_get(BatchGet::new().with_all::<Link>(items.iter().copied())).await?;
         let mut page = Vec::new();
         for id in items {
@@ -89,7 +89,7 @@ impl TenantStore {
                 Err(error) => unreadable.extend(error.unreadable_id()?),
             }
         }
-        Ok(Page { items: page, total, request, unreadable })
+        Ok(Page::new(page, total, request, unreadable))
     }
 
     /// Reads the tenant's receipt keys; `None` if the tenant has no keys yet.

@@ -161,14 +161,14 @@ impl TenantStore {
                 .is_none_or(|status| item.get(STATUS).and_then(|value| value.as_s().ok()).is_some_and(|it| it == status.as_str()))
         };
         let listed = items.into_iter().filter(|item| self.is_kept(item) && has_status(item)).collect();
-        let Page { mut items, total, request, unreadable } = Page::cut_from(listed, request);
+        let Page { mut items, total, request, unreadable, .. } = Page::cut_from(listed, request);
         if !matches!(status, None | Some(DeliveryStatus::Delivered)) {
             items = self.indexed(webhook, &items).await?;
             // The index can lag behind the table.
             items.retain(has_status);
         }
         let items: Vec<Delivery> = items.into_iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Page { items, total, request, unreadable })
+        Ok(Page::new(items, total, request, unreadable))
     }
 
     /// Reads the records for rows of the index.

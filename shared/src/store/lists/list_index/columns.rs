@@ -561,6 +561,11 @@ impl AssetIndex {
         Ok(())
     }
 
+    /// Returns the code of the assets' type; `None` without a type.
+    pub fn type_code(&self, facet: &AssetFacet) -> Option<&str> {
+        self.catalog_entry(Kind::AssetType, facet.asset_type)?.code.as_deref()
+    }
+
     pub fn catalog_names(&self, facet: &AssetFacet) -> CatalogNames {
         let model = self.catalog_entry(Kind::Model, facet.model);
         let manufacturer = self.catalog_entry(Kind::Manufacturer, model.and_then(|model| model.manufacturer));

@@ -274,6 +274,11 @@ impl CodedColumns {
         self.columns.get(column as usize).map(|column| &*column.name)
     }
 
+    /// Returns the names of the columns in which some row has a value.
+    pub fn used_columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().filter(|column| column.rows > 0).map(|column| &*column.name)
+    }
+
     pub fn cells(&self, column: u32) -> impl Iterator<Item = &Cell> {
         self.columns.get(column as usize).into_iter().flat_map(|column| column.values.iter().filter_map(|it| it.cell.as_ref()))
     }
