@@ -17,7 +17,7 @@ use terminal::{Column, Table, print, print_data, print_note, time};
 const COLUMNS: [&str; 6] = ["asset_tag", "name", "status", "location", "assigned_to", "warranty_until"];
 const EVENT_COLUMNS: [&str; 5] = ["at", "asset_tag", "name", "what", "who"];
 /// Time fields that a table shows to the minute.
-const TIMES: [&str; 4] = ["created_at", "updated_at", "last_seen_at", "at"];
+const TIMES: [&str; 5] = ["created_at", "updated_at", "last_seen_at", "status_changed_at", "at"];
 /// First characters of spreadsheet formulas.
 const FORMULAS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
@@ -63,9 +63,9 @@ pub struct Events {
 
 #[derive(Debug, Args)]
 pub struct Stats {
-    /// Count assets and add up their prices, grouped by this field: status, asset_type, manufacturer, model, location,
-    /// assigned_to or custom_fields.NAME
-    #[arg(long, value_name = "FIELD")]
+    /// Count assets and add up their prices, grouped by this field: status, type, manufacturer, model, location, person,
+    /// purchase_month, warranty_month or custom_fields.NAME
+    #[arg(long, value_name = "FIELD", value_parser = group_field)]
     by: Option<String>,
     /// Number of location levels to group by [default: 1]
     #[arg(long, value_name = "LEVELS", requires = "by", value_parser = clap::value_parser!(u64).range(1..=8))]
@@ -82,6 +82,18 @@ pub enum Form {
     Csv,
     /// An object, as with --json
     Json,
+}
+
+/// Returns the service's name of a field to group by.
+#[expect(clippy::unnecessary_wraps, reason = "clap's signature")]
+fn group_field(text: &str) -> Result<String, String> {
+    Ok(match text {
+        "type" => "asset_type",
+        "person" | "user" => "assigned_to",
+        "place" => "location",
+        text => text,
+    }
+    .to_owned())
 }
 
 pub fn at_least_one(text: &str) -> Result<u64, String> {

@@ -56,14 +56,16 @@ pub async fn user(client: &Client, user: &str) -> Result<Value> {
 }
 
 /// Like [`user`], but also finds inactive users by name. `name` is an ID, an e-mail address, `Ada <ada@example.com>`, a unique
-/// display name, or search text that matches only one user.
+/// display name in either word order, or search text that matches only one user.
 pub async fn user_named(client: &Client, name: &str) -> Result<Value> {
     let name = name.rsplit_once('<').and_then(|(_, address)| address.strip_suffix('>')).unwrap_or(name).trim();
     if is_id(name) || name.contains('@') {
         return user(client, name).await;
     }
-    let found = client.data("users", &[("q", name), ("limit", "10")]).await?;
-    let is_same = |user: &&Value| text(&user["display_name"]).to_lowercase() == name.to_lowercase();
+    let (words, _) = search(name);
+    let words = if words.is_empty() { name } else { words.as_str() };
+    let found = client.data("users", &[("q", words), ("limit", "10")]).await?;
+    let is_same = |user: &&Value| plain(text(&user["display_name"])) == plain(name);
     let same: Vec<&Value> = items(&found).iter().filter(is_same).collect();
     match (same.as_slice(), items(&found)) {
         ([one], _) => object((*one).clone()),

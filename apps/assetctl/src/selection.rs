@@ -55,6 +55,9 @@ pub struct AssetFilters {
     /// Assets with this value of a custom field: --custom cost_center=0815
     #[arg(long, value_name = "NAME=VALUE", value_parser = filter)]
     custom: Vec<(String, String)>,
+    /// The assets because of which lists can't filter, sort or group by this custom field
+    #[arg(long, value_name = "NAME")]
+    unlisted_field: Option<String>,
     #[command(flatten)]
     others: Filters,
 }
@@ -63,7 +66,9 @@ impl AssetFilters {
     /// Returns the filters as parameters. Resolves the person to a user ID.
     pub async fn query(&self, client: &Client) -> Result<Query> {
         let mut query = self.others.query();
-        query.extend(self.values().chain(given([("asset_type_code", &self.asset_type)])));
+        query.extend(
+            self.values().chain(given([("asset_type_code", &self.asset_type), ("unlisted_field", &self.unlisted_field)])),
+        );
         if let Some(person) = &self.person {
             let id = match person.as_str() {
                 NOBODY => NOBODY.to_owned(),
@@ -124,6 +129,7 @@ fn option_of(parameter: &str) -> String {
         "asset_type_code" => "--type".to_owned(),
         "assigned_to" => "--person".to_owned(),
         "group_by" => "--by".to_owned(),
+        "unlisted_field" => "--unlisted-field".to_owned(),
         "actor_id" => "--actor".to_owned(),
         "location" | "manufacturer" | "status" | "q" | "sort" | "depth" | "types" | "since" | "until" => format!("--{parameter}"),
         other => match other.strip_prefix("custom_fields.") {

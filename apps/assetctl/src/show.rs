@@ -127,7 +127,9 @@ fn value_of(name: &str, value: &Value) -> String {
     }
     match value {
         Value::Null => String::new(),
-        Value::String(text) if matches!(name, "created_at" | "updated_at" | "last_seen_at") => time(text) + " UTC",
+        Value::String(text) if matches!(name, "created_at" | "updated_at" | "last_seen_at" | "status_changed_at") => {
+            time(text) + " UTC"
+        }
         Value::String(text) => text.lines().collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     }

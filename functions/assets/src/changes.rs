@@ -171,7 +171,7 @@ fn merged(
                 continue;
             }
             // The cell equals the export of the current value, so the value stays, even if the schema has changed since.
-            CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::value_text(present) == *text) => continue,
+            CustomCell::Text(text) if fields.get(name).is_some_and(|present| csv_cell::is_cell_of(text, present)) => continue,
             CustomCell::Text(text) if is_shortened(text) && csv_cell::is_integer(name, schema) => {
                 errors.push(FieldError::column(&format!("{CUSTOM_FIELD}{name}"), SHORTENED));
                 continue;

@@ -8,6 +8,7 @@ use shared::auth::caller::{AssetsRead, AssetsWrite};
 use shared::domain::assets::asset::{
     Asset, AssetChange, AssetDetails, AssetDetailsChange, AssetTag, CUSTOM_FIELD, CatalogNames, Status,
 };
+use shared::domain::assets::bound::{DayBound, DayBoundText, FieldBound, TimeBound, TimeBoundText};
 use shared::domain::catalog::AssetKind;
 use shared::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch};
 use shared::domain::keys::api_key::Scope;
@@ -27,8 +28,8 @@ use shared::http::requests::body::JsonBody;
 use shared::http::requests::params::{self, CodeFilter, FromParam, FromQuery, Limit, PageNumber, Params, Path, Query, Tag};
 use shared::http::responses::{ApiError, Created, Json, Versioned, or_not_found};
 use shared::store::{
-    AssetFilter, AssetRanges, AssetSort, Assignee, BatchGet, BatchResult, CodedCondition, GroupBy, Page, PlaceFilter, Range,
-    Statuses, StoreError, custom_column, literal, wanted_field,
+    AssetBounds, AssetFilter, AssetSort, Assignee, BatchGet, BatchResult, CodedCondition, GroupBy, ManufacturerName, Page,
+    PlaceFilter, Range, Statuses, StoreError, custom_column, wanted_field,
 };
 use utoipa::ToSchema;
 use utoipa::openapi::Required;
@@ -136,8 +137,9 @@ pub async fn delete_asset(caller: Caller<AssetsWrite>, Path(id): Path<AssetId>) 
 
 const MAX_CUSTOM_FIELDS: usize = 5;
 const CUSTOM_FIELDS: &str = "Filter by up to 5 custom fields: `custom_fields.<name>=<value>`, such as `custom_fields.ram_gb=16`. \
-    Case-insensitive, compared with the exported cell; numbers match in any notation. Separate several values by commas, or \
-    repeat the parameter. `none` matches assets without the field; `\\,` stands for a comma and `\\none` for the word.";
+    Case-insensitive, compared with the whole exported cell. Separate several values by commas, or repeat the parameter. `none` \
+    matches assets without the field; `\\,` stands for a comma and `\\none` for the word. `custom_fields_from.<name>` (this or more) \
+    and `custom_fields_before.<name>` (less than this) match numbers or dates, as the bound is.";
 
 /// Read-only in changes. A creation can set the first field.
 const READ_ONLY: &[&str] = &[
@@ -150,6 +152,7 @@ const READ_ONLY: &[&str] = &[
     "assigned_user",
     "assigned_since",
     "last_seen_at",
+    "status_changed_at",
     "created_at",
     "updated_at",
 ];
@@ -284,6 +287,8 @@ pub struct AssetView {
     /// Time of the last scan. Scans change neither `updated_at` nor the version that `If-Match` compares.
     #[schema(required)]
     pub(crate) last_seen_at: Option<Timestamp>,
+    /// Time of the last change of the status; otherwise, the time of creation.
+    pub(crate) status_changed_at: Timestamp,
     /// Time of creation.
     pub(crate) created_at: Timestamp,
     /// Time of the last change.
@@ -307,6 +312,7 @@ impl AssetView {
             assigned_to,
             assigned_since,
             last_seen_at,
+            status_changed_at,
             scans: _,
             notes,
             custom_fields,
@@ -336,6 +342,7 @@ impl AssetView {
             notes,
             custom_fields: custom_fields.as_map().clone(),
             last_seen_at,
+            status_changed_at: status_changed_at.unwrap_or(stored.created_at),
             created_at: stored.created_at,
             updated_at: stored.updated_at,
         }
@@ -353,13 +360,13 @@ pub(crate) const DELETED: DeletedAsset = DeletedAsset { message: "Asset deleted.
 
 /// A sort order.
 #[derive(ToSchema)]
-#[schema(value_type = String, pattern = "^-?(created_at|updated_at|name|asset_tag|status|location|purchase_date|purchase_price|warranty_until|last_seen_at|custom_fields[.].+)$", examples("-name"))]
+#[schema(value_type = String, pattern = "^-?(created_at|updated_at|name|asset_tag|status|location|purchase_date|purchase_price|warranty_until|last_seen_at|status_changed_at|custom_fields[.].+)$", examples("-name"))]
 #[schema(as = AssetSort)]
 pub struct SortText(());
 
 /// Field to group assets by.
 #[derive(ToSchema)]
-#[schema(value_type = String, pattern = "^(status|asset_type|manufacturer|model|location|assigned_to|custom_fields[.].+)$", examples("location"))]
+#[schema(value_type = String, pattern = "^(purchase_month|warranty_month|status|asset_type|manufacturer|model|location|assigned_to|custom_fields[.].+)$", examples("location"))]
 #[schema(as = AssetGroupBy)]
 pub struct GroupByText(());
 
@@ -382,36 +389,86 @@ impl Depth {
     }
 }
 
+/// The name of a custom field, with its prefix.
+#[derive(Debug)]
+pub struct FieldName(String);
+
+impl FromParam for FieldName {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        custom_column(text).map(Self)
+    }
+}
+
 #[derive(Debug)]
 pub struct TextFilters {
     exact: Vec<(&'static str, String)>,
     custom_fields: Vec<CodedCondition>,
+    custom_ranges: Vec<(String, Range<FieldBound>)>,
+}
+
+/// Parameters of custom fields: the prefix of their names, and the form in which errors show them.
+const CUSTOM_FIELD_PARAMETERS: [(&str, &str); 3] = [
+    (CUSTOM_FIELD, "custom_fields.<name>"),
+    ("custom_fields_from.", "custom_fields_from.<name>"),
+    ("custom_fields_before.", "custom_fields_before.<name>"),
+];
+
+/// What a request asks of one custom field.
+#[derive(Default)]
+struct AskedField {
+    /// Each can have several values, separated by commas.
+    values: Vec<String>,
+    range: Range<FieldBound>,
+}
+
+impl AskedField {
+    fn add(&mut self, prefix: &str, values: Vec<String>) -> Result<(), ValueError> {
+        if prefix == CUSTOM_FIELD {
+            self.values.extend(values);
+            return Ok(());
+        }
+        let bound = if prefix == "custom_fields_from." { &mut self.range.from } else { &mut self.range.before };
+        let ([value], None) = (values.as_slice(), *bound) else {
+            return Err(ValueError::new("must not be sent more than once"));
+        };
+        *bound = Some(value.parse()?);
+        Ok(())
+    }
 }
 
 impl FromQuery for TextFilters {
     fn take(params: &mut Params) -> Self {
         let text = |(name, _): &(&'static str, _)| Some((*name, params.take::<SearchText>(name)?.into()));
         let exact = ASSET_FILTERS.iter().filter_map(text).collect();
-        let mut columns: Vec<(String, Vec<String>)> = Vec::new();
-        for (name, values) in params.take_prefixed(CUSTOM_FIELD, "custom_fields.<name>") {
-            let mut refuse = |reason| params.refuse(&format!("{CUSTOM_FIELD}{name}"), reason);
-            match custom_column(&name) {
-                Err(error) => refuse(error),
-                Ok(column) => {
-                    let is_full = columns.len() == MAX_CUSTOM_FIELDS;
-                    match columns.iter_mut().find(|(known, _)| *known == column) {
-                        // The same field in a different spelling.
-                        Some((_, others)) => others.extend(values),
-                        None if is_full => {
-                            refuse(format!("exceeds the limit of {MAX_CUSTOM_FIELDS} custom fields per request").into())
-                        }
-                        None => columns.push((column, values)),
+        let mut fields: Vec<(String, AskedField)> = Vec::new();
+        for (prefix, shown) in CUSTOM_FIELD_PARAMETERS {
+            for (name, values) in params.take_prefixed(prefix, shown) {
+                let added = custom_column(&name).and_then(|column| {
+                    let (count, known) = (fields.len(), fields.iter().position(|(known, _)| *known == column));
+                    if known.is_none() && count == MAX_CUSTOM_FIELDS {
+                        return Err(format!("exceeds the limit of {MAX_CUSTOM_FIELDS} custom fields per request").into());
                     }
+                    // The same field can be in several parameters, or in a different spelling.
+                    if known.is_none() {
+                        fields.push((column, AskedField::default()));
+                    }
+                    fields.get_mut(known.unwrap_or(count)).map_or(Ok(()), |(_, field)| field.add(prefix, values))
+                });
+                if let Err(error) = added {
+                    params.refuse(&format!("{prefix}{name}"), error);
                 }
             }
         }
-        let custom_fields = columns.into_iter().map(|(column, values)| wanted_field(column, &values)).collect();
-        Self { exact, custom_fields }
+        let (mut custom_fields, mut custom_ranges) = (Vec::new(), Vec::new());
+        for (column, AskedField { values, range }) in fields {
+            if range != Range::default() {
+                custom_ranges.push((column.clone(), range));
+            }
+            if !values.is_empty() {
+                custom_fields.push(wanted_field(column, &values));
+            }
+        }
+        Self { exact, custom_fields, custom_ranges }
     }
 
     fn describe(schemas: &mut Schemas) -> Vec<Parameter> {
@@ -419,7 +476,7 @@ impl FromQuery for TextFilters {
         let mut parameters: Vec<Parameter> = ASSET_FILTERS.iter().map(parameter).collect();
         let text = ObjectBuilder::new().schema_type(Type::String);
         let fields = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::RefOr(text.into())));
-        let fields = fields.examples([json!({"custom_fields.ram_gb": "16"})]);
+        let fields = fields.examples([json!({"custom_fields.ram_gb": "16", "custom_fields_before.audit": "today-1y"})]);
         let custom_fields = ParameterBuilder::new().name("custom_fields").parameter_in(ParameterIn::Query);
         let custom_fields = custom_fields.required(Required::False).description(Some(CUSTOM_FIELDS));
         parameters.push(custom_fields.style(Some(ParameterStyle::Form)).explode(Some(true)).schema(Some(fields)).build());
@@ -444,37 +501,44 @@ shared::query! {
         assigned_to: Assignee as Assignee,
         /// Filter by catalog model.
         model_id: ModelId as ModelId,
-        /// Filter by the manufacturer's name (exact match, case-insensitive). With a model, the name in the catalog counts.
-        manufacturer: SearchText as SearchText,
+        /// Filter by the manufacturer's name (exact match, case-insensitive). With a model, the name in the catalog counts. `none`
+        /// matches assets without a manufacturer; `\\none` stands for the word, and `\\,` for a comma.
+        manufacturer: ManufacturerName as SearchText,
         /// Filter by location, case-insensitive: assets at this location or below it. `none` matches assets without a location.
         location: PlaceFilter as PlaceFilter,
         ..texts: TextFilters,
         /// Filter by date of purchase: this day or later.
-        purchase_date_from: Date as Date,
+        purchase_date_from: DayBound as DayBoundText,
         /// Filter by date of purchase: before this day.
-        purchase_date_before: Date as Date,
+        purchase_date_before: DayBound as DayBoundText,
         /// Filter by purchase price: this or more.
         purchase_price_min: Price as PriceText,
         /// Filter by purchase price: this or less.
         purchase_price_max: Price as PriceText,
         /// Filter by a warranty that ends on this day or later.
-        warranty_from: Date as Date,
+        warranty_from: DayBound as DayBoundText,
         /// Filter by a warranty that ends before this day.
-        warranty_before: Date as Date,
+        warranty_before: DayBound as DayBoundText,
         /// Filter by `created_at`: this time or later.
-        created_from: Timestamp as Timestamp,
+        created_from: TimeBound as TimeBoundText,
         /// Filter by `created_at`: before this time.
-        created_before: Timestamp as Timestamp,
+        created_before: TimeBound as TimeBoundText,
         /// Filter by `updated_at`: assets that were changed at this time or later.
-        updated_since: Timestamp as Timestamp,
+        updated_since: TimeBound as TimeBoundText,
         /// Same as `updated_since`.
-        updated_from: Timestamp as Timestamp,
+        updated_from: TimeBound as TimeBoundText,
         /// Filter by `updated_at`: before this time.
-        updated_before: Timestamp as Timestamp,
+        updated_before: TimeBound as TimeBoundText,
         /// Filter by `last_seen_at`: this time or later.
-        last_seen_from: Timestamp as Timestamp,
+        last_seen_from: TimeBound as TimeBoundText,
         /// Filter by `last_seen_at`: before this time, or never.
-        last_seen_before: Timestamp as Timestamp,
+        last_seen_before: TimeBound as TimeBoundText,
+        /// Filter by `status_changed_at`: this time or later.
+        status_changed_from: TimeBound as TimeBoundText,
+        /// Filter by `status_changed_at`: before this time.
+        status_changed_before: TimeBound as TimeBoundText,
+        /// Name of a custom field: the assets because of which lists can't filter, sort or group by it.
+        unlisted_field: FieldName as SearchText,
     }
 }
 
@@ -490,7 +554,7 @@ shared::query! {
         code: Code as Code,
         ..filter: AssetFilterQuery,
         /// `created_at`, `updated_at`, `name`, `asset_tag`, `status`, `location`, `purchase_date`, `purchase_price`,
-        /// `warranty_until`, `last_seen_at` or `custom_fields.<name>`, with a leading `-` for descending order. Numbers within
+        /// `warranty_until`, `last_seen_at`, `status_changed_at` or `custom_fields.<name>`, with a leading `-` for descending order. Numbers within
         /// text are compared as numbers, and assets without a value come last. Default `-created_at`.
         sort: AssetSort as SortText,
         /// Related data to include. `assigned_to` adds `assigned_user`, and needs the scope `users:read`.
@@ -502,8 +566,8 @@ shared::query! {
     /// Assets to count.
     pub struct StatsQuery {
         ..filter: AssetFilterQuery,
-        /// `status`, `asset_type`, `manufacturer`, `model`, `location`, `assigned_to` or `custom_fields.<name>`: returns groups
-        /// of assets by this field.
+        /// `status`, `asset_type`, `manufacturer`, `model`, `location`, `assigned_to`, `purchase_month`, `warranty_month` or
+        /// `custom_fields.<name>`: returns groups of assets by this field.
         group_by: GroupBy as GroupByText,
         /// Number of location levels for `group_by=location`. Default 1.
         depth: Depth as Depth,
@@ -522,7 +586,7 @@ impl From<AssetFilterQuery> for AssetFilter {
             model_id,
             manufacturer,
             location,
-            texts: TextFilters { exact, custom_fields },
+            texts: TextFilters { exact, custom_fields, custom_ranges },
             purchase_date_from,
             purchase_date_before,
             purchase_price_min,
@@ -536,6 +600,9 @@ impl From<AssetFilterQuery> for AssetFilter {
             updated_before,
             last_seen_from,
             last_seen_before,
+            status_changed_from,
+            status_changed_before,
+            unlisted_field,
         } = query;
         Self {
             q: q.map(String::from),
@@ -545,15 +612,19 @@ impl From<AssetFilterQuery> for AssetFilter {
             kind,
             assigned_to,
             model_id,
-            manufacturer: manufacturer.map(|text| literal(&text)),
+            manufacturer,
             exact,
             values: location.map(CodedCondition::from).into_iter().chain(custom_fields).collect(),
-            ranges: AssetRanges {
+            unlisted_field: unlisted_field.map(|FieldName(column)| column),
+            bounds: AssetBounds {
                 purchase_date: Range { from: purchase_date_from, before: purchase_date_before },
                 warranty: Range { from: warranty_from, before: warranty_before },
                 created: Range { from: created_from, before: created_before },
-                updated: Range { from: updated_since.max(updated_from), before: updated_before },
+                updated: Range { from: updated_from, before: updated_before },
+                updated_since,
                 last_seen: Range { from: last_seen_from, before: last_seen_before },
+                status_changed: Range { from: status_changed_from, before: status_changed_before },
+                custom_fields: custom_ranges,
                 min_price: purchase_price_min.map(Price::ten_thousandths),
                 max_price: purchase_price_max.map(Price::ten_thousandths),
             },

@@ -118,6 +118,9 @@ pub trait Record: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync
         0
     }
 
+    /// Sets the fields that contain the times of changes. `at` is the time of the change from `before`.
+    fn stamp(&mut self, _before: &Self, _at: Timestamp) {}
+
     /// Returns further values that lists need, as one string, because the secondary index `list_index` has few attributes.
     fn listed(&self) -> Option<String> {
         None

@@ -85,6 +85,7 @@ pub const ASSET_COLUMNS: &[Column] = &[
     Column::new("assigned_since", CellType::Date, ""),
     Column::new("notes", CellType::Text, NOTES),
     Column::new("last_seen_at", CellType::Word, ""),
+    Column::new("status_changed_at", CellType::Word, ""),
     Column::new("created_at", CellType::Word, ""),
     Column::only_imported("custom_fields", CellType::Json),
 ];

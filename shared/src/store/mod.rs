@@ -27,8 +27,8 @@ pub use history::feed::{Feed, MAX_BODY_BEFORE_OMISSION, RecordNames};
 pub use history::of_record::HistoryPage;
 pub use lists::export::{AssetExport, Chunk};
 pub use lists::filters::{
-    AssetFilter, AssetRanges, AssetSort, AssetTypeFilter, Assignee, InstanceFilter, ManufacturerFilter, ModelFilter, PlaceFilter,
-    ProcessFilter, Range, SortField, Statuses, UserFilter, custom_column, literal, wanted_field,
+    AssetBounds, AssetFilter, AssetSort, AssetTypeFilter, Assignee, InstanceFilter, ManufacturerFilter, ManufacturerName,
+    ModelFilter, PlaceFilter, ProcessFilter, Range, SortField, Statuses, UserFilter, custom_column, literal, wanted_field,
 };
 pub use lists::indexed_lists::{Page, PageRequest};
 pub use lists::list_index::{CodedCondition, MAX_SNAPSHOT_TIME, SnapshotReport};
@@ -44,7 +44,7 @@ pub use webhooks::deliveries::{MAX_LISTED_DELIVERIES, PendingDeliveries};
 
 use crate::aws::object_store::ObjectStore;
 use crate::domain::record::Kind;
-use crate::domain::values::id::TenantId;
+use crate::domain::values::id::{AssetId, TenantId};
 use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -388,9 +388,9 @@ pub enum StoreError {
     ListTooLarge(u64),
     #[error("custom fields exceed the memory budget of the list index")]
     FieldsLeftOut,
-    /// Contains the parameter that names the custom field.
-    #[error("lists can't filter or sort by the custom field in {0}, because of its value in some asset")]
-    UnfitField(String),
+    /// Lists can't use the custom field that the parameter names, because of its value in this asset.
+    #[error("lists can't filter or sort by the custom field in {parameter}, because of its value in some asset")]
+    UnfitField { parameter: String, asset: Option<AssetId> },
     /// The index of a history lacks entries. Contains the number of seconds after which the index may have them.
     #[error("the latest entries of a history can't be read yet; try again")]
     HistoryBehind(u64),

@@ -17,10 +17,12 @@ async fn an_export_has_one_row_for_each_asset_and_names_for_people() {
     let created = async |id: &str| client.get(&format!("/assets/{id}")).await.data()["created_at"].as_str().unwrap().to_owned();
     let expected = format!(
         "id,asset_tag,name,status,asset_type_id,asset_type_code,model_id,manufacturer,model,serial_number,location,purchase_date,\
-         purchase_price,warranty_until,assigned_to,assigned_to_email,assigned_since,notes,last_seen_at,created_at,custom_fields.leased,custom_fields.os,custom_fields.ram\r\n\
-         {first},AST-000001,'=1+1,in_stock,{laptop},LAP,{model},Dell,Latitude,,,,1249.0,,{ada},ada@example.com,,,,{},,11,16\r\n\
-         {second},AST-000002,b,in_stock,,,,,,,,,,,,,,\"line\nbreak, \"\"quote\"\"\",,{},null,,\r\n",
+         purchase_price,warranty_until,assigned_to,assigned_to_email,assigned_since,notes,last_seen_at,status_changed_at,created_at,custom_fields.leased,custom_fields.os,custom_fields.ram\r\n\
+         {first},AST-000001,'=1+1,in_stock,{laptop},LAP,{model},Dell,Latitude,,,,1249.0,,{ada},ada@example.com,,,,{},{},,11,16\r\n\
+         {second},AST-000002,b,in_stock,,,,,,,,,,,,,,\"line\nbreak, \"\"quote\"\"\",,{},{},null,,\r\n",
         created(&first).await,
+        created(&first).await,
+        created(&second).await,
         created(&second).await
     );
     assert_eq!(parts, [expected]);

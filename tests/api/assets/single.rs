@@ -8,7 +8,7 @@ async fn a_new_asset_has_every_field() {
     let reply = client.post("/assets", json!({"name": "  Laptop  "})).await;
     assert_eq!(reply.status, 201);
     assert_eq!(reply.header("location"), format!("/v1/assets/{}", reply.id()));
-    assert_json_snapshot!(reply.json(), {".data.id" => "[id]", ".data.created_at" => "[time]", ".data.updated_at" => "[time]"}, @r#"
+    assert_json_snapshot!(reply.json(), {".data.id" => "[id]", ".data.status_changed_at" => "[time]", ".data.created_at" => "[time]", ".data.updated_at" => "[time]"}, @r#"
     {
       "data": {
         "id": "[id]",
@@ -31,6 +31,7 @@ async fn a_new_asset_has_every_field() {
         "notes": null,
         "custom_fields": {},
         "last_seen_at": null,
+        "status_changed_at": "[time]",
         "created_at": "[time]",
         "updated_at": "[time]"
       }

@@ -86,10 +86,11 @@ async fn assets_are_counted_and_added_up_by_each_value() {
     let model = client.model("Dell", "XPS", &laptop).await;
     let (ada, bob) = (client.user("Ada").await, client.user("Bob").await);
     for body in [
-        json!({"name": "a", "location": "Berlin/1", "model_id": model, "purchase_price": 0.1, "assigned_to": ada}),
+        json!({"name": "a", "location": "Berlin/1", "model_id": model, "purchase_price": 0.1, "assigned_to": ada,
+            "purchase_date": "2026-01-31", "warranty_until": "2028-12-31"}),
         json!({"name": "b", "location": "berlin/2", "manufacturer": "DELL", "model": "xps", "purchase_price": 0.2}),
         json!({"name": "c", "location": "Bonn", "status": "in_use", "custom_fields": {"ram": 16}, "model": "XPS"}),
-        json!({"name": "d", "custom_fields": {"ram": "16"}, "assigned_to": bob}),
+        json!({"name": "d", "custom_fields": {"ram": "16"}, "assigned_to": bob, "purchase_date": "2026-01-01"}),
     ] {
         client.post("/assets", body).await.data();
         api.advance_clock(1);
@@ -109,14 +110,27 @@ async fn assets_are_counted_and_added_up_by_each_value() {
             ("group_by=custom_fields.nobody", json!([[null, 4, "0.30"]])),
             ("group_by=status&location=berlin&q=b", json!([["in_stock", 1, "0.20"]])),
             ("group_by=status&q=nothing", json!([])),
+            ("group_by=purchase_month", json!([["2026-01", 2, "0.10"], [null, 2, "0.20"]])),
+            ("group_by=warranty_month", json!([[null, 3, "0.20"], ["2028-12", 1, "0.10"]])),
         ] {
             assert_eq!(json!(groups(client, query).await), expected, "{query}");
         }
+        let age = |day: &str| {
+            let (day, today): (chrono::NaiveDate, _) = (day.parse().unwrap(), api.now().date());
+            (today - day).num_days()
+        };
+        let bought = |days: &[&str]| {
+            let mean =
+                (!days.is_empty()).then(|| days.iter().map(|day| age(day)).sum::<i64>() / i64::try_from(days.len()).unwrap());
+            json!({"oldest": days.first(), "newest": days.last(), "mean_age_days": mean})
+        };
+        let by_month = client.get("/stats?group_by=purchase_month").await.data()["groups"].clone();
+        assert_eq!(by_month[0]["purchase_date"], bought(&["2026-01-01", "2026-01-31"]));
         let by_model = client.get("/stats?group_by=model").await.data()["groups"].clone();
         let expected = json!([
-            {"value": null, "id": null, "count": 1, "purchase_price": "0.00"},
-            {"value": "xps", "id": null, "count": 2, "purchase_price": "0.20"},
-            {"value": "XPS", "id": model, "count": 1, "purchase_price": "0.10"},
+            {"value": null, "id": null, "count": 1, "purchase_price": "0.00", "purchase_date": bought(&["2026-01-01"])},
+            {"value": "xps", "id": null, "count": 2, "purchase_price": "0.20", "purchase_date": bought(&[])},
+            {"value": "XPS", "id": model, "count": 1, "purchase_price": "0.10", "purchase_date": bought(&["2026-01-31"])},
         ]);
         let sorted = |groups: &Value| {
             let mut groups = groups.as_array().unwrap().clone();
@@ -126,9 +140,9 @@ async fn assets_are_counted_and_added_up_by_each_value() {
         assert_eq!(sorted(&by_model), sorted(&expected));
         let by_user = client.get("/stats?group_by=assigned_to").await.data()["groups"].clone();
         let expected = json!([
-            {"value": null, "id": null, "count": 2, "purchase_price": "0.20"},
-            {"value": ada, "id": ada, "count": 1, "purchase_price": "0.10"},
-            {"value": bob, "id": bob, "count": 1, "purchase_price": "0.00"},
+            {"value": null, "id": null, "count": 2, "purchase_price": "0.20", "purchase_date": bought(&[])},
+            {"value": ada, "id": ada, "count": 1, "purchase_price": "0.10", "purchase_date": bought(&["2026-01-31"])},
+            {"value": bob, "id": bob, "count": 1, "purchase_price": "0.00", "purchase_date": bought(&["2026-01-01"])},
         ]);
         assert_eq!(sorted(&by_user), sorted(&expected));
         for (query, wrong) in

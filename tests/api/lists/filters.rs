@@ -210,8 +210,8 @@ async fn an_empty_answer_names_what_no_asset_has_and_the_nearest() {
             ("custom_fields.cost_center=0816,0817", "No asset has the cost_center 0816 or 0817; the nearest: 0815, 4711."),
             (
                 "location=Berln&manufacturer=Del",
-                "No asset has the location Berln; the nearest: Berlin, London, Berlin / Store, Berlin / 3rd floor / 3.14, \
-                 Berlin / 3rd floor. No asset has the manufacturer Del; the nearest: Dell, Lenovo.",
+                "No asset has the location Berln; the nearest: Berlin, London, Berlin / Store, Berlin / 3rd floor, \
+                 Berlin / 3rd floor / 3.14. No asset has the manufacturer Del; the nearest: Dell, Lenovo.",
             ),
         ] {
             let hint = hint(client, query).await;
@@ -240,4 +240,221 @@ async fn an_empty_answer_names_what_no_asset_has_and_the_nearest() {
     let (_, cost) = api.cost(async { client.get(path).await.json() }).await;
     let (_, plain) = api.cost(async { client.get("/assets?q=nothing").await.json() }).await;
     assert_eq!((cost.calls, cost.round_trips), (plain.calls, plain.round_trips), "a hint costs no further read");
+}
+
+/// Returns the values of the groups, each with its count.
+async fn groups(client: &Client, query: &str) -> Vec<(Value, u64)> {
+    let data = client.get(&format!("/stats?{query}")).await.data();
+    data["groups"].as_array().unwrap().iter().map(|it| (it["value"].clone(), it["count"].as_u64().unwrap())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_is_found_by_its_value() {
+    let (api, client) = Api::with_tenant().await;
+    let values = [
+        "1",
+        "1.0",
+        "10",
+        "1e1",
+        "1E1",
+        "\"1\"",
+        "\"1.0\"",
+        "\"1e1\"",
+        "\"10\"",
+        "\"\"",
+        "\"\\\"\\\"\"",
+        "true",
+        "\"True\"",
+        "\"none\"",
+        "\"\\\\none\"",
+        "\"a,b\"",
+        "\"a\\\\,b\"",
+        "\" a \"",
+        "\"Stra\u{df}e\"",
+        "\"STRASSE\"",
+        "-0.0",
+        "1e15",
+        "null",
+        "\"line\\nbreak\"",
+    ];
+    for (n, value) in values.iter().enumerate() {
+        let body = format!(
+            r#"{{"name":"{n}","custom_fields":{{"x":{value}}},"manufacturer":"{}"}}"#,
+            ["none", "Dell, Inc.", "DELL, inc."][n % 3]
+        );
+        assert_eq!(client.post_text("/assets", &body).await.status, 201, "{body}");
+    }
+    client.asset(json!({"name": "without"})).await;
+    let without_index = api.replica(0, 0).client(&client);
+    for (group_by, parameter) in [("custom_fields.x", "custom_fields.x"), ("manufacturer", "manufacturer")] {
+        let groups = groups(&client, &format!("group_by={group_by}")).await;
+        assert_eq!(groups.iter().map(|(_, count)| count).sum::<u64>(), values.len() as u64 + 1);
+        for (value, count) in groups {
+            let escaped = match value.as_str() {
+                None => "none".to_owned(),
+                Some(word) if word.trim_start_matches('\\') == "none" => format!("\\{word}"),
+                Some(text) => text.replace(',', "\\,"),
+            };
+            let encoded: String = escaped.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            for client in [&client, &without_index] {
+                let found = client.get(&format!("/assets?{parameter}={encoded}&limit=100")).await.json();
+                assert_eq!(found["meta"]["total"], count, "{value}");
+            }
+        }
+    }
+    let csv = client.export("/assets/export").await.concat();
+    let cell =
+        |name: &str| csv.lines().find(|line| line.split(',').nth(2) == Some(name)).and_then(|line| line.split(',').next_back());
+    assert_eq!(["0", "1", "3", "20"].map(cell), ["1", "1", "10", "0"].map(Some));
+    assert_eq!(client.get("/assets?custom_fields.x=").await.json()["meta"]["total"], 1, "the empty text");
+    assert_eq!(client.get("/assets?custom_fields.x=1.0").await.data()[0]["name"], "6");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bound_is_a_day_a_time_or_relative_to_today() {
+    let (api, client) = Api::with_tenant().await;
+    let without_index = api.replica(0, 0);
+    client.patch("/settings", json!({"time_zone": "Asia/Tokyo"})).await.data();
+    // The clock of the tests stands in the UTC day; in Tokyo, it is nine hours later.
+    let now = api.now();
+    let zoned =
+        |days: i64| (now.plus(chrono::TimeDelta::hours(9)).date() + chrono::Days::new(u64::try_from(days).unwrap())).to_string();
+    let (today, tomorrow) = (zoned(0), zoned(1));
+    client.asset(json!({"name": "a", "purchase_date": today, "custom_fields": {"audit": today}})).await;
+    client.asset(json!({"name": "b", "purchase_date": tomorrow, "custom_fields": {"audit": tomorrow, "x": 1}})).await;
+    let (of_day, before_day) = (format!("created_from={today}"), format!("created_before={today}"));
+    for (query, expected) in [
+        ("purchase_date_from=today&purchase_date_before=today%2B1d", &["a"][..]),
+        ("purchase_date_from=today+1d", &["b"]),
+        ("purchase_date_before=today-1y", &[]),
+        ("warranty_before=today+100y", &[]),
+        ("created_from=today&created_before=today+1d", &["a", "b"]),
+        (&of_day, &["a", "b"]),
+        (&before_day, &[]),
+        ("updated_since=today&updated_from=today-1w", &["a", "b"]),
+        ("updated_since=today+1d&updated_from=today", &[]),
+        ("last_seen_before=today", &["a", "b"]),
+        ("last_seen_from=today", &[]),
+        ("status_changed_from=today-1d", &["a", "b"]),
+        ("custom_fields_from.audit=today&custom_fields_before.audit=today+1d", &["a"]),
+        ("custom_fields_from.audit=0", &[]),
+        ("custom_fields_from.x=1&custom_fields_before.x=1.5", &["b"]),
+    ] {
+        check(&client, &without_index, query, expected).await;
+    }
+    for (query, wrong) in [
+        ("purchase_date_from=2026-01-01T00:00:00Z", vec!["purchase_date_from"]),
+        ("created_from=yesterday&created_before=today-1x", vec!["created_before", "created_from"]),
+        ("custom_fields_from.x=abc", vec!["custom_fields_from.x"]),
+        ("custom_fields_from.x=1&custom_fields_from.x=2", vec!["custom_fields_from.x"]),
+        (
+            "custom_fields.a=1&custom_fields.b=1&custom_fields.c=1&custom_fields_from.d=1&custom_fields_from.e=1&custom_fields_before.f=1",
+            vec!["custom_fields_before.f"],
+        ),
+    ] {
+        assert_eq!(client.get(&format!("/assets?{query}")).await.field_errors(), wrong, "{query}");
+    }
+    let path = "/assets?created_from=today&custom_fields_from.audit=today-1m";
+    client.get(path).await.data();
+    let (_, cost) = api.cost(async { client.get(path).await.data() }).await;
+    let (_, plain) = api.cost(async { client.get("/assets?q=a").await.data() }).await;
+    assert_eq!(cost.round_trips, plain.round_trips, "the time zone is read beside the events");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_parts_of_an_export_have_the_bounds_of_the_first() {
+    let (api, client) = Api::with_tenant().await;
+    let id = client.asset(json!({"name": "n", "notes": "x".repeat(9_000)})).await;
+    copy_record(&api, &client, (Kind::Asset, &id, false), 1_000, |_, _| {}).await;
+    let first = client.get("/assets/export?created_from=today-1d&q=n&created_before=today+1d&custom_fields.x_from=none").await;
+    let link = first.header("link").to_owned();
+    let day = |days: i64| (api.now().plus(chrono::TimeDelta::days(days)).date()).to_string();
+    let expected = format!("created_from={}&q=n&created_before={}&custom_fields.x_from=none&after=", day(-1), day(1));
+    assert!(link.contains(&expected), "{link}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_the_last_change_of_the_status_is_the_same_everywhere() {
+    let (api, client) = Api::with_tenant().await;
+    let without_index = api.replica(0, 0);
+    let made = client.post("/assets", json!({"name": "a", "serial_number": "S1"})).await;
+    let path = format!("/assets/{}", made.id());
+    assert_eq!(made.data()["status_changed_at"], made.data()["created_at"]);
+    client.get("/assets").await.data();
+    api.advance_clock(60);
+    let noted = client.patch(&path, json!({"notes": "x", "status": "in_stock"})).await.data();
+    assert_eq!(noted["status_changed_at"], noted["created_at"]);
+    api.advance_clock(60);
+    let used = client.patch(&path, json!({"status": "in_use"})).await.data();
+    assert_eq!(used["status_changed_at"], used["updated_at"]);
+    let at = used["status_changed_at"].as_str().unwrap().to_owned();
+    api.advance_clock(60);
+    client.post("/assets", json!({"name": "b"})).await.data();
+    client.patch(&path, json!({"notes": "y"})).await.data();
+    assert_eq!(client.get(&path).await.data()["status_changed_at"], at.as_str());
+    let (from, before) = (format!("status_changed_from={at}"), format!("status_changed_before={at}"));
+    check(&client, &without_index, &from, &["a", "b"]).await;
+    check(&client, &without_index, &before, &[]).await;
+    check(&client, &without_index, "status_changed_from=today-1d", &["a", "b"]).await;
+    let sorted = client.get("/assets?sort=-status_changed_at").await.data();
+    assert_eq!([&sorted[0]["name"], &sorted[1]["name"]], ["b", "a"]);
+    let replica = api.replica(0, usize::MAX).client(&client).get("/assets?sort=status_changed_at").await.data();
+    assert_eq!([&replica[0]["name"], &replica[0]["status_changed_at"]], ["a", at.as_str()]);
+    let (now, created) = (api.now(), made.data()["created_at"].as_str().unwrap().to_owned());
+    assert_eq!(client.get(&format!("{path}?as_of={now}")).await.data()["status_changed_at"], at.as_str());
+    assert_eq!(client.get(&format!("{path}?as_of={created}")).await.data()["status_changed_at"], created.as_str());
+    let csv = client.export("/assets/export").await.concat();
+    assert!(csv.lines().next().unwrap().contains(",status_changed_at,") && csv.contains(&at), "{csv}");
+    assert_eq!(outcomes(&client.import("/assets", "?match=id", &csv).await), ["unchanged", "unchanged"]);
+    assert_eq!(client.patch(&path, json!({"status_changed_at": at})).await.status, 200);
+    assert_eq!(client.patch(&path, json!({"status_changed_at": created})).await.field_errors(), ["/status_changed_at"]);
+    // Movements, processes, batches and imports change the status, too.
+    api.advance_clock(60);
+    let batch = client.batch("/assets/batch", &[json!({"op": "update", "id": made.id(), "body": {"status": "returned"}})]).await;
+    let returned = batch.data()[0]["data"].clone();
+    assert!(returned["status_changed_at"] == returned["updated_at"] && returned["updated_at"] != at.as_str());
+    api.advance_clock(60);
+    assert_eq!(
+        outcomes(&client.import("/assets", "?match=id", &format!("id,status\n{},in_stock\n", made.id())).await),
+        ["updated"]
+    );
+    let imported = client.get(&path).await.data();
+    assert!(imported["status_changed_at"] == imported["updated_at"] && imported["updated_at"] != returned["updated_at"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_assets_that_make_a_field_unusable_are_named_and_listed() {
+    let (api, client) = Api::with_tenant().await;
+    let without_index = api.replica(0, 0);
+    let many: Value = (0..21)
+        .map(|n| (format!("a{n:02}"), json!(n)))
+        .chain([("os".to_owned(), json!("x"))])
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let crowded: Value = (0..60).map(|n| (format!("b{n:02}"), json!(n))).collect::<serde_json::Map<_, _>>().into();
+    let fine = client.asset(json!({"name": "a", "custom_fields": {"os": "Linux", "zz": 1}})).await;
+    let long = client.asset(json!({"name": "b", "custom_fields": {"os": "x".repeat(201)}})).await;
+    let beyond = client.asset(json!({"name": "c", "custom_fields": many})).await;
+    client.asset(json!({"name": "d", "custom_fields": crowded})).await;
+    for query in ["custom_fields.os=Linux", "sort=custom_fields.os", "custom_fields_from.os=1"] {
+        for client in [&client, &without_index.client(&client)] {
+            let refused = client.get(&format!("/assets?{query}")).await;
+            assert_eq!(refused.json()["errors"][0]["code"], "not_filterable", "{query}");
+            let named = refused.json()["asset_id"].clone();
+            assert!(named != fine.as_str() && [&long, &beyond].iter().any(|id| named == id.as_str()), "{named}");
+        }
+    }
+    assert!(client.get("/stats?group_by=custom_fields.os").await.json()["asset_id"].is_string());
+    assert!(client.get("/assets/export?custom_fields.os=Linux").await.json()["asset_id"].is_string());
+    check(&client, &without_index, "unlisted_field=os", &["b", "c", "d"]).await;
+    check(&client, &without_index, "unlisted_field=zz", &["d"]).await;
+    check(&client, &without_index, "unlisted_field=a01", &[]).await;
+    check(&client, &without_index, "unlisted_field=os&q=c", &["c"]).await;
+    assert_eq!(client.get("/assets?unlisted_field=").await.field_errors(), ["unlisted_field"]);
+    for id in [&long, &beyond] {
+        client.patch(&format!("/assets/{id}"), json!({"custom_fields_patch": {"os": null}})).await.data();
+    }
+    let crowded = client.get("/assets?unlisted_field=os").await.data()[0]["id"].as_str().unwrap().to_owned();
+    client.patch(&format!("/assets/{crowded}"), json!({"custom_fields": {}})).await.data();
+    check(&client, &without_index, "custom_fields.os=linux", &["a"]).await;
 }

@@ -82,7 +82,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 4..40)
 }
 
-const LISTS: [&str; 24] = [
+const LISTS: [&str; 28] = [
     "/assets",
     "/assets?limit=2&page=2",
     "/assets?q=%C3%84+n",
@@ -97,6 +97,10 @@ const LISTS: [&str; 24] = [
     "/assets?custom_fields.y=0&purchase_date_from=2026-01-05&purchase_date_before=2026-01-20",
     "/assets?last_seen_before=2027-01-01T00:00:00Z&purchase_price_min=300&sort=last_seen_at",
     "/assets?asset_type_code=SFT&manufacturer=A&sort=purchase_price&q=n",
+    "/assets?sort=-status_changed_at&limit=3",
+    "/assets?status_changed_from=2026-01-05&status_changed_before=today%2B1d&created_from=today-1y",
+    "/assets?unlisted_field=x",
+    "/stats?group_by=purchase_month&custom_fields_from.y=0&custom_fields_before.y=today",
     "/stats?group_by=location&depth=2",
     "/stats?group_by=custom_fields.x&status=in_use,in_stock",
     "/stats?group_by=manufacturer&location=a",

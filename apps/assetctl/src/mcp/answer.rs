@@ -69,14 +69,14 @@ fn joined(all: &[Value], number: usize, separator: &str, and: &str, in_words: im
     all.iter().take(number).map(in_words).chain(more).collect::<Vec<_>>().join(separator)
 }
 
-/// Returns the fields that differ, by name, except the version and the time of the last change. Compares custom fields
+/// Returns the fields that differ, by name, except the version and the times of the last changes. Compares custom fields
 /// individually.
 pub fn differences(from: &Value, to: &Value) -> Vec<Value> {
     let (from, to) = (from.as_object().cloned().unwrap_or_default(), to.as_object().cloned().unwrap_or_default());
     let names = from.keys().chain(to.keys().filter(|name| !from.contains_key(*name)));
     let value = |of: &Map<String, Value>, name: &str| of.get(name).cloned().unwrap_or_default();
     let all = names.map(|name| (name, value(&from, name), value(&to, name)));
-    let is_told = |name: &str| name != "updated_at" && name != "version";
+    let is_told = |name: &str| !matches!(name, "updated_at" | "status_changed_at" | "version");
     let differing = all.filter(|(name, from, to)| from != to && is_told(name));
     let told = differing.flat_map(|(name, from, to)| match name.as_str() {
         "custom_fields" => {

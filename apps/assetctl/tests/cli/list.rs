@@ -104,7 +104,7 @@ fn filters_and_groups_of_the_real_service() {
         (&["--type", "MON"], "No asset has the type code MON; the nearest: LAP.\n"),
         (
             &["--location", "Berln"],
-            "No asset has the location Berln; the nearest: Berlin, Berlin / Store, London, Berlin / 3rd floor.\n",
+            "No asset has the location Berln; the nearest: Berlin, London, Berlin / Store, Berlin / 3rd floor.\n",
         ),
         (
             &["--location", "berlin/3RD floor/9"],
@@ -120,6 +120,16 @@ fn filters_and_groups_of_the_real_service() {
         }
     }
     assert_eq!(service.run(&["list", "--location", "London", "--person", "ada@example.org"]).stderr, "0 assets\n");
+    service.create("/users", &json!({"email": "jm@example.org", "display_name": "Jürgen Müller"}));
+    for name in ["Müller, Jürgen", "müller,  jürgen", "Jürgen Müller"] {
+        assert_eq!(service.run(&["list", "--person", name]).stderr, "0 assets\n", "{name}");
+    }
+    let by_type = service.run(&["stats", "--by", "type"]);
+    assert!(by_type.stdout.contains("\nLaptop           3           30.00\n"), "{}", by_type.stdout);
+    assert!(service.run(&["stats", "--by", "person"]).stdout.contains("Ada <ada@example.org>"));
+    assert_eq!(service.run(&["list", "--unlisted-field", "cost_center"]).stderr, "0 assets\n");
+    let recent = service.run(&["list", "--filter", "status_changed_from=today", "--json"]);
+    assert_eq!(recent.json()["total"], 3, "{}", recent.stderr);
     for (arguments, told) in [
         (&["list", "--type", "Lap-top"][..], "\n  --type: must be 2 to 8 characters from A-Z and 0-9\nThere are LAP, MON.\n"),
         (&["list", "--filter", "foo=1"], "\n  --filter foo: unknown parameter"),

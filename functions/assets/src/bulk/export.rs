@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use shared::auth::Caller;
 use shared::auth::caller::AssetsRead;
-use shared::domain::assets::asset::{Asset, AssetDetails, Status};
+use shared::domain::assets::asset::{Asset, AssetDetails, CUSTOM_FIELD, Status};
+use shared::domain::assets::bound::{DayBound, Today};
 use shared::domain::catalog::{AssetType, TypeCode};
 use shared::domain::keys::api_key::Scope;
 use shared::domain::record::Stored;
@@ -18,11 +19,14 @@ use shared::domain::values::time::{Date, Timestamp};
 use shared::fields::{ASSET_COLUMNS, Column};
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::openapi::InputErrors;
-use shared::http::requests::params::Query;
+use shared::http::requests::params::{Query, decode};
 use shared::http::responses::ApiError;
 use shared::store::{BatchGet, StoreError, TenantStore, has_time_for_operation};
 use std::collections::HashMap;
 use utoipa::ToSchema;
+
+/// Parts of the names of parameters that are bounds.
+const BOUNDS: [&str; 3] = ["_from", "_before", "_since"];
 
 shared::query! {
     /// Assets to export.
@@ -74,6 +78,7 @@ pub struct AssetExportRow {
     notes: Option<Notes>,
     #[schema(required)]
     last_seen_at: Option<Timestamp>,
+    status_changed_at: Timestamp,
     created_at: Timestamp,
     custom_fields: Map<String, Value>,
 }
@@ -94,6 +99,7 @@ impl AssetExportRow {
             assigned_to,
             assigned_since,
             last_seen_at,
+            status_changed_at,
             scans: _,
             notes,
             custom_fields,
@@ -122,6 +128,7 @@ impl AssetExportRow {
             assigned_since,
             notes,
             last_seen_at,
+            status_changed_at: status_changed_at.unwrap_or(stored.created_at),
             created_at: stored.created_at,
             custom_fields: custom_fields.as_map().clone(),
         }
@@ -147,10 +154,10 @@ pub async fn export_assets(
     Query(query): Query<AssetExportQuery>,
     RawQuery(text): RawQuery,
 ) -> Result<Export<AssetExportRow>, ApiError> {
-    let text = text.unwrap_or_default();
-    let mut export = Export::new(query.format.unwrap_or(ExportFormat::Csv), "/v1/assets/export", &text);
     let caller = caller.verified().await?;
     let assets = caller.store.asset_export(query.filter.into()).await?;
+    let text = with_fixed_days(&text.unwrap_or_default(), &assets.today);
+    let mut export = Export::new(query.format.unwrap_or(ExportFormat::Csv), "/v1/assets/export", &text);
     let mut known = ExportNames { has_emails: caller.scopes.contains(&Scope::UsersRead), ..ExportNames::default() };
     let mut after = query.after;
     for _ in 0..MAX_CHUNKS {
@@ -162,6 +169,18 @@ pub async fn export_assets(
         }
     }
     Ok(export)
+}
+
+/// Replaces the relative days of a query with dates, so that all parts of an export have the same bounds.
+fn with_fixed_days(query: &str, today: &Today) -> String {
+    let is_bound = |name: &str| !name.starts_with(CUSTOM_FIELD) && BOUNDS.iter().any(|bound| name.contains(bound));
+    let fixed = |pair: &str| {
+        let (name, value) = pair.split_once('=')?;
+        decode(name).ok().filter(|name| is_bound(name))?;
+        let day: DayBound = decode(value).ok()?.parse().ok()?;
+        day.is_relative().then(|| format!("{name}={}", day.on(today)))
+    };
+    query.split('&').map(|pair| fixed(pair).unwrap_or_else(|| pair.to_owned())).collect::<Vec<_>>().join("&")
 }
 
 #[derive(Default)]

@@ -164,6 +164,9 @@ pub struct Asset {
     /// Time of the last scan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
+    /// Time of the last change of the status; `None` if the status never changed. Derived from the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_changed_at: Option<Timestamp>,
     /// Number of versions that only record a scan. `If-Match` ignores them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub scans: u64,
@@ -224,6 +227,7 @@ impl Record for Asset {
             assigned_to,
             assigned_since,
             last_seen_at,
+            status_changed_at: _,
             scans: _,
             notes,
             custom_fields,
@@ -257,6 +261,12 @@ impl Record for Asset {
 
     fn uncounted_versions(&self) -> u64 {
         self.scans
+    }
+
+    fn stamp(&mut self, before: &Self, at: Timestamp) {
+        if self.status != before.status {
+            self.status_changed_at = Some(at);
+        }
     }
 
     fn listed(&self) -> Option<String> {
@@ -521,6 +531,7 @@ impl Asset {
             assigned_to: None,
             assigned_since: None,
             last_seen_at: None,
+            status_changed_at: None,
             scans: 0,
             notes: None,
             custom_fields: CustomFields::default(),
@@ -651,6 +662,10 @@ impl Asset {
     }
 }
 
+/// Length of a date, `YYYY-MM-DD`.
+const DATE_CHARS: usize = 10;
+/// The name of the field with the time of the last change of the status.
+pub const STATUS_CHANGED_AT: &str = "status_changed_at";
 /// Prefix of custom fields in column and parameter names.
 pub const CUSTOM_FIELD: &str = "custom_fields.";
 /// Maximum number of custom fields per asset in lists, the first by name. Further fields are [`Cell::Unfit`].
@@ -690,7 +705,7 @@ impl Cell {
     /// Returns the value as exported; numbers in their shortest form.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         match self {
-            Self::Number(number) => shortest(*number).into(),
+            Self::Number(number) => csv_cell::number_text(*number).into(),
             Self::Text(text) => (&**text).into(),
             Self::Unfit => "".into(),
         }
@@ -714,15 +729,44 @@ impl Cell {
     }
 }
 
-/// Formats a number as in RFC 8785 §3.2.2.3: 1.0 is `1`.
-fn shortest(number: f64) -> String {
-    serde_json_canonicalizer::to_string(&number).unwrap_or_else(|_| number.to_string())
+/// A bound of a range of custom field values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CellBound {
+    Number(f64),
+    Day(Date),
 }
 
-/// Parses a string as a JSON number and returns the number's shortest form.
-pub fn number_text(text: &str) -> Option<String> {
-    let number: serde_json::Number = text.parse().ok()?;
-    number.as_f64().map(|number| shortest(number + 0.0))
+impl CellBound {
+    /// Compares a value with the bound; `None` if the value is not a number or not a date, as the bound is. A text with the form
+    /// of a JSON number counts as a number, because its exported cell is the same.
+    fn compare(self, cell: &Cell) -> Option<Ordering> {
+        match (self, cell) {
+            (Self::Number(bound), Cell::Number(number)) => number.partial_cmp(&bound),
+            (Self::Number(bound), Cell::Text(text)) => {
+                let number: serde_json::Number = text.parse().ok()?;
+                number.as_f64()?.partial_cmp(&bound)
+            }
+            // A longer or shorter text is no date.
+            (Self::Day(bound), Cell::Text(text)) if text.len() == DATE_CHARS => Some(text.parse::<Date>().ok()?.cmp(&bound)),
+            _ => None,
+        }
+    }
+}
+
+/// A range of custom field values. At least one bound is set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CellRange {
+    /// Inclusive.
+    pub from: Option<CellBound>,
+    /// Exclusive.
+    pub before: Option<CellBound>,
+}
+
+impl CellRange {
+    pub fn contains(&self, cell: &Cell) -> bool {
+        self.from.is_none_or(|from| from.compare(cell).is_some_and(Ordering::is_ge))
+            && self.before.is_none_or(|before| before.compare(cell) == Some(Ordering::Less))
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -757,7 +801,7 @@ impl ListedCustomFields {
 /// fields can take up to 32 KiB, so these values are stored together, in one string.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ListedFields {
-    /// Texts by field: `location`, `model`, `purchase_date`, `last_seen_at`.
+    /// Texts by field: `location`, `model`, `purchase_date`, `last_seen_at`, `status_changed_at`.
     pub texts: Vec<(&'static str, String)>,
     pub custom_fields: ListedCustomFields,
 }
@@ -773,6 +817,8 @@ struct ListedText {
     purchase_date: Option<String>,
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     last_seen_at: Option<String>,
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    status_changed_at: Option<String>,
     #[serde(rename = "f", default, skip_serializing_if = "BTreeMap::is_empty")]
     custom_fields: BTreeMap<String, Scalar>,
     #[serde(rename = "u", default, skip_serializing_if = "Vec::is_empty")]
@@ -796,6 +842,7 @@ impl ListedFields {
             text("model", asset.model.as_deref().map(str::to_owned)),
             text("purchase_date", asset.details.purchase_date.map(String::from)),
             text("last_seen_at", asset.last_seen_at.map(String::from)),
+            text(STATUS_CHANGED_AT, asset.status_changed_at.map(String::from)),
         ];
         let custom_fields = ListedCustomFields::of(asset.custom_fields.as_map());
         Self { texts: texts.into_iter().flatten().collect(), custom_fields }
@@ -813,6 +860,7 @@ impl ListedFields {
                 "location" => text.location = Some(value),
                 "model" => text.model = Some(value),
                 "purchase_date" => text.purchase_date = Some(value),
+                STATUS_CHANGED_AT => text.status_changed_at = Some(value),
                 _ => text.last_seen_at = Some(value),
             }
         }
@@ -827,9 +875,16 @@ impl ListedFields {
     }
 
     pub fn from_text(text: &str) -> Option<Self> {
-        let ListedText { location, model, purchase_date, last_seen_at, custom_fields, unfit, unfit_after } =
-            serde_json::from_str(text).ok()?;
-        let texts = [("location", location), ("model", model), ("purchase_date", purchase_date), ("last_seen_at", last_seen_at)];
+        let text: ListedText = serde_json::from_str(text).ok()?;
+        let ListedText { location, model, purchase_date, last_seen_at, status_changed_at, custom_fields, unfit, unfit_after } =
+            text;
+        let texts = [
+            ("location", location),
+            ("model", model),
+            ("purchase_date", purchase_date),
+            ("last_seen_at", last_seen_at),
+            (STATUS_CHANGED_AT, status_changed_at),
+        ];
         let cell = |scalar| match scalar {
             Scalar::Number(number) => Cell::Number(number),
             Scalar::Text(text) => Cell::Text(text),
@@ -931,7 +986,8 @@ mod tests {
     #[test]
     fn the_text_is_read_as_it_was_written() {
         let custom_fields = of(json!({"a": 1.5, "b": "ß\"", "c": [1], "d": 9_007_199_254_740_992_u64, "e": -0.0}));
-        let listed = ListedFields { texts: vec![("location", "A / B".into()), ("last_seen_at", "x".into())], custom_fields };
+        let texts = vec![("location", "A / B".into()), ("last_seen_at", "x".into()), (STATUS_CHANGED_AT, "y".into())];
+        let listed = ListedFields { texts, custom_fields };
         let text = listed.clone().into_text().expect("a text");
         assert_eq!(ListedFields::from_text(&text), Some(listed));
         assert_eq!((ListedFields::default().into_text(), ListedFields::from_text("[")), (None, None));
@@ -943,10 +999,8 @@ mod tests {
         for (sent, stored) in [("1.0", "1"), ("1e3", "1000"), ("0.10", "0.1"), ("1E-7", "1e-7")] {
             let cell = |text: &str| Cell::of(&serde_json::from_str(text).expect(text));
             assert_eq!(cell(sent), cell(stored), "{sent}");
-            assert_eq!(number_text(sent).as_deref(), Some(stored));
             assert_eq!(cell(sent).map(|cell| cell.text().into_owned()).as_deref(), Some(stored));
         }
-        assert_eq!((number_text("0815"), number_text("x"), number_text("")), (None, None, None));
     }
 
     #[test]
@@ -954,6 +1008,20 @@ mod tests {
         let values = [json!(-1), json!(2), json!(10.5), json!("1"), json!("Room 9"), json!("room 10"), json!([])];
         let cells: Vec<Cell> = values.iter().filter_map(Cell::of).collect();
         assert!(cells.is_sorted_by(|a, b| a.compare(b) == Ordering::Less), "{cells:?}");
+    }
+
+    #[test]
+    fn only_a_different_status_has_a_new_time() {
+        let (stock, at) = (asset(&AssetChange::default()), Timestamp::from_millis(5));
+        let stamped = |status, at: Timestamp, before: &Asset| {
+            let mut next = Asset { status, ..before.clone() };
+            next.stamp(before, at);
+            next
+        };
+        assert_eq!(stamped(Status::InStock, at, &stock).status_changed_at, None);
+        let used = stamped(Status::InUse, at, &stock);
+        assert_eq!(used.status_changed_at, Some(at));
+        assert_eq!(stamped(Status::InUse, at.plus_seconds(1), &used).status_changed_at, Some(at));
     }
 
     #[test]

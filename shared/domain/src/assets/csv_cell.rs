@@ -57,12 +57,26 @@ fn unquoted(text: &str) -> Option<String> {
     needs_quotes(&inner).then_some(inner)
 }
 
-/// Writes strings unchanged, unless they need quotes, and everything else as JSON.
+/// Formats a number as in RFC 8785 §3.2.2.3: 1.0 is `1`.
+pub fn number_text(number: f64) -> String {
+    // Adding zero turns -0 into 0, as in the history.
+    serde_json_canonicalizer::to_string(&(number + 0.0)).unwrap_or_else(|_| number.to_string())
+}
+
+/// Writes strings unchanged, unless they need quotes, numbers in their shortest form, and everything else as JSON.
 pub fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) if !needs_quotes(text) => text.clone(),
+        Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), number_text),
         value => value.to_string(),
     }
+}
+
+/// Whether a cell is the export of a value. Numbers are compared by value.
+pub fn is_cell_of(cell: &str, value: &Value) -> bool {
+    let number = |value: &Value| value.as_f64().filter(|_| value.is_number());
+    let is_same_number = || number(value).is_some() && parse_strict(cell, 1).is_ok_and(|cell| number(&cell) == number(value));
+    cell == value_text(value) || is_same_number()
 }
 
 /// Reads a cell as JSON if the schema permits types other than string and the cell is valid JSON, otherwise as a string.
@@ -198,6 +212,16 @@ mod tests {
             cells.push(cell);
         }
         cells
+    }
+
+    #[test]
+    fn numbers_have_one_cell_and_any_notation_of_it_is_the_same_value() {
+        for (sent, cell) in [("1.0", "1"), ("1e1", "10"), ("-0.0", "0"), ("0.10", "0.1"), ("1E-7", "1e-7")] {
+            let value = serde_json::from_str(sent).expect(sent);
+            assert_eq!(value_text(&value), cell);
+            assert!(is_cell_of(cell, &value) && is_cell_of(sent, &value));
+        }
+        assert!(!is_cell_of("1.0", &json!("1")) && !is_cell_of("x", &json!(1)) && is_cell_of("1.0", &json!("1.0")));
     }
 
     proptest! {

@@ -56,9 +56,12 @@ fn nearest(value: &str, mut known: Vec<String>, has_levels: bool) -> Vec<String>
     known.sort_unstable();
     known.dedup();
     let value: String = value.chars().take(MAX_CHARS).collect();
+    // Lower levels that differ in most characters are only short.
+    let most = value.chars().count() / 2;
     known.sort_by_cached_key(|known| {
-        let lower = known.match_indices(SEPARATOR).map(|(at, _)| at + SEPARATOR.len()).filter(|_| has_levels);
-        std::iter::once(0).chain(lower).filter_map(|start| known.get(start..)).map(|part| distance(&value, part)).min()
+        let starts = known.match_indices(SEPARATOR).map(|(at, _)| at + SEPARATOR.len()).filter(|_| has_levels);
+        let lower = starts.filter_map(|start| known.get(start..)).map(|part| distance(&value, part));
+        lower.filter(|distance| *distance < most).chain([distance(&value, known)]).min()
     });
     known.truncate(MAX_NAMED);
     known

@@ -1,6 +1,7 @@
 //! Assets: their fields, changes, transitions, tags, labels and statistics.
 
 pub mod asset;
+pub mod bound;
 pub mod code;
 pub mod csv_cell;
 pub mod hint;

@@ -241,6 +241,52 @@ pub struct Group {
     /// Sum of the assets' purchase prices, as exact decimal text.
     #[schema(value_type = AmountText)]
     pub purchase_price: Amount,
+    /// Dates of purchase.
+    pub purchase_date: PurchaseDates,
+}
+
+/// The assets' dates of purchase. Null if no asset has one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PurchaseDates {
+    /// First date.
+    #[schema(required)]
+    pub oldest: Option<Date>,
+    /// Last date.
+    #[schema(required)]
+    pub newest: Option<Date>,
+    /// Mean number of days from the date to today in the tenant's time zone, rounded to a whole number. Negative for dates in the
+    /// future.
+    #[schema(required)]
+    pub mean_age_days: Option<i64>,
+}
+
+/// Dates of purchase, added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DateSum {
+    /// First and last date.
+    ends: Option<(Date, Date)>,
+    count: i64,
+    /// Sum of the days' numbers.
+    days: i64,
+}
+
+impl DateSum {
+    pub fn add(&mut self, date: Date) {
+        self.join(Self { ends: Some((date, date)), count: 1, days: date.days().into() });
+    }
+
+    fn join(&mut self, other: Self) {
+        let joined = |((a, b), (c, d)): ((Date, Date), (Date, Date))| (a.min(c), b.max(d));
+        self.ends = self.ends.zip(other.ends).map(joined).or(self.ends).or(other.ends);
+        (self.count, self.days) = (self.count + other.count, self.days + other.days);
+    }
+
+    fn on(&self, today: Date) -> PurchaseDates {
+        let ages = i64::from(today.days()) * self.count - self.days;
+        // Halves are rounded up.
+        let mean_age_days = (self.count > 0).then(|| (2 * ages + self.count).div_euclid(2 * self.count));
+        PurchaseDates { oldest: self.ends.map(|ends| ends.0), newest: self.ends.map(|ends| ends.1), mean_age_days }
+    }
 }
 
 /// Groups that are not listed.
@@ -273,6 +319,7 @@ pub struct GroupedAssets<'a> {
     pub count: u64,
     /// Sum of purchase prices in ten-thousandths.
     pub price: u128,
+    pub dates: DateSum,
     /// Position of the oldest of these assets in the default list order.
     pub last: usize,
 }
@@ -281,18 +328,21 @@ struct Sum<'a> {
     value: Option<&'a str>,
     count: u64,
     price: u128,
+    dates: DateSum,
     last: usize,
 }
 
 impl Groups {
-    /// Groups the assets by ID or, without one, by text, ignoring case.
-    pub fn of<'a>(assets: impl IntoIterator<Item = GroupedAssets<'a>>) -> Self {
+    /// Groups the assets by ID or, without one, by text, ignoring case. Ages count until `today`.
+    pub fn of<'a>(assets: impl IntoIterator<Item = GroupedAssets<'a>>, today: Date) -> Self {
         let mut sums: HashMap<(Option<String>, Option<Option<Uuid>>), Sum<'a>> = HashMap::new();
-        for GroupedAssets { value, id, count, price, last } in assets {
+        for GroupedAssets { value, id, count, price, dates, last } in assets {
             // With an ID, the text is only the name of the model or user.
             let text = value.filter(|_| id.flatten().is_none()).map(fold);
-            let sum = sums.entry((text, id)).or_insert(Sum { value, count: 0, price: 0, last });
+            let empty = Sum { value, count: 0, price: 0, dates: DateSum::default(), last };
+            let sum = sums.entry((text, id)).or_insert(empty);
             (sum.count, sum.price) = (sum.count + count, sum.price + price);
+            sum.dates.join(dates);
             if last > sum.last {
                 (sum.value, sum.last) = (value, last);
             }
@@ -311,6 +361,7 @@ impl Groups {
             id,
             count: sum.count,
             purchase_price: Amount::of_ten_thousandths(sum.price),
+            purchase_date: sum.dates.on(today),
         };
         let rest = OtherGroups {
             groups: others.len() as u64,
@@ -377,7 +428,11 @@ mod tests {
     }
 
     fn assets(value: Option<&str>, count: u64, price: u128, last: usize) -> GroupedAssets<'_> {
-        GroupedAssets { value, id: None, count, price, last }
+        GroupedAssets { value, id: None, count, price, dates: DateSum::default(), last }
+    }
+
+    fn date(text: &str) -> Date {
+        text.parse().expect("a date")
     }
 
     fn shown(groups: &Groups) -> Vec<(Option<&str>, u64, String)> {
@@ -393,7 +448,7 @@ mod tests {
             assets(Some("ROOM 9"), 1, 1_000, 1),
             assets(Some("room 9"), 1, 2_000, 5),
         ];
-        let groups = Groups::of(of);
+        let groups = Groups::of(of, date("2026-11-22"));
         let text = |text: &str| text.to_owned();
         assert_eq!(
             shown(&groups),
@@ -404,10 +459,27 @@ mod tests {
     }
 
     #[test]
+    fn groups_have_their_first_and_last_day_of_purchase_and_the_mean_age() {
+        let of = |days: &[&str]| {
+            let mut dates = DateSum::default();
+            days.iter().for_each(|day| dates.add(date(day)));
+            dates.on(date("2026-11-22"))
+        };
+        let found = of(&["2026-11-20", "2026-11-21", "2026-11-19"]);
+        assert_eq!(
+            found,
+            PurchaseDates { oldest: Some(date("2026-11-19")), newest: Some(date("2026-11-21")), mean_age_days: Some(2) }
+        );
+        assert_eq!(of(&["2026-11-20", "2026-11-21"]).mean_age_days, Some(2), "1.5 is rounded up");
+        assert_eq!(of(&["2026-11-24"]).mean_age_days, Some(-2));
+        assert_eq!(of(&[]), PurchaseDates::default());
+    }
+
+    #[test]
     fn groups_with_an_id_are_not_joined_by_their_name() {
         let model = |id: u128, count| GroupedAssets { id: Some(Some(Uuid::from_u128(id))), ..assets(Some("T14"), count, 0, 0) };
         let text = GroupedAssets { id: Some(None), ..assets(Some("t14"), 1, 0, 1) };
-        let groups = Groups::of([model(1, 2), model(2, 3), model(1, 2), text]);
+        let groups = Groups::of([model(1, 2), model(2, 3), model(1, 2), text], date("2026-11-22"));
         let found: Vec<_> = groups.groups.iter().map(|it| (it.id.flatten().map(|id| id.as_u128()), it.count)).collect();
         assert_eq!(found, [(Some(1), 4), (Some(2), 3), (None, 1)]);
     }

@@ -124,7 +124,9 @@ impl PastState {
     ///
     /// Returns a [`PastError`] when a part of the asset is unknown, or the history has an unknown field.
     pub fn into_asset(self, id: AssetId, manufacturer: Option<ManufacturerId>) -> Result<Stored<Asset>, PastError> {
-        let value = asset(id, &self.fields, manufacturer, self.scans)?;
+        let status_changed_at = self.changed_at.get("status").filter(|(version, _)| *version > self.created.version);
+        let status_changed_at = status_changed_at.map(|(_, at)| *at);
+        let value = Asset { status_changed_at, ..asset(id, &self.fields, manufacturer, self.scans)? };
         let (last, last_hash) = self.last;
         let shown = self.changed_at.iter().filter(|(field, _)| Asset::is_shown(field)).map(|(_, change)| *change);
         Ok(Stored {
@@ -171,6 +173,7 @@ fn asset(id: AssetId, fields: &HistoryFields, manufacturer: Option<ManufacturerI
         assigned_to: read(fields, "assigned_to")?,
         assigned_since: read(fields, "assigned_since")?,
         last_seen_at: read(fields, "last_seen_at")?,
+        status_changed_at: None,
         scans,
         notes: read(fields, "notes")?,
         custom_fields: custom_fields.map_err(|_| PastError::Unreadable("custom_fields".to_owned()))?.unwrap_or_default(),

@@ -1,8 +1,8 @@
 //! The time zone of a tenant, and local times for human-readable pages.
 
 use crate::values::field_error::{ValueError, nearest_first};
-use crate::values::time::Timestamp;
-use chrono::NaiveDateTime;
+use crate::values::time::{Date, Timestamp};
+use chrono::{Datelike, NaiveDateTime};
 use jiff::tz;
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Write};
@@ -113,6 +113,17 @@ impl From<&TimeZone> for LocalClock {
 }
 
 impl LocalClock {
+    /// Returns the first moment of a day.
+    pub fn start_of(&self, day: Date) -> Timestamp {
+        let (naive, midnight) = (day.naive(), jiff::civil::Time::midnight());
+        let number = |number: u32| i8::try_from(number).unwrap_or_default();
+        let year = i16::try_from(naive.year()).unwrap_or_default();
+        let date = jiff::civil::Date::new(year, number(naive.month()), number(naive.day())).unwrap_or_default();
+        // If the clocks skip midnight, the day begins after the gap; if they repeat it, with the first one.
+        let start = self.0.to_ambiguous_timestamp(date.to_datetime(midnight)).compatible();
+        Timestamp::from_millis(start.map(jiff::Timestamp::as_millisecond).unwrap_or_default())
+    }
+
     pub fn local(&self, at: Timestamp) -> LocalTime {
         // All times in the service are within jiff's range.
         let instant = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Times and dates in the API's format.
 
 use crate::values::field_error::{ErrorCode, ValueError, text_form};
-use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::str::FromStr;
@@ -114,9 +114,40 @@ impl Date {
         self.0.num_days_from_ce()
     }
 
+    /// Returns the date after a number of months, which end no later than their last day, and then of days. Negative numbers go
+    /// back. Stays within the years of the calendar.
+    #[must_use]
+    pub fn plus(self, months: i32, days: i32) -> Self {
+        let distance = Months::new(months.unsigned_abs());
+        let date = if months < 0 { self.0.checked_sub_months(distance) } else { self.0.checked_add_months(distance) };
+        let date = date.and_then(|date| date.checked_add_signed(TimeDelta::days(days.into())));
+        date.map_or(self, Self)
+    }
+
+    /// Returns the number of months since the first month of the permitted years; 0 for an earlier date.
+    pub fn months_of_calendar(self) -> usize {
+        let year = usize::try_from(self.0.year() - YEARS.start()).unwrap_or_default();
+        12 * year + self.0.month0() as usize
+    }
+
+    /// Returns the year and the month, such as `2026-11`.
+    pub fn month(self) -> String {
+        self.0.format("%Y-%m").to_string()
+    }
+
+    pub(crate) fn naive(self) -> NaiveDate {
+        self.0
+    }
+
     /// Returns the date of a day's number; `None` outside the permitted years.
     pub fn from_days(days: i32) -> Option<Self> {
         NaiveDate::from_num_days_from_ce_opt(days).filter(|date| YEARS.contains(&date.year())).map(Self)
+    }
+}
+
+impl From<NaiveDate> for Date {
+    fn from(date: NaiveDate) -> Self {
+        Self(date)
     }
 }
 
@@ -168,6 +199,18 @@ mod tests {
         }
         // Stored times can be outside the permitted years.
         assert!(Timestamp::try_from("2200-01-01T00:00:00.000Z".to_owned()).is_ok());
+    }
+
+    #[test]
+    fn months_end_no_later_than_their_last_day() {
+        let date = |text: &str| text.parse::<Date>().expect(text);
+        for (months, days, expected) in
+            [(1, 0, "2026-02-28"), (-2, 0, "2025-11-30"), (0, -31, "2025-12-31"), (12, 1, "2027-02-01")]
+        {
+            assert_eq!(date("2026-01-31").plus(months, days), date(expected), "{months} {days}");
+        }
+        assert_eq!((date("1900-01-01").months_of_calendar(), date("1901-03-31").months_of_calendar()), (0, 14));
+        assert_eq!(date("2026-11-21").month(), "2026-11");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! [`body`](super::body)), and adds further errors.
 
 use super::body::{NOT_UTF8, utf8};
+use crate::domain::assets::bound::{DayBound, TimeBound};
 use crate::domain::assets::label::{LabelFormat, LabelIds, LabelSize, Resolution, SheetLayout, SkippedLabels};
 use crate::domain::catalog::{AssetKind, TypeCode};
 use crate::domain::history::filter::EventTypes;
@@ -22,7 +23,7 @@ use crate::domain::webhooks::DeliveryStatus;
 use crate::http::endpoints::received;
 use crate::http::openapi::{Describe, Schemas, add_parameter, add_schema, schema_or_reference};
 use crate::http::responses::ApiError;
-use crate::store::{AssetSort, Assignee, GroupBy, PageRequest, PlaceFilter, Statuses};
+use crate::store::{AssetSort, Assignee, GroupBy, ManufacturerName, PageRequest, PlaceFilter, Statuses};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
@@ -187,8 +188,8 @@ macro_rules! from_param {
 pub(in crate::http) use from_param;
 
 from_param! {
-    AssetId, AssetKind, AssetSort, AssetTypeId, Assignee, Date, DeliveryStatus, EventId, GroupBy, InstanceStatus, LabelFormat,
-    LabelSize, ManufacturerId, ModelId, Name, PlaceFilter, ProcessId, Resolution, Role, SearchText, SheetLayout, SkippedLabels,
+    AssetId, AssetKind, AssetSort, AssetTypeId, Assignee, Date, DayBound, DeliveryStatus, EventId, GroupBy, InstanceStatus,
+    LabelFormat, LabelSize, ManufacturerId, ManufacturerName, ModelId, Name, PlaceFilter, ProcessId, Resolution, Role, SearchText, SheetLayout, SkippedLabels,
     Slug, TenantId, UserId,
 }
 
@@ -209,6 +210,12 @@ impl FromParam for Email {
 }
 
 impl FromParam for Timestamp {
+    fn from_param(text: &str) -> Result<Self, ValueError> {
+        parse_with_plus(text)
+    }
+}
+
+impl FromParam for TimeBound {
     fn from_param(text: &str) -> Result<Self, ValueError> {
         parse_with_plus(text)
     }
@@ -378,7 +385,11 @@ impl Params {
 }
 
 /// Decodes part of a URL strictly: a `%` that doesn't start an escape is an error, and so is U+FFFD, as in [`utf8`].
-pub(crate) fn decode(text: &str) -> Result<String, ApiError> {
+///
+/// # Errors
+///
+/// Returns [`ApiError::Malformed`] for anything else.
+pub fn decode(text: &str) -> Result<String, ApiError> {
     let bytes = text.as_bytes();
     let escapes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');
     for (place, _) in escapes {

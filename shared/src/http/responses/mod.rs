@@ -11,7 +11,7 @@ use crate::domain::processes::instance::{ImageName, ProcessError};
 use crate::domain::record::{Record, StoredResponse, entity_tag};
 use crate::domain::signing::LinkStatus;
 use crate::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError};
-use crate::domain::values::id::{Id, InstanceId};
+use crate::domain::values::id::{AssetId, Id, InstanceId};
 use crate::domain::values::json;
 use crate::event_view::EventView;
 use crate::http::openapi::{Describe, Schemas, add_headers, add_named, add_response, envelope, reference, response_schema};
@@ -607,6 +607,9 @@ pub enum ApiError {
     /// 422, with all errors.
     #[error("{} field errors", .0.len())]
     Invalid(Vec<FieldError>),
+    /// 422: lists can't use a custom field, because of its value in this asset.
+    #[error("a custom field of an asset doesn't fit into lists")]
+    UnlistedField(Box<FieldError>, Option<AssetId>),
     /// 422: the request has spent its budget for validating against schemas.
     #[error("the budget for schemas is spent")]
     SchemaBudgetSpent,
@@ -666,7 +669,9 @@ impl ApiError {
             Self::UnsupportedMediaType(_) | Self::UnsupportedContentCoding => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type")
             }
-            Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", "Validation failed"),
+            Self::Invalid(_) | Self::UnlistedField(..) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", "Validation failed")
+            }
             Self::SchemaBudgetSpent => (StatusCode::UNPROCESSABLE_ENTITY, "SCHEMA_BUDGET_SPENT", "Schema budget spent"),
             Self::Internal(_) | Self::Unreadable(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "Internal error"),
             Self::Unavailable(..) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", "Unavailable"),
@@ -699,6 +704,7 @@ impl ApiError {
             Self::UnsupportedContentCoding => {
                 "Send the body without compression: the only supported Content-Encoding is identity.".into()
             }
+            Self::UnlistedField(..) => "1 field is invalid.".into(),
             Self::Invalid(errors) if errors.len() == 1 => "1 field is invalid.".into(),
             Self::Invalid(errors) => format!("{} fields are invalid.", errors.len()),
             Self::SchemaBudgetSpent => {
@@ -735,6 +741,7 @@ impl ApiError {
             Self::NotGrantable(error) => Map::from_iter([("field".to_owned(), serde_json::json!(error.field()))]),
             Self::Unreadable(record) => Map::from_iter([("unreadable".to_owned(), serde_json::json!(record.id))]),
             Self::Conflict(conflict) => conflict.context.clone(),
+            Self::UnlistedField(_, Some(asset)) => Map::from_iter([("asset_id".to_owned(), serde_json::json!(asset))]),
             _ => Map::new(),
         }
     }
@@ -744,6 +751,7 @@ impl ApiError {
         let (status, code, title) = self.status_code_title();
         let errors = match self {
             Self::Invalid(errors) => Some(errors.iter().take(MAX_FIELD_ERRORS).map(ProblemFieldError::from).collect()),
+            Self::UnlistedField(error, _) => Some(vec![ProblemFieldError::from(&**error)]),
             Self::InOperation(index, error) => {
                 let location = ErrorLocation::Pointer(format!("/operations/{index}"));
                 Some(vec![ProblemFieldError::from(&FieldError { location, reason: error.detail().into() })])
@@ -956,7 +964,7 @@ impl From<StoreError> for ApiError {
             StoreError::NotLoaded(seconds) => Self::Unavailable(Dependency::ListIndex(seconds), error.into()),
             StoreError::ListTooLarge(seconds) => Self::Unavailable(Dependency::ListMemory(seconds), error.into()),
             StoreError::FieldsLeftOut => Self::Unavailable(Dependency::FieldMemory, error.into()),
-            StoreError::UnfitField(parameter) => Self::Invalid(vec![unfit_field(&parameter)]),
+            StoreError::UnfitField { parameter, asset } => Self::UnlistedField(Box::new(unfit_field(&parameter)), asset),
             StoreError::HistoryBehind(seconds) => Self::Unavailable(Dependency::History(seconds), error.into()),
             StoreError::TooLate => Self::timed_out(error),
             StoreError::Unsettled(_) => Self::Unavailable(Dependency::Change, error.into()),
@@ -970,7 +978,8 @@ impl From<StoreError> for ApiError {
 fn unfit_field(parameter: &str) -> FieldError {
     let detail = format!(
         "names a custom field that lists can't filter or sort by: in some asset, its value isn't a string, number or boolean of \
-         at most {MAX_CELL_CHARS} characters, or the field isn't among the first {MAX_LISTED_FIELDS} custom fields by name"
+         at most {MAX_CELL_CHARS} characters, or the field isn't among the first {MAX_LISTED_FIELDS} custom fields by name; \
+         `unlisted_field` lists these assets"
     );
     FieldError::parameter(parameter, ValueError::coded(ErrorCode::NotFilterable, detail))
 }

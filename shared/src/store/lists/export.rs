@@ -1,10 +1,11 @@
 //! Exports: all records of a kind that match a filter, ordered by ID. Reads them in chunks, and each record once.
 
 use crate::domain::assets::asset::{Asset, Cell};
+use crate::domain::assets::bound::Today;
 use crate::domain::record::{Record, Stored};
 use crate::domain::user::User;
-use crate::domain::values::id::Id;
-use crate::store::lists::filters::{AssetFilter, CatalogMatch, UserFilter};
+use crate::domain::values::id::{AssetId, Id};
+use crate::store::lists::filters::{AssetFilter, Resolved, UserFilter};
 use crate::store::lists::indexed_lists::{Page, PageRequest};
 use crate::store::lists::list_index::{Columns, RowQuery, SortedRows, row_from_item};
 use crate::store::table::read;
@@ -24,17 +25,20 @@ pub struct Chunk<T: Record> {
 /// The filter of an export, with the catalog entries it refers to.
 pub struct AssetExport {
     filter: AssetFilter,
-    catalog: CatalogMatch,
+    resolved: Resolved,
+    /// The day from which relative days count.
+    pub today: Today,
 }
 
 impl TenantStore {
-    /// Prepares an export: reads the catalog entries that the filter refers to.
+    /// Prepares an export: reads the time zone and the catalog entries that the filter needs.
     ///
     /// # Errors
     ///
     /// Returns a [`StoreError`] when the table can't be read.
     pub async fn asset_export(&self, filter: AssetFilter) -> Result<AssetExport, StoreError> {
-        Ok(AssetExport { catalog: self.catalog_match(&filter).await?, filter })
+        let (today, catalog) = futures_util::try_join!(self.today(&filter), self.catalog_match(&filter))?;
+        Ok(AssetExport { resolved: Resolved { ranges: filter.ranges_on(&today), catalog }, filter, today })
     }
 
     /// Returns the matching assets among the next 1 MB of assets after `after`.
@@ -48,7 +52,7 @@ impl TenantStore {
         export: &AssetExport,
         after: Option<<Asset as Record>::Id>,
     ) -> Result<Chunk<Asset>, StoreError> {
-        self.chunk_after(&export.filter.row_query(export.catalog.clone()), after).await
+        self.chunk_after(&export.filter.row_query(export.resolved.clone()), after).await
     }
 
     /// Returns the matching users among the next 1 MB of users after `after`.
@@ -81,7 +85,8 @@ impl TenantStore {
             let row = row_from_item::<C>(&item);
             let unfit = row.iter().flat_map(|row| &row.coded).filter(|(_, cell)| *cell == Cell::Unfit);
             if let Some(wanted) = query.coded.iter().find(|wanted| unfit.clone().any(|(name, _)| *name == wanted.column)) {
-                return Err(StoreError::UnfitField(wanted.column.clone()));
+                let asset = row.as_ref().ok().map(|row| AssetId::from_uuid(row.id));
+                return Err(StoreError::UnfitField { parameter: wanted.column.clone(), asset });
             }
             let matches = row.map_or(true, |row| {
                 let mut rows = SortedRows::default();

@@ -1,6 +1,7 @@
 //! Filters and sort orders of lists, and their text form in requests.
 
-use crate::domain::assets::asset::{CUSTOM_FIELD, Status};
+use crate::domain::assets::asset::{CUSTOM_FIELD, CellRange, Status};
+use crate::domain::assets::bound::{DayBound, FieldBound, TimeBound, Today};
 use crate::domain::catalog::custom_fields::field_name;
 use crate::domain::catalog::{AssetKind, TypeCode};
 use crate::domain::keys::api_key::Role;
@@ -10,11 +11,11 @@ use crate::domain::user::Email;
 use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, ProcessId, UserId};
 use crate::domain::values::string_enum::string_enum;
-use crate::domain::values::text::{Location, Name, composed, fold};
+use crate::domain::values::text::{Location, Name, SearchText, composed, fold};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::lists::list_index::{
     AssetColumns, AssetFacet, AssetVectors, CodedCondition, ColumnFilter, InstanceColumns, InstanceFacet, LOCATION, RowQuery,
-    SearchTerms, SortBy, SortOrder, UserColumns, UserFacet, narrow,
+    SearchTerms, SortBy, SortOrder, UNFIT_AFTER, UserColumns, UserFacet, narrow,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroI64;
@@ -26,6 +27,8 @@ use uuid::Uuid;
 
 /// The text for no value, or no user.
 const NONE: &str = "none";
+/// The exported cell of an empty text.
+const EMPTY_CELL: &str = "\"\"";
 /// The name of the schema of [`NONE`] as an assignee.
 const UNASSIGNED: &str = "Unassigned";
 
@@ -52,6 +55,8 @@ string_enum! {
         WarrantyUntil = "warranty_until",
         /// Time of the last scan.
         LastSeenAt = "last_seen_at",
+        /// Time of the last change of the status.
+        StatusChangedAt = "status_changed_at",
     }
 }
 
@@ -131,6 +136,9 @@ impl AssetSort {
             SortField::LastSeenAt => {
                 SortBy::Number(|columns: &AssetVectors, row: usize| columns.last_seen_at.get(row).copied()?.map(NonZeroI64::get))
             }
+            SortField::StatusChangedAt => {
+                SortBy::Number(|columns: &AssetVectors, row: usize| columns.status_changed_at.get(row).map(|at| at.millis()))
+            }
         };
         Some(SortOrder { sort_by, descending: self.descending })
     }
@@ -161,30 +169,92 @@ impl<T: PartialOrd + Copy> Range<T> {
     }
 }
 
-/// Ranges of several fields, all of which must match.
+impl<T: Copy> Range<T> {
+    fn map<V>(self, convert: impl Fn(T) -> V) -> Range<V> {
+        Range { from: self.from.map(&convert), before: self.before.map(&convert) }
+    }
+
+    fn any(self, is: impl Fn(T) -> bool) -> bool {
+        self.from.into_iter().chain(self.before).any(is)
+    }
+}
+
+/// Ranges of several fields, all of which must match, as in a request.
 #[derive(Debug, Clone, Default)]
-pub struct AssetRanges {
-    pub purchase_date: Range<Date>,
-    pub warranty: Range<Date>,
-    pub created: Range<Timestamp>,
-    pub updated: Range<Timestamp>,
-    /// An asset that was never seen counts as seen before any time.
-    pub last_seen: Range<Timestamp>,
+pub struct AssetBounds {
+    pub purchase_date: Range<DayBound>,
+    pub warranty: Range<DayBound>,
+    pub created: Range<TimeBound>,
+    pub updated: Range<TimeBound>,
+    /// A second lower bound for `updated`.
+    pub updated_since: Option<TimeBound>,
+    pub last_seen: Range<TimeBound>,
+    pub status_changed: Range<TimeBound>,
+    /// By custom field, named with its prefix.
+    pub custom_fields: Vec<(String, Range<FieldBound>)>,
     /// Both price bounds are inclusive, in ten-thousandths.
     pub min_price: Option<u64>,
     pub max_price: Option<u64>,
 }
 
+impl AssetBounds {
+    /// Whether the bounds depend on the time zone.
+    fn need_time_zone(&self) -> bool {
+        let Self { purchase_date, warranty, created, updated, updated_since, last_seen, status_changed, custom_fields, .. } =
+            self;
+        let times = [*created, *updated, *last_seen, *status_changed, Range { from: *updated_since, before: None }];
+        [*purchase_date, *warranty].into_iter().any(|range| range.any(DayBound::is_relative))
+            || times.into_iter().any(|range| range.any(TimeBound::is_day))
+            || custom_fields.iter().any(|(_, range)| range.any(FieldBound::is_relative))
+    }
+
+    fn on(&self, today: &Today) -> AssetRanges {
+        let day = |range: Range<DayBound>| range.map(|bound| bound.on(today));
+        let time = |range: Range<TimeBound>| range.map(|bound| bound.on(today));
+        let updated = time(self.updated);
+        let cells = |range: Range<FieldBound>| {
+            let Range { from, before } = range.map(|bound| bound.on(today));
+            CellRange { from, before }
+        };
+        AssetRanges {
+            purchase_date: day(self.purchase_date),
+            warranty: day(self.warranty),
+            created: time(self.created),
+            updated: Range { from: updated.from.max(self.updated_since.map(|bound| bound.on(today))), ..updated },
+            last_seen: time(self.last_seen),
+            status_changed: time(self.status_changed),
+            custom_fields: self.custom_fields.iter().map(|(column, range)| (column.clone(), cells(*range))).collect(),
+            min_price: self.min_price,
+            max_price: self.max_price,
+        }
+    }
+}
+
+/// The ranges of [`AssetBounds`] on a specific day.
+#[derive(Debug, Clone, Default)]
+pub struct AssetRanges {
+    purchase_date: Range<Date>,
+    warranty: Range<Date>,
+    created: Range<Timestamp>,
+    updated: Range<Timestamp>,
+    /// An asset that was never seen counts as seen before any time.
+    last_seen: Range<Timestamp>,
+    status_changed: Range<Timestamp>,
+    custom_fields: Vec<(String, CellRange)>,
+    min_price: Option<u64>,
+    max_price: Option<u64>,
+}
+
 impl AssetRanges {
     fn has_columns(&self) -> bool {
-        let Self { purchase_date, warranty, created: _, updated, last_seen, min_price, max_price } = self;
-        let has_times = updated.is_set() || last_seen.is_set();
+        let Self { purchase_date, warranty, updated, last_seen, status_changed, min_price, max_price, .. } = self;
+        let has_times = updated.is_set() || last_seen.is_set() || status_changed.is_set();
         purchase_date.is_set() || warranty.is_set() || has_times || min_price.is_some() || max_price.is_some()
     }
 
     /// Unmarks rows with a value outside a range. Skips ranges that are not set, so that their fields are not read.
     fn narrow(&self, columns: &AssetVectors, matches: &mut [bool]) {
-        let Self { purchase_date, warranty, created: _, updated, last_seen, min_price, max_price } = self;
+        let Self { purchase_date, warranty, updated, last_seen, status_changed, min_price, max_price, .. } = self;
         for (range, dates) in [(purchase_date, &columns.purchase_date), (warranty, &columns.warranty_until)] {
             if range.is_set() {
                 narrow(matches, dates, |date| date.is_some_and(|date| range.contains(date)));
@@ -192,6 +262,9 @@ impl AssetRanges {
         }
         if updated.is_set() {
             narrow(matches, &columns.updated_at, |at| updated.contains(*at));
+        }
+        if status_changed.is_set() {
+            narrow(matches, &columns.status_changed_at, |at| status_changed.contains(*at));
         }
         if last_seen.is_set() {
             let was_seen = |at: NonZeroI64| last_seen.contains(Timestamp::from_millis(at.get()));
@@ -202,6 +275,14 @@ impl AssetRanges {
             narrow(matches, &columns.price, |price| price.is_some_and(|price| prices.contains(&(price.get() - 1))));
         }
     }
+}
+
+/// What a filter needs besides the rows: the ranges on this day, and the catalog entries needed to evaluate its conditions on
+/// kind, type code and manufacturer.
+#[derive(Debug, Clone, Default)]
+pub struct Resolved {
+    pub ranges: AssetRanges,
+    pub catalog: CatalogMatch,
 }
 
 /// The catalog entries needed to evaluate a filter's conditions on kind, type code and manufacturer.
@@ -224,7 +305,7 @@ impl CatalogMatch {
     }
 
     pub fn add_model(&mut self, id: Uuid, manufacturer: Option<&str>, filter: &AssetFilter) {
-        if let (Some(wanted), Some(name)) = (&filter.manufacturer, manufacturer) {
+        if let (Some(ManufacturerName::Named(wanted)), Some(name)) = (&filter.manufacturer, manufacturer) {
             self.manufacturers.insert(id, fold(name) == fold(wanted));
         }
     }
@@ -243,11 +324,13 @@ pub struct AssetFilter {
     /// Texts to match exactly, by field name.
     pub exact: Vec<(&'static str, String)>,
     pub asset_type_code: Option<TypeCode>,
-    /// Name of the manufacturer, case-insensitive. For an asset with a model, the name in the catalog counts.
-    pub manufacturer: Option<String>,
+    /// For an asset with a model, the manufacturer's name in the catalog counts.
+    pub manufacturer: Option<ManufacturerName>,
     /// Locations and custom fields.
     pub values: Vec<CodedCondition>,
-    pub ranges: AssetRanges,
+    /// A custom field, named with its prefix: assets because of which lists can't use the field.
+    pub unlisted_field: Option<String>,
+    pub bounds: AssetBounds,
     pub sort: AssetSort,
 }
 
@@ -255,7 +338,17 @@ impl AssetFilter {
     /// Returns the coded columns that the request uses, each with its parameter.
     pub(in crate::store) fn columns(&self) -> impl Iterator<Item = (&str, &str)> {
         let sorted = if let SortKey::CustomField(name) = &self.sort.field { Some(("sort", name.as_str())) } else { None };
-        self.values.iter().map(|wanted| (wanted.column.as_str(), wanted.column.as_str())).chain(sorted)
+        let values = self.values.iter().map(|wanted| (wanted.column.as_str(), wanted.column.as_str()));
+        let ranges = self.bounds.custom_fields.iter().map(|(column, _)| (column.as_str(), column.as_str()));
+        values.chain(ranges).chain(sorted)
+    }
+
+    pub(in crate::store) fn needs_time_zone(&self) -> bool {
+        self.bounds.need_time_zone()
+    }
+
+    pub(in crate::store) fn ranges_on(&self, today: &Today) -> AssetRanges {
+        self.bounds.on(today)
     }
 
     /// Whether the filter has a condition on kind, type code or manufacturer.
@@ -263,13 +356,15 @@ impl AssetFilter {
         self.kind.is_some() || self.asset_type_code.is_some() || self.manufacturer.is_some()
     }
 
-    pub(in crate::store) fn row_query(&self, catalog: CatalogMatch) -> RowQuery<'_, AssetColumns> {
-        let CatalogMatch { logical_types, types_with_code, manufacturers } = catalog;
-        let manufacturer = self.manufacturer.as_deref().map(fold);
-        let has_manufacturer = move |facet: &AssetFacet| {
-            let Some(wanted) = &manufacturer else { return true };
-            let by_model = facet.model.and_then(|model| manufacturers.get(&model).copied());
-            by_model.unwrap_or_else(|| facet.manufacturer.as_deref().is_some_and(|name| fold(name) == *wanted))
+    pub(in crate::store) fn row_query(&self, resolved: Resolved) -> RowQuery<'_, AssetColumns> {
+        let Resolved { ranges, catalog: CatalogMatch { logical_types, types_with_code, manufacturers } } = resolved;
+        let has_manufacturer = move |facet: &AssetFacet| match &self.manufacturer {
+            None => true,
+            Some(ManufacturerName::Missing) => facet.model.is_none() && facet.manufacturer.is_none(),
+            Some(ManufacturerName::Named(wanted)) => {
+                let by_model = facet.model.and_then(|model| manufacturers.get(&model).copied());
+                by_model.unwrap_or_else(|| facet.manufacturer.as_deref().is_some_and(|name| fold(name) == fold(wanted)))
+            }
         };
         let has_code = move |facet: &AssetFacet| {
             self.asset_type_code.is_none() || facet.asset_type.is_some_and(|id| types_with_code.contains(&id))
@@ -288,15 +383,21 @@ impl AssetFilter {
                 && has_code(facet)
                 && has_manufacturer(facet)
         };
+        let in_range = |(column, range): &(String, CellRange)| {
+            let range = Some(*range);
+            CodedCondition { range, ..CodedCondition::on(column.clone()) }
+        };
+        let coded = self.values.iter().cloned().chain(ranges.custom_fields.iter().map(in_range)).collect();
+        let created = (ranges.created.from, ranges.created.before);
+        let has_columns = ranges.has_columns() || assigned_to.is_some();
         let columns = move |columns: &AssetVectors, matches: &mut [bool]| {
             if let Some(wanted) = assigned_to {
                 narrow(matches, &columns.assigned_to, |user| *user == wanted);
             }
-            self.ranges.narrow(columns, matches);
+            ranges.narrow(columns, matches);
         };
         let has_ids = self.status.is_some() || asset_type.is_some() || model.is_some();
         let has_facets = has_ids || self.needs_catalog();
-        let has_columns = self.ranges.has_columns() || assigned_to.is_some();
         let exact = self
             .exact
             .iter()
@@ -306,8 +407,9 @@ impl AssetFilter {
             facets: if has_facets { Some(Box::new(facets)) } else { None },
             columns: if has_columns { Some(Box::new(columns)) } else { None },
             exact: exact.collect(),
-            coded: self.values.clone(),
-            created: (self.ranges.created.from, self.ranges.created.before),
+            coded,
+            either: self.unlisted_field.as_deref().map(unlisted).unwrap_or_default(),
+            created,
             ids: self.ids.as_ref().map(|ids| ids.iter().map(|id| id.uuid()).collect()),
             order: self.sort.order(),
         }
@@ -487,7 +589,7 @@ impl From<PlaceFilter> for CodedCondition {
             PlaceFilter::Nowhere => (None, true),
             PlaceFilter::In(place) => (Some(String::from(place)), false),
         };
-        Self { column: LOCATION.to_owned(), texts: Vec::new(), place, none }
+        Self { place, none, ..Self::on(LOCATION.to_owned()) }
     }
 }
 
@@ -497,8 +599,35 @@ impl From<PlaceFilter> for CodedCondition {
 pub fn wanted_field(column: String, values: &[String]) -> CodedCondition {
     let values: Vec<&str> = values.iter().flat_map(|value| split_values(value)).collect();
     let none = values.contains(&NONE);
-    let texts = values.into_iter().filter(|value| *value != NONE).map(literal).collect();
-    CodedCondition { column, texts, place: None, none }
+    // The cell of an empty text has quotes; an empty cell has no value.
+    let text = |value: &str| if value.is_empty() { EMPTY_CELL.to_owned() } else { literal(value) };
+    let texts = values.into_iter().filter(|value| *value != NONE).map(text).collect();
+    CodedCondition { texts, none, ..CodedCondition::on(column) }
+}
+
+/// Returns the conditions for assets because of which lists can't use a custom field, named with its prefix: one must match.
+pub fn unlisted(column: &str) -> Vec<CodedCondition> {
+    let name = column.strip_prefix(CUSTOM_FIELD).unwrap_or(column);
+    let unfit = CodedCondition { unfit: true, ..CodedCondition::on(column.to_owned()) };
+    let later = CodedCondition { sorted_before: Some(name.to_owned()), ..CodedCondition::on(UNFIT_AFTER.to_owned()) };
+    vec![unfit, later]
+}
+
+/// The manufacturer that an asset must have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ManufacturerName {
+    Missing,
+    /// Case-insensitive.
+    Named(String),
+}
+
+impl FromStr for ManufacturerName {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let text: SearchText = text.parse()?;
+        Ok(if &*text == NONE { Self::Missing } else { Self::Named(literal(&text)) })
+    }
 }
 
 /// Splits at commas, except after a backslash.
@@ -514,10 +643,11 @@ fn split_values(text: &str) -> Vec<&str> {
     values
 }
 
-/// Unescapes a value: `\,` is a comma, and `\none` is the word `none`. Also normalizes the text to NFC.
+/// Unescapes a value: `\,` is a comma, `\none` is the word `none`, and `\\none` is `\none`. Also normalizes the text to NFC.
 #[must_use]
 pub fn literal(value: &str) -> String {
-    if value == "\\none" { NONE.to_owned() } else { composed(&value.replace("\\,", ",")).into_owned() }
+    let word = value.strip_prefix('\\').filter(|rest| rest.trim_start_matches('\\') == NONE);
+    word.map_or_else(|| composed(&value.replace("\\,", ",")).into_owned(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -548,7 +678,9 @@ mod tests {
             (&["none,a"], &["a"], true),
             (&["\\none"], &["none"], false),
             (&["a\\,b,c\\d"], &["a,b", "c\\d"], false),
-            (&["a,"], &["a", ""], false),
+            (&["a,"], &["a", "\"\""], false),
+            (&["\\\\none"], &["\\none"], false),
+            (&["a\\\\,b"], &["a\\,b"], false),
             (&["Bu\u{308}ro"], &["Büro"], false),
         ] {
             assert_eq!(wanted(values), (texts(expected), none), "{values:?}");

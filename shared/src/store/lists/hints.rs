@@ -3,7 +3,7 @@
 use crate::domain::assets::asset::{CUSTOM_FIELD, Cell};
 use crate::domain::assets::hint::{Missing, hint};
 use crate::domain::values::text::{fold, upper_levels};
-use crate::store::lists::filters::AssetFilter;
+use crate::store::lists::filters::{AssetFilter, ManufacturerName};
 use crate::store::lists::list_index::{AssetFacet, AssetIndex, CodedCondition, LOCATION};
 use std::collections::HashSet;
 
@@ -14,11 +14,17 @@ const MAX_LEVELS: usize = 8;
 /// because no asset has such a value. Conditions on other fields, whose values are known, have no hint.
 pub fn hint_for(index: &AssetIndex, filter: &AssetFilter, grouped_by: Option<&str>) -> Option<String> {
     let values = filter.values.iter().filter_map(|wanted| of_condition(index, wanted));
-    let grouped = grouped_by.filter(|column| filter.values.iter().all(|wanted| wanted.column != **column));
-    let fields = grouped.and_then(|column| of_field(index, column));
-    let sentences: Vec<String> =
-        values.chain(of_manufacturer(index, filter)).chain(of_type(index, filter)).chain(fields).collect();
-    (!sentences.is_empty()).then(|| sentences.join(" "))
+    let columns = filter.bounds.custom_fields.iter().map(|(column, _)| column.as_str()).chain(grouped_by);
+    let fields = columns.filter_map(|column| of_field(index, column));
+    let sentences = values.chain(of_manufacturer(index, filter)).chain(of_type(index, filter)).chain(fields);
+    // The same field can be in several conditions.
+    let mut distinct: Vec<String> = Vec::new();
+    for sentence in sentences {
+        if !distinct.contains(&sentence) {
+            distinct.push(sentence);
+        }
+    }
+    (!distinct.is_empty()).then(|| distinct.join(" "))
 }
 
 fn of_condition(index: &AssetIndex, wanted: &CodedCondition) -> Option<String> {
@@ -55,7 +61,7 @@ fn of_field(index: &AssetIndex, column: &str) -> Option<String> {
 }
 
 fn of_manufacturer(index: &AssetIndex, filter: &AssetFilter) -> Option<String> {
-    let wanted = filter.manufacturer.as_deref()?;
+    let ManufacturerName::Named(wanted) = filter.manufacturer.as_ref()? else { return None };
     let name = |facet: &AssetFacet| {
         let of_model = index.catalog_names(facet).manufacturer.map(String::from);
         of_model.or_else(|| facet.manufacturer.as_deref().map(str::to_owned))

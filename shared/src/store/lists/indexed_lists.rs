@@ -2,13 +2,16 @@
 //! lists, and the memory budget for list indexes.
 
 use crate::domain::assets::asset::{Asset, CatalogNames};
+use crate::domain::assets::bound::Today;
 use crate::domain::catalog::{AssetType, Manufacturer, Model};
 use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Record, Stored};
+use crate::domain::tenants::tenant::Tenant;
+use crate::domain::tenants::time_zone::TimeZone;
 use crate::domain::user::{Email, User};
 use crate::domain::values::id::{Id, UserId};
-use crate::store::lists::filters::{AssetFilter, Assignee, CatalogMatch, InstanceFilter, UserFilter};
+use crate::store::lists::filters::{AssetFilter, Assignee, InstanceFilter, Resolved, UserFilter};
 use crate::store::lists::hints::hint_for;
 use crate::store::lists::list_index::{
     AssetIndex, Columns, Freshness, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SortedRows,
@@ -44,20 +47,32 @@ impl TenantStore {
         filter: &AssetFilter,
         request: PageRequest,
     ) -> Result<Page<(Stored<Asset>, CatalogNames)>, StoreError> {
-        let (catalog, hint) = (Mutex::new(CatalogMatch::default()), Mutex::new(None));
-        let catalog = || catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        let select = |index: &AssetIndex| {
+        let (resolved, hint) = (Mutex::new(Resolved::default()), Mutex::new(None));
+        let resolved = || resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        let select = |index: &AssetIndex, today: Today| {
             index.check_columns(filter.columns())?;
-            *catalog() = index.catalog(filter);
-            let (total, rows) = filter.row_query(catalog().clone()).select(&index.assets, request);
+            *resolved() = Resolved { ranges: filter.ranges_on(&today), catalog: index.catalog(filter) };
+            let (total, rows) = filter.row_query(resolved().clone()).select(&index.assets, request);
             let found = if total == 0 { hint_for(index, filter, None) } else { None };
             *hint.lock().unwrap_or_else(PoisonError::into_inner) = found;
             Ok((total, rows.iter().map(|row| (row.sort_key.id(), row.version, index.catalog_names(row.facet))).collect()))
         };
-        let arrange = |records: &[&Stored<Asset>]| self.arrange(&filter.row_query(catalog().clone()), records);
-        let page = self.page_from_index::<AssetIndex, _>(request, select, arrange).await?;
+        let arrange = |records: &[&Stored<Asset>]| self.arrange(&filter.row_query(resolved().clone()), records);
+        let page = self.page_from_index::<AssetIndex, _, _, _>(request, move || self.today(filter), select, arrange).await?;
         let hint = hint.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(Page { hint, ..page })
+    }
+
+    /// Returns today in the tenant's time zone. Reads the zone only if the filter needs it; otherwise, the zone is UTC.
+    pub(in crate::store) async fn today(&self, filter: &AssetFilter) -> Result<Today, StoreError> {
+        let now = self.store.now();
+        if filter.needs_time_zone() { self.today_there().await } else { Ok(Today::at(now, &TimeZone::default())) }
+    }
+
+    /// Returns today in the tenant's time zone.
+    pub(in crate::store) async fn today_there(&self) -> Result<Today, StoreError> {
+        let tenant = self.get::<Tenant>(self.id).await?;
+        Ok(Today::at(self.store.now(), &tenant.map(|tenant| tenant.value.time_zone).unwrap_or_default()))
     }
 
     /// Lists users.
@@ -105,11 +120,12 @@ impl TenantStore {
         query: &RowQuery<'_, C>,
         rows: impl Fn(&I) -> &SortedRows<C>,
     ) -> Result<Page<Stored<C::Record>>, StoreError> {
-        let select = |index: &I| {
+        let select = |index: &I, (): ()| {
             let (total, rows) = query.select(rows(index), request);
             Ok((total, rows.iter().map(|row| (row.sort_key.id(), row.version, ())).collect()))
         };
-        let page = self.page_from_index::<I, _>(request, select, |records| self.arrange(query, records)).await?;
+        let nothing = || std::future::ready(Ok(()));
+        let page = self.page_from_index::<I, _, _, _>(request, nothing, select, |records| self.arrange(query, records)).await?;
         Ok(page.map(|(stored, ())| stored))
     }
 
@@ -248,17 +264,19 @@ type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
 struct Unreadable;
 
 impl TenantStore {
-    /// Builds a page from the list index, in which `select` finds the page's rows.
+    /// Builds a page from the list index, in which `select` finds the page's rows. `beside` reads what `select` needs, while the
+    /// index is refreshed.
     ///
     /// Takes two round trips: one for the events since the last list, and one for the records of the page. If the table
     /// contradicts the index, a record has changed in between or a transaction is only partly visible. Then new events and the
     /// contradictory records are read again, concurrently. If a contradiction lasts longer than a transaction can explain, the
     /// index is loaded again and, if that doesn't help, built from the records themselves. If records keep changing, `arrange`
     /// filters and sorts the records of the last page.
-    pub(in crate::store) async fn page_from_index<I: ListIndex, E>(
+    pub(in crate::store) async fn page_from_index<I: ListIndex, B, F: Future<Output = Result<B, StoreError>>, E>(
         &self,
         request: PageRequest,
-        select: impl Fn(&I) -> Result<Selection<E>, StoreError>,
+        beside: impl Fn() -> F,
+        select: impl Fn(&I, B) -> Result<Selection<E>, StoreError>,
         arrange: impl Fn(&[&Stored<I::Entity>]) -> Result<Vec<Uuid>, StoreError>,
     ) -> Result<Page<(Stored<I::Entity>, E)>, StoreError> {
         let mut records = HashMap::new();
@@ -268,7 +286,7 @@ impl TenantStore {
         loop {
             let contradicting = contradictions.iter().map(|contradiction| contradiction.id);
             let ((selection, unreadable), reread) =
-                try_join!(self.with_list_index(freshness, &select), self.records::<I::Entity>(contradicting))?;
+                try_join!(self.with_list_index_and(freshness, beside(), &select), self.records::<I::Entity>(contradicting))?;
             let (total, rows) = selection?;
             records.extend(reread);
             let unread: Vec<Uuid> = rows.iter().map(|row| row.0).filter(|id| !records.contains_key(id)).collect();

@@ -1,14 +1,16 @@
 //! Statistics: counts of rows in list indexes. Like lists, exact after every write.
 
 use crate::domain::assets::asset::{CUSTOM_FIELD, CatalogNames, Cell, Status};
-use crate::domain::assets::stats::{AssetSums, AssetTally, CountedAssets, GroupedAssets, Groups};
+use crate::domain::assets::bound::Today;
+use crate::domain::assets::stats::{AssetSums, AssetTally, CountedAssets, DateSum, GroupedAssets, Groups};
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::Process;
 use crate::domain::processes::stats::InstanceStats;
 use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::Id;
 use crate::domain::values::text::upper_levels;
-use crate::store::lists::filters::{AssetFilter, custom_column};
+use crate::domain::values::time::Date;
+use crate::store::lists::filters::{AssetFilter, Resolved, custom_column};
 use crate::store::lists::hints::hint_for;
 use crate::store::lists::list_index::{
     AssetFacet, AssetIndex, ColumnVectors, Freshness, InstanceColumns, LOCATION, MODEL, SortedRows, rows_of, summed,
@@ -34,6 +36,10 @@ pub enum GroupBy {
     Model,
     Location,
     AssignedTo,
+    /// Year and month of the purchase.
+    PurchaseMonth,
+    /// Year and month of the warranty's last day.
+    WarrantyMonth,
     /// The field's name, with its prefix.
     CustomField(String),
 }
@@ -49,10 +55,13 @@ impl std::str::FromStr for GroupBy {
             "model" => Self::Model,
             "location" => Self::Location,
             "assigned_to" => Self::AssignedTo,
+            "purchase_month" => Self::PurchaseMonth,
+            "warranty_month" => Self::WarrantyMonth,
             text => match text.strip_prefix(CUSTOM_FIELD) {
                 Some(name) => Self::CustomField(custom_column(name)?),
                 None => {
-                    let names = "status, asset_type, manufacturer, model, location, assigned_to or custom_fields.<name>";
+                    let names = "status, asset_type, manufacturer, model, location, assigned_to, purchase_month, warranty_month \
+                        or custom_fields.<name>";
                     return Err(ValueError::new(format!("must be one of {names}")));
                 }
             },
@@ -67,6 +76,7 @@ impl GroupBy {
             Self::Model => Some(MODEL),
             Self::CustomField(name) => Some(name),
             Self::Status | Self::AssetType | Self::Manufacturer | Self::AssignedTo => None,
+            Self::PurchaseMonth | Self::WarrantyMonth => None,
         }
     }
 
@@ -80,11 +90,13 @@ impl GroupBy {
 struct Alike {
     count: u64,
     price: u128,
+    dates: DateSum,
     /// Position of the oldest of these assets in the default list order. The remaining fields are the values of that asset.
     last: usize,
     facet: u32,
     number: u32,
     user: Option<Uuid>,
+    date: Option<Date>,
 }
 
 impl TenantStore {
@@ -94,9 +106,10 @@ impl TenantStore {
     ///
     /// Same as [`TenantStore::list_assets`].
     pub async fn asset_stats(&self, filter: &AssetFilter) -> Result<(AssetTally, Option<String>), StoreError> {
-        let from_index = |index: &AssetIndex| {
+        let from_index = |index: &AssetIndex, today: Today| {
             index.check_columns(filter.columns())?;
-            let (rows, query) = (&index.assets, filter.row_query(index.catalog(filter)));
+            let resolved = Resolved { ranges: filter.ranges_on(&today), catalog: index.catalog(filter) };
+            let (rows, query) = (&index.assets, filter.row_query(resolved));
             let mut counts = rows.facets().counts();
             let sums = if query.is_everything() {
                 index.sums().clone()
@@ -125,7 +138,7 @@ impl TenantStore {
             let hint = if tally.is_empty() { hint_for(index, filter, None) } else { None };
             Ok((tally, hint))
         };
-        self.with_list_index(Freshness::Refreshed, from_index).await?.0
+        self.with_list_index_and(Freshness::Refreshed, self.today(filter), from_index).await?.0
     }
 
     /// Counts the matching assets per group. `depth` is the number of location levels. If no group has a value, also returns a hint.
@@ -139,14 +152,14 @@ impl TenantStore {
         group_by: &GroupBy,
         depth: usize,
     ) -> Result<(Groups, Option<String>), StoreError> {
-        let from_index = |index: &AssetIndex| {
+        let from_index = |index: &AssetIndex, today: Today| {
             index.check_columns(filter.columns().chain(group_by.column().map(|column| ("group_by", column))))?;
-            let groups = grouped(index, filter, group_by, depth);
+            let groups = grouped(index, filter, group_by, depth, &today);
             let is_empty = groups.groups.iter().all(|group| group.value.is_none());
             let hint = if is_empty { hint_for(index, filter, group_by.column()) } else { None };
             Ok((groups, hint))
         };
-        self.with_list_index(Freshness::Refreshed, from_index).await?.0
+        self.with_list_index_and(Freshness::Refreshed, self.today_there(), from_index).await?.0
     }
 
     /// Counts process instances by status and process, including cancelled instances.
@@ -184,8 +197,9 @@ fn count_assets(tally: &mut AssetTally, facet: &AssetFacet, count: u64, names: C
     });
 }
 
-fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: usize) -> Groups {
-    let (rows, query) = (&index.assets, filter.row_query(index.catalog(filter)));
+fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: usize, today: &Today) -> Groups {
+    let resolved = Resolved { ranges: filter.ranges_on(today), catalog: index.catalog(filter) };
+    let (rows, query) = (&index.assets, filter.row_query(resolved));
     let column = group_by.column().and_then(|name| rows.coded().column(name));
     let by_user = *group_by == GroupBy::AssignedTo;
     let (have_model, _) = rows.facets().select(|facet| facet.model.is_some());
@@ -197,12 +211,17 @@ fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: 
             let Some(facet) = segment.facets.get(row).copied() else { continue };
             let number = numbers.get(row).copied().unwrap_or_default();
             let user = if by_user { segment.columns.assigned_to.get(row).copied().flatten() } else { None };
+            let columns = &segment.columns;
+            let bought = columns.purchase_date.get(row).copied().flatten();
+            let ends = || columns.warranty_until.get(row).copied().flatten();
+            let date = if *group_by == GroupBy::WarrantyMonth { ends() } else { bought };
             let at = match group_by {
                 GroupBy::Status | GroupBy::AssetType | GroupBy::Manufacturer => facet as usize,
                 // An asset's model text counts only if the asset has no catalog model.
                 GroupBy::Model if have_model.get(facet as usize) == Some(&true) => facet as usize,
                 GroupBy::Model => have_model.len() + number as usize,
                 GroupBy::Location | GroupBy::CustomField(_) => number as usize,
+                GroupBy::PurchaseMonth | GroupBy::WarrantyMonth => date.map_or(0, |date| date.months_of_calendar() + 1),
                 GroupBy::AssignedTo => user.map_or(0, |user| {
                     let next = users.len() + 1;
                     *users.entry(user).or_insert(next)
@@ -213,7 +232,8 @@ fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: 
             }
             let Some(assets) = alike.get_mut(at) else { continue };
             let (count, price) = (assets.count + 1, assets.price + u128::from(segment.columns.price(row).unwrap_or_default()));
-            *assets = Alike { count, price, last: place, facet, number, user };
+            bought.into_iter().for_each(|date| assets.dates.add(date));
+            *assets = Alike { count, price, dates: assets.dates, last: place, facet, number, user, date };
             place += 1;
         }
         ControlFlow::Continue(())
@@ -236,18 +256,21 @@ fn grouped(index: &AssetIndex, filter: &AssetFilter, group_by: &GroupBy, depth: 
                 GroupBy::Model => (text(names().model).or(cell), facet.model),
                 GroupBy::Location => (cell.map(|place| upper_levels(&place, depth).to_owned()), None),
                 GroupBy::AssignedTo => (assets.user.map(|id| id.to_string()), assets.user),
+                GroupBy::PurchaseMonth | GroupBy::WarrantyMonth => (assets.date.map(Date::month), None),
                 GroupBy::CustomField(_) => (cell, None),
             };
             Some((value, id, assets))
         })
         .collect();
-    Groups::of(named.iter().map(|(value, id, Alike { count, price, last, .. })| GroupedAssets {
+    let groups = named.iter().map(|(value, id, Alike { count, price, dates, last, .. })| GroupedAssets {
         value: value.as_deref(),
         id: group_by.has_ids().then_some(*id),
         count: *count,
         price: *price,
+        dates: *dates,
         last: *last,
-    }))
+    });
+    Groups::of(groups, today.date())
 }
 
 fn count(counts: &mut InstanceCounts, rows: &SortedRows<InstanceColumns>) {

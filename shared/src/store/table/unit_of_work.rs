@@ -371,7 +371,8 @@ impl UnitOfWork<'_> {
         verb: Verb,
         versions: impl Iterator<Item = (T, EventId)>,
     ) -> Result<Stored<T>, StoreError> {
-        for (next, event_id) in versions {
+        for (mut next, event_id) in versions {
+            next.stamp(&stored.value, self.context.at);
             let (changes, version) = (stored.changes_to(&next), stored.version + 1);
             let updated_at = if changes.keys().any(|field| T::is_shown(field)) { self.context.at } else { stored.updated_at };
             let change = RecordChange {

@@ -1,10 +1,12 @@
 //! The columns of assets, users, process instances and movements in a list index, and the conversion of their items to rows. Also
 //! the list index of assets, with the catalog entries whose names assets show, and with sums for statistics.
 
-use super::rows::{ColumnVectors, Columns, Facet, Row, SortedRows, TextColumns, exact, replace, set_cell};
+use super::rows::{ColumnVectors, Columns, Facet, Row, RowQuery, SortKey, SortedRows, TextColumns, exact, replace, set_cell};
 use super::snapshots::{Decoder, Encoder};
 use super::{ChangeEvent, Inconsistent, ListIndex};
-use crate::domain::assets::asset::{Asset, CUSTOM_FIELD, CatalogNames, Cell, ListedCustomFields, ListedFields, Status};
+use crate::domain::assets::asset::{
+    Asset, CUSTOM_FIELD, CatalogNames, Cell, ListedCustomFields, ListedFields, STATUS_CHANGED_AT, Status,
+};
 use crate::domain::assets::stats::{AssetSums, SummedAsset};
 use crate::domain::catalog::AssetKind;
 use crate::domain::keys::api_key::Role;
@@ -12,13 +14,14 @@ use crate::domain::processes::instance::{Instance, InstanceStatus};
 use crate::domain::processes::movement::Movement;
 use crate::domain::record::{Kind, Record};
 use crate::domain::user::User;
-use crate::domain::values::id::{EventId, Id};
+use crate::domain::values::id::{AssetId, EventId, Id};
 use crate::domain::values::money::Price;
 use crate::domain::values::text::{Name, fold};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::StoreError;
 use crate::store::keys::{self, Item, Key, Section};
-use crate::store::lists::filters::{AssetFilter, CatalogMatch};
+use crate::store::lists::filters::{AssetFilter, CatalogMatch, unlisted};
+use crate::store::lists::indexed_lists::PageRequest;
 use crate::store::table::read::{LISTED, UPDATED_AT, VERSION};
 use aws_sdk_dynamodb::types::AttributeValue;
 use fields::{ASSET_FILTERS, serial_number};
@@ -37,11 +40,13 @@ pub const UNFIT_AFTER: &str = "unfit_after";
 
 fn empty_row<C: Columns>(id: Uuid) -> Row<C> {
     let TextColumns { searched, exact } = C::TEXT_COLUMNS;
+    let mut columns = C::default();
+    columns.set_created_at(SortKey::of(id).created_at());
     Row {
         id,
         version: 0,
         facet: C::Facet::default(),
-        columns: C::default(),
+        columns,
         searched: vec![String::new(); searched],
         exact: vec![String::new(); exact],
         coded: Vec::new(),
@@ -134,6 +139,7 @@ impl Facet for AssetFacet {
 #[derive(Debug, Clone, Default)]
 pub struct AssetColumns {
     pub updated_at: Timestamp,
+    pub status_changed_at: Timestamp,
     pub assigned_to: Option<Uuid>,
     pub purchase_date: Option<Date>,
     pub warranty_until: Option<Date>,
@@ -177,6 +183,7 @@ impl AssetColumns {
 #[derive(Debug, Default)]
 pub struct AssetVectors {
     pub updated_at: Vec<Timestamp>,
+    pub status_changed_at: Vec<Timestamp>,
     pub assigned_to: Vec<Option<Uuid>>,
     pub purchase_date: Vec<Option<Date>>,
     pub warranty_until: Vec<Option<Date>>,
@@ -195,6 +202,7 @@ impl From<Vec<AssetColumns>> for AssetVectors {
     fn from(rows: Vec<AssetColumns>) -> Self {
         Self {
             updated_at: rows.iter().map(|row| row.updated_at).collect(),
+            status_changed_at: rows.iter().map(|row| row.status_changed_at).collect(),
             assigned_to: rows.iter().map(|row| row.assigned_to).collect(),
             purchase_date: rows.iter().map(|row| row.purchase_date).collect(),
             warranty_until: rows.iter().map(|row| row.warranty_until).collect(),
@@ -205,7 +213,7 @@ impl From<Vec<AssetColumns>> for AssetVectors {
 }
 
 impl ColumnVectors<AssetColumns> for AssetVectors {
-    const ROW_BYTES: usize = size_of::<Timestamp>()
+    const ROW_BYTES: usize = 2 * size_of::<Timestamp>()
         + size_of::<Option<Uuid>>()
         + 2 * size_of::<Option<Date>>()
         + size_of::<Option<NonZeroU64>>()
@@ -214,6 +222,7 @@ impl ColumnVectors<AssetColumns> for AssetVectors {
     fn row(&self, row: usize) -> Option<AssetColumns> {
         Some(AssetColumns {
             updated_at: *self.updated_at.get(row)?,
+            status_changed_at: *self.status_changed_at.get(row)?,
             assigned_to: *self.assigned_to.get(row)?,
             purchase_date: *self.purchase_date.get(row)?,
             warranty_until: *self.warranty_until.get(row)?,
@@ -223,9 +232,10 @@ impl ColumnVectors<AssetColumns> for AssetVectors {
     }
 
     fn replace_rows(&mut self, rows: Range<usize>, new: Option<AssetColumns>) {
-        let Self { updated_at, assigned_to, purchase_date, warranty_until, price, last_seen_at } = self;
+        let Self { updated_at, status_changed_at, assigned_to, purchase_date, warranty_until, price, last_seen_at } = self;
         let new = new.as_ref();
         replace(updated_at, rows.clone(), new.map(|new| new.updated_at));
+        replace(status_changed_at, rows.clone(), new.map(|new| new.status_changed_at));
         replace(assigned_to, rows.clone(), new.map(|new| new.assigned_to));
         replace(purchase_date, rows.clone(), new.map(|new| new.purchase_date));
         replace(warranty_until, rows.clone(), new.map(|new| new.warranty_until));
@@ -234,8 +244,9 @@ impl ColumnVectors<AssetColumns> for AssetVectors {
     }
 
     fn free_unused(&mut self) {
-        let Self { updated_at, assigned_to, purchase_date, warranty_until, price, last_seen_at } = self;
+        let Self { updated_at, status_changed_at, assigned_to, purchase_date, warranty_until, price, last_seen_at } = self;
         updated_at.shrink_to_fit();
+        status_changed_at.shrink_to_fit();
         assigned_to.shrink_to_fit();
         purchase_date.shrink_to_fit();
         warranty_until.shrink_to_fit();
@@ -267,6 +278,7 @@ impl Columns for AssetColumns {
             }
             "purchase_date" => columns.purchase_date = value.map(parse).transpose()?,
             "last_seen_at" => columns.set_last_seen_at(value.map(parse).transpose()?),
+            STATUS_CHANGED_AT => columns.status_changed_at = value.map_or(Ok(columns.status_changed_at), parse)?,
             LOCATION | MODEL => set_cell(&mut row.coded, field, value.map(|text| Cell::Text(text.into()))),
             LISTED => {
                 let ListedFields { texts, custom_fields } = value.and_then(ListedFields::from_text).ok_or(Inconsistent)?;
@@ -293,10 +305,21 @@ impl Columns for AssetColumns {
         self.updated_at = at;
     }
 
+    fn note_change(&mut self, field: &str, at: Timestamp) {
+        if field == "status" {
+            self.status_changed_at = at;
+        }
+    }
+
+    fn set_created_at(&mut self, at: Timestamp) {
+        self.status_changed_at = at;
+    }
+
     fn encode(&self, encoder: &mut Encoder) {
-        let Self { updated_at, assigned_to, purchase_date, warranty_until, price, last_seen_at } = *self;
+        let Self { updated_at, status_changed_at, assigned_to, purchase_date, warranty_until, price, last_seen_at } = *self;
         let date = |encoder: &mut Encoder, date: Date| encoder.bytes(&date.days().to_le_bytes());
         encoder.bytes(&updated_at.millis().to_le_bytes());
+        encoder.bytes(&status_changed_at.millis().to_le_bytes());
         encoder.option(assigned_to, Encoder::id);
         encoder.option(purchase_date, date);
         encoder.option(warranty_until, date);
@@ -308,6 +331,7 @@ impl Columns for AssetColumns {
         let date = |decoder: &mut Decoder<'_>| Date::from_days(i32::from_le_bytes(decoder.array()?));
         Some(Self {
             updated_at: Timestamp::from_millis(i64::from_le_bytes(decoder.array()?)),
+            status_changed_at: Timestamp::from_millis(i64::from_le_bytes(decoder.array()?)),
             assigned_to: decoder.option(Decoder::id)?,
             purchase_date: decoder.option(date)?,
             warranty_until: decoder.option(date)?,
@@ -555,7 +579,14 @@ impl AssetIndex {
             let may_be_later = |cell: &Cell| matches!(cell, Cell::Text(last) if name > &**last);
             let is_later = coded.column(UNFIT_AFTER).is_some_and(|unfit| coded.cells(unfit).any(may_be_later));
             if is_later || coded.column(column).is_some_and(|number| coded.has_unfit(number)) {
-                return Err(StoreError::UnfitField(parameter.to_owned()));
+                // An asset that has the field, if there is one; otherwise, an asset with too many fields.
+                let first = |wanted| {
+                    let query = RowQuery { either: vec![wanted], ..RowQuery::default() };
+                    let (_, rows) = query.select(&self.assets, PageRequest { number: 1, limit: 1 });
+                    rows.first().map(|row| AssetId::from_uuid(row.sort_key.id()))
+                };
+                let asset = unlisted(column).into_iter().find_map(first);
+                return Err(StoreError::UnfitField { parameter: parameter.to_owned(), asset });
             }
         }
         Ok(())
@@ -602,6 +633,7 @@ impl<C: Columns> ListIndex for SortedRows<C> {
         for field in event.new_values()? {
             let (field, value) = field?;
             C::set_field(&mut row, field, value)?;
+            row.columns.note_change(field, event.at);
         }
         if let Some(fields) = event.new_object("custom_fields") {
             C::set_custom_fields(&mut row, fields);

@@ -43,10 +43,10 @@ use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, Select};
 use chrono::TimeDelta;
 pub(in crate::store) use columns::{
     AssetColumns, AssetFacet, AssetIndex, AssetVectors, InstanceColumns, InstanceFacet, LOCATION, MODEL, MovementColumns,
-    UserColumns, UserFacet, row_from_item, summed,
+    UNFIT_AFTER, UserColumns, UserFacet, row_from_item, summed,
 };
 use futures_util::future::try_join_all;
-use futures_util::try_join;
+use futures_util::{join, try_join};
 pub(in crate::store) use load::OpenInstances;
 use load::PartialIndex;
 pub use rows::CodedCondition;
@@ -198,16 +198,35 @@ impl TenantStore {
         freshness: Freshness,
         read: impl FnOnce(&I) -> T,
     ) -> Result<(T, Vec<Uuid>), StoreError> {
+        self.with_list_index_and(freshness, std::future::ready(Ok(())), |index, ()| read(index)).await
+    }
+
+    /// Like [`TenantStore::with_list_index`], but also passes the result of `beside`, which runs while the index is refreshed, so
+    /// that it takes no further round trip.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`TenantStore::with_list_index`], and the error of `beside`.
+    pub async fn with_list_index_and<I: ListIndex, B, T>(
+        &self,
+        freshness: Freshness,
+        beside: impl Future<Output = Result<B, StoreError>>,
+        read: impl FnOnce(&I, B) -> T,
+    ) -> Result<(T, Vec<Uuid>), StoreError> {
         let shared = self.store.list_indexes.slot::<I>(self.id);
         let mut slot = shared.lock().await;
         let now = self.store.now();
         let is_refused = matches!(&*slot, CacheSlot::Refused(_, until) if *until > now);
-        if self.store.list_indexes.budget() == 0 && !is_refused {
+        let beside = if self.store.list_indexes.budget() == 0 && !is_refused {
             self.refuse(&mut slot, &shared, Refusal::Contradicted);
-        } else if !is_refused {
-            match self.refresh_or_load(&mut slot, &shared, freshness, now).await {
+            beside.await?
+        } else if is_refused {
+            beside.await?
+        } else {
+            let (refreshed, beside) = join!(self.refresh_or_load(&mut slot, &shared, freshness, now), beside);
+            match refreshed {
                 Ok((loaded, bytes)) => {
-                    let result = read(&loaded.index);
+                    let result = read(&loaded.index, beside?);
                     self.store.list_indexes.set_bytes::<I>(self.id, &shared, bytes);
                     return Ok((result, Vec::new()));
                 }
@@ -217,10 +236,11 @@ impl TenantStore {
                     self.refuse(&mut slot, &shared, Refusal::Contradicted);
                 }
             }
-        }
+            beside?
+        };
         if let CacheSlot::Refused(Refusal::Contradicted, until) = *slot {
             if let Some((index, unreadable)) = self.index_of_records::<I>().await? {
-                return Ok((read(&index), unreadable));
+                return Ok((read(&index, beside), unreadable));
             }
             *slot = CacheSlot::Refused(Refusal::TooMany, until);
         }

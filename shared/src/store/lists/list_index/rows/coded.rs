@@ -3,7 +3,7 @@
 
 use super::Columns;
 use super::segment::{Extremes, Segment};
-use crate::domain::assets::asset::{Cell, number_text};
+use crate::domain::assets::asset::{Cell, CellRange};
 use crate::domain::values::text::{fold, is_at_or_below};
 use crate::store::lists::list_index::snapshots::{Decoder, Encoder, to_u32};
 use std::collections::HashMap;
@@ -55,15 +55,29 @@ pub struct Selected {
 }
 
 /// A list's condition on the values of a column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CodedCondition {
     pub column: String,
-    /// Texts to match, case-insensitive. Numbers match in any notation.
+    /// Texts of exported cells to match, case-insensitive.
     pub texts: Vec<String>,
     /// A location. Locations below it match, too.
     pub place: Option<String>,
+    /// Values in this range match.
+    pub range: Option<CellRange>,
+    /// Whether rows with an unfit value match.
+    pub unfit: bool,
+    /// Texts that sort before this text, byte by byte, match.
+    pub sorted_before: Option<String>,
     /// Whether rows without a value match.
     pub none: bool,
+}
+
+impl CodedCondition {
+    /// Creates a condition that nothing matches yet.
+    #[must_use]
+    pub fn on(column: String) -> Self {
+        Self { column, texts: Vec::new(), place: None, range: None, unfit: false, sorted_before: None, none: false }
+    }
 }
 
 fn hash_of(folded: &str) -> u32 {
@@ -142,14 +156,17 @@ impl Dictionary {
         for text in &wanted.texts {
             let folded = fold(text);
             for (place, entry) in self.chain(hash_of(&folded)) {
-                if matches!(&entry.cell, Some(Cell::Text(other)) if fold(other) == folded) {
+                if entry.cell.as_ref().is_some_and(|cell| *cell != Cell::Unfit && fold(&cell.text()) == folded) {
                     select(place);
                 }
             }
-            let Some(number) = number_text(text) else { continue };
-            for (place, entry) in self.chain(hash_of(&fold(&number))) {
-                if entry.cell.as_ref().is_some_and(|cell| matches!(cell, Cell::Number(_)) && cell.text() == number) {
-                    select(place);
+        }
+        if wanted.range.is_some() || wanted.unfit || wanted.sorted_before.is_some() {
+            for (at, cell) in self.values.iter().enumerate().filter_map(|(at, entry)| Some((at, entry.cell.as_ref()?))) {
+                let is_in_range = wanted.range.is_some_and(|range| range.contains(cell));
+                let is_before = matches!((cell, &wanted.sorted_before), (Cell::Text(text), Some(before)) if **text < **before);
+                if is_in_range || is_before || wanted.unfit && *cell == Cell::Unfit {
+                    select(to_u32(at));
                 }
             }
         }
@@ -445,6 +462,7 @@ impl Selected {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::assets::asset::CellBound;
 
     fn text(text: &str) -> Cell {
         Cell::Text(text.into())
@@ -452,7 +470,7 @@ mod tests {
 
     fn wanted(texts: &[&str]) -> CodedCondition {
         let texts = texts.iter().map(|text| (*text).to_owned()).collect();
-        CodedCondition { column: "c".to_owned(), texts, place: None, none: false }
+        CodedCondition { texts, ..CodedCondition::on("c".to_owned()) }
     }
 
     fn selected(coded: &CodedColumns, wanted: &CodedCondition) -> Vec<u32> {
@@ -477,17 +495,39 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_found_in_any_form_and_texts_in_their_own() {
+    fn values_are_found_by_the_text_of_their_exported_cell() {
         let mut coded = CodedColumns::new(&["c"]);
         for cell in [Cell::Number(1.0), text("1"), text("1.0"), text("none"), Cell::Unfit] {
             coded.add(vec![("c".to_owned(), cell)], 1);
         }
-        for (texts, numbers) in [(&["1.0"][..], &[1, 3][..]), (&["1"], &[1, 2]), (&["1e0", "NONE"], &[1, 4]), (&[""], &[])] {
+        for (texts, numbers) in [(&["1.0"][..], &[3][..]), (&["1"], &[1, 2]), (&["1e0", "NONE"], &[4]), (&[""], &[])] {
             assert_eq!(selected(&coded, &wanted(texts)), numbers, "{texts:?}");
         }
         assert!(coded.has_unfit(0));
         coded.remove(&[(0, 5)]);
         assert!(!coded.has_unfit(0));
+    }
+
+    #[test]
+    fn a_range_has_numbers_or_dates_and_unfit_values_are_in_none() {
+        let mut coded = CodedColumns::new(&["c"]);
+        for cell in
+            [Cell::Number(-1.0), Cell::Number(10.0), text("9.5"), text("2026-11-21"), text("2026-11"), text("x"), Cell::Unfit]
+        {
+            coded.add(vec![("c".to_owned(), cell)], 1);
+        }
+        let day = |day: &str| CellBound::Day(day.parse().expect(day));
+        for (from, before, numbers) in [
+            (Some(CellBound::Number(-1.0)), None, &[1, 2, 3][..]),
+            (Some(CellBound::Number(9.5)), Some(CellBound::Number(10.0)), &[3]),
+            (None, Some(day("2026-11-22")), &[4]),
+            (Some(day("2026-11-22")), None, &[]),
+            (Some(day("2026-11-21")), Some(CellBound::Number(1.0)), &[]),
+        ] {
+            let wanted = CodedCondition { range: Some(CellRange { from, before }), ..wanted(&[]) };
+            assert_eq!(selected(&coded, &wanted), numbers, "{from:?} {before:?}");
+        }
+        assert_eq!(selected(&coded, &CodedCondition { unfit: true, ..wanted(&[]) }), [7]);
     }
 
     #[test]

@@ -96,6 +96,12 @@ pub trait Columns: Debug + Clone + Default + Send + 'static {
     /// Sets the time of the last change, if lists sort by it.
     fn set_updated_at(&mut self, _at: Timestamp) {}
 
+    /// Notes when a field changed, if lists show it.
+    fn note_change(&mut self, _field: &str, _at: Timestamp) {}
+
+    /// Sets the times that a new record has.
+    fn set_created_at(&mut self, _at: Timestamp) {}
+
     fn encode(&self, encoder: &mut Encoder);
 
     /// Reads columns from a snapshot; `None` if the bytes aren't output of [`Columns::encode`].
@@ -266,6 +272,8 @@ pub struct RowQuery<'q, C: Columns> {
     /// Required exact texts, by column.
     pub exact: Vec<(usize, String)>,
     pub coded: Vec<CodedCondition>,
+    /// Conditions of which at least one must match, if there are any.
+    pub either: Vec<CodedCondition>,
     /// Inclusive lower and exclusive upper bound of the creation time.
     pub created: (Option<Timestamp>, Option<Timestamp>),
     /// IDs of the permitted records; `None` if every record is permitted.
@@ -279,6 +287,7 @@ struct Selection {
     /// Whether each facet passes, by number, and the number of rows with a passing facet; `None` if all facets pass.
     facets: Option<(Vec<bool>, usize)>,
     coded: Vec<Selected>,
+    either: Vec<Selected>,
 }
 
 impl<C: Columns> Default for RowQuery<'_, C> {
@@ -289,6 +298,7 @@ impl<C: Columns> Default for RowQuery<'_, C> {
             columns: None,
             exact: Vec::new(),
             coded: Vec::new(),
+            either: Vec::new(),
             created: (None, None),
             ids: None,
             order: None,
@@ -304,11 +314,9 @@ impl<C: Columns> RowQuery<'_, C> {
 
     /// Whether a match depends only on the facet and coded values.
     fn is_of_facets_and_coded(&self) -> bool {
-        self.terms.is_empty()
-            && self.columns.is_none()
-            && self.exact.is_empty()
-            && self.created == (None, None)
-            && self.ids.is_none()
+        let has_texts = !self.terms.is_empty() || !self.exact.is_empty();
+        let has_others = self.columns.is_some() || !self.either.is_empty() || self.ids.is_some();
+        !has_texts && !has_others && self.created == (None, None)
     }
 
     /// Visits the segments that can have matching rows, in the default order, until `visit` breaks. Passes the segment's position
@@ -334,12 +342,13 @@ impl<C: Columns> RowQuery<'_, C> {
         Selection {
             facets: self.facets.as_ref().map(|filter| rows.facets().select(filter)),
             coded: self.coded.iter().map(|wanted| rows.coded().select(wanted)).collect(),
+            either: self.either.iter().map(|wanted| rows.coded().select(wanted)).collect(),
         }
     }
 
     /// Returns whether each row of the segment matches; `None` if no row does. Checks one condition after the other, each for all
     /// rows, which is fast no matter how many rows match. The conditions that read texts come last.
-    fn matches(&self, segment: &Segment<C>, Selection { facets, coded }: &Selection) -> Option<Vec<bool>> {
+    fn matches(&self, segment: &Segment<C>, Selection { facets, coded, either }: &Selection) -> Option<Vec<bool>> {
         let coded: Vec<_> = coded.iter().map(|selected| selected.in_segment(segment)).collect::<Option<_>>()?;
         let may_have_texts = segment.may_have(&self.terms) && self.exact.iter().all(|(_, text)| segment.exact.contain(text));
         may_have_texts.then_some(())?;
@@ -354,6 +363,15 @@ impl<C: Columns> RowQuery<'_, C> {
         }
         for (numbers, are_selected) in coded {
             narrow(&mut matches, numbers, |number| are_selected.get(*number as usize) == Some(&true));
+        }
+        if !either.is_empty() {
+            let mut any = vec![false; segment.len()];
+            for (numbers, are_selected) in either.iter().filter_map(|selected| selected.in_segment(segment)) {
+                let is_selected =
+                    |row: usize| are_selected.get(numbers.get(row).copied().unwrap_or_default() as usize) == Some(&true);
+                any.iter_mut().enumerate().for_each(|(row, is_match)| *is_match = *is_match || is_selected(row));
+            }
+            narrow(&mut matches, &any, |is_match| *is_match);
         }
         matches.contains(&true).then_some(())?;
         if let Some(filter) = &self.columns {

@@ -139,21 +139,13 @@ fn queries() -> impl Strategy<Value = Query> {
 }
 
 fn wanted() -> impl Strategy<Value = CodedCondition> {
-    let place = "[aäÄ]( / b)?".prop_map(|place| CodedCondition {
-        column: "location".into(),
-        texts: vec![],
-        place: Some(place),
-        none: false,
-    });
+    let at = |place| CodedCondition { place: Some(place), ..CodedCondition::on("location".into()) };
+    let place = "[aäÄ]( / b)?".prop_map(at);
     let texts = (1..3usize, proptest::collection::vec("[aA]?[019]{0,2}", 0..3), any::<bool>());
     let texts =
-        texts.prop_map(|(column, texts, none)| CodedCondition { column: COLUMNS[column].into(), texts, place: None, none });
-    let unknown = any::<bool>().prop_map(|none| CodedCondition {
-        column: "custom_fields.x".into(),
-        texts: vec!["a".into()],
-        place: None,
-        none,
-    });
+        texts.prop_map(|(column, texts, none)| CodedCondition { texts, none, ..CodedCondition::on(COLUMNS[column].into()) });
+    let of_unknown = |none| CodedCondition { texts: vec!["a".into()], none, ..CodedCondition::on("custom_fields.x".into()) };
+    let unknown = any::<bool>().prop_map(of_unknown);
     prop_oneof![place, texts, unknown]
 }
 
@@ -161,15 +153,9 @@ fn wanted() -> impl Strategy<Value = CodedCondition> {
 fn is_wanted(row: &AssetRow, wanted: &CodedCondition) -> bool {
     let Some((_, cell)) = row.coded.iter().find(|(name, _)| *name == wanted.column) else { return wanted.none };
     let text = fold(&cell.text());
-    let is_number = |wanted: &String| matches!(cell, Cell::Number(number) if wanted.parse() == Ok(*number) && !has_zero(wanted));
-    let is_text = |wanted: &String| matches!(cell, Cell::Text(_)) && fold(wanted) == text;
+    let is_text = |wanted: &String| *cell != Cell::Unfit && fold(wanted) == text;
     let is_inside = |place: &String| text == fold(place) || text.starts_with(&(fold(place) + " / "));
-    wanted.texts.iter().any(|wanted| is_number(wanted) || is_text(wanted)) || wanted.place.iter().any(is_inside)
-}
-
-/// Whether a number has leading zeros: 01 is not a JSON number.
-fn has_zero(text: &str) -> bool {
-    text.len() > 1 && text.starts_with('0')
+    wanted.texts.iter().any(is_text) || wanted.place.iter().any(is_inside)
 }
 
 impl Query {
@@ -196,6 +182,7 @@ impl Query {
             columns: self.updated_since.map(is_updated),
             exact: self.tag.iter().map(|tag| (0, tag.clone())).collect(),
             coded: self.wanted.clone().into_iter().collect(),
+            either: Vec::new(),
             created: (self.created.0.map(Timestamp::from_millis), self.created.1.map(Timestamp::from_millis)),
             ids: None,
             order: sort_by.map(|sort_by| SortOrder { sort_by, descending: self.descending }),
