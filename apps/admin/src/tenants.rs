@@ -9,7 +9,7 @@ use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::Email;
 use shared::domain::values::field_error::nearest_first;
 use shared::domain::values::id::TenantId;
-use shared::domain::values::text::{Name, composed, fold};
+use shared::domain::values::text::{Name, composed, fold, single_spaced};
 use shared::store::{DryRun, RegisteredTenant, Store, StoreError, TenantStore};
 use terminal::Column;
 
@@ -148,9 +148,9 @@ const MAX_NAMES: usize = 5;
 /// Maximum number of tenants with the same name to list in an error.
 const MAX_SAME: usize = 20;
 
-/// Ignores case, Unicode normalization and surrounding white space.
+/// Ignores case, Unicode normalization, and the kind and number of spaces.
 fn is_same(one: &str, other: &str) -> bool {
-    let form = |name: &str| fold(&composed(name.trim()));
+    let form = |name: &str| fold(&composed(&single_spaced(name)));
     form(one) == form(other)
 }
 

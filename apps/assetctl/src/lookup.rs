@@ -3,6 +3,7 @@
 use crate::error::{CliError, Result};
 use crate::http::{Client, Query, object, unreadable};
 use crate::output::{Format, folded};
+use fields::compared::compatible;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -257,7 +258,7 @@ fn listed(users: &[&User]) -> String {
 }
 
 fn is_called(user: &User, name: &str) -> bool {
-    plain(&user.display_name) == plain(name) || folded(&user.email) == folded(name.trim())
+    plain(&user.display_name) == plain(name) || compatible(&user.email) == compatible(name.trim())
 }
 
 /// Normalizes a name: `Lovelace, Ada` and `Ada Lovelace` become `ada lovelace`.

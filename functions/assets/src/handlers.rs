@@ -17,7 +17,7 @@ use shared::domain::user::{Email, User};
 use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::values::money::{Price, PriceNumber, PriceText};
-use shared::domain::values::text::{Line, Location, Name, Notes, SearchText};
+use shared::domain::values::text::{Line, Location, Name, Notes, SearchText, SerialNumber};
 use shared::domain::values::time::{Date, Timestamp};
 use shared::fields::ASSET_FILTERS;
 use shared::http::base_url::BaseUrl;
@@ -254,7 +254,7 @@ pub struct AssetView {
     pub(crate) catalog_model_name: Option<Name>,
     /// Serial number.
     #[schema(required)]
-    pub(crate) serial_number: Option<Line>,
+    pub(crate) serial_number: Option<SerialNumber>,
     /// Location: levels separated by ` / `, largest first.
     #[schema(required)]
     pub(crate) location: Option<Location>,

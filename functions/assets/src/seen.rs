@@ -11,7 +11,7 @@ use shared::domain::assets::seen::SeenOutcome;
 use shared::domain::record::{Stored, StoredResponse};
 use shared::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError};
 use shared::domain::values::id::{AssetId, UserId};
-use shared::domain::values::text::{Line, Location, Name};
+use shared::domain::values::text::{Location, Name, SerialNumber};
 use shared::domain::values::time::Timestamp;
 use shared::http::base_url::BaseUrl;
 use shared::http::openapi::InputErrors;
@@ -66,7 +66,7 @@ impl SeenItem {
             error => vec![FieldError::whole(error.to_string())],
         })?;
         let tag = fields.optional::<RowTag>("tag").map(|tag| Wanted::Key(AssetKey::tag(&tag)));
-        let serial = fields.optional::<Line>("serial_number").map(|serial| Wanted::Key(AssetKey::serial(&serial)));
+        let serial = fields.optional::<SerialNumber>("serial_number").map(|serial| Wanted::Key(AssetKey::serial(&serial)));
         let id = fields.optional::<AssetId>("id").map(|id| Wanted::Key(AssetKey::Id(id)));
         let code = fields.optional::<String>("code").map(Wanted::Code);
         let at = fields.nullable::<Timestamp>("at").or(None);

@@ -70,7 +70,7 @@ pub async fn list_asset_processes(
     let asset = or_not_found(asset)?;
     let views = processes.into_iter().map(|process| AssetProcessView::new(process.value, &asset.value));
     let mut items: Vec<AssetProcessView> = views.collect();
-    items.sort_by(|a, b| (!a.can_start, &a.name).cmp(&(!b.can_start, &b.name)));
+    items.sort_by(|a, b| (!a.can_start, &*a.name).cmp(&(!b.can_start, &*b.name)));
     let (total, limit) = (items.len(), u32::try_from(items.len()).unwrap_or(u32::MAX).max(1));
     Ok(Page::new(items, total, PageRequest { number: 1, limit }, Vec::new()))
 }

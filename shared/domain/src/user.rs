@@ -5,12 +5,13 @@ use crate::keys::api_key::Role;
 use crate::record::{Kind, Record, Reference, Requirement, Unique, fields, record_change};
 use crate::values::field_error::ValueError;
 use crate::values::id::{Id, UserId};
-use crate::values::text::{Name, check_visible, composed, fold};
+use crate::values::text::{Name, check_visible};
 use crate::values::time::Timestamp;
+use fields::compared::compatible;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// E-mail address as entered. Comparisons ignore case and Unicode composition.
+/// E-mail address as entered. Comparisons ignore case, and width and composition (Unicode's NFKC).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String, format = Email, max_length = 254)]
@@ -20,10 +21,9 @@ pub struct Email(String);
 const MAX_BYTES: usize = 254;
 
 impl Email {
-    /// Returns the address composed and case-folded, for comparisons.
+    /// Returns the address as it is compared: normalized and case-folded.
     pub fn folded(&self) -> String {
-        // Folding can decompose characters.
-        composed(&fold(&composed(&self.0))).into_owned()
+        compatible(&self.0)
     }
 
     pub fn as_str(&self) -> &str {
@@ -150,6 +150,7 @@ mod tests {
         let folded = |text: &str| text.parse::<Email>().map(|email| email.folded());
         assert_eq!(folded("Ju\u{308}rgen@example.com"), folded("JÜRGEN@EXAMPLE.COM"));
         assert_eq!(folded("\u{1e9e}@x.de"), folded("ss@x.de"));
+        assert_eq!(folded("ａｄａ@Example．com"), folded("ada@example.com"));
         assert_ne!(folded("jurgen@example.com"), folded("jürgen@example.com"));
     }
 

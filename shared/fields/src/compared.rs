@@ -1,6 +1,22 @@
 //! Normalized forms of texts, for comparison.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
+use std::borrow::Cow;
+
+/// Trims a text, and replaces every run of white space, such as no-break spaces, with one space.
+pub fn single_spaced(text: &str) -> Cow<'_, str> {
+    let is_spaced = |text: &str| {
+        let mut was_space = false;
+        text.chars().all(|c| {
+            let is_space = c.is_whitespace();
+            let is_good = !is_space || c == ' ' && !was_space;
+            was_space = is_space;
+            is_good
+        })
+    };
+    let text = text.trim();
+    if is_spaced(text) { Cow::Borrowed(text) } else { text.split_whitespace().collect::<Vec<_>>().join(" ").into() }
+}
 
 /// Case-folds a string: the result is the same for `Straße`, `STRASSE` and `strasse`.
 ///
@@ -18,8 +34,8 @@ pub fn fold(text: &str) -> String {
     folded
 }
 
-/// Case-folds a string and ignores the width of characters (Unicode's NFKC).
-pub(crate) fn compatible(text: &str) -> String {
+/// Case-folds a string and ignores the width of characters (Unicode's NFKC), as for e-mail addresses.
+pub fn compatible(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
@@ -30,7 +46,7 @@ pub(crate) fn compatible(text: &str) -> String {
 
 /// Returns the same key for names that differ only in case, width, or the kind and number of spaces.
 pub fn name_key(name: &str) -> String {
-    compatible(name).split_whitespace().collect::<Vec<_>>().join(" ")
+    single_spaced(&compatible(name)).into_owned()
 }
 
 #[cfg(test)]
@@ -44,6 +60,14 @@ mod tests {
         assert_eq!(fold("ΟΔΟΣ"), fold("οδος"));
         assert_eq!(fold("Ünal"), fold("ÜNAL"));
         assert_ne!(fold("kadı"), fold("kadi"));
+    }
+
+    #[test]
+    fn runs_of_white_space_become_one_space() {
+        for text in ["3rd floor", " 3rd\u{a0}floor", "3rd \u{2009}\u{3000}floor\t", "3rd\u{202f}floor", "3rd  floor"] {
+            assert_eq!(single_spaced(text), "3rd floor", "{text:?}");
+        }
+        assert_eq!([single_spaced(" "), single_spaced(""), single_spaced("a")], ["", "", "a"]);
     }
 
     #[test]

@@ -31,6 +31,61 @@ async fn a_place_has_one_form_wherever_it_is_sent() {
     assert_eq!(client.patch(&path, json!({"location": null})).await.data()["location"], Value::Null);
 }
 
+#[tokio::test(start_paused = true)]
+async fn white_space_within_names_and_places_is_one_space() {
+    let (_, client) = Api::with_tenant().await;
+    let sent = "Berlin\u{a0}Mitte /  3rd\u{2009} floor";
+    let body = json!({"name": "Dell\u{a0} XPS", "location": sent, "manufacturer": "Dell\u{202f}Inc", "model": "XPS\u{3000}13",
+        "serial_number": "PF3  X\u{a0}K", "notes": "a  b", "custom_fields": {"cost\u{a0}center": "a  b"}});
+    let asset = client.post("/assets", body.clone()).await.data();
+    assert_eq!(asset["name"], "Dell XPS");
+    assert_eq!(asset["location"], "Berlin Mitte / 3rd floor");
+    assert_eq!([&asset["manufacturer"], &asset["model"]], ["Dell Inc", "XPS 13"]);
+    assert_eq!([&asset["serial_number"], &asset["notes"]], ["PF3  X\u{a0}K", "a  b"], "these keep their white space");
+    assert_eq!(asset["custom_fields"], json!({"cost center": "a  b"}));
+    let path = format!("/assets/{}", asset["id"].as_str().unwrap());
+    assert_eq!(client.patch(&path, body).await.data()["updated_at"], asset["updated_at"], "the same again changes nothing");
+    for query in ["location=Berlin%20%20Mitte/3rd%C2%A0floor", "location=berlin%20mitte", "manufacturer=dell%20%20inc"] {
+        assert_eq!(client.total(&format!("/assets?{query}")).await, 1, "{query}");
+    }
+    let kind = client.post("/catalog/asset-types", json!({"name": "Lap\u{a0}top", "code": "LAP", "kind": "physical"})).await;
+    assert_eq!(kind.data()["name"], "Lap top");
+    client.post("/catalog/manufacturers", json!({"name": "Dell\u{a0}Inc"})).await.data();
+    client.post("/catalog/manufacturers", json!({"name": "dell  inc"})).await.problem(409, "DUPLICATE");
+    assert_eq!(client.total("/catalog/manufacturers?name=Dell%C2%A0%20Inc").await, 1);
+    let user = client.post("/users", json!({"email": "ada@example.com", "display_name": "Ada \u{a0}Lovelace"})).await;
+    assert_eq!(user.data()["display_name"], "Ada Lovelace");
+}
+
+#[tokio::test(start_paused = true)]
+async fn white_space_from_before_it_became_one_space_changes_nothing() {
+    let (api, client) = Api::with_tenant().await;
+    let body = json!({"name": "Dell XPS", "location": "Berlin / 3rd floor", "manufacturer": "Dell Inc", "model": "XPS 13"});
+    let id = client.post("/assets", body).await.id();
+    let key = Keys::of(client.tenant).record(Kind::Asset, id.parse().unwrap()).item();
+    for name in ["name", "location", "manufacturer", "model", "listed"] {
+        let mut text = text_attribute(&api, &key, name).await;
+        for (now, then) in [("Dell XPS", "Dell  XPS"), ("3rd floor", "3rd\u{a0}floor"), ("Dell Inc", "Dell  Inc"), ("XPS 13", "XPS  13")] {
+            text = text.replace(now, then);
+        }
+        set_text(&api, &key, name, text).await;
+    }
+    let client = api.replica(0, usize::MAX).client(&client);
+    let without_index = api.replica(0, 0);
+    for query in ["location=Berlin", "location=Berlin/3rd%20floor", "manufacturer=Dell%20Inc", "q=dell%20xps"] {
+        check(&client, &without_index, query, &["Dell  XPS"]).await;
+    }
+    for (field, value) in [("location&depth=2", "Berlin / 3rd floor"), ("manufacturer", "Dell Inc")] {
+        assert_eq!(client.get(&format!("/stats?group_by={field}")).await.data()["groups"][0]["value"], value);
+    }
+    for format in ["csv", "ndjson"] {
+        let exported = client.export(&format!("/assets/export?format={format}")).await.concat();
+        let kind = if format == "csv" { "text/csv" } else { "application/x-ndjson" };
+        let imported = client.send("POST", "/assets/import?match=id", Some(kind), exported.clone()).await;
+        assert_eq!(outcomes(&imported), ["unchanged"], "{exported}");
+    }
+}
+
 /// Checks that lists from the index, lists from the table, statistics and an export have exactly the expected assets.
 pub async fn check(client: &Client, without_index: &Replica, query: &str, expected: &[&str]) {
     let names = async |client: &Client, path: &str| -> Vec<String> {

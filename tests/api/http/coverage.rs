@@ -256,7 +256,7 @@ async fn create(client: &Client, references: &References, path: &str, n: usize) 
 /// Returns two values for a type without special rules.
 fn values_of_type(schema: &Value) -> Option<[Value; 2]> {
     let values = match schema["anyOf"][0]["$ref"].as_str()?.rsplit('/').next()? {
-        "Line" => ["one", "two"],
+        "Line" | "SerialNumber" => ["one", "two"],
         "CalendarDate" => ["2028-02-29", "2029-12-31"],
         _ => return None,
     };

@@ -37,6 +37,17 @@ async fn email_addresses_are_unique_ignoring_case() {
     assert_eq!((&taken["field"], &taken["user_id"]), (&json!("email"), &json!(ada)));
     client.patch(&format!("/users/{eve}"), json!({"email": "Ada@example.com"})).await.problem(409, "DUPLICATE");
     assert_eq!(api.dump().await, before);
+    for wide in ["ａｄａ@example.com", "ADA@Ｅxample．com"] {
+        client.post("/users", json!({"email": wide, "display_name": "Other"})).await.problem(409, "DUPLICATE");
+        let found = client.get(&format!("/users?email={}", wide)).await.data();
+        assert_eq!(found[0]["id"], ada, "{wide}");
+        let rows = format!("email,display_name\n{wide},Ada\n");
+        assert_eq!(outcomes(&client.import("/users", "?match=email&dry_run=true", &rows).await), ["updated"], "{wide}");
+        let rows = format!("name,assigned_to_email\nPhone,{wide}\n");
+        assert_eq!(outcomes(&client.import("/assets", "?dry_run=true", &rows).await), ["created"], "{wide}");
+        let rows = format!("email,display_name\n{wide},Ada\nada@example.com,Ada\n");
+        assert_eq!(outcomes(&client.import("/users", "?match=email", &rows).await), ["refused", "refused"], "{wide}");
+    }
     // E-mail addresses are compared with full case folding, like searches.
     client.post("/users", json!({"email": "STRASSE@example.com", "display_name": "S"})).await.data();
     client.post("/users", json!({"email": "straße@example.com", "display_name": "S"})).await.problem(409, "DUPLICATE");

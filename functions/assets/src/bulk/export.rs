@@ -14,7 +14,7 @@ use shared::domain::record::Stored;
 use shared::domain::user::{Email, User};
 use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::values::money::{Price, PriceNumber};
-use shared::domain::values::text::{Line, Location, Name, Notes};
+use shared::domain::values::text::{Line, Location, Name, Notes, SerialNumber};
 use shared::domain::values::time::{Date, Timestamp};
 use shared::fields::{ASSET_COLUMNS, Column};
 use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
@@ -57,7 +57,7 @@ pub struct AssetExportRow {
     #[schema(required)]
     model: Option<Line>,
     #[schema(required)]
-    serial_number: Option<Line>,
+    serial_number: Option<SerialNumber>,
     #[schema(required)]
     location: Option<Location>,
     #[schema(required)]

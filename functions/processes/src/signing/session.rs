@@ -11,7 +11,7 @@ use shared::domain::signing::{Link, LinkStatus};
 use shared::domain::tenants::tenant::{Language, Locale, Tenant};
 use shared::domain::user::User;
 use shared::domain::values::id::{AssetId, LinkId, TenantId, UserId};
-use shared::domain::values::text::{Line, Name};
+use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
 use shared::http::openapi::{ChangeConflict, InputErrors};
 use shared::http::responses::html::AcceptedLanguage;
@@ -117,14 +117,14 @@ impl Session {
     /// Returns the current asset or, if it was deleted, the data in its instance.
     fn asset(&self, instance: &Instance) -> SessionAsset {
         let asset = self.assets.get(&instance.asset_id);
-        let text = |field: fn(&Asset) -> &Option<Line>| asset.and_then(|asset| Some(String::from(field(asset).clone()?)));
+        let text = |field: fn(&Asset) -> Option<&str>| asset.and_then(|asset| Some(field(asset)?.to_owned()));
         SessionAsset {
             asset_tag: instance.asset_tag.clone(),
             name: asset.map_or_else(|| instance.asset_name.to_string(), |asset| asset.name.to_string()),
-            manufacturer: text(|asset| &asset.manufacturer),
-            model: text(|asset| &asset.model),
-            serial_number: text(|asset| &asset.details.serial_number),
-            location: asset.and_then(|asset| asset.details.location.clone()).map(String::from),
+            manufacturer: text(|asset| asset.manufacturer.as_deref()),
+            model: text(|asset| asset.model.as_deref()),
+            serial_number: text(|asset| asset.details.serial_number.as_deref()),
+            location: text(|asset| asset.details.location.as_deref()),
         }
     }
 

@@ -7,8 +7,9 @@ use shared::domain::keys::api_key::Role;
 use shared::domain::user::{Email, UserChange};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::UserId;
-use shared::domain::values::text::{Name, fold};
+use shared::domain::values::text::Name;
 use shared::fields::USER_COLUMNS;
+use shared::fields::compared::compatible;
 use shared::http::bulk::import::{ImportResult, MatchColumn, OnError, RowsBody, SkipBad, UserMatch};
 use shared::http::bulk::rows::Row;
 use shared::http::openapi::{ImportConflict, ImportErrors};
@@ -61,7 +62,7 @@ pub async fn import_users(
     let skip_bad = query.skip_bad.unwrap_or_default().checked(USER_COLUMNS, matched)?;
     let mut rows = body.parse(&caller, USER_COLUMNS, matched)?;
     if let Some(name) = matched {
-        MatchColumn { name, compared: fold, create_unmatched }.check(&mut rows);
+        MatchColumn { name, compared: compatible, create_unmatched }.check(&mut rows);
     }
     let on_error = query.on_error.unwrap_or(OnError::Skip);
     let caller = caller.verified().await?;

@@ -13,7 +13,7 @@ use crate::values::json::parse_strict;
 use crate::values::money::Price;
 use crate::values::natural_order::natural_cmp_folded;
 use crate::values::string_enum::string_enum;
-use crate::values::text::{Line, Location, Name, Notes, composed};
+use crate::values::text::{Line, Location, Name, Notes, SerialNumber, composed};
 use crate::values::time::{Date, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -315,7 +315,7 @@ impl Transitions {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssetDetails {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub serial_number: Option<Line>,
+    pub serial_number: Option<SerialNumber>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -329,7 +329,7 @@ pub struct AssetDetails {
 
 record_change! {
     AssetDetailsChange of pub AssetDetails::with {
-        set_or_clear serial_number: Line,
+        set_or_clear serial_number: SerialNumber,
         set_or_clear location: Location,
         set_or_clear purchase_date: Date,
         set_or_clear purchase_price: Price,
@@ -918,7 +918,7 @@ mod tests {
         prop_oneof![Just(Patch::Absent).boxed(), Just(Patch::Null).boxed(), value.prop_map(Patch::Value).boxed()]
     }
 
-    fn lines() -> impl Strategy<Value = Patch<Line>> {
+    fn lines<T: FromStr<Err = ValueError> + Clone + std::fmt::Debug + 'static>() -> impl Strategy<Value = Patch<T>> {
         patch("[a-z]{0,3}".prop_map(|text| text.parse().expect("a line")))
     }
 

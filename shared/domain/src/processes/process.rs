@@ -11,7 +11,7 @@ use crate::values::id::{Id, ProcessId, UserId};
 use crate::values::json::{parse_object, parse_strict};
 use crate::values::signature_image::{DecodedImages, SignatureImage};
 use crate::values::string_enum::string_enum;
-use crate::values::text::{Line, Name, Notes, Statement, composed};
+use crate::values::text::{Line, Name, Notes, Statement, composed, single_spaced};
 use crate::values::time::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -302,8 +302,9 @@ impl StepReader<'_> {
 fn parse_entries(value: &Value) -> Option<Vec<String>> {
     let entries: Option<Vec<Name>> = value.as_array()?.iter().map(|entry| entry.as_str()?.parse().ok()).collect();
     let entries = entries.filter(|entries| ENTRY_COUNTS.contains(&entries.len()))?;
+    let entries: Vec<String> = entries.into_iter().map(String::from).collect();
     let distinct = entries.iter().collect::<BTreeSet<_>>().len();
-    (distinct == entries.len()).then(|| entries.into_iter().map(String::from).collect())
+    (distinct == entries.len()).then_some(entries)
 }
 
 /// The key of a step: `[a-z][a-z0-9_]*`.
@@ -563,11 +564,10 @@ impl Step {
             let text = format!("must be a list of entries of the checklist, each at most once: {}", named(items));
             ValueError::coded(ErrorCode::UnknownValue, text)
         };
-        let text = |entry: &Value| entry.as_str().map(choice);
-        let entries: Option<Vec<String>> = value.as_array().and_then(|list| list.iter().map(text).collect());
+        let item = |entry: &Value| chosen(entry, items);
+        let entries: Option<Vec<&String>> = value.as_array().and_then(|list| list.iter().map(item).collect());
         let entries = entries.ok_or_else(invalid)?;
-        let distinct: BTreeSet<&String> = entries.iter().collect();
-        if distinct.len() != entries.len() || !entries.iter().all(|entry| items.contains(entry)) {
+        if entries.iter().collect::<BTreeSet<_>>().len() != entries.len() {
             return Err(invalid());
         }
         if self.is_required() && entries.len() != items.len() {
@@ -739,15 +739,15 @@ fn check_true(value: &Value) -> Result<Value, ValueError> {
 }
 
 fn check_option(value: &Value, options: &[String]) -> Result<Value, ValueError> {
-    let option = value.as_str().map(choice).filter(|text| options.contains(text));
     let unknown = || ValueError::coded(ErrorCode::UnknownValue, format!("must be one of {}", named(options)));
-    option.map(Value::from).ok_or_else(unknown)
+    chosen(value, options).map(|option| json!(option)).ok_or_else(unknown)
 }
 
-/// Normalizes a choice like the definition's entries and options, so clients can send a choice as they wrote it in the
-/// definition.
-fn choice(text: &str) -> String {
-    composed(text.trim()).into_owned()
+/// Finds a choice among the definition's entries or options. Normalizes it like these, so clients can send a choice as they wrote
+/// it in the definition.
+fn chosen<'a>(value: &Value, choices: &'a [String]) -> Option<&'a String> {
+    let sent = composed(value.as_str()?);
+    choices.iter().find(|choice| single_spaced(choice) == single_spaced(&sent))
 }
 
 /// Lists as many choices as fit [`MAX_NAMED_BYTES`].
@@ -930,6 +930,7 @@ mod tests {
         // Choices are accepted in the form in which the definition was sent.
         let composed_items = StepKind::Checklist { items: vec!["ü".into(), "x".into()] };
         let composed_option = StepKind::Select { options: vec!["ü".into()] };
+        let spaced_option = StepKind::Select { options: vec!["a  b".into()] };
         for (kind, same, changed, refused) in [
             (StepKind::UserPicker, json!([user(1)]), json!([]), json!([user(2), "ada", 1, null])),
             (checklist, json!([[], ["b"], ["b", "a"]]), json!([]), json!([["a", "a"], ["c"], [1], "a", {"a": true}])),
@@ -945,6 +946,7 @@ mod tests {
                 json!([["ü", "u\u{308}"], ["u"]]),
             ),
             (composed_option, json!([]), json!([["u\u{308} ", "ü"]]), json!(["u", ["ü"]])),
+            (spaced_option, json!(["a  b"]), json!([["a\u{a0}b", "a  b"]]), json!(["ab"])),
             (StepKind::Date, json!(["2028-02-29"]), json!([]), json!(["2027-02-29", "2028-02-29T00:00:00Z", 20280229])),
         ] {
             let list = |values: Value| values.as_array().cloned().unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Texts with limits on length and characters, in Unicode normalization form C (NFC). Lengths count characters, not bytes. Lines
-//! must not contain invisible characters, which could disguise them. Also has locations with levels, such as site, floor and
-//! room.
+//! must not contain invisible characters, which could disguise them, and have single spaces, except serial numbers. Also has
+//! locations with levels, such as site, floor and room.
 
 use crate::values::field_error::{ErrorCode, ValueError, text_form};
-pub use fields::compared::fold;
+pub use fields::compared::{fold, single_spaced};
 use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -24,8 +24,10 @@ const SEPARATOR: &str = " / ";
 /// The invisible characters that a text can contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lines {
-    /// Only what [`check_visible`] permits.
+    /// Only what [`check_visible`] permits. Each run of white space is stored as one space.
     One,
+    /// Only what [`check_visible`] permits, with its white space.
+    AsSent,
     /// Line breaks, tabs, and everything except control characters.
     Many,
     /// Line breaks, tabs, and what [`check_visible`] permits.
@@ -40,9 +42,10 @@ fn check(text: &str, lengths: std::ops::RangeInclusive<usize>, lines: Lines) -> 
     if text.chars().any(|c| c.is_control() && !(has_lines && matches!(c, '\n' | '\r' | '\t'))) {
         return Err(ValueError::coded(ErrorCode::InvalidCharacter, "must not contain control characters"));
     }
-    if matches!(lines, Lines::One | Lines::Shown) {
+    if matches!(lines, Lines::One | Lines::AsSent | Lines::Shown) {
         check_visible(&text)?;
     }
+    let text = if lines == Lines::One { single_spaced(&text) } else { text };
     let length = text.chars().count();
     if length < *lengths.start() {
         return Err(ValueError::coded(ErrorCode::Required, "must not be empty"));
@@ -54,14 +57,22 @@ fn check(text: &str, lengths: std::ops::RangeInclusive<usize>, lines: Lines) -> 
     Ok(text.into_owned())
 }
 
+/// Compares lines that were stored with other white space as if they were stored now, so that sending them back changes nothing.
+fn are_equal(lines: Lines, a: &str, b: &str) -> bool {
+    a == b || lines == Lines::One && single_spaced(a) == single_spaced(b)
+}
+
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident: $min:tt ..= $max:tt $lines:ident $pattern:tt,)*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+        #[derive(Debug, Clone, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
         #[serde(transparent)]
         #[schema(value_type = String, min_length = $min, max_length = $max, pattern = $pattern)]
         pub struct $name(String);
 
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool { are_equal(Lines::$lines, &self.0, &other.0) }
+        }
         impl std::ops::Deref for $name {
             type Target = str;
             fn deref(&self) -> &str { &self.0 }
@@ -81,10 +92,12 @@ macro_rules! texts {
 }
 
 texts! {
-    /// Display name. Surrounding whitespace is removed.
+    /// Display name. Surrounding whitespace is removed; other runs of whitespace become one space.
     Name: 1 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
-    /// One line of text, such as a serial number. Can be empty; surrounding whitespace is removed.
+    /// One line of text. Can be empty. Surrounding whitespace is removed; other runs of whitespace become one space.
     Line: 0 ..= 255 One r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
+    /// Serial number. Can be empty; surrounding whitespace is removed.
+    SerialNumber: 0 ..= 255 AsSent r"^[\t-\r \u0085]*[^\u0000-\u001f\u007f-\u009f]*[\t-\r \u0085]*$",
     /// Multi-line text, such as internal notes.
     Notes: 0 ..= 10_000 Many r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$",
     /// Sentence that a signer confirms. It can have several lines. Surrounding whitespace is removed.
@@ -300,6 +313,19 @@ mod tests {
         for wrong in ["", " \t ", "a\0b", "a\nb", "a\u{202e}b", "a\u{200b}b", &"ä".repeat(256)] {
             assert!(wrong.parse::<Name>().is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn only_serial_numbers_keep_the_white_space_within_a_line() {
+        for text in ["3rd  floor", "3rd\u{a0}floor", " 3rd\u{2009}\u{3000}floor"] {
+            assert_eq!(text.parse::<Name>().as_deref(), Ok("3rd floor"), "{text:?}");
+            assert_eq!(text.parse::<Line>().as_deref(), Ok("3rd floor"), "{text:?}");
+            assert_eq!(location(text).as_str(), "3rd floor", "{text:?}");
+            assert_eq!(text.parse::<SerialNumber>().as_deref(), Ok(text.trim()), "{text:?}");
+            assert_eq!(Name::from_stored(text.to_owned()), location(text).parse().expect("a name"), "{text:?}");
+        }
+        assert!(format!("{}a", "a\u{a0} ".repeat(127)).parse::<Name>().is_ok(), "the stored characters are counted");
+        assert_ne!("a  b".parse::<SerialNumber>(), "a b".parse());
     }
 
     #[test]

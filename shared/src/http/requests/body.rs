@@ -16,7 +16,7 @@ use crate::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, V
 use crate::domain::values::id::{AssetId, AssetTypeId, ManufacturerId, ModelId, ProcessId, UserId};
 use crate::domain::values::json::{self, PRIVATE_NAME, UNPAIRED_SURROGATE, parse_strict};
 use crate::domain::values::money::{self, Price};
-use crate::domain::values::text::{Line, Location, Name, Notes};
+use crate::domain::values::text::{Line, Location, Name, Notes, SerialNumber};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::{WebhookEvents, WebhookUrl};
 use crate::http::endpoints::{ReceivedBody, ReceivedRequest, received};
@@ -488,7 +488,7 @@ macro_rules! from_json_string {
 
 from_json_string! {
     AssetId, AssetTag, AssetTypeId, Date, Email, LabelUrlTemplate, Line, Locale, Location, ManufacturerId, ModelId, Name, Notes, ProcessId, RowTag,
-    Slug, TagPrefix, TagTemplate, TimeZone, Timestamp, TypeCode, UserId, WebhookUrl, Website,
+    SerialNumber, Slug, TagPrefix, TagTemplate, TimeZone, Timestamp, TypeCode, UserId, WebhookUrl, Website,
 }
 
 /// Implements `FromJson` for a string enum. Other JSON types get the same error as unknown values, which lists the known values.
@@ -690,7 +690,7 @@ impl FieldGroup for AssetDetailsChange {
     fn describe(object: ObjectBuilder) -> ObjectBuilder {
         let price = "Purchase price, as a number or a decimal string. Every digit is kept.";
         object
-            .property("serial_number", field_schema::<Line>(true, "Serial number."))
+            .property("serial_number", field_schema::<SerialNumber>(true, "Serial number."))
             .property("location", field_schema::<Location>(true, LOCATION))
             .property("purchase_date", field_schema::<Date>(true, "Date of purchase, `YYYY-MM-DD`."))
             .property("purchase_price", field_schema::<Price>(true, price))
@@ -698,7 +698,7 @@ impl FieldGroup for AssetDetailsChange {
     }
 
     fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        add_schema::<Line>(schemas);
+        add_schema::<SerialNumber>(schemas);
         add_schema::<Location>(schemas);
         add_schema::<Date>(schemas);
         add_schema::<Price>(schemas);

@@ -17,7 +17,7 @@ use crate::domain::values::id::{
     UserId, WebhookId,
 };
 use crate::domain::values::money::Price;
-use crate::domain::values::text::{Line, Name, SearchText};
+use crate::domain::values::text::{self, Name, SearchText};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::DeliveryStatus;
 use crate::http::endpoints::received;
@@ -125,11 +125,11 @@ impl PathParameter for Tag {
 impl PathParameter for SerialNumber {
     const NAME: &'static str = "serial";
     const DESCRIPTION: &'static str = "Serial number";
-    type Value = Line;
+    type Value = text::SerialNumber;
 
-    fn read(text: &str) -> Result<Line, ApiError> {
+    fn read(text: &str) -> Result<text::SerialNumber, ApiError> {
         let invalid = |reason: ValueError| ApiError::Invalid(vec![FieldError::parameter(Self::NAME, reason)]);
-        let serial: Line = text.parse().map_err(invalid)?;
+        let serial: text::SerialNumber = text.parse().map_err(invalid)?;
         if serial.is_empty() { Err(invalid(ValueError::coded(ErrorCode::Required, "must not be empty"))) } else { Ok(serial) }
     }
 }

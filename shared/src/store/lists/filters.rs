@@ -11,7 +11,7 @@ use crate::domain::user::Email;
 use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelId, ProcessId, UserId};
 use crate::domain::values::string_enum::string_enum;
-use crate::domain::values::text::{Location, Name, SearchText, composed, fold};
+use crate::domain::values::text::{Location, Name, SearchText, composed, fold, single_spaced};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::lists::list_index::{
     AssetColumns, AssetFacet, AssetVectors, CodedCondition, ColumnFilter, InstanceColumns, InstanceFacet, LOCATION, RowQuery,
@@ -306,7 +306,7 @@ impl CatalogMatch {
 
     pub fn add_model(&mut self, id: Uuid, manufacturer: Option<&str>, filter: &AssetFilter) {
         if let (Some(ManufacturerName::Named(wanted)), Some(name)) = (&filter.manufacturer, manufacturer) {
-            self.manufacturers.insert(id, fold(name) == fold(wanted));
+            self.manufacturers.insert(id, fold(&single_spaced(name)) == fold(&single_spaced(wanted)));
         }
     }
 }
@@ -363,7 +363,8 @@ impl AssetFilter {
             Some(ManufacturerName::Missing) => facet.model.is_none() && facet.manufacturer.is_none(),
             Some(ManufacturerName::Named(wanted)) => {
                 let by_model = facet.model.and_then(|model| manufacturers.get(&model).copied());
-                by_model.unwrap_or_else(|| facet.manufacturer.as_deref().is_some_and(|name| fold(name) == fold(wanted)))
+                let wanted = fold(&single_spaced(wanted));
+                by_model.unwrap_or_else(|| facet.manufacturer.as_deref().is_some_and(|name| fold(name) == wanted))
             }
         };
         let has_code = move |facet: &AssetFacet| {
@@ -690,7 +691,7 @@ mod tests {
     #[test]
     fn a_custom_field_has_the_name_under_which_it_is_stored() {
         let longest = "x".repeat(255);
-        for (name, stored) in [("Fa\u{308}rg", "Färg"), (" ram_gb ", "ram_gb"), (longest.as_str(), longest.as_str())] {
+        for (name, stored) in [("Fa\u{308}rg", "Färg"), (" ram_gb ", "ram_gb"), ("a\u{a0} b", "a b"), (longest.as_str(), longest.as_str())] {
             assert_eq!(custom_column(name).as_deref(), Ok(format!("custom_fields.{stored}").as_str()), "{name}");
         }
         let sort = |text: &str| text.parse::<AssetSort>();

@@ -6,7 +6,7 @@ use crate::domain::processes::process::Process;
 use crate::domain::record::{Record, Stored, Unique};
 use crate::domain::user::{Email, User};
 use crate::domain::values::id::Id;
-use crate::domain::values::text::fold;
+use crate::domain::values::text::{fold, single_spaced};
 use crate::store::keys::{Item, record_id_of_sort_key};
 use crate::store::lists::filters::{AssetFilter, AssetTypeFilter, CatalogMatch, ManufacturerFilter, ModelFilter, ProcessFilter};
 use crate::store::lists::indexed_lists::{MAX_UNREADABLE, Page, PageRequest};
@@ -65,7 +65,7 @@ impl TenantStore {
         self.list_all(request, |model: &Model| {
             filter.manufacturer_id.is_none_or(|id| model.manufacturer_id == id)
                 && filter.asset_type_id.is_none_or(|id| model.asset_type_id == id)
-                && name.as_ref().is_none_or(|name| fold(&model.name) == *name)
+                && name.as_ref().is_none_or(|name| fold(&single_spaced(&model.name)) == *name)
                 && occur_in(&terms, &[&model.name])
         })
         .await

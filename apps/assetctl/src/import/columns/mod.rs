@@ -6,6 +6,7 @@ pub mod suggest;
 use crate::output::{folded, quote};
 use clap::ValueEnum;
 use convert::{Constant, DateFormat, Values, date_of_day_number, price_with_comma, price_with_point};
+use fields::compared::compatible;
 use fields::serial_number::{self, SHORTENED, is_placeholder, is_shortened};
 use fields::{ASSET_COLUMNS, CellType, Column, USER_COLUMNS};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -349,7 +350,11 @@ impl Fields {
 
 /// Normalizes a value as the service does for comparisons.
 pub fn compared(field: &str, value: &str) -> String {
-    if field == "serial_number" { serial_number::key(value) } else { folded(value) }
+    match field {
+        "serial_number" => serial_number::key(value),
+        "email" => compatible(value),
+        _ => folded(value),
+    }
 }
 
 #[cfg(test)]

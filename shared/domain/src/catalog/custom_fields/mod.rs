@@ -238,7 +238,7 @@ fn check_schema(schema: &Value) -> Result<(), ValueError> {
     for (pointer, name) in properties.chain(required) {
         let fault = match field_name(name) {
             Ok(stored) if stored == name => continue,
-            Ok(_) => "must be in Unicode's composed form (NFC), without surrounding whitespace".to_owned(),
+            Ok(_) => "must be in Unicode's composed form (NFC), with single spaces and without surrounding whitespace".to_owned(),
             Err(error) => error.to_string(),
         };
         return Err(ValueError::new(format!("must not name a field that no asset can have: its name {fault} (at {pointer})")));

@@ -16,7 +16,7 @@ use crate::domain::record::{Kind, Record};
 use crate::domain::user::User;
 use crate::domain::values::id::{AssetId, EventId, Id};
 use crate::domain::values::money::Price;
-use crate::domain::values::text::{Name, fold};
+use crate::domain::values::text::{Name, fold, single_spaced};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::store::StoreError;
 use crate::store::keys::{self, Item, Key, Section};
@@ -272,14 +272,14 @@ impl Columns for AssetColumns {
             "name" => set_text(&mut row.searched, Self::NAME, fold(value.unwrap_or_default())),
             "asset_tag" => set_text(&mut row.searched, Self::TAG, fold(value.unwrap_or_default())),
             "serial_number" => set_text(&mut row.searched, Self::SERIAL, fold(value.unwrap_or_default())),
-            "manufacturer" => facet.manufacturer = value.map(Box::from),
+            "manufacturer" => facet.manufacturer = value.map(|name| single_spaced(name).into()),
             "purchase_price" => {
                 columns.set_price(value.map(|price| parse::<Price>(price).map(Price::ten_thousandths)).transpose()?);
             }
             "purchase_date" => columns.purchase_date = value.map(parse).transpose()?,
             "last_seen_at" => columns.set_last_seen_at(value.map(parse).transpose()?),
             STATUS_CHANGED_AT => columns.status_changed_at = value.map_or(Ok(columns.status_changed_at), parse)?,
-            LOCATION | MODEL => set_cell(&mut row.coded, field, value.map(|text| Cell::Text(text.into()))),
+            LOCATION | MODEL => set_cell(&mut row.coded, field, value.map(|text| Cell::Text(single_spaced(text).into()))),
             LISTED => {
                 let ListedFields { texts, custom_fields } = value.and_then(ListedFields::from_text).ok_or(Inconsistent)?;
                 for (field, text) in texts {
