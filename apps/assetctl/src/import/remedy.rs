@@ -79,6 +79,10 @@ impl Remedies<'_> {
                 "an asset's tag can't change: correct the cell, or leave the tags out with --map {}",
                 quote(&format!("{column}="))
             ),
+            "updated_at" => format!(
+                "export again, and repeat your changes; or overwrite the newer ones: --map {}",
+                quote(&format!("{column}="))
+            ),
             _ => match self.cell_type(field) {
                 Some(CellType::Date) => self.date(&cell),
                 Some(CellType::Number) => self.price(&cell),
@@ -153,11 +157,11 @@ impl Remedies<'_> {
 
     fn price(&self, cell: &str) -> String {
         if !self.options.decimal_comma && price_with_point(cell, true).is_some() {
-            "if its comma separates thousands: --decimal-point; if it is a decimal comma: --decimal-comma".into()
+            format!("if the comma in {cell} separates thousands: --decimal-point; if it is a decimal comma: --decimal-comma")
         } else if !self.options.decimal_comma && price_with_comma(cell).is_some() {
-            "--decimal-comma".into()
+            format!("to read {cell}: --decimal-comma")
         } else {
-            format!("write it as {}", if self.options.decimal_comma { "1.249,00" } else { "1249.00" })
+            format!("write {cell} as in {}", if self.options.decimal_comma { "1.249,00" } else { "1249.00" })
         }
     }
 }
@@ -202,7 +206,7 @@ mod tests {
             (&[], "Preis", "must be a number", "--decimal-comma"),
             (&[], "Serie", SHORTENED, "formatted as text"),
             (&[], "Wer", "\"Ada L.\" is not the name of a user", "--skip-bad Wer"),
-            (&["--decimal-comma"], "Preis", "is not a price", "write it as 1.249,00"),
+            (&["--decimal-comma"], "Preis", "is not a price", "as in 1.249,00"),
             (&[], "Wer", "\"Ada L.\" is not the name of a user", "--map-value \"Wer:Ada L.=ADDRESS\""),
             (&[], "Modell", "is not the name of a model", "--map Modell=model"),
             (&[], "name", "is required", "--map \"COLUMN=name\""),

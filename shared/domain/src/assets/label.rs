@@ -80,7 +80,9 @@ impl FromStr for LabelSize {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let sides = text.split_once('x').and_then(|(width, height)| Some(Self { width: side(width)?, height: side(height)? }));
         sides.ok_or_else(|| {
-            ValueError::form("must be width x height in millimetres, such as 50x20 or 63.5x38.1, each from 12 to 160")
+            ValueError::form(
+                "must be width x height in millimetres with at most one decimal, such as 50x20 or 63.5x38.1, each from 12 to 160",
+            )
         })
     }
 }
