@@ -124,7 +124,7 @@ async fn read(store: &TenantStore) -> Result<(Stored<Tenant>, Vec<NumberRange>),
 #[utoipa::path(get, path = "/settings", tag = "settings", responses(InputErrors))]
 pub async fn get_settings(caller: Caller<SettingsRead>) -> Result<Versioned<SettingsView>, ApiError> {
     let (tenant, ranges) = read(&caller.store).await?;
-    Ok(Versioned { version: tenant.version, data: SettingsView::new(tenant, ranges) })
+    Ok(Versioned { version: tenant.tag_version(), data: SettingsView::new(tenant, ranges) })
 }
 
 /// Update the settings
@@ -140,5 +140,5 @@ pub async fn update_settings(
     body.unchanged.check(&SettingsView::new(tenant.clone(), ranges.clone()), errors)?;
     let change = TenantChange::from(body);
     let tenant = caller.verified().await?.update(tenant, |old| Ok(old.changed(&change))).await?;
-    Ok(Versioned { version: tenant.version, data: SettingsView::new(tenant, ranges) })
+    Ok(Versioned { version: tenant.tag_version(), data: SettingsView::new(tenant, ranges) })
 }

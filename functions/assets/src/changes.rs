@@ -9,7 +9,7 @@ use shared::domain::assets::asset::{Asset, AssetChange, AssetChangeError, AssetR
 use shared::domain::assets::csv_cell;
 use shared::domain::catalog::custom_fields::{BudgetSpent, CustomFields, FieldsSchema, Validations, composed_value};
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
-use shared::domain::record::{ExpectedVersions, Patch, Record, Stored, StoredResponse};
+use shared::domain::record::{Expected, ExpectedVersions, Mismatch, Patch, Record, Stored, StoredResponse};
 use shared::domain::tenants::tenant::{TagRange, Tenant};
 use shared::domain::user::User;
 use shared::domain::values::field_error::{FieldError, ValueError};
@@ -74,7 +74,7 @@ pub(crate) async fn change(
         let current = view(&caller.store, asset).await?.data;
         write.change.errors.extend(unchanged.errors(&current)?);
     }
-    let operation = AssetOperation::new(id, target, Action::Write(Box::new(write)));
+    let operation = AssetOperation::new(id, target, Action::Write(Box::new(write))).with_updated_at(unchanged.updated_at());
     let inputs = Inputs { records: Arc::new(records), new: None };
     Ok(caller.verified().await?.execute_operation(&operation, inputs).await?.asset)
 }
@@ -255,7 +255,7 @@ pub(crate) struct AssetOperation {
     new_id: AssetId,
     target: Target,
     action: Action,
-    if_match: Option<ExpectedVersions>,
+    expected: Expected,
     /// Tags that the request's operations set, normalized. Generated tags must differ from them.
     brought_tags: Arc<BTreeSet<String>>,
 }
@@ -268,11 +268,18 @@ pub(crate) struct Inputs {
 
 impl AssetOperation {
     pub(crate) fn new(new_id: AssetId, target: Target, action: Action) -> Self {
-        Self { new_id, target, action, if_match: None, brought_tags: Arc::default() }
+        let updated_at = if let Action::Write(write) = &action { write.unchanged.updated_at() } else { None };
+        Self { new_id, target, action, expected: Expected { versions: None, updated_at }, brought_tags: Arc::default() }
     }
 
-    pub(crate) fn with_if_match(self, if_match: Option<ExpectedVersions>) -> Self {
-        Self { if_match, ..self }
+    /// Sets what the operation expects of the asset, besides the `updated_at` in its body.
+    pub(crate) fn with_if_match(self, versions: Option<ExpectedVersions>) -> Self {
+        Self { expected: Expected { versions, ..self.expected }, ..self }
+    }
+
+    /// Sets the `updated_at` that the asset must have.
+    fn with_updated_at(self, updated_at: Option<Timestamp>) -> Self {
+        Self { expected: Expected { updated_at, ..self.expected }, ..self }
     }
 
     /// Prevents operations from getting a generated tag that another operation of the same request sets.
@@ -363,7 +370,7 @@ impl Operation for AssetOperation {
         unit: &mut UnitOfWork<'_>,
         Inputs { records, new }: &Inputs,
     ) -> Result<AssetOutcome, CommitFailure<ApiError>> {
-        if let (Some(new), None) = (new, &self.if_match) {
+        if let (Some(new), None) = (new, &self.expected.versions) {
             let asset = unit.create(new.clone())?;
             if let Target::Serial(serial) = &self.target {
                 unit.claim_serial(&principal.store, serial, &records.by_serial(serial), new.id);
@@ -371,10 +378,8 @@ impl Operation for AssetOperation {
             return Ok(AssetOutcome::new(asset, RowResult::Created, records));
         }
         // A new asset has no version to match.
-        let old = records.found(&self.target)?.ok_or(ApiError::PreconditionFailed)?;
-        if self.if_match.as_ref().is_some_and(|expected| !expected.contains(old.tag_version())) {
-            return Err(ApiError::PreconditionFailed.into());
-        }
+        let old = records.found(&self.target)?.ok_or(ApiError::PreconditionFailed(Mismatch::Version))?;
+        self.expected.check(&old).map_err(ApiError::PreconditionFailed)?;
         let Action::Write(write) = &self.action else {
             check_deletion(&old.value)?;
             unit.delete(&old)?;

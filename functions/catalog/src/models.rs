@@ -170,6 +170,7 @@ pub async fn update_model(
     let references = References { manufacturer: change.manufacturer_id, asset_type: change.asset_type_id };
     let batch = caller.store.batch_get_without_blobs(references.batch().with::<Model>(Some(id))).await?;
     let model = or_not_found(batch.get::<Model>(Some(id))?)?;
+    caller.expect_read(&model, &unchanged).await?;
     errors.extend(unchanged.errors(&ModelView::from(model.clone()))?);
     references.check(&batch, errors)?;
     let caller = caller.verified().await?;

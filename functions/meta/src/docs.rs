@@ -5,7 +5,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue};
 use shared::app::App;
-use shared::http::openapi::OpenErrors;
+use shared::http::openapi::InputErrors;
 use shared::http::responses::html::{self, HtmlPage};
 use shared::http::responses::{ApiError, ApiResponse};
 
@@ -31,7 +31,7 @@ struct DocsPage {
 /// Get the documentation page
 ///
 /// Shows this document and sends requests. Needs a browser.
-#[utoipa::path(get, path = "/docs", tag = "meta", security(()), responses(OpenErrors))]
+#[utoipa::path(get, path = "/docs", tag = "meta", security(()), responses(InputErrors))]
 pub async fn get_docs(State(_): State<App>) -> Result<HtmlPage, ApiError> {
     let page = DocsPage { viewer: VIEWER_PATH }.render().map_err(|error| ApiError::Internal(error.into()))?;
     Ok(HtmlPage(html::page_with_policy(page, POLICY)))

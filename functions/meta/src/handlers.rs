@@ -3,7 +3,7 @@
 use axum::extract::State;
 use serde::Serialize;
 use shared::app::App;
-use shared::http::openapi::OpenErrors;
+use shared::http::openapi::InputErrors;
 use shared::http::responses::{ApiError, ApiResponse, Json};
 use utoipa::ToSchema;
 
@@ -19,7 +19,7 @@ pub struct Health {
 /// Check the health of the service
 ///
 /// Checks that the service and its table respond.
-#[utoipa::path(get, path = "/health", tag = "meta", security(()), responses(OpenErrors))]
+#[utoipa::path(get, path = "/health", tag = "meta", security(()), responses(InputErrors))]
 pub async fn get_health(State(app): State<App>) -> Result<Json<Health>, ApiError> {
     app.store().ping().await?;
     Ok(Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))
@@ -29,7 +29,7 @@ pub async fn get_health(State(app): State<App>) -> Result<Json<Health>, ApiError
 ///
 /// OpenAPI 3.1.
 #[utoipa::path(get, path = "/openapi.json", tag = "meta", security(()),
-    responses((status = 200, description = "OK", body = Object), OpenErrors))]
+    responses((status = 200, description = "OK", body = Object), InputErrors))]
 pub async fn get_openapi(State(_): State<App>) -> Result<ApiResponse, ApiError> {
     Ok(ApiResponse::new("application/json", crate::DOCUMENT))
 }

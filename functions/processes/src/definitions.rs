@@ -145,6 +145,7 @@ async fn update_definition(
     body: &JsonBody<ProcessPatch>,
 ) -> Result<Versioned<DefinitionOrInstance>, ApiError> {
     let (body, mut errors) = body.parse_with_errors(caller)?;
+    caller.expect_read(&process, &body.unchanged).await?;
     errors.extend(body.unchanged.errors(&ProcessView::from(process.clone()))?);
     let (change, error): (ProcessChange, _) = body.into_change();
     errors.extend(error);
@@ -156,7 +157,7 @@ async fn update_definition(
         next.map_err(|error| ApiError::conflict(ConflictCode::Conflict, error.to_string(), Value::Null))
     };
     let process = caller.verified().await?.update(process, decide).await?;
-    Ok(Versioned { version: process.version, data: DefinitionOrInstance::Definition(Box::new(process.into())) })
+    Ok(Versioned { version: process.tag_version(), data: DefinitionOrInstance::Definition(Box::new(process.into())) })
 }
 
 async fn update_instance(

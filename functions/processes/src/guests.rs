@@ -77,8 +77,8 @@ async fn erase(caller: Caller<UsersWrite>, of: SubjectId, id: LinkId, body: NoBo
     caller.role.check_rank(Role::Admin)?;
     // Refuses a `dry_run` in a body, because the client doesn't intend to erase. `dry_run` belongs in the query.
     body.check(&caller)?;
-    if caller.take_precondition().is_some_and(|precondition| !precondition.expected.contains(link.version)) {
-        return Err(ApiError::PreconditionFailed);
+    if let Some(precondition) = caller.take_precondition() {
+        precondition.expected.check(&link).map_err(ApiError::PreconditionFailed)?;
     }
     let worker = caller.without_idempotency_key();
     if let Some(obstacle) = worker.store.guest_obstacle(&link.value, worker.context.at).await? {

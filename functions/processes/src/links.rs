@@ -135,7 +135,7 @@ async fn get(caller: Caller<ProcessesRead>, of: SubjectId, link: LinkId) -> Resu
     let now = caller.store.store().now();
     let (link, subject) = tokio::try_join!(read_link(&caller.store, of, link), Subject::read(&caller.store, of))?;
     let has_signer = Signers::read(&caller.store, [&link.value]).await?.include(&link.value);
-    Ok(Versioned { version: link.version, data: LinkView::new(link, now, subject.position(), has_signer) })
+    Ok(Versioned { version: link.tag_version(), data: LinkView::new(link, now, subject.position(), has_signer) })
 }
 
 pub(crate) async fn read_link(store: &TenantStore, of: SubjectId, id: LinkId) -> Result<Stored<Link>, ApiError> {

@@ -5,7 +5,7 @@ use serde_json::json;
 use shared::auth::caller::UsersWrite;
 use shared::auth::{Caller, ImportRow, Operation, Principal};
 use shared::domain::keys::api_key::Role;
-use shared::domain::record::{ExpectedVersions, Kind, Record, Stored, StoredResponse};
+use shared::domain::record::{Expected, ExpectedVersions, Kind, Record, Stored, StoredResponse};
 use shared::domain::user::{Email, User, UserChange};
 use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{Id, UserId};
@@ -82,7 +82,7 @@ pub(crate) struct UserOperation {
     new_id: UserId,
     target: Target,
     action: Action,
-    if_match: Option<ExpectedVersions>,
+    expected: Expected,
 }
 
 #[derive(Default)]
@@ -95,11 +95,13 @@ pub(crate) struct Inputs {
 
 impl UserOperation {
     pub(crate) fn new(role: Role, new_id: UserId, target: Target, action: Action) -> Self {
-        Self { role, new_id, target, action, if_match: None }
+        let updated_at = if let Action::Write(write) = &action { write.unchanged.updated_at() } else { None };
+        Self { role, new_id, target, action, expected: Expected { versions: None, updated_at } }
     }
 
-    pub(crate) fn with_if_match(self, if_match: Option<ExpectedVersions>) -> Self {
-        Self { if_match, ..self }
+    /// Sets what the operation expects of the user, besides the `updated_at` in its body.
+    pub(crate) fn with_if_match(self, versions: Option<ExpectedVersions>) -> Self {
+        Self { expected: Expected { versions, ..self.expected }, ..self }
     }
 
     /// Returns the address that the operation sets or matches, case-folded.
@@ -205,9 +207,7 @@ impl Operation for UserOperation {
             check_email(&user, *email_owner)?;
             return Ok(UserOutcome { user: unit.create(user)?, result: RowResult::Created, is_deleted: false, changes: None });
         };
-        if self.if_match.as_ref().is_some_and(|expected| !expected.contains(old.version)) {
-            return Err(ApiError::PreconditionFailed.into());
-        }
+        self.expected.check(old).map_err(ApiError::PreconditionFailed)?;
         let Action::Write(write) = &self.action else {
             self.role.check_power_over(old.value.role).map_err(ApiError::from)?;
             unit.delete(old)?;

@@ -6,7 +6,7 @@ use shared::auth::Caller;
 use shared::auth::caller::UsersWrite;
 use shared::domain::keys::api_key::Role;
 use shared::domain::people::{Obstacle, Removed, pseudonym};
-use shared::domain::record::{ExpectedVersions, StoredResponse};
+use shared::domain::record::{Mismatch, StoredResponse};
 use shared::domain::user::User;
 use shared::domain::values::id::UserId;
 use shared::http::openapi::{ErasureConflict, ResourceErrors};
@@ -44,9 +44,9 @@ pub async fn erase_user(caller: Caller<UsersWrite>, Path(id): Path<UserId>, body
     caller.role.check_rank(Role::Admin)?;
     // Refuses a `dry_run` in a body, because the client doesn't intend to erase. `dry_run` belongs in the query.
     body.check(&caller)?;
-    let is_expected = |expected: &ExpectedVersions| user.as_ref().is_some_and(|user| expected.contains(user.version));
-    if caller.take_precondition().is_some_and(|precondition| !is_expected(&precondition.expected)) {
-        return Err(ApiError::PreconditionFailed);
+    if let Some(precondition) = caller.take_precondition() {
+        let user = user.as_ref().ok_or(ApiError::PreconditionFailed(Mismatch::Version))?;
+        precondition.expected.check(user).map_err(ApiError::PreconditionFailed)?;
     }
     let worker = caller.without_idempotency_key();
     if let Some(obstacle) = worker.store.erase_unhindered(id, user.as_ref(), &worker.context).await? {

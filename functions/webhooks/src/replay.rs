@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 use shared::auth::Caller;
 use shared::auth::caller::WebhooksWrite;
+use shared::domain::record::Mismatch;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{EventId, WebhookId};
 use shared::domain::values::time::Timestamp;
@@ -65,7 +66,7 @@ pub async fn replay_events(
     let caller = caller.verified().await?;
     // `idempotent_enqueue` also refuses a precondition, but only after the replay is recorded.
     if caller.context.precondition.is_some() {
-        return Err(ApiError::PreconditionFailed);
+        return Err(ApiError::PreconditionFailed(Mismatch::Version));
     }
     let now = caller.context.at;
     check_times(&body, now, errors)?;

@@ -163,8 +163,9 @@ pub struct Stored<T> {
 
 impl<T: Record> Stored<T> {
     /// Returns the version that entity tags contain and `If-Match` compares.
-    pub fn tag_version(&self) -> u64 {
-        self.version.saturating_sub(self.value.uncounted_versions())
+    pub fn tag_version(&self) -> RecordVersion {
+        let number = self.version.saturating_sub(self.value.uncounted_versions());
+        RecordVersion { record: self.value.id().uuid(), number }
     }
 
     pub fn changes_to(&self, next: &T) -> Map<String, Value> {
@@ -319,8 +320,8 @@ impl IdempotentRequest {
 pub struct StoredResponse {
     pub status: u16,
     pub location: Option<String>,
-    /// The record's version, from the header `ETag`.
-    pub version: Option<u64>,
+    /// The record's version, in the header `ETag`.
+    pub tagged: Option<RecordVersion>,
     /// The body without secrets. Paths replace signature images, and hashes replace steps.
     pub body: String,
     /// The paths that replace images in `body`, each with the name of its image.
@@ -376,16 +377,64 @@ impl StoredResponse {
     }
 }
 
+/// A version of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordVersion {
+    pub record: Uuid,
+    pub number: u64,
+}
+
 /// The versions that a change expects, from the header `If-Match` (RFC 9110 §13.1.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExpectedVersions {
     /// `*`: any version.
     Any,
-    Versions(Vec<u64>),
+    /// Tags that this service made, and whether others are weak.
+    Tags(Vec<VersionTag>, bool),
+}
+
+/// The parts of an entity tag that name a version of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionTag {
+    number: u64,
+    /// Start of the hash of the record's ID.
+    record: String,
+}
+
+/// What a request expects of a record before it changes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// From `If-Match`.
+    pub versions: Option<ExpectedVersions>,
+    /// The record's `updated_at` when the client read it.
+    pub updated_at: Option<Timestamp>,
+}
+
+/// Why a record isn't as a request expects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mismatch {
+    /// The record has another version, or none.
+    Version,
+    /// The tags in `If-Match` are of other records.
+    OtherRecord,
+    /// `If-Match` has a weak tag, which matches no version (RFC 9110 §8.8.3.2).
+    WeakTag,
+    /// The record was changed since the client read it.
+    Changed(ChangedSince),
+}
+
+/// The last change of a record, which a client doesn't know yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedSince {
+    pub kind: Kind,
+    pub id: Uuid,
+    pub at: Timestamp,
+    /// Name of the user or key, if it is known.
+    pub by: Option<String>,
 }
 
 impl ExpectedVersions {
-    /// Parses a list of entity tags of the form `"version-hash"`. Weak tags and other forms match no version.
+    /// Parses a list of entity tags of the form `"version-record-body"`. Weak tags and other forms match no version.
     ///
     /// # Errors
     ///
@@ -394,13 +443,38 @@ impl ExpectedVersions {
         if text.trim() == "*" {
             return Ok(Self::Any);
         }
-        Ok(Self::Versions(entity_tags(text)?.into_iter().filter_map(version_of).collect()))
+        let tags = entity_tags(text)?;
+        let has_weak = tags.iter().any(|tag| tag.starts_with("W/"));
+        Ok(Self::Tags(tags.into_iter().filter_map(VersionTag::parse).collect(), has_weak))
     }
 
-    pub fn contains(&self, version: u64) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Versions(versions) => versions.contains(&version),
+    /// # Errors
+    ///
+    /// Returns why the record's version is not among the expected ones.
+    pub fn check(&self, version: RecordVersion) -> Result<(), Mismatch> {
+        let Self::Tags(tags, has_weak) = self else { return Ok(()) };
+        let record = record_hash(version.record);
+        match tags.as_slice() {
+            tags if tags.iter().any(|tag| tag.number == version.number && tag.record == record) => Ok(()),
+            _ if *has_weak => Err(Mismatch::WeakTag),
+            [_, ..] if tags.iter().all(|tag| tag.record != record) => Err(Mismatch::OtherRecord),
+            _ => Err(Mismatch::Version),
+        }
+    }
+}
+
+impl Expected {
+    /// # Errors
+    ///
+    /// Returns why the record isn't as expected.
+    pub fn check<T: Record>(&self, stored: &Stored<T>) -> Result<(), Mismatch> {
+        self.versions.as_ref().map_or(Ok(()), |versions| versions.check(stored.tag_version()))?;
+        match self.updated_at {
+            Some(read) if read != stored.updated_at => {
+                let (kind, id) = (T::KIND, stored.value.id().uuid());
+                Err(Mismatch::Changed(ChangedSince { kind, id, at: stored.updated_at, by: None }))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -408,23 +482,35 @@ impl ExpectedVersions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Precondition {
     pub record_id: Uuid,
-    pub expected: ExpectedVersions,
+    pub expected: Expected,
 }
 
 /// Number of hexadecimal digits of the body's hash in an entity tag.
-const TAG_HASH_DIGITS: usize = 16;
+const TAG_BODY_DIGITS: usize = 16;
+/// Number of hexadecimal digits of the hash of the record's ID in an entity tag.
+const TAG_RECORD_DIGITS: usize = 12;
 
 /// Returns the strong entity tag of a response body that shows this version of a record. It contains the body's hash, so it
 /// changes whenever the body does.
-pub fn entity_tag(version: u64, body: &[u8]) -> String {
-    format!("\"{version}-{}\"", &hex::sha256(body)[..TAG_HASH_DIGITS])
+pub fn entity_tag(version: RecordVersion, body: &[u8]) -> String {
+    let RecordVersion { record, number } = version;
+    format!("\"{number}-{}-{}\"", record_hash(record), &hex::sha256(body)[..TAG_BODY_DIGITS])
 }
 
-/// Parses the version in an entity tag; `None` if the tag didn't come from [`entity_tag`].
-fn version_of(tag: &str) -> Option<u64> {
-    let (version, hash) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
-    let has_hash = hash.len() == TAG_HASH_DIGITS && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    version.parse::<u64>().ok().filter(|number| has_hash && number.to_string() == version)
+fn record_hash(record: Uuid) -> String {
+    hex::sha256(record.as_bytes())[..TAG_RECORD_DIGITS].to_owned()
+}
+
+impl VersionTag {
+    /// Parses an entity tag; `None` if the tag didn't come from [`entity_tag`].
+    fn parse(tag: &str) -> Option<Self> {
+        let (version, hashes) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
+        let (record, body) = hashes.split_once('-')?;
+        let is_hash = |text: &str, digits| text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let is_own = is_hash(record, TAG_RECORD_DIGITS) && is_hash(body, TAG_BODY_DIGITS);
+        let number = version.parse::<u64>().ok().filter(|number| is_own && number.to_string() == version)?;
+        Some(Self { number, record: record.to_owned() })
+    }
 }
 
 /// Whether the header `If-None-Match` contains a tag, by weak comparison (RFC 9110 §13.1.2).
@@ -441,7 +527,7 @@ pub fn if_none_match_contains(header: &str, tag: &str) -> Result<bool, ValueErro
 
 /// Splits a list of entity tags, such as `"a", W/"b"`. Empty elements are ignored (RFC 9110 §5.6.1.2).
 fn entity_tags(text: &str) -> Result<Vec<&str>, ValueError> {
-    let invalid = || ValueError::form("must be * or a list of entity tags, such as \"3-1f0e9a2b4c5d6e7f\"");
+    let invalid = || ValueError::form("must be * or a list of entity tags, such as \"3-9f86d081884c-1f0e9a2b4c5d6e7f\"");
     let mut tags = Vec::new();
     let mut rest = text.trim_start_matches(is_separator).trim_end();
     while !rest.is_empty() {
@@ -514,20 +600,26 @@ mod tests {
     }
 
     #[test]
-    fn an_entity_tag_matches_its_version_and_its_body() {
-        let tag = entity_tag(12, b"body");
-        assert!(ExpectedVersions::parse(&tag).is_ok_and(|expected| expected.contains(12) && !expected.contains(1)));
-        assert!(
-            ExpectedVersions::parse(&format!("W/{tag}")).is_ok_and(|expected| !expected.contains(12)),
-            "weak tags match nothing"
-        );
-        assert!(ExpectedVersions::parse(&format!("\"old\", {tag}")).is_ok_and(|expected| expected.contains(12)));
-        for foreign in ["\"12-x\"", "\"012-0123456789abcdef\"", "\"+12-0123456789abcdef\"", "\"12-0123456789ABCDEF\""] {
-            assert!(ExpectedVersions::parse(foreign).is_ok_and(|expected| !expected.contains(12)), "{foreign}");
+    fn an_entity_tag_matches_the_version_of_its_own_record() {
+        let of = |record: u128, number| RecordVersion { record: Uuid::from_u128(record), number };
+        let version = of(7, 12);
+        let tag = entity_tag(version, b"body");
+        let check = |header: &str, version| ExpectedVersions::parse(header).expect(header).check(version);
+        assert_eq!(check(&tag, version), Ok(()));
+        assert_eq!(check(&tag, of(7, 1)), Err(Mismatch::Version));
+        assert_eq!(check(&tag, of(8, 12)), Err(Mismatch::OtherRecord));
+        assert_eq!(check(&format!("W/{tag}"), version), Err(Mismatch::WeakTag));
+        assert_eq!(check(&format!("W/{tag}, {tag}"), version), Ok(()));
+        assert_eq!(check(&format!("\"old\", {tag}"), version), Ok(()));
+        let (_, hashes) = tag.trim_matches('"').split_once('-').expect("a tag");
+        for foreign in ["12-x", &format!("012-{hashes}"), &format!("+12-{hashes}"), &format!("12-{}", hashes.to_uppercase())] {
+            assert_eq!(check(&format!("\"{foreign}\""), version), Err(Mismatch::Version), "{foreign}");
         }
-        assert!(ExpectedVersions::parse("*").is_ok_and(|expected| expected.contains(7)));
+        assert_eq!(check("*", version), Ok(()));
         assert_eq!(if_none_match_contains(&format!("\"x\", W/{tag}"), &tag), Ok(true));
-        assert_eq!(if_none_match_contains(&entity_tag(12, b"other"), &tag), Ok(false));
+        for other in [entity_tag(version, b"other"), entity_tag(of(8, 12), b"body")] {
+            assert_eq!(if_none_match_contains(&other, &tag), Ok(false));
+        }
     }
 
     #[test]

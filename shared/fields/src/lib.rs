@@ -87,6 +87,7 @@ pub const ASSET_COLUMNS: &[Column] = &[
     Column::new("last_seen_at", CellType::Word, ""),
     Column::new("status_changed_at", CellType::Word, ""),
     Column::new("created_at", CellType::Word, ""),
+    Column::new("updated_at", CellType::Word, ""),
     Column::only_imported("custom_fields", CellType::Json),
 ];
 
@@ -124,6 +125,7 @@ pub const USER_COLUMNS: &[Column] = &[
     Column::new("role", CellType::Word, "role rolle"),
     Column::new("is_active", CellType::Boolean, "isactive active activated accountenabled enabled aktiv"),
     Column::new("created_at", CellType::Word, ""),
+    Column::new("updated_at", CellType::Word, ""),
 ];
 
 const EMAIL: &str = "email emailaddress mail useremail userprincipalname upn primaryuserupn emailadresse";

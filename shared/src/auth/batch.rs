@@ -13,17 +13,19 @@ use std::collections::HashMap;
 struct Together<'a, O> {
     principal: &'a Principal,
     operations: &'a [O],
+    /// Errors in the request besides those in the operations' bodies, each with the position of its operation.
+    faults: &'a [(usize, FieldError)],
 }
 
 impl<O: Operation> Together<'_, O> {
     /// Returns the inputs of all operations, or all of their errors.
     async fn inputs(&self, is_retry: bool) -> Result<Vec<O::Inputs>, ApiError> {
-        let Self { principal, operations } = self;
+        let Self { principal, operations, .. } = self;
         let all: Vec<&O> = operations.iter().collect();
         // Boxed, because the compiler limits how deep future types can nest.
         let read = Box::pin(O::read(principal, &all, is_retry)).await?;
-        let has_errors = read.iter().any(Result::is_err);
-        let (mut all, mut errors) = (Vec::new(), OperationErrors::default());
+        let has_errors = !self.faults.is_empty() || read.iter().any(Result::is_err);
+        let (mut all, mut errors) = (Vec::new(), OperationErrors::with_faults(self.faults));
         for (index, (operation, inputs)) in operations.iter().zip(read).enumerate() {
             match inputs {
                 // Decide anyway, so that all errors are reported together.
@@ -101,10 +103,15 @@ impl VerifiedCaller {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] with the invalid fields of all operations, or the first error of another kind.
-    pub async fn execute_batch<O: Operation>(&self, operations: &[O]) -> Result<BatchResult, ApiError> {
+    /// Returns [`ApiError::Invalid`] with `faults` and the errors of all operations if a field is invalid; otherwise
+    /// [`ApiError::InOperations`].
+    pub async fn execute_batch<O: Operation>(
+        &self,
+        operations: &[O],
+        faults: &[(usize, FieldError)],
+    ) -> Result<BatchResult, ApiError> {
         self.refuse_precondition()?;
-        let together = Together { principal: self, operations };
+        let together = Together { principal: self, operations, faults };
         let inputs = together.inputs(false).await?;
         match Box::pin(self.execute(&together, inputs)).await {
             Err(error @ ApiError::Conflict(_)) => Err(self.error_of_one(operations, error).await?),
@@ -112,39 +119,54 @@ impl VerifiedCaller {
         }
     }
 
-    /// Dry-runs the operations of a failed batch one by one. Returns the first error, or `error` if every dry run succeeds. The
-    /// failed commit alone doesn't show which operation's record is still referenced.
+    /// Dry-runs the operations of a failed batch one by one. Returns their errors, or `error` if every dry run succeeds. The failed
+    /// commit alone doesn't show which operation's record is still referenced.
     async fn error_of_one<O: Operation>(&self, operations: &[O], error: ApiError) -> Result<ApiError, ApiError> {
-        let checker = self.with_dry_run();
+        let (checker, mut errors) = (self.with_dry_run(), OperationErrors::default());
         for (index, operation) in operations.iter().enumerate() {
             if let Err(own) = Box::pin(checker.read_and_execute(operation)).await {
-                return Ok(ApiError::InOperation(index, Box::new(own)));
+                errors.add(index, own);
             }
         }
-        Ok(error)
+        Ok(errors.check().err().unwrap_or(error))
     }
 }
 
 #[derive(Default)]
 struct OperationErrors {
-    fields: Vec<FieldError>,
+    /// All errors, each with the position of its operation.
+    all: Vec<(usize, FieldError)>,
+    /// Whether some errors concern fields.
+    has_fields: bool,
+    /// The first error that doesn't concern fields.
     first_other: Option<(usize, ApiError)>,
 }
 
 impl OperationErrors {
+    fn with_faults(faults: &[(usize, FieldError)]) -> Self {
+        Self { all: faults.to_vec(), has_fields: !faults.is_empty(), first_other: None }
+    }
+
     fn add(&mut self, index: usize, error: ApiError) {
-        match error {
-            ApiError::Invalid(errors) => self.fields.extend(errors.into_iter().map(|error| error.in_operation(index))),
-            error if self.first_other.as_ref().is_none_or(|(first, _)| index < *first) => self.first_other = Some((index, error)),
-            _ => {}
+        if let ApiError::Invalid(errors) = error {
+            self.has_fields = true;
+            self.all.extend(errors.into_iter().map(|error| (index, error.in_operation(index))));
+            return;
+        }
+        self.all.push((index, FieldError::whole(error.detail()).in_operation(index)));
+        if self.first_other.as_ref().is_none_or(|(first, _)| index < *first) {
+            self.first_other = Some((index, error));
         }
     }
 
-    fn check(self) -> Result<(), ApiError> {
+    /// Returns all errors together, unless the first one is temporary.
+    fn check(mut self) -> Result<(), ApiError> {
+        self.all.sort_by_key(|(index, _)| *index);
+        let all = self.all.into_iter().map(|(_, error)| error).collect();
         match self.first_other {
             Some((_, error)) if error.is_temporary() => Err(error),
-            _ if !self.fields.is_empty() => Err(ApiError::Invalid(self.fields)),
-            Some((index, error)) => Err(ApiError::InOperation(index, Box::new(error))),
+            _ if self.has_fields => Err(ApiError::Invalid(all)),
+            Some((_, error)) => Err(ApiError::InOperations(Box::new(error), all)),
             None => Ok(()),
         }
     }

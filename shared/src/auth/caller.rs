@@ -8,7 +8,9 @@ use crate::domain::history::event::Actor;
 use crate::domain::keys::api_key::{
     ApiKey, BearerToken, Credential, Rate, Role, Scope, Scopes, SecretHash, SharedLimit, Token, end_of_window,
 };
-use crate::domain::record::{ExpectedVersions, IdempotencyKey, IdempotentRequest, Precondition, Stored, StoredResponse};
+use crate::domain::record::{
+    Expected, ExpectedVersions, IdempotencyKey, IdempotentRequest, Precondition, Record, Stored, StoredResponse,
+};
 use crate::domain::user::User;
 use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::{ApiKeyId, Id, TenantId, UserId};
@@ -16,7 +18,7 @@ use crate::domain::values::time::Timestamp;
 use crate::http::RequestContext;
 use crate::http::endpoints::{Check, ReceivedBody, ReceivedRequest, bearer_token, list_header, media_type, received};
 use crate::http::openapi::{API_KEY, Describe, Schemas};
-use crate::http::requests::body::VerifiedSender;
+use crate::http::requests::body::{ReadOnlyFields, VerifiedSender};
 use crate::http::responses::ApiError;
 use crate::log::error_chain;
 use crate::store::{BatchGet, ChangeContext, KeyBatch, PreviousRequest, StoreError, TenantStore, WriteError};
@@ -27,7 +29,7 @@ use chrono::TimeDelta;
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::SecurityRequirement;
 use uuid::Uuid;
@@ -43,6 +45,8 @@ pub struct Caller<S> {
     pub app: App,
     check: Check<VerifiedCaller>,
     received: Arc<ReceivedRequest>,
+    /// The record that a PATCH changes, and its `updated_at` in the body.
+    read_at: OnceLock<(Uuid, Timestamp)>,
     scopes: PhantomData<fn() -> S>,
 }
 
@@ -53,8 +57,8 @@ impl<S: RequiredScopes> FromRequestParts<App> for Caller<S> {
         let request = UnverifiedRequest::<ApiKeyId>::new(parts, app, ApiError::Unauthorized)?;
         let received = Arc::clone(&request.received);
         let (store, check) = request.begin_check(S::SCOPES).await?;
-        let check = Check::begin(parts, Arc::clone(&received), check)?;
-        Ok(Self { store, app: app.clone(), check, received, scopes: PhantomData })
+        let check = Check::begin(parts, check)?;
+        Ok(Self { store, app: app.clone(), check, received, read_at: OnceLock::new(), scopes: PhantomData })
     }
 }
 
@@ -75,9 +79,29 @@ impl<S> Caller<S> {
     /// Returns [`ApiError::Unauthorized`] if the check of the key or of the headers `Idempotency-Key` and `If-Match` fails; the
     /// client gets the actual error. Returns [`ApiError::Invalid`] for query parameters that the handler hasn't read.
     pub async fn verified(&self) -> Result<VerifiedCaller, ApiError> {
-        let caller = self.check.passed().await?;
-        self.received.refuse_unread_query()?;
+        let mut caller = self.check.passed().await?;
+        self.received.refuse_unread()?;
+        if let Some((record_id, updated_at)) = self.read_at.get() {
+            let precondition = &mut caller.principal.context.precondition;
+            let precondition =
+                precondition.get_or_insert_with(|| Precondition { record_id: *record_id, expected: Expected::default() });
+            precondition.expected.updated_at = Some(*updated_at);
+        }
         Ok(caller)
+    }
+
+    /// Checks the `updated_at` in the body of a PATCH, now and when the change is committed.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::PreconditionFailed`] if the record was changed since.
+    pub async fn expect_read<T: Record>(&self, old: &Stored<T>, body: &ReadOnlyFields) -> Result<(), ApiError> {
+        let Some(updated_at) = body.updated_at() else { return Ok(()) };
+        let _ = self.read_at.set((old.value.id().uuid(), updated_at));
+        match (Expected { updated_at: Some(updated_at), versions: None }).check(old) {
+            Ok(()) => Ok(()),
+            Err(mismatch) => Err(ApiError::PreconditionFailed(mismatch).with_actor(&self.store).await),
+        }
     }
 }
 
@@ -344,7 +368,8 @@ impl RequestHeaders {
         match &self.expected {
             None => Ok(None),
             Some(Ok(expected)) => {
-                Ok(Some(Precondition { record_id: id.unwrap_or_else(|| tenant.uuid()), expected: expected.clone() }))
+                let expected = Expected { versions: Some(expected.clone()), updated_at: None };
+                Ok(Some(Precondition { record_id: id.unwrap_or_else(|| tenant.uuid()), expected }))
             }
             Some(Err(error)) => Err(ApiError::Malformed(format!("The header If-Match {error}."))),
         }

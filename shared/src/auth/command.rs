@@ -3,7 +3,7 @@
 //! here.
 
 use super::{Caller, Principal, VerifiedCaller};
-use crate::domain::record::{Record, Stored, StoredResponse};
+use crate::domain::record::{ChangedSince, Mismatch, Record, Stored, StoredResponse};
 use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
 use crate::http::requests::body::{JsonBody, PatchBody};
 use crate::http::responses::{ApiError, Created, Data, Success, Versioned, or_not_found};
@@ -80,7 +80,7 @@ impl Principal {
                 },
             };
             match failure {
-                CommitFailure::Failed(error) => return Err(error),
+                CommitFailure::Failed(error) => return Err(error.with_actor(&self.store).await),
                 CommitFailure::Outdated(error) if attempt == MAX_ATTEMPTS || !has_time_for_operation() => {
                     return Err(error.into());
                 }
@@ -232,6 +232,29 @@ where
     }
 }
 
+impl ApiError {
+    /// Adds who changed a record since the client read it. Without the name if the history can't be read.
+    pub(super) async fn with_actor(self, store: &TenantStore) -> Self {
+        match self {
+            Self::InOperations(first, mut errors) => {
+                let anonymous = first.detail();
+                let first = Box::pin(first.with_actor(store)).await;
+                errors
+                    .iter_mut()
+                    .filter(|error| error.reason.text == anonymous)
+                    .for_each(|error| error.reason.text = first.detail());
+                Self::InOperations(Box::new(first), errors)
+            }
+            Self::PreconditionFailed(Mismatch::Changed(since)) => {
+                let actor = store.actor_of_update(since.kind, since.id, since.at).await.ok().flatten();
+                let by = actor.map(|actor| actor.user_name.unwrap_or(actor.key_name));
+                Self::PreconditionFailed(Mismatch::Changed(ChangedSince { by, ..since }))
+            }
+            error => error,
+        }
+    }
+}
+
 /// Maps a failed write of one record. A missing reference is the client's error, because the client sent its ID.
 fn error_of_one_record(error: WriteError) -> ApiError {
     match error {
@@ -269,8 +292,8 @@ impl<S> Caller<S> {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::NotFound`] if there is no such record, and [`ApiError::Invalid`] with the errors from the body and
-    /// from `check`.
+    /// Returns [`ApiError::NotFound`] if there is no such record, [`ApiError::PreconditionFailed`] if it was changed after the
+    /// body's `updated_at`, and [`ApiError::Invalid`] with the errors from the body and from `check`.
     pub async fn patch<T: Record, V: From<Stored<T>> + Serialize, B: PatchBody>(
         &self,
         id: T::Id,
@@ -280,6 +303,7 @@ impl<S> Caller<S> {
         let old = self.store.get::<T>(id).await?;
         let (body, mut errors) = body.parse_with_errors(self)?;
         let old = or_not_found(old)?;
+        self.expect_read(&old, body.unchanged()).await?;
         errors.extend(check(&old.value, &body));
         body.unchanged().check(&V::from(old.clone()), errors)?;
         Ok((old, body))
@@ -302,7 +326,7 @@ impl<S> Caller<S> {
 
 impl<T: Record, V: From<Stored<T>>> From<Stored<T>> for Versioned<V> {
     fn from(stored: Stored<T>) -> Self {
-        Self { version: stored.version, data: stored.into() }
+        Self { version: stored.tag_version(), data: stored.into() }
     }
 }
 

@@ -5,7 +5,7 @@
 //! Duplicate messages are harmless: they are identified by the event and the time of the request.
 
 use super::VerifiedCaller;
-use crate::domain::record::{IdempotentRequest, StoredResponse};
+use crate::domain::record::{IdempotentRequest, Mismatch, StoredResponse};
 use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::Message;
 use crate::http::responses::{ApiError, Success};
@@ -52,7 +52,7 @@ impl VerifiedCaller {
     ///   there is none yet.
     pub async fn idempotent_enqueue(&self, queue: &dyn Queue, message: Message, response: &impl Success) -> Result<(), ApiError> {
         if self.context.precondition.is_some() {
-            return Err(ApiError::PreconditionFailed);
+            return Err(ApiError::PreconditionFailed(Mismatch::Version));
         }
         if self.store.is_dry_run() {
             return Ok(());

@@ -47,7 +47,7 @@ impl FromRequestParts<App> for Signer {
             let (context, _) = request.context_with_headers(&principal, idempotency)?;
             Ok(Principal { context, ..principal })
         };
-        let check = Check::begin(parts, Arc::clone(&received), check)?;
+        let check = Check::begin(parts, check)?;
         Ok(Self { store, link, check, received })
     }
 }
@@ -83,7 +83,7 @@ impl Signer {
     /// [`ApiError::Invalid`] for query parameters that the handler hasn't read.
     pub async fn verified(&self) -> Result<Principal, ApiError> {
         let principal = self.check.passed().await?;
-        self.received.refuse_unread_query()?;
+        self.received.refuse_unread()?;
         Ok(principal)
     }
 }

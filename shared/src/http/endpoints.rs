@@ -13,6 +13,7 @@ use super::unmatched;
 use crate::app::App;
 use crate::domain::keys::api_key::{BearerToken, Credential, Rate};
 use crate::domain::record::{ERASED, IdempotentRequest, StoredResponse, if_none_match_contains};
+use crate::domain::values::field_error::{ErrorLocation, FieldError};
 use crate::domain::values::id::{ApiKeyId, LinkId, TenantId};
 use crate::log::error_chain;
 use crate::store::{DryRun, PreviousRequest, TenantStore, with_deadline};
@@ -546,8 +547,9 @@ pub(crate) struct ReceivedRequest {
     /// The text after `?`.
     query: String,
     is_query_read: AtomicBool,
-    /// Whether the method is for writes.
-    is_write: bool,
+    method: Method,
+    /// Names of the query parameters that the handler reads.
+    parameters: OnceLock<Vec<&'static str>>,
     pub(crate) content_type: Option<String>,
     /// The body is compressed or has another content coding.
     pub(crate) is_encoded: bool,
@@ -562,9 +564,43 @@ impl ReceivedRequest {
         Ok(self.read_params()?.0)
     }
 
-    /// Rejects query parameters that no handler has read.
-    pub(crate) fn refuse_unread_query(&self) -> Result<(), ApiError> {
-        if self.is_query_read.load(Ordering::Relaxed) { Ok(()) } else { self.read_params()?.0.finish() }
+    /// Rejects query parameters that no handler has read, and the body of a method without one.
+    pub(crate) fn refuse_unread(&self) -> Result<(), ApiError> {
+        if !self.is_query_read.load(Ordering::Relaxed) {
+            self.read_params()?.0.finish()?;
+        }
+        self.refuse_body()
+    }
+
+    /// Rejects the body of a GET, HEAD or DELETE, whatever its content type. A client that sends one expects an effect, such as a
+    /// dry run.
+    fn refuse_body(&self) -> Result<(), ApiError> {
+        let is_empty = match &self.body {
+            _ if !has_no_body(&self.method) => true,
+            ReceivedBody::Whole(bytes) => is_empty_object(bytes),
+            ReceivedBody::TooLarge | ReceivedBody::Incomplete => false,
+            ReceivedBody::Unread => true,
+        };
+        if is_empty {
+            return Ok(());
+        }
+        let known = match self.parameters.get() {
+            Some(known) => known.join(", "),
+            None if self.is_write() => DRY_RUN_PARAMETER.to_owned(),
+            None => String::new(),
+        };
+        let parameters = if known.is_empty() { known } else { format!("; parameters go in the query: {known}") };
+        let reason = format!("must be empty: a {} has no body{parameters}", self.method).into();
+        Err(ApiError::Invalid(vec![FieldError { location: ErrorLocation::Pointer(String::new()), reason }]))
+    }
+
+    fn is_write(&self) -> bool {
+        !self.method.is_safe()
+    }
+
+    /// Notes the query parameters that the handler reads, for errors.
+    pub(crate) fn note_parameters(&self, names: &[&'static str]) {
+        let _ = self.parameters.set(names.to_vec());
     }
 
     /// Returns a new dry run if the request is one. Invalid parameters are reported later, all together.
@@ -574,7 +610,7 @@ impl ReceivedRequest {
 
     fn read_params(&self) -> Result<(Params, bool), ApiError> {
         let mut params = Params::parse(&self.query)?;
-        let is_dry_run = self.is_write && params.take::<bool>(DRY_RUN_PARAMETER) == Some(true);
+        let is_dry_run = self.is_write() && params.take::<bool>(DRY_RUN_PARAMETER) == Some(true);
         Ok((params, is_dry_run))
     }
 
@@ -610,17 +646,22 @@ async fn receive(request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let params = RawPathParams::from_request_parts(&mut parts, &()).await;
     let path = params.ok().filter(|_| decode(parts.uri.path()).is_ok());
-    let body = if has_credential(&parts.headers) { receive_body(body).await } else { ReceivedBody::Unread };
-    let received = ReceivedRequest {
+    let is_read = has_credential(&parts.headers) || has_no_body(&parts.method);
+    let body = if is_read { receive_body(body).await } else { ReceivedBody::Unread };
+    let received = Arc::new(ReceivedRequest {
         path: path.map(|params| params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),
         query: parts.uri.query().unwrap_or_default().to_owned(),
         is_query_read: AtomicBool::new(false),
-        is_write: !parts.method.is_safe(),
+        method: parts.method.clone(),
+        parameters: OnceLock::new(),
         content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
         is_encoded: list_header(&parts.headers, &header::CONTENT_ENCODING).is_some_and(|codings| !is_identity(&codings)),
         body,
-    };
-    parts.extensions.insert(Arc::new(received));
+    });
+    if let Some(of_request) = parts.extensions.get::<CheckOfRequest>() {
+        of_request.place().received = Some(Arc::clone(&received));
+    }
+    parts.extensions.insert(received);
     next.run(Request::from_parts(parts, Body::empty())).await
 }
 
@@ -647,6 +688,20 @@ pub(crate) fn bearer_token<C: Credential>(headers: &HeaderMap) -> Option<BearerT
 /// Whether there is a credential of any kind, valid or not.
 fn has_credential(headers: &HeaderMap) -> bool {
     bearer_token::<ApiKeyId>(headers).is_some() || bearer_token::<LinkId>(headers).is_some()
+}
+
+/// Whether requests with this method have no body.
+fn has_no_body(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::DELETE)
+}
+
+/// Whether a body has only white space, or an object without members.
+fn is_empty_object(body: &[u8]) -> bool {
+    match body.trim_ascii() {
+        [] => true,
+        [b'{', inside @ .., b'}'] => inside.trim_ascii().is_empty(),
+        _ => false,
+    }
 }
 
 /// Whether a list of content codings leaves the body unencoded.
@@ -690,27 +745,27 @@ type Checked<T> = Result<T, Arc<ApiError>>;
 #[derive(Clone)]
 pub(crate) struct Check<T: Clone>(Shared<BoxFuture<'static, Checked<T>>>);
 
+#[derive(Default)]
 struct Begun {
-    check: BoxFuture<'static, Checked<()>>,
-    received: Arc<ReceivedRequest>,
+    check: Option<BoxFuture<'static, Checked<()>>>,
+    received: Option<Arc<ReceivedRequest>>,
 }
 
-/// Passes the check from the extractor that begins it to the middleware.
+/// Passes the received request, and the check from the extractor that begins it, to the middleware.
 #[derive(Clone, Default)]
-struct CheckOfRequest(Arc<Mutex<Option<Begun>>>);
+struct CheckOfRequest(Arc<Mutex<Begun>>);
 
 impl CheckOfRequest {
-    fn place(&self) -> MutexGuard<'_, Option<Begun>> {
+    fn place(&self) -> MutexGuard<'_, Begun> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin<T: Clone + Send + Sync + 'static>(
         &self,
-        received: Arc<ReceivedRequest>,
         check: impl Future<Output = Result<T, ApiError>> + Send + 'static,
     ) -> Check<T> {
         let check = check.map_err(Arc::new).boxed().shared();
-        *self.place() = Some(Begun { check: check.clone().map_ok(drop).boxed(), received });
+        self.place().check = Some(check.clone().map_ok(drop).boxed());
         Check(check)
     }
 }
@@ -719,12 +774,11 @@ impl<T: Clone + Send + Sync + 'static> Check<T> {
     /// Begins the check of a request. Its errors concern the credential and the headers.
     pub(crate) fn begin(
         parts: &Parts,
-        received: Arc<ReceivedRequest>,
         check: impl Future<Output = Result<T, ApiError>> + Send + 'static,
     ) -> Result<Self, ApiError> {
         let layer = parts.extensions.get::<CheckOfRequest>();
         let layer = layer.ok_or_else(|| ApiError::Internal("a route outside http::service".into()))?;
-        Ok(layer.begin(received, check))
+        Ok(layer.begin(check))
     }
 
     /// Waits until the check has passed. Returns [`ApiError::Unauthorized`] if the check fails; the middleware then sends the
@@ -744,7 +798,7 @@ pub(super) async fn join(mut request: Request, next: Next) -> Response {
 async fn respond(handler: impl Future<Output = Response>, of_request: &CheckOfRequest) -> Response {
     // Like a response, a panic waits for the check.
     let mut handler = pin!(AssertUnwindSafe(handler).catch_unwind());
-    let (mut response, mut check, mut received) = (None, None, None);
+    let (mut response, mut check, mut has_credential) = (None, None, false);
     std::future::poll_fn(|context| {
         // Poll the handler first, so that its first reads join the batch that reads the key.
         if response.is_none()
@@ -752,8 +806,8 @@ async fn respond(handler: impl Future<Output = Response>, of_request: &CheckOfRe
         {
             response = Some(ready);
         }
-        if let Some(begun) = of_request.place().take() {
-            (check, received) = (Some(begun.check), Some(begun.received));
+        if let Some(begun) = of_request.place().check.take() {
+            (check, has_credential) = (Some(begun), true);
         }
         if let Some(begun) = &mut check {
             match begun.poll_unpin(context) {
@@ -763,8 +817,15 @@ async fn respond(handler: impl Future<Output = Response>, of_request: &CheckOfRe
             }
         }
         let Some(response) = response.take() else { return Poll::Pending };
-        // Unknown query parameters take precedence over the handler's errors about the path and the body.
-        let unread = received.as_ref().map_or(Ok(()), |received| received.refuse_unread_query());
+        let unread = match &of_request.place().received {
+            // Unknown query parameters take precedence over the handler's errors about the path and the body.
+            Some(received) if has_credential => received.refuse_unread(),
+            // The endpoint needs no credential, or the request lacks it.
+            Some(received) if response.as_ref().is_ok_and(|response| !response.status().is_client_error()) => {
+                received.refuse_body()
+            }
+            _ => Ok(()),
+        };
         Poll::Ready(unread.map_or_else(|error| Ok(error.into_response()), |()| response))
     })
     .await
@@ -784,7 +845,8 @@ mod tests {
                 path: Some(Vec::new()),
                 query: query.to_owned(),
                 is_query_read: AtomicBool::new(false),
-                is_write: false,
+                method: Method::GET,
+                parameters: OnceLock::new(),
                 content_type: None,
                 is_encoded: false,
                 body: ReceivedBody::Unread,
@@ -803,7 +865,8 @@ mod tests {
     fn begun(query: &str) -> TestRequest {
         let (end, ended) = oneshot::channel();
         let (of_request, received) = (CheckOfRequest::default(), Arc::new(ReceivedRequest::with_query(query)));
-        let check = of_request.begin(Arc::clone(&received), async { ended.await.unwrap() });
+        of_request.place().received = Some(Arc::clone(&received));
+        let check = of_request.begin(async { ended.await.unwrap() });
         TestRequest { of_request, received, check, end }
     }
 
@@ -887,6 +950,16 @@ mod tests {
             }
             request.end.send(if is_valid { Ok(()) } else { Err(ApiError::Unauthorized) }).unwrap();
             assert_eq!(respond(not_found(), &request.of_request).await.status(), expected, "{query} {is_read}");
+        }
+    }
+
+    #[test]
+    fn white_space_and_an_object_without_members_are_no_body() {
+        for body in ["", " \r\n", "{}", " { \n} "] {
+            assert!(is_empty_object(body.as_bytes()), "{body:?}");
+        }
+        for body in ["x", "[]", "{", "}", "null", "{\"dry_run\":true}", "{}{}", "\u{a0}"] {
+            assert!(!is_empty_object(body.as_bytes()), "{body:?}");
         }
     }
 

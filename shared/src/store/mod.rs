@@ -43,7 +43,7 @@ pub use tenants::verify_tenant::TenantVerification;
 pub use webhooks::deliveries::{MAX_LISTED_DELIVERIES, PendingDeliveries};
 
 use crate::aws::object_store::ObjectStore;
-use crate::domain::record::Kind;
+use crate::domain::record::{Kind, Mismatch};
 use crate::domain::values::id::{AssetId, TenantId};
 use crate::domain::values::time::Timestamp;
 use aws_sdk_dynamodb::Client;
@@ -504,9 +504,9 @@ pub enum WriteError {
     InProgress,
     #[error("the response is too long to be stored")]
     ResponseTooLong,
-    /// The record's version is not one that the request expects.
+    /// The record is not as the request expects.
     #[error("the precondition failed")]
-    PreconditionFailed,
+    PreconditionFailed(Mismatch),
     /// Contains the number of other records that refer to this record.
     #[error("the record is referenced by {0} others")]
     InUse(u64),

@@ -72,10 +72,44 @@ async fn what_is_not_an_operation_is_refused_before_anything_is_done() {
         json!({"op": "delete", "id": "x"}),
     ];
     let reply = client.batch("/assets/batch", &operations).await;
-    let expected = "1/op 2/id 3/id 4/body 4/verb 5/if_match 6 7/id".split(' ').map(|place| format!("/operations/{place}"));
+    let expected =
+        "1/op 2/body/name 2/id 3/id 4/body 4/verb 5/id 5/if_match 6 7/id".split(' ').map(|place| format!("/operations/{place}"));
     assert_eq!(reply.field_errors(), expected.collect::<Vec<_>>());
     assert_eq!(client.batch("/assets/batch", &[]).await.field_errors(), ["/operations"]);
     assert_eq!(client.total("/assets").await, 0);
+}
+
+/// Invalid operations, invalid fields, and conflicts of other operations are listed together.
+#[tokio::test(start_paused = true)]
+async fn a_batch_lists_the_errors_of_all_operations() {
+    let (api, client) = Api::with_tenant().await;
+    let (first, second) = (client.asset(json!({"name": "a"})).await, client.asset(json!({"name": "b"})).await);
+    let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
+    start(&client, &create_process(&client, steps).await, &second).await;
+    let before = api.dump().await.without(COUNTER);
+    let other = client.get(&format!("/assets/{first}")).await.header("etag").to_owned();
+    let gone = json!({"op": "delete", "id": UNKNOWN_ID});
+    let running = json!({"op": "delete", "id": second});
+    let stale = json!({"op": "update", "id": first, "if_match": "\"9-0\"", "body": {"name": "c"}});
+    let all = [
+        json!({"op": "upsert"}),
+        json!({"op": "update", "body": {"name": " ", "status": "lost"}}),
+        gone.clone(),
+        running.clone(),
+        json!({"op": "create", "body": {"nmae": "x"}}),
+        stale.clone(),
+    ];
+    let reply = client.batch("/assets/batch", &all).await;
+    let expected = ["0/op", "1/body/name", "1/body/status", "1/id", "2", "3", "4/body/name", "4/body/nmae", "5"];
+    assert_eq!(reply.field_errors(), expected.map(|place| format!("/operations/{place}")));
+    assert_eq!(reply.json()["errors"][5]["detail"], client.delete(&format!("/assets/{second}")).await.json()["detail"]);
+    let conflicts = client.batch("/assets/batch", &[running.clone(), stale, gone]).await.problem(409, "PROCESS_RUNNING");
+    let pointers: Vec<&Value> = conflicts["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    assert_eq!(pointers, ["/operations/0", "/operations/1", "/operations/2"]);
+    assert!(conflicts["instance_id"].is_string(), "the first conflict is shown in full: {conflicts}");
+    let tagged = json!({"op": "delete", "id": second, "if_match": other});
+    client.batch("/assets/batch", &[tagged]).await.problem(412, "PRECONDITION_FAILED");
+    assert!(api.dump().await.without(COUNTER) == before, "a refused batch changed the table");
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,16 +14,17 @@ async fn an_export_has_one_row_for_each_asset_and_names_for_people() {
         .await;
     let second = client.asset(json!({"name": "b", "notes": "line\nbreak, \"quote\"", "custom_fields": {"leased": null}})).await;
     let parts = client.export("/assets/export").await;
-    let created = async |id: &str| client.get(&format!("/assets/{id}")).await.data()["created_at"].as_str().unwrap().to_owned();
+    let times = async |id: &str| {
+        let asset = client.get(&format!("/assets/{id}")).await.data();
+        ["status_changed_at", "created_at", "updated_at"].map(|name| asset[name].as_str().unwrap().to_owned()).join(",")
+    };
     let expected = format!(
         "id,asset_tag,name,status,asset_type_id,asset_type_code,model_id,manufacturer,model,serial_number,location,purchase_date,\
-         purchase_price,warranty_until,assigned_to,assigned_to_email,assigned_since,notes,last_seen_at,status_changed_at,created_at,custom_fields.leased,custom_fields.os,custom_fields.ram\r\n\
-         {first},AST-000001,'=1+1,in_stock,{laptop},LAP,{model},Dell,Latitude,,,,1249.0,,{ada},ada@example.com,,,,{},{},,11,16\r\n\
-         {second},AST-000002,b,in_stock,,,,,,,,,,,,,,\"line\nbreak, \"\"quote\"\"\",,{},{},null,,\r\n",
-        created(&first).await,
-        created(&first).await,
-        created(&second).await,
-        created(&second).await
+         purchase_price,warranty_until,assigned_to,assigned_to_email,assigned_since,notes,last_seen_at,status_changed_at,created_at,updated_at,custom_fields.leased,custom_fields.os,custom_fields.ram\r\n\
+         {first},AST-000001,'=1+1,in_stock,{laptop},LAP,{model},Dell,Latitude,,,,1249.0,,{ada},ada@example.com,,,,{},,11,16\r\n\
+         {second},AST-000002,b,in_stock,,,,,,,,,,,,,,\"line\nbreak, \"\"quote\"\"\",,{},null,,\r\n",
+         times(&first).await,
+         times(&second).await
     );
     assert_eq!(parts, [expected]);
     let lines = client.export("/assets/export?format=ndjson&q=b").await.concat();
@@ -66,7 +67,7 @@ async fn users_are_exported_too_and_addresses_are_for_keys_that_may_list_users()
     let ada = client.user("Ada").await;
     client.user("Bob").await;
     let text = client.export("/users/export?q=ada").await.concat();
-    assert!(text.starts_with("id,email,display_name,role,is_active,created_at\r\n"), "{text}");
+    assert!(text.starts_with("id,email,display_name,role,is_active,created_at,updated_at\r\n"), "{text}");
     assert!(text.contains(&format!("{ada},ada@example.com,Ada,viewer,true,")) && !text.contains("bob"));
     for (query, lines) in [("", 2), (&format!("&after={ada}"), 1), ("&role=admin", 1)] {
         let by_address = client.export(&format!("/users/export?email=ADA@example.com{query}")).await;

@@ -304,8 +304,10 @@ async fn every_property_of_every_patch_is_stored_and_recorded() {
     let values = references.values();
     let mut unused: BTreeSet<(&str, &str)> = values.iter().map(|(path, property, _)| (*path, *property)).collect();
     let mut n = 0;
+    // `updated_at` changes nothing: another test sends it.
     let patches = operations.iter().filter(|operation| operation.method == "PATCH");
     let properties = patches.flat_map(|operation| properties(document, operation).map(move |it| (operation, it)));
+    let properties = properties.filter(|(_, (property, _))| *property != "updated_at");
     let (all, mut tried) = (properties.collect::<Vec<_>>(), Vec::new());
     for (operation, (property, schema)) in all {
         let found = values.iter().find(|(path, known, _)| (*path, *known) == (&operation.path, property));

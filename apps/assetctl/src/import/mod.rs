@@ -27,8 +27,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use terminal::print_note;
 
-/// An export's columns with the ID of the record in the exporting service, and the time of its creation there.
-const OF_RECORD: [&str; 2] = ["id", "created_at"];
+/// An export's columns with the ID of the record in the exporting service, and the times of its creation and last change there.
+const OF_RECORD: [&str; 3] = ["id", "created_at", "updated_at"];
 
 pub async fn import(options: &Import, connection: &Connection, is_json: bool) -> Result<u8> {
     let source = Source::open(options)?;
@@ -43,7 +43,7 @@ pub async fn import(options: &Import, connection: &Connection, is_json: bool) ->
     run.import().await
 }
 
-/// Ignores an export's columns `id` and `created_at` unless rows are matched by ID, because the export can be from another
+/// Ignores an export's columns `id`, `created_at` and `updated_at` unless rows are matched by ID, because the export can be from another
 /// service.
 fn without_ids(options: &Import, source: &Source) -> Import {
     let mut options = options.clone();

@@ -180,7 +180,11 @@ fn an_export_of_another_service_is_imported_by_serial_number() {
         assert_eq!(service.run(&["export", "-o", path.to_str().unwrap()]).code, 0);
         let options = ["--match", "serial_number", "--map", "asset_tag="];
         let run = other.import(&path, &options);
-        assert!(run.stderr.contains("Left out, since rows are matched by serial_number: id, created_at"), "{}", run.stderr);
+        assert!(
+            run.stderr.contains("Left out, since rows are matched by serial_number: id, created_at, updated_at"),
+            "{}",
+            run.stderr
+        );
         let expected = if format == "csv" { [2, 0, 0, 0] } else { [0, 0, 2, 0] };
         assert_eq!(run.counts(), expected, "{}{}", run.stdout, run.stderr);
     }

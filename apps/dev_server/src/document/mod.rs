@@ -28,8 +28,8 @@ report a problem.
 **Conflicts.** Each 409 names the codes that the operation can return:
 {conflicts}
 
-**Retries.** With an `Idempotency-Key`, a POST can be repeated without taking effect twice. With `If-Match`, a change \
-is only made if the resource hasn't changed since.
+**Retries.** With an `Idempotency-Key`, a POST can be repeated without taking effect twice. With `If-Match`, or with \
+`updated_at` in a PATCH, a change is only made if the resource hasn't changed since.
 
 **Headers.** Every response has `X-Request-Id`, which identifies the request in the log, and `Cache-Control: no-store`. Responses \
 to a valid key also have `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, which say how many requests the \

@@ -236,7 +236,7 @@ fn response_headers() -> [(&'static str, Header); 14] {
         ),
         header(
             "ETag",
-            matching(r#"^"[0-9]+-[0-9a-f]{16}"$"#),
+            matching(r#"^"[0-9]+-([0-9a-f]{12}-)?[0-9a-f]{16}"$"#),
             "Identifies this representation of the resource. Send it in `If-Match` or `If-None-Match`.",
         ),
         header(

@@ -17,28 +17,29 @@ use shared::http::responses::{ApiError, Json};
 /// NDJSON, which writes row by row.
 #[utoipa::path(post, path = "/assets/batch", tag = "assets", responses(AssetBatchErrors, AssetBatchConflict))]
 pub async fn batch_assets(caller: Caller<AssetsWrite>, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
-    let operations = body.parse(&caller)?.into_operations()?;
+    let (operations, faults) = body.parse(&caller)?.into_operations();
     let caller = caller.verified().await?;
     let ids = caller.store.new_ids(caller.context.at, operations.len())?;
     let mut operations: Vec<AssetOperation> = operations.iter().zip(ids).map(|(raw, id)| operation(raw, id)).collect();
     AssetOperation::note_brought_tags(&mut operations);
-    caller.execute_batch(&operations).await.map(Json)
+    caller.execute_batch(&operations, &faults).await.map(Json)
 }
 
 fn operation(raw: &RawOperation, new_id: AssetId) -> AssetOperation {
     let target = match raw.kind {
-        OperationKind::Create => Target::New,
-        OperationKind::Update | OperationKind::Delete => Target::Id(AssetId::from_uuid(raw.id)),
+        Some(OperationKind::Update | OperationKind::Delete) if !raw.is_faulty => Target::Id(AssetId::from_uuid(raw.id)),
+        _ => Target::New,
     };
     let write = match raw.kind {
-        OperationKind::Delete => Ok(None),
-        OperationKind::Create => raw.read::<NewAsset>().map(|(body, errors)| Some(AssetWrite::new(body, errors))),
-        OperationKind::Update => raw.read::<AssetPatch>().map(|(mut body, errors)| {
+        None | Some(OperationKind::Delete) => Ok(None),
+        Some(OperationKind::Create) => raw.read::<NewAsset>().map(|(body, errors)| Some(AssetWrite::new(body, errors))),
+        Some(OperationKind::Update) => raw.read::<AssetPatch>().map(|(mut body, errors)| {
             let unchanged = without_users(std::mem::take(&mut body.unchanged));
             Some(AssetWrite { unchanged, ..AssetWrite::new(body, errors) })
         }),
     };
     let action = match write {
+        Ok(write) if raw.is_faulty => Action::Refuse(write.map(|write| write.change.errors).unwrap_or_default()),
         Ok(Some(write)) => Action::Write(Box::new(write)),
         Ok(None) => Action::Delete,
         Err(ApiError::Invalid(errors)) => Action::Refuse(errors),

@@ -36,7 +36,7 @@ pub async fn put_asset_by_serial(
     change.details.serial_number = Patch::Value(serial);
     let mut caller = caller.verified().await?;
     // The path has no ID to check the precondition against.
-    let if_match = caller.take_precondition().map(|precondition| precondition.expected);
+    let if_match = caller.take_precondition().and_then(|precondition| precondition.expected.versions);
     let action = Action::Write(Box::new(AssetWrite::new(change, errors)));
     let operation = AssetOperation::new(caller.store.new_id(caller.context.at)?, Target::Serial(key), action);
     let outcome = caller.read_and_execute(&operation.with_if_match(if_match)).await?;

@@ -80,6 +80,7 @@ pub struct AssetExportRow {
     last_seen_at: Option<Timestamp>,
     status_changed_at: Timestamp,
     created_at: Timestamp,
+    updated_at: Timestamp,
     custom_fields: Map<String, Value>,
 }
 
@@ -130,6 +131,7 @@ impl AssetExportRow {
             last_seen_at,
             status_changed_at: status_changed_at.unwrap_or(stored.created_at),
             created_at: stored.created_at,
+            updated_at: stored.updated_at,
             custom_fields: custom_fields.as_map().clone(),
         }
     }

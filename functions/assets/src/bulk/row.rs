@@ -57,7 +57,7 @@ shared::body! {
         /// All custom field values.
         nullable custom_fields: CustomFields,
     }
-    unchanged: &["id", "last_seen_at", "status_changed_at", "created_at"]
+    unchanged: &["id", "last_seen_at", "status_changed_at", "created_at", "updated_at"]
 }
 
 /// The cells of a row, before its names are looked up.

@@ -14,7 +14,7 @@ use shared::domain::processes::instance::{
 };
 use shared::domain::processes::movement::{AssetIds, Movement};
 use shared::domain::processes::process::Step;
-use shared::domain::record::{Stored, StoredResponse};
+use shared::domain::record::{RecordVersion, Stored, StoredResponse};
 use shared::domain::tenants::tenant::Language;
 use shared::domain::user::User;
 use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError, pointer_token};
@@ -597,7 +597,7 @@ shared::query! {
 pub struct InstanceView {
     /// The version in the `ETag`.
     #[serde(skip)]
-    pub(crate) version: u64,
+    pub(crate) version: RecordVersion,
     /// ID.
     pub(crate) id: InstanceId,
     /// Process definition.
@@ -643,6 +643,7 @@ pub struct InstanceView {
 impl InstanceView {
     /// Builds the view. `image` returns a signature's image; if it returns `None`, the view has the image's path.
     pub(crate) fn new(stored: Stored<Instance>, image: impl Fn(&ImageName) -> Option<Vec<u8>>) -> Self {
+        let version = stored.tag_version();
         let instance = stored.value;
         let mut step_data = instance.step_values.as_map().clone();
         for (name, _) in instance.signatures() {
@@ -656,7 +657,7 @@ impl InstanceView {
             State::Cancelled { at, reason, .. } => (None, Some(at), reason),
         };
         Self {
-            version: stored.version,
+            version,
             id: instance.id,
             process_id: instance.process_id,
             asset_id: instance.asset_id,

@@ -18,29 +18,30 @@ use shared::http::responses::{ApiError, Json};
 /// NDJSON, which writes row by row.
 #[utoipa::path(post, path = "/users/batch", tag = "users", responses(UserBatchErrors, UserBatchConflict))]
 pub async fn batch_users(caller: Caller<UsersWrite>, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
-    let operations = body.parse(&caller)?.into_operations()?;
+    let (operations, faults) = body.parse(&caller)?.into_operations();
     let caller = caller.verified().await?;
     let ids = caller.store.new_ids(caller.context.at, operations.len())?;
     let operations: Vec<_> = operations.iter().zip(ids).map(|(raw, id)| operation(caller.role, raw, id)).collect();
-    caller.execute_batch(&operations).await.map(Json)
+    caller.execute_batch(&operations, &faults).await.map(Json)
 }
 
 fn operation(role: Role, raw: &RawOperation, new_id: UserId) -> UserOperation {
     let target = match raw.kind {
-        OperationKind::Create => Target::New,
-        OperationKind::Update | OperationKind::Delete => Target::Id(UserId::from_uuid(raw.id)),
+        Some(OperationKind::Update | OperationKind::Delete) if !raw.is_faulty => Target::Id(UserId::from_uuid(raw.id)),
+        _ => Target::New,
     };
     let write = match raw.kind {
-        OperationKind::Delete => Ok(None),
-        OperationKind::Create => {
+        None | Some(OperationKind::Delete) => Ok(None),
+        Some(OperationKind::Create) => {
             raw.read::<NewUser>().map(|(body, errors)| Some(UserWrite { change: body.into(), errors, ..UserWrite::default() }))
         }
-        OperationKind::Update => raw.read::<UserPatch>().map(|(mut body, errors)| {
+        Some(OperationKind::Update) => raw.read::<UserPatch>().map(|(mut body, errors)| {
             let unchanged = std::mem::take(&mut body.unchanged);
             Some(UserWrite { change: body.into(), unchanged, errors })
         }),
     };
     let action = match write {
+        Ok(write) if raw.is_faulty => Action::Refuse(write.map(|write| write.errors).unwrap_or_default()),
         Ok(Some(write)) => Action::Write(Box::new(write)),
         Ok(None) => Action::Delete,
         Err(ApiError::Invalid(errors)) => Action::Refuse(errors),

@@ -37,12 +37,14 @@ pub struct UserExportRow {
     role: Role,
     is_active: bool,
     created_at: Timestamp,
+    updated_at: Timestamp,
 }
 
 impl From<Stored<User>> for UserExportRow {
     fn from(stored: Stored<User>) -> Self {
-        let User { id, email, display_name, role, is_active, erased_at: _ } = stored.value;
-        Self { id, email, display_name, role, is_active, created_at: stored.created_at }
+        let Stored { value, created_at, updated_at, .. } = stored;
+        let User { id, email, display_name, role, is_active, erased_at: _ } = value;
+        Self { id, email, display_name, role, is_active, created_at, updated_at }
     }
 }
 

@@ -43,7 +43,7 @@ shared::body! {
         /// Whether assets can be assigned to the user.
         optional is_active: bool,
     }
-    unchanged: &["id", "created_at"]
+    unchanged: &["id", "created_at", "updated_at"]
 }
 
 /// Import users

@@ -3,7 +3,7 @@
 use crate::assets::asset::{Asset, RowTag};
 use crate::assets::label::{LabelUrlTemplate, after_scheme, decoded};
 use crate::values::id::AssetId;
-use crate::values::text::{Line, is_never_seen};
+use crate::values::text::{SerialNumber, is_never_seen};
 use fields::serial_number;
 
 /// Codes with more characters belong to no asset. The longest URL of a label has 255 characters and a percent-encoded tag.
@@ -32,7 +32,7 @@ impl AssetKey {
         Self::Tag(Asset::unique_tag(tag).value)
     }
 
-    pub fn serial(serial: &Line) -> Self {
+    pub fn serial(serial: &SerialNumber) -> Self {
         Self::Serial(serial_number::key(serial))
     }
 }

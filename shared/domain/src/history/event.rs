@@ -80,7 +80,7 @@ pub struct Event {
 
 impl Event {
     /// Whether the event only records a scan, without moving the asset.
-    fn is_scan(&self) -> bool {
+    pub fn is_scan(&self) -> bool {
         self.event_type == Verb::Seen.event_type(Kind::Asset) && !self.changes.contains_key("location")
     }
 }

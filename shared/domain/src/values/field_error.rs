@@ -1,6 +1,7 @@
 //! Errors in a value or a field of a request, as shown to clients, and similar names for error texts.
 
 use crate::values::string_enum::string_enum;
+use crate::values::text::check_visible;
 use serde_json::Number;
 
 string_enum! {
@@ -186,14 +187,21 @@ impl FieldError {
         Self { location, ..self }
     }
 
-    /// Prefixes the pointer with the path of the operation at `index`.
+    /// Prefixes the pointer into a body with the path of the operation at `index`.
     #[must_use]
     pub fn in_operation(self, index: usize) -> Self {
-        let pointer = match &self.location {
-            ErrorLocation::Pointer(pointer) => format!("/operations/{index}/body{pointer}"),
-            _ => format!("/operations/{index}"),
-        };
-        Self { location: ErrorLocation::Pointer(pointer), ..self }
+        match &self.location {
+            ErrorLocation::Pointer(pointer) => Self { location: ErrorLocation::Pointer(format!("/body{pointer}")), ..self },
+            _ => self,
+        }
+        .at_operation(index)
+    }
+
+    /// Prefixes the pointer into an operation with the path of the operation at `index`.
+    #[must_use]
+    pub fn at_operation(self, index: usize) -> Self {
+        let pointer = if let ErrorLocation::Pointer(pointer) = &self.location { pointer.as_str() } else { "" };
+        Self { location: ErrorLocation::Pointer(format!("/operations/{index}{pointer}")), ..self }
     }
 
     pub fn parameter(name: &str, reason: impl Into<ValueError>) -> Self {
@@ -216,15 +224,16 @@ const DISTANCE_OF_PART: usize = 2;
 /// Maximum number of errors in a response that list the known names. A body of 1 MiB can cause 100,000 errors.
 const MAX_NAMED_UNKNOWN: usize = 20;
 
-/// Returns the error text for an unknown name, with the known names, nearest first. `earlier` is the number of earlier errors:
+/// Returns the error text for an unknown name, with its invisible character, if any, and the known names, nearest first. `earlier` is the number of earlier errors:
 /// after many, the known names are omitted.
 pub fn unknown_name(name: &str, known: &[&str], kind: &str, earlier: usize) -> String {
     if earlier >= MAX_NAMED_UNKNOWN {
         return format!("unknown {kind}");
     }
+    let hidden = check_visible(name).err().map(|error| format!("{error}; ")).unwrap_or_default();
     match nearest_first(name, known.iter().copied()).join(", ") {
-        none if none.is_empty() => format!("unknown {kind}"),
-        known => format!("unknown {kind}; known: {known}"),
+        none if none.is_empty() => format!("{hidden}unknown {kind}"),
+        known => format!("{hidden}unknown {kind}; known: {known}"),
     }
 }
 
@@ -255,6 +264,13 @@ mod tests {
         let error = FieldError::within("a/b~c", "/0", "must be a string");
         assert_eq!(error.location, ErrorLocation::Pointer("/a~1b~0c/0".to_owned()));
         assert!(FieldError::field("a/b", "").is_of("a/b") && !error.is_of("a/b~c"));
+    }
+
+    #[test]
+    fn an_unknown_name_shows_its_invisible_character() {
+        assert_eq!(unknown_name("nmae", &["name"], "field", 0), "unknown field; known: name");
+        let text = "must not contain the invisible character U+200B, at position 3; unknown field; known: name";
+        assert_eq!(unknown_name("na\u{200b}me", &["name"], "field", 0), text);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Batches: the request and the response for several changes in one transaction.
 
 use crate::domain::record::{ExpectedVersions, StoredResponse, entity_tag};
-use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
+use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::id::{AssetId, Id};
 use crate::domain::values::string_enum::string_enum;
 use crate::http::requests::body::{Fields, FromBody, FromJson};
@@ -29,22 +29,24 @@ crate::body! {
 }
 
 impl Batch {
-    /// Checks that the operations concern different records, and returns the operations.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Invalid`] if two operations concern the same record.
-    pub fn into_operations(self) -> Result<Vec<RawOperation>, ApiError> {
-        let operations = self.operations.0;
+    /// Returns the operations, and the errors besides those in their bodies, each with the position of its operation. Two
+    /// operations on the same record are an error.
+    #[must_use]
+    pub fn into_operations(self) -> (Vec<RawOperation>, Vec<(usize, FieldError)>) {
+        let mut operations = self.operations.0;
         let mut errors = Vec::new();
         for (index, operation) in operations.iter().enumerate() {
+            errors.extend(operation.errors.iter().map(|error| (index, error.clone().at_operation(index))));
             let is_repeated = operations[..index].iter().any(|earlier| earlier.id == operation.id);
             if is_repeated && !operation.id.is_nil() {
                 let detail = "is also in an earlier operation; a batch can change a record only once";
-                errors.push(FieldError::within("operations", &format!("/{index}/id"), detail));
+                errors.push((index, FieldError::within("operations", &format!("/{index}/id"), detail)));
             }
         }
-        if errors.is_empty() { Ok(operations) } else { Err(ApiError::Invalid(errors)) }
+        for (index, _) in &errors {
+            operations.get_mut(*index).into_iter().for_each(|operation| operation.is_faulty = true);
+        }
+        (operations, errors)
     }
 }
 
@@ -61,13 +63,17 @@ string_enum! {
 }
 
 /// An operation whose body is not parsed yet.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct RawOperation {
-    pub kind: OperationKind,
+    /// `None` if it is invalid.
+    pub kind: Option<OperationKind>,
     /// ID of the record; nil for a creation.
     pub id: Uuid,
     pub if_match: Option<ExpectedVersions>,
-    body: Box<RawValue>,
+    /// Whether there are errors besides those in the body.
+    pub is_faulty: bool,
+    errors: Vec<FieldError>,
+    body: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Clone)]
@@ -78,19 +84,21 @@ impl RawOperation {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Invalid`] if a required field is missing or invalid.
+    /// Returns [`ApiError::Invalid`] if a required field is missing or invalid. Without errors if there is no body.
     pub fn read<B: FromBody>(&self) -> Result<(B, Vec<FieldError>), ApiError> {
-        match B::read(self.body.get().as_bytes())? {
+        let Some(body) = &self.body else { return Err(ApiError::Invalid(Vec::new())) };
+        match B::read(body.get().as_bytes())? {
             (Some(body), errors) => Ok((body, errors)),
             (None, errors) => Err(ApiError::Invalid(errors)),
         }
     }
 
-    fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
-        let mut fields = Fields::parse(text.as_bytes()).map_err(|error| match error {
-            ApiError::Invalid(errors) => errors,
-            error => vec![FieldError::whole(error.to_string())],
-        })?;
+    fn parse(text: &str) -> Self {
+        let mut fields = match Fields::parse(text.as_bytes()) {
+            Ok(fields) => fields,
+            Err(ApiError::Invalid(errors)) => return Self { errors, ..Self::default() },
+            Err(error) => return Self { errors: vec![FieldError::whole(error.to_string())], ..Self::default() },
+        };
         let kind = fields.required::<OperationKind>("op");
         let id = fields.optional::<AssetId>("id").map(Id::uuid);
         let if_match = fields.optional::<ExpectedVersions>("if_match");
@@ -111,12 +119,9 @@ impl RawOperation {
         if kind == Some(OperationKind::Create) && if_match.is_some() {
             error("if_match", "must not be sent with create".into());
         }
-        match kind.filter(|_| errors.is_empty()) {
-            Some(kind) => {
-                Ok(Self { kind, id: id.unwrap_or_default(), if_match, body: body.map(ToOwned::to_owned).unwrap_or_default() })
-            }
-            None => Err(errors),
-        }
+        let body = body.map(ToOwned::to_owned);
+        let id = id.filter(|_| kind != Some(OperationKind::Create));
+        Self { kind, id: id.unwrap_or_default(), if_match, is_faulty: false, errors, body }
     }
 }
 
@@ -138,17 +143,7 @@ impl FromJson for Operations {
         if !(1..=MAX_OPERATIONS).contains(&entries.len()) {
             return Err(bounds());
         }
-        let (mut operations, mut errors) = (Vec::new(), Vec::new());
-        for (index, entry) in entries.into_iter().enumerate() {
-            match RawOperation::parse(entry.get()) {
-                Ok(operation) => operations.push(operation),
-                Err(more) => errors.extend(more.into_iter().filter_map(|error| match error.location {
-                    ErrorLocation::Pointer(pointer) => Some((format!("/{index}{pointer}"), error.reason)),
-                    _ => None,
-                })),
-            }
-        }
-        if errors.is_empty() { Ok(Self(operations)) } else { Err(errors) }
+        Ok(Self(entries.into_iter().map(|entry| RawOperation::parse(entry.get())).collect()))
     }
 }
 
@@ -212,9 +207,9 @@ impl BatchResult {
     /// Builds the response from one response per operation. A dry run returns no entity tags, because it assigns no versions.
     pub(crate) fn new(responses: &[StoredResponse], is_dry_run: bool) -> Result<Self, ApiError> {
         let mut entries = Vec::new();
-        for (index, StoredResponse { status, version, body, .. }) in responses.iter().enumerate() {
+        for (index, StoredResponse { status, tagged, body, .. }) in responses.iter().enumerate() {
             let SingleResponse { data } = serde_json::from_str(body).map_err(StoreError::broken)?;
-            let etag = version.filter(|_| !is_dry_run).map(|version| entity_tag(version, body.as_bytes()));
+            let etag = tagged.filter(|_| !is_dry_run).map(|version| entity_tag(version, body.as_bytes()));
             entries.push(BatchEntry { index, status: *status, etag, data });
         }
         Ok(Self { data: entries })

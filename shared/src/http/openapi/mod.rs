@@ -113,11 +113,17 @@ const OPERATIONS: Part = &[(
 )];
 const ROWS: Part = &[("422", "InvalidRows", "`VALIDATION_ERROR`: unknown columns, more than 200 rows, or invalid parameters.")];
 const RESOURCE: Part = &[("404", "NotFound", "`NOT_FOUND`: the tenant has no such resource.")];
-const VERSION: Part = &[("412", CHANGED, "`PRECONDITION_FAILED`: the resource's version doesn't match `If-Match`.")];
+const VERSION: Part = &[(
+    "412",
+    CHANGED,
+    "`PRECONDITION_FAILED`: the resource's version doesn't match `If-Match`, or the resource was changed after the `updated_at` in \
+     the body. Then `updated_at` and `updated_by` say when and by whom.",
+)];
 const VERSIONS: Part = &[(
     "412",
     "OperationPreconditionFailed",
-    "`PRECONDITION_FAILED`: a record's version doesn't match the `if_match` of its operation.",
+    "`PRECONDITION_FAILED`: a record's version doesn't match the `if_match` of its operation, or the record was changed after the \
+     `updated_at` in its body.",
 )];
 
 fn responses(parts: &[Part]) -> BTreeMap<String, RefOr<Response>> {
@@ -138,8 +144,6 @@ macro_rules! error_responses {
 }
 
 error_responses! {
-    /// Errors of an operation without input.
-    OpenErrors: ANY;
     /// Errors of a list, or of a creation except conflicts.
     InputErrors: INPUT ANY;
     /// Errors when reading a resource, or in an action on a resource without a version; without conflicts.

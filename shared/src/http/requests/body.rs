@@ -258,16 +258,17 @@ impl<'a> Fields<'a> {
 
     /// Takes the `read_only` members, for comparison with the current values.
     pub fn read_only(&mut self, read_only: &[&str]) -> ReadOnlyFields {
-        let mut fields = Vec::new();
+        let (mut fields, mut updated_at) = (Vec::new(), None);
         for (name, raw) in self.members.iter_mut().filter(|(name, _)| read_only.contains(&name.as_str())) {
-            if let Some(raw) = raw.take()
-                && !self.refused.contains(name)
-            {
+            let Some(raw) = raw.take().filter(|_| !self.refused.contains(name)) else { continue };
+            if name == UPDATED_AT {
+                updated_at = Some(raw);
+            } else {
                 let value = json::parse(raw.get()).ok();
                 fields.push(ReadOnlyField { name: name.clone(), value, compared: name.clone() });
             }
         }
-        ReadOnlyFields(fields)
+        ReadOnlyFields { fields, updated_at: updated_at.and_then(|raw| self.read(UPDATED_AT, raw)) }
     }
 
     /// Returns all errors, including one for each member that was not taken: it is unknown or, in a creation, read-only.
@@ -373,6 +374,7 @@ macro_rules! body {
                     .description(Some(concat!($($doc, "\n"),*).trim()))
                     .additional_properties(Some(utoipa::openapi::schema::AdditionalProperties::<utoipa::openapi::schema::Schema>::FreeForm(false)));
                 $(let object = $crate::body!(@describe $need object $field $type, concat!($($fdoc, "\n"),*));)*
+                let object = $crate::body!(@describe_guard $mode object, $read_only);
                 object.into()
             }
         }
@@ -434,6 +436,10 @@ macro_rules! body {
         let whole = || Some(Self { $($field: $value,)* unchanged });
         Ok((whole(), errors))
     }};
+    (@describe_guard read_only $object:ident, $read_only:expr) => { $object };
+    (@describe_guard unchanged $object:ident, $read_only:expr) => {
+        $crate::http::requests::body::ReadOnlyFields::describe($object, $read_only)
+    };
     (@describe group $object:ident $field:ident $type:ty, $doc:expr) => {
         <$type as $crate::http::requests::body::FieldGroup>::describe($object)
     };
@@ -741,7 +747,13 @@ impl Describe for NoBody {
 
 /// The read-only fields of a PATCH, accepted with their current values, so that a client can send back a whole resource.
 #[derive(Debug, Default)]
-pub struct ReadOnlyFields(Vec<ReadOnlyField>);
+pub struct ReadOnlyFields {
+    fields: Vec<ReadOnlyField>,
+    updated_at: Option<Timestamp>,
+}
+
+const UPDATED_AT: &str = "updated_at";
+const UPDATED_AT_MEANING: &str = "`updated_at` as you read it. If the resource was changed since, the response is a 412.";
 
 #[derive(Debug)]
 struct ReadOnlyField {
@@ -752,39 +764,51 @@ struct ReadOnlyField {
 }
 
 impl ReadOnlyField {
-    /// Whether a field has the value from before a scan. A scan changes an asset's `last_seen_at` and, if it moves the asset,
-    /// `updated_at`, but must not invalidate the values that a client has read. So any earlier time is accepted. Only assets
-    /// have a `last_seen_at`.
+    /// Whether a field has the `last_seen_at` from before a scan, which must not invalidate what a client has read. So any earlier
+    /// time is accepted.
     fn is_before_scan(&self, sent: &Value, current: &Value) -> bool {
         let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
-        let is_within =
-            |from: Option<Timestamp>, until: &Value| time(sent).is_some_and(|at| from <= Some(at) && Some(at) <= time(until));
         match (self.name.as_str(), current.get("last_seen_at")) {
-            ("last_seen_at", Some(last)) => sent.is_null() || is_within(None, last),
-            ("updated_at", Some(_)) => is_within(time(&current["created_at"]), &current["updated_at"]),
+            ("last_seen_at", Some(last)) => sent.is_null() || time(sent).is_some_and(|at| Some(at) <= time(last)),
             _ => false,
         }
     }
 }
 
 impl ReadOnlyFields {
+    /// Adds the one read-only field with a meaning to the OpenAPI schema of a PATCH.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub fn describe(object: ObjectBuilder, read_only: &[&str]) -> ObjectBuilder {
+        match read_only.contains(&UPDATED_AT) {
+            true => object.property(UPDATED_AT, field_schema::<Timestamp>(false, UPDATED_AT_MEANING)),
+            false => object,
+        }
     }
 
-    /// Adds an error for each read-only field of a new resource, unless the field already has an error.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Returns the `updated_at` of the resource as the client read it. A change of another state of the resource is refused.
+    #[must_use]
+    pub fn updated_at(&self) -> Option<Timestamp> {
+        self.updated_at
+    }
+
+    /// Adds an error for each read-only field of a new resource, unless the field already has an error. Ignores `updated_at`,
+    /// which can only guard a change.
     pub fn refuse_in_creation(&self, errors: &mut Vec<FieldError>) {
         let is_new = |field: &&ReadOnlyField| !errors.iter().any(|error| error.is_about(&field.name));
         let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only: the service assigns it");
-        let added: Vec<FieldError> = self.0.iter().filter(is_new).map(error).collect();
+        let added: Vec<FieldError> = self.fields.iter().filter(is_new).map(error).collect();
         errors.extend(added);
     }
 
     /// Compares the ID in the field `expanded`, which contains another resource, with the field `reference`, which refers to it.
     #[must_use]
     pub fn by_reference(mut self, expanded: &str, reference: &str) -> Self {
-        for field in self.0.iter_mut().filter(|field| field.name == expanded) {
+        for field in self.fields.iter_mut().filter(|field| field.name == expanded) {
             field.compared = reference.to_owned();
             if let Some(Value::Object(shown)) = &mut field.value {
                 field.value = shown.remove("id");
@@ -811,7 +835,7 @@ impl ReadOnlyFields {
             field.value.as_ref().is_none_or(|sent| !is_equal(sent) && !field.is_before_scan(sent, &current))
         };
         let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only and can't change");
-        Ok(self.0.iter().filter(differs).map(error).collect())
+        Ok(self.fields.iter().filter(differs).map(error).collect())
     }
 
     /// Checks that every field equals the one in `current`, and that there are no other `errors`.

@@ -39,7 +39,11 @@ impl<Q: FromQuery, S: Sync> FromRequestParts<S> for Query<Q> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        Q::from_params(received(parts)?.params()?).map(Self)
+        let received = received(parts)?;
+        let mut params = received.params()?;
+        let query = Q::take(&mut params);
+        received.note_parameters(&params.known);
+        params.finish().map(|()| Self(query))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::domain::history::chain::Verification;
 use crate::domain::keys::api_key::Scope;
 use crate::domain::keys::grant::GrantError;
 use crate::domain::processes::instance::{ImageName, ProcessError};
-use crate::domain::record::{Record, StoredResponse, entity_tag};
+use crate::domain::record::{ChangedSince, Mismatch, Record, RecordVersion, StoredResponse, entity_tag};
 use crate::domain::signing::LinkStatus;
 use crate::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError};
 use crate::domain::values::id::{AssetId, Id, InstanceId};
@@ -50,7 +50,7 @@ const JSON: &str = "application/json";
 #[derive(Debug)]
 pub struct Created<T> {
     location: String,
-    version: Option<u64>,
+    version: Option<RecordVersion>,
     data: T,
 }
 
@@ -61,7 +61,7 @@ pub struct CreatedSecret<T>(Created<T>);
 /// 200 with a resource and its `ETag`.
 #[derive(Debug)]
 pub struct Versioned<T> {
-    pub version: u64,
+    pub version: RecordVersion,
     pub data: T,
 }
 
@@ -101,7 +101,7 @@ impl<T> Created<T> {
     /// Builds the response to the creation of a resource with the path `/v1/{collection}/{id}`.
     #[must_use]
     pub fn new(collection: &str, id: impl Id, data: T) -> Self {
-        Self { location: format!("/v1/{collection}/{id}"), version: Some(1), data }
+        Self { location: format!("/v1/{collection}/{id}"), version: Some(RecordVersion { record: id.uuid(), number: 1 }), data }
     }
 
     /// Omits the `ETag`.
@@ -128,7 +128,7 @@ pub struct ApiResponse {
     status: StatusCode,
     content_type: &'static str,
     location: Option<String>,
-    version: Option<u64>,
+    version: Option<RecordVersion>,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
 }
@@ -147,7 +147,7 @@ pub trait Success {
     fn to_stored(&self, images: Vec<(String, ImageName)>) -> Result<StoredResponse, StoreError> {
         let ApiResponse { status, location, version, body, .. } = self.to_response().map_err(StoreError::broken)?;
         let body = String::from_utf8(body.into()).map_err(StoreError::broken)?;
-        Ok(StoredResponse { location, version, images, ..StoredResponse::new(status.as_u16(), body) })
+        Ok(StoredResponse { location, tagged: version, images, ..StoredResponse::new(status.as_u16(), body) })
     }
 }
 
@@ -173,7 +173,8 @@ impl ApiResponse {
     ///
     /// Returns [`ApiError::Internal`] for an invalid HTTP status.
     pub fn from_stored(stored: StoredResponse) -> Result<Self, ApiError> {
-        let StoredResponse { status, location, version, body, images: _, steps: _, is_in_parts: _, is_nameless: _ } = stored;
+        let StoredResponse { status, location, tagged: version, body, images: _, steps: _, is_in_parts: _, is_nameless: _ } =
+            stored;
         let status = StatusCode::from_u16(status).map_err(|error| ApiError::Internal(error.into()))?;
         Ok(Self { status, location, version, ..Self::new(JSON, body) })
     }
@@ -592,9 +593,9 @@ pub enum ApiError {
     /// 409: the request conflicts with the current data.
     #[error("{}", .0.detail)]
     Conflict(Conflict),
-    /// 412: `If-Match` doesn't match.
+    /// 412: the resource is not as the request expects.
     #[error("precondition failed")]
-    PreconditionFailed,
+    PreconditionFailed(Mismatch),
     /// 413: the body is too large.
     #[error("body too large")]
     TooLarge,
@@ -613,9 +614,9 @@ pub enum ApiError {
     /// 422: the request has spent its budget for validating against schemas.
     #[error("the budget for schemas is spent")]
     SchemaBudgetSpent,
-    /// The error of one operation of a batch, with its position.
-    #[error("operation {0}: {1}")]
-    InOperation(usize, Box<Self>),
+    /// Errors of a batch's operations: the first one, and all of them with their locations.
+    #[error("operations of a batch: {0}")]
+    InOperations(Box<Self>, Vec<FieldError>),
     /// 429, with the number of seconds to wait.
     #[error("too many requests")]
     RateLimited(i64),
@@ -653,7 +654,7 @@ impl ApiError {
     /// Returns the status, the code and the title. No wildcard arm, so that the compiler requires them for a new variant.
     pub(in crate::http) fn status_code_title(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
-            Self::InOperation(_, error) => error.status_code_title(),
+            Self::InOperations(error, _) => error.status_code_title(),
             Self::Malformed(_) => (StatusCode::BAD_REQUEST, "MALFORMED_REQUEST", "Malformed request"),
             Self::Unauthorized | Self::BadLink(_) => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "Unauthorized"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "FORBIDDEN", "Forbidden"),
@@ -661,7 +662,7 @@ impl ApiError {
             Self::NotFound | Self::UnknownPath(_) => (StatusCode::NOT_FOUND, "NOT_FOUND", "Not found"),
             Self::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "Method not allowed"),
             Self::Conflict(conflict) => (StatusCode::CONFLICT, conflict.code.as_str(), "Conflict"),
-            Self::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "PRECONDITION_FAILED", "Precondition failed"),
+            Self::PreconditionFailed(_) => (StatusCode::PRECONDITION_FAILED, "PRECONDITION_FAILED", "Precondition failed"),
             Self::RateLimited(_) | Self::TenantRateLimited(_) => {
                 (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", "Too many requests")
             }
@@ -678,9 +679,9 @@ impl ApiError {
         }
     }
 
-    fn detail(&self) -> String {
+    pub(crate) fn detail(&self) -> String {
         match self {
-            Self::InOperation(_, error) => error.detail(),
+            Self::InOperations(error, _) => error.detail(),
             Self::Malformed(detail) => detail.clone(),
             Self::Unauthorized => "Send a valid API key as 'Authorization: Bearer <API_KEY>'.".into(),
             Self::BadLink(status) => link_detail(*status).into(),
@@ -690,9 +691,7 @@ impl ApiError {
             Self::UnknownPath(hint) => format!("This path doesn't exist. {hint}"),
             Self::MethodNotAllowed(hint) => hint.clone(),
             Self::Conflict(conflict) => conflict.detail.clone(),
-            Self::PreconditionFailed => {
-                "The resource's version doesn't match If-Match. Read the resource again and send its current ETag.".into()
-            }
+            Self::PreconditionFailed(mismatch) => mismatch_detail(mismatch),
             Self::TenantRateLimited(wait) => {
                 format!("The organization's rate limit, shared by all its keys and signing links, is reached. Wait {wait} s.")
             }
@@ -735,13 +734,18 @@ impl ApiError {
 
     fn extra(&self) -> Map<String, Value> {
         match self {
-            Self::InOperation(_, error) => error.extra(),
+            Self::InOperations(error, _) => error.extra(),
             Self::BadLink(Some(status)) => Map::from_iter([("link_status".to_owned(), serde_json::json!(status))]),
             Self::Forbidden(scope) => Map::from_iter([("scope".to_owned(), serde_json::json!(scope))]),
             Self::NotGrantable(error) => Map::from_iter([("field".to_owned(), serde_json::json!(error.field()))]),
             Self::Unreadable(record) => Map::from_iter([("unreadable".to_owned(), serde_json::json!(record.id))]),
             Self::Conflict(conflict) => conflict.context.clone(),
             Self::UnlistedField(_, Some(asset)) => Map::from_iter([("asset_id".to_owned(), serde_json::json!(asset))]),
+            Self::PreconditionFailed(Mismatch::Changed(ChangedSince { at, by, .. })) => Map::from_iter([
+                ("field".to_owned(), serde_json::json!("updated_at")),
+                ("updated_at".to_owned(), serde_json::json!(at)),
+                ("updated_by".to_owned(), serde_json::json!(by)),
+            ]),
             _ => Map::new(),
         }
     }
@@ -750,11 +754,9 @@ impl ApiError {
     pub fn problem(&self, request_id: &str) -> Problem {
         let (status, code, title) = self.status_code_title();
         let errors = match self {
-            Self::Invalid(errors) => Some(errors.iter().take(MAX_FIELD_ERRORS).map(ProblemFieldError::from).collect()),
             Self::UnlistedField(error, _) => Some(vec![ProblemFieldError::from(&**error)]),
-            Self::InOperation(index, error) => {
-                let location = ErrorLocation::Pointer(format!("/operations/{index}"));
-                Some(vec![ProblemFieldError::from(&FieldError { location, reason: error.detail().into() })])
+            Self::Invalid(errors) | Self::InOperations(_, errors) => {
+                Some(errors.iter().take(MAX_FIELD_ERRORS).map(ProblemFieldError::from).collect())
             }
             _ => None,
         };
@@ -794,6 +796,26 @@ impl ApiError {
             Self::Conflict(conflict) if conflict.code == ConflictCode::RequestInProgress => Some(1),
             Self::RateLimited(wait) | Self::TenantRateLimited(wait) => Some(*wait),
             _ => None,
+        }
+    }
+}
+
+fn mismatch_detail(mismatch: &Mismatch) -> String {
+    match mismatch {
+        Mismatch::Version => {
+            "The resource's version doesn't match If-Match. Read the resource again and send its current ETag.".into()
+        }
+        Mismatch::OtherRecord => {
+            "The ETag in If-Match is of another resource. Send the ETag of the resource that you change.".into()
+        }
+        Mismatch::WeakTag => {
+            "The ETag in If-Match is weak: a proxy changed it. Weak ETags match no version, so configure the proxy \
+            to keep ETags, or remove the leading W/."
+                .into()
+        }
+        Mismatch::Changed(ChangedSince { at, by, .. }) => {
+            let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+            format!("The resource was changed{by} at {at}, after the updated_at that you sent. Read it again and reconsider.")
         }
     }
 }
@@ -1064,7 +1086,7 @@ impl From<WriteError> for ApiError {
                 Value::Null,
             ),
             WriteError::ResponseTooLong => Self::idempotency_key("must not be sent: the response would be too long to store"),
-            WriteError::PreconditionFailed => Self::PreconditionFailed,
+            WriteError::PreconditionFailed(mismatch) => Self::PreconditionFailed(mismatch),
             WriteError::Store(error) => error.into(),
         }
     }

@@ -7,6 +7,7 @@
 use crate::domain::assets::asset::{Asset, CatalogNames};
 use crate::domain::catalog::AssetKind;
 use crate::domain::history::chain::{BrokenLink, Chain, ChainError, ChainHead, HistoryEntry, Verification, is_deletion, subject};
+use crate::domain::history::event::{Actor, Event};
 use crate::domain::history::past::{PastState, held_state_at, state_at};
 use crate::domain::record::{Kind, Record, Stored};
 use crate::domain::values::id::{AssetId, EventId, Id, ManufacturerId, UserId};
@@ -38,6 +39,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum time between a request and the ID of its event. Entries with later IDs need not be read.
 const MAX_EVENT_AFTER_REQUEST: TimeDelta = TimeDelta::minutes(1);
 pub(in crate::store) const CONCURRENT_HISTORIES: usize = 8;
+/// Number of entries searched for the change that set `updated_at`.
+const UPDATES_SEARCHED: u32 = 20;
 /// Number of entries read at once when verifying a chain.
 const ENTRIES_PER_READ: u64 = 1_000;
 
@@ -210,6 +213,20 @@ impl TenantStore {
     /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
     pub async fn event_entry(&self, event: EventId) -> Result<Option<HistoryEntry>, StoreError> {
         Ok(self.item(&self.keys.event(event)).await?.as_ref().and_then(entry_of))
+    }
+
+    /// Returns who made the change that set a record's `updated_at`. `None` if later changes, such as scans, hide that change, or if
+    /// the history is behind.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn actor_of_update(&self, kind: Kind, entity: Uuid, at: Timestamp) -> Result<Option<Actor>, StoreError> {
+        let Some(mut state) = self.history_state_of(kind, entity, Some(UPDATES_SEARCHED)).await? else { return Ok(None) };
+        let newest = state.total();
+        let entries = self.history_entries(&mut state, newest.saturating_sub(UPDATES_SEARCHED.into()) + 1..=newest).await?;
+        let events = entries.into_values().rev().filter_map(|entry| serde_json::from_str::<Event>(&entry.text).ok());
+        Ok(events.filter(|event| event.at == at && !event.is_scan()).map(|event| event.actor).next())
     }
 
     async fn last_entry(&self, state: &HistoryState) -> Result<Option<HistoryEntry>, StoreError> {

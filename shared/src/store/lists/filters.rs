@@ -691,7 +691,9 @@ mod tests {
     #[test]
     fn a_custom_field_has_the_name_under_which_it_is_stored() {
         let longest = "x".repeat(255);
-        for (name, stored) in [("Fa\u{308}rg", "Färg"), (" ram_gb ", "ram_gb"), ("a\u{a0} b", "a b"), (longest.as_str(), longest.as_str())] {
+        for (name, stored) in
+            [("Fa\u{308}rg", "Färg"), (" ram_gb ", "ram_gb"), ("a\u{a0} b", "a b"), (longest.as_str(), longest.as_str())]
+        {
             assert_eq!(custom_column(name).as_deref(), Ok(format!("custom_fields.{stored}").as_str()), "{name}");
         }
         let sort = |text: &str| text.parse::<AssetSort>();

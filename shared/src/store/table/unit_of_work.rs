@@ -13,7 +13,7 @@ use crate::domain::history::event::{
 };
 use crate::domain::processes::instance::ImageName;
 use crate::domain::record::{
-    IdempotentRequest, Kind, Precondition, Record, Reference, RequiredValue, Stored, StoredResponse, Unique, changes,
+    IdempotentRequest, Kind, Mismatch, Precondition, Record, Reference, RequiredValue, Stored, StoredResponse, Unique, changes,
 };
 use crate::domain::values::id::{AssetId, EventId, Id};
 use crate::domain::values::signature_image::SignatureImage;
@@ -53,7 +53,7 @@ pub struct ChangeContext {
     pub at: Timestamp,
     /// The request, if it has an idempotency key.
     pub idempotency: Option<IdempotentRequest>,
-    /// The version of a record that the request expects (`If-Match`).
+    /// What the request expects of a record: `If-Match`, or the `updated_at` in a PATCH.
     pub precondition: Option<Precondition>,
     /// Whether the changes erase values about a person. If so, the events of the changes omit the old values, too.
     pub is_erasure: bool,
@@ -145,15 +145,13 @@ impl<'a> UnitOfWork<'a> {
         count.added = Some(reference);
     }
 
-    /// Compares the version of `old` with the request's precondition, if the precondition concerns this record. The write itself
+    /// Compares `old` with the request's precondition, if the precondition concerns this record. The write itself
     /// is also conditional on that version.
     fn check_precondition<T: Record>(&mut self, old: &Stored<T>) -> Result<(), WriteError> {
         let Some(precondition) = self.context.precondition.as_ref().filter(|it| it.record_id == old.value.id().uuid()) else {
             return Ok(());
         };
-        if !precondition.expected.contains(old.tag_version()) {
-            return Err(WriteError::PreconditionFailed);
-        }
+        precondition.expected.check(old).map_err(WriteError::PreconditionFailed)?;
         self.precondition_met = true;
         Ok(())
     }
@@ -208,7 +206,7 @@ impl<'a> UnitOfWork<'a> {
     /// - [`WriteError::ResponseTooLong`] when the response is too long to be stored.
     pub async fn commit_with(self, response: impl FnOnce() -> Result<StoredResponse, StoreError>) -> Result<(), WriteError> {
         if self.context.precondition.is_some() && !self.precondition_met {
-            return Err(WriteError::PreconditionFailed);
+            return Err(WriteError::PreconditionFailed(Mismatch::Version));
         }
         let mut items = Vec::new();
         // Check this condition first: only the first failed condition is reported, and in a retry of the request, other
