@@ -3,11 +3,11 @@ import { play } from '../play.mjs'
 import { assets, otherDays } from './assets.mjs'
 import { handovers } from './handovers.mjs'
 import { scanning } from './scanning.mjs'
-import { stock } from './stock.mjs'
+import { labelCodes, stock } from './stock.mjs'
 import { hostileNames, surroundings } from './surroundings.mjs'
 
 await play('app-page', {
-  alone: { ...hostileNames, ...otherDays },
+  alone: { ...hostileNames, ...otherDays, ...labelCodes },
   scenarios: { ...assets, ...handovers, ...scanning, ...stock, ...surroundings },
   main: [
     ...['from a search', 'a change with a conflict', 'many assets', 'a handover', 'a take-back', 'a lost connection'],

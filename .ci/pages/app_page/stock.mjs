@@ -43,7 +43,7 @@ async function lostConnection(scene) {
   await page.route('**/assets/seen', lose, { times: 1 })
   await scan(third.asset_tag, 'seen')
   await visit.context.setOffline(true)
-  await scan(`https://labels.example/t/${missing.asset_tag}`, 'waiting', missing.asset_tag)
+  await scan(`https://labels.example/by-tag/${missing.asset_tag}`, 'waiting', missing.asset_tag)
   await sees(page.getByText('No connection'), 'the page does not report a lost connection')
   await visit.press('Finish')
   await sees(page.getByText('Some scans are not sent yet.'), 'scans are discarded')
@@ -149,6 +149,24 @@ async function held(scene) {
   await sees(page.getByText('Everything was found.'), 'what a person has is missing')
 }
 
+/** The organization's template says where the tag of an address is. */
+const labels = ({ api, ...scene }) =>
+  api.withSettings({ label_url_template: 'https://h.example/a/{asset_tag}?src=qr&v=2' }, async () => {
+    const { visit, page, assets: [one, two] } = await begin({ api, ...scene }, 2)
+    await api.post('/assets', { name: 'Another', asset_tag: '2', location: 'Elsewhere' })
+    for (const [asset, code] of [[one, `https://h.example/a/${one.asset_tag}?src=qr&v=2`], [two, `]C1${two.asset_tag}`]]) {
+      await type(page, code)
+      await outcome(page, 'seen', asset.asset_tag)
+    }
+    assert.equal(await page.locator('.scans li').count(), 2, 'a label finds another asset')
+    await visit.go('#/hand-over')
+    await sees(page.getByRole('combobox', { name: 'Add an asset' }), 'there is no field for assets')
+    await type(page, `HTTPS://H.EXAMPLE/a/${one.asset_tag}?src=qr&v=2`)
+    await until(async () => String(await page.locator('.assets .tag').allTextContents()) === one.asset_tag, 'a label adds another asset')
+    await visit.close()
+  })
+
+export const labelCodes = { 'labels with an address': labels }
 export const stock = {
   'stock-taking with a lost connection': lostConnection,
   'stock-taking with a camera': camera,

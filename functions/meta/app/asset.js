@@ -1,6 +1,6 @@
 // Assets: their fields and values as text; a single asset with its label, processes, history and changes; and changes to several
 // assets.
-import { Problem, assetTypes, daysAfter, endOf, get, instanceName, known, latest, literal, may, send, startOf, today, userName } from './api.js'
+import { Problem, assetTypes, daysAfter, endOf, get, instanceName, known, latest, may, send, startOf, today, userName } from './api.js'
 import { ago, amount, button, card, date, editable, facts, go, h, has, heading, hint, link, mayLeave, moment, named, own, say, sentence, show, skeleton, status, t, typedAmount } from './page.js'
 import { attempt, check, clearProblems, dayField, discardOnEdit, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
 
@@ -24,9 +24,8 @@ export const assetLink = (one) =>
 
 /** Returns the assets that a scanned code means: none, one or, for a serial number, several. @returns {Promise<any[]>} */
 export async function byCode(code, signal) {
-  const found = (filter) => get('/assets', signal, { ...filter, limit: 20 }).then(({ data }) => data)
-  const tagged = await found({ asset_tag: literal(code) })
-  return tagged.length ? tagged : found({ serial_number: literal(code) })
+  const { data } = await get('/assets', signal, { code, limit: 20 })
+  return data
 }
 
 /** Creates a line per asset, with its status or the result of `more`. @param {any[]} assets @param {(asset: any) => any} [more] */

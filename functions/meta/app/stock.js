@@ -1,6 +1,6 @@
 // Stock-taking: each scan is announced at once, stored in the tab, and sent exactly once when there is a connection.
 import { Problem, dayOf, get, literal, may, now, post, session, uuid } from './api.js'
-import { button, card, date, decoded, h, heading, hint, own, say, show, t } from './page.js'
+import { button, card, date, h, heading, hint, own, say, show, t } from './page.js'
 import { attempt, checkbox, endsScan, fault, faultText, field, form, input, locationField, problemBox, showProblems, submit, typeInto } from './form.js'
 import { STATUSES, assetLink, assetList } from './asset.js'
 
@@ -13,12 +13,6 @@ const LOOK_MS = 200
 const AGAIN_MS = 3000
 const OUTCOMES = ['seen', 'moved', 'elsewhere', 'unknown', 'ambiguous', 'waiting', 'refused']
 
-/** Returns the tag, ID or serial number in a scanned code, which can be a URL. */
-function codeOf(text) {
-  const address = /^https?:\/\/[^/]+\/(.+)$/.exec(text.trim())
-  return address ? decoded(address[1].replace(/[#?]$/, '').split(/[/=]/).filter(Boolean).pop() ?? '') : text.trim()
-}
-const kindOf = (code) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(code) ? 'id' : /^[!-~]{1,64}$/.test(code) ? 'tag' : 'serial_number'
 /** A scrapped asset isn't expected anywhere. */
 const EXPECTED = STATUSES.filter((name) => name !== 'scrapped').join()
 const MOST_PAGES = 10
@@ -129,13 +123,13 @@ export function stock(main, params, signal) {
   }
 
   function add(text) {
-    const code = codeOf(text)
+    const code = text.trim()
     if (!code || !state) return
     const { scans } = state
     const at = scans.findIndex((one) => one.code.toLowerCase() === code.toLowerCase())
     const [before] = at < 0 ? [] : scans.splice(at, 1)
     const isSettled = before && before.outcome !== 'refused'
-    scans.push(isSettled ? before : { id: uuid(), code, by: kindOf(code), at: now().toISOString(), outcome: 'waiting' })
+    scans.push(isSettled ? before : { id: uuid(), code, at: now().toISOString(), outcome: 'waiting' })
     if (isSettled && before.outcome !== 'waiting') tone(isGood(before))
     changed()
     send()
@@ -172,7 +166,7 @@ export function stock(main, params, signal) {
         if (!state.batch) {
           const [{ at }] = waiting
           const isLate = +now() - Date.parse(at) > LATE_MS
-          const items = waiting.map(({ by, code }) => ({ [by]: code }))
+          const items = waiting.map(({ code }) => ({ code }))
           state.batch = { key: uuid(), ids: waiting.map(({ id }) => id), body: { location: state.place, move: state.move, items, ...(isLate ? { at } : {}) } }
           keep()
         }
@@ -213,8 +207,6 @@ export function stock(main, params, signal) {
 
   const settle = (results) => end((one, n) => {
     const { outcome, ...asset } = results.find(({ index }) => index === n) ?? one
-    // A code that isn't a known tag may be a serial number.
-    if (outcome === 'unknown' && one.by === 'tag') return (one.by = 'serial_number')
     one.outcome = outcome
     one.asset = asset.asset_tag ? asset : null
     // The tag and the serial number of an asset count once.
