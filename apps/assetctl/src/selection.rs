@@ -116,12 +116,17 @@ pub fn hint(meta: &Value) -> Option<&str> {
 
 /// Replaces the names of parameters in an error with the names of options.
 pub fn in_options(error: CliError) -> CliError {
+    renamed(error, option_of)
+}
+
+/// Replaces the names of parameters in an error.
+pub fn renamed(error: CliError, name: impl Fn(&str) -> String) -> CliError {
     let CliError::Usage(detail) = error else { return error };
-    let in_options = |line: &str| match line.strip_prefix("  ").and_then(|line| line.split_once(": ")) {
-        Some((parameter, detail)) => format!("  {}: {detail}", option_of(parameter)),
+    let renamed = |line: &str| match line.strip_prefix("  ").and_then(|line| line.split_once(": ")) {
+        Some((parameter, detail)) => format!("  {}: {detail}", name(parameter)),
         None => line.to_owned(),
     };
-    CliError::Usage(detail.lines().map(in_options).collect::<Vec<_>>().join("\n"))
+    CliError::Usage(detail.lines().map(renamed).collect::<Vec<_>>().join("\n"))
 }
 
 fn option_of(parameter: &str) -> String {

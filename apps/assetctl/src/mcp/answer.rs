@@ -61,11 +61,17 @@ pub fn rows(name: &str, all: Vec<Value>, has_more: bool, next: impl Fn(usize) ->
 
 /// Lists the first rows in words: `: the first; the second; and 3 more.`
 pub fn first(rows: &[Value], number: usize, in_words: impl Fn(&Value) -> String) -> String {
-    if rows.is_empty() { ".".to_owned() } else { format!(": {}.", joined(rows, number, "; ", "and ", in_words)) }
+    first_of(rows, number, rows.len() as u64, in_words)
 }
 
-fn joined(all: &[Value], number: usize, separator: &str, and: &str, in_words: impl Fn(&Value) -> String) -> String {
-    let more = (all.len() > number).then(|| format!("{and}{} more", all.len() - number));
+/// Like [`first`], if `rows` are the beginning of a list with `total` rows.
+pub fn first_of(rows: &[Value], number: usize, total: u64, in_words: impl Fn(&Value) -> String) -> String {
+    if rows.is_empty() { ".".to_owned() } else { format!(": {}.", joined(rows, number, total, ("; ", "and "), in_words)) }
+}
+
+fn joined(all: &[Value], number: usize, total: u64, (separator, and): (&str, &str), in_words: impl Fn(&Value) -> String) -> String {
+    let more = total.saturating_sub(all.len().min(number) as u64);
+    let more = (more > 0).then(|| format!("{and}{more} more"));
     all.iter().take(number).map(in_words).chain(more).collect::<Vec<_>>().join(separator)
 }
 
@@ -100,7 +106,7 @@ pub fn in_words(changes: &[Value]) -> String {
         };
         format!("{field}: {} → {}", value(&change["from"]), value(&change["to"]))
     };
-    joined(changes, 4, ", ", "", one)
+    joined(changes, 4, changes.len() as u64, (", ", ""), one)
 }
 
 /// Quotes somebody else's text, so that it can't pass for a part of the sentence.

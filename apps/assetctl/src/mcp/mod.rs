@@ -128,7 +128,7 @@ impl Server {
             "what_can_be_done" => questions::possible(access, &arguments).await?,
             "find_people" => questions::people(access, &arguments).await?,
             "changes_since" => questions::changes(access, &arguments).await?,
-            "statistics" => questions::statistics(access).await?,
+            "statistics" => questions::statistics(access, &arguments).await?,
             plan => plan::plan(access, &self.plans, plan, arguments).await?,
         };
         Ok(Some(answer.into_result().into()))

@@ -7,7 +7,7 @@ use crate::lookup::{self, id_of, is_id, items, people_with, person, person_with,
 use crate::mcp::Access;
 use crate::mcp::answer::{self, Answer, quoted};
 use crate::output::count;
-use crate::selection::NOBODY;
+use crate::selection::{self, NOBODY};
 use crate::show::{self, actor_name, asset_on, assigned, time_of, time_on};
 use jiff::civil::Date;
 use percent_encoding::percent_decode_str;
@@ -26,8 +26,8 @@ const PAGE: u64 = 20;
 const CHANGES: &str = "50";
 /// Fields of an asset in a list.
 const LISTED: [&str; 7] = ["asset_tag", "name", "status", "location", "asset_type_name", "serial_number", "warranty_until"];
-/// Arguments, and the list filters that they set.
-const FILTERS: [(&str, &str); 7] = [
+/// Arguments, and the parameters of a request that they set.
+const FILTERS: [(&str, &str); 9] = [
     ("words", "q"),
     ("status", "status"),
     ("place", "location"),
@@ -35,9 +35,30 @@ const FILTERS: [(&str, &str); 7] = [
     ("warranty_before", "warranty_before"),
     ("changed_since", "updated_since"),
     ("sort", "sort"),
+    ("group_by", "group_by"),
+    ("depth", "depth"),
+];
+/// Other parameters, and the arguments that set them.
+const ARGUMENTS: [(&str, &str); 6] = [
+    ("assigned_to", "person"),
+    ("asset_type_id", "type"),
+    ("actor_id", "by"),
+    ("entity_id", "asset"),
+    ("is_active", "active"),
+    ("page", "skip"),
+];
+/// Filters, and the fields of an asset that they compare, if the names differ beyond `_from`, `_before`, `_min` and `_max`.
+const COMPARED: [(&str, &str); 7] = [
+    ("warranty", "warranty_until"),
+    ("created", "created_at"),
+    ("updated", "updated_at"),
+    ("last_seen", "last_seen_at"),
+    ("status_changed", "status_changed_at"),
+    ("kind", "asset_kind"),
+    ("model_id", "model"),
 ];
 /// List parameters that are not filters.
-const NO_FILTERS: [&str; 4] = ["page", "limit", "expand", "sort"];
+const NO_FILTERS: [&str; 6] = ["page", "limit", "expand", "sort", "group_by", "depth"];
 /// Types of events to show: all types except events of keys, links and webhooks.
 const TYPES: &str = "asset.*,user.*,instance.*,movement.*,process.*,asset_type.*,manufacturer.*,model.*,tenant.*";
 pub const PROMPT: &str = "who_has_what";
@@ -124,7 +145,8 @@ fn day(argument: &Value) -> Result<Option<Date>> {
     argument.as_str().map(read).transpose()
 }
 
-pub async fn find(access: &Access, arguments: &Value) -> Result<Answer> {
+/// Returns the parameters that the arguments of a question about assets set.
+async fn about_assets(access: &Access, arguments: &Value) -> Result<Query> {
     let mut query = filters(arguments, &FILTERS);
     for (name, value) in arguments["filters"].as_object().into_iter().flatten() {
         if NO_FILTERS.contains(&name.as_str()) {
@@ -140,34 +162,100 @@ pub async fn find(access: &Access, arguments: &Value) -> Result<Answer> {
     if let Some(name) = arguments["type"].as_str() {
         query.push(("asset_type_id".to_owned(), lookup::asset_type(&access.client, name).await?));
     }
+    Ok(query)
+}
+
+/// Replaces the names of parameters in an error with the names of the tool's arguments.
+pub fn in_arguments(error: CliError) -> CliError {
+    selection::renamed(error, |parameter| {
+        let of_filter = FILTERS.iter().find(|(_, name)| *name == parameter).map(|(argument, _)| *argument);
+        let of_other = || ARGUMENTS.iter().find(|(name, _)| *name == parameter).map(|(_, argument)| *argument);
+        match of_filter.or_else(of_other) {
+            Some(argument) => argument.to_owned(),
+            None if ["since", "until", "types", "after", "role", "code"].contains(&parameter) => parameter.to_owned(),
+            None => format!("filters.{parameter}"),
+        }
+    })
+}
+
+/// Returns the fields of an asset that the parameters compare or sort by.
+fn compared(query: &Query) -> Vec<String> {
+    let field = |(name, value): &(String, String)| {
+        let name = if name == "sort" { value.trim_start_matches('-') } else { name };
+        if let Some(("custom_fields_from" | "custom_fields_before", field)) = name.split_once('.') {
+            return format!("custom_fields.{field}");
+        }
+        let ends = ["_from", "_before", "_since", "_min", "_max"];
+        let plain = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        COMPARED.iter().find(|(filter, _)| *filter == plain).map_or(plain, |(_, field)| field).to_owned()
+    };
+    query.iter().map(field).collect()
+}
+
+pub async fn find(access: &Access, arguments: &Value) -> Result<Answer> {
+    let mut query = about_assets(access, arguments).await?;
+    let fields = compared(&query);
     if access.has("users:read") {
         query.push(("expand".to_owned(), "assigned_to".to_owned()));
     }
-    listed(access, "assets", query, &arguments["skip"], "found", row).await
+    let with_compared = |asset: &Value| {
+        let mut shown = row(asset);
+        for field in &fields {
+            let value = match field.strip_prefix("custom_fields.") {
+                Some(name) => &asset["custom_fields"][name],
+                None => &asset[field],
+            };
+            // The user is already shown by name.
+            if !value.is_null() && shown.get(field).is_none() {
+                shown[field] = value.clone();
+            }
+        }
+        shown
+    };
+    listed(access, "assets", query, &arguments["skip"], "found", with_compared).await
 }
 
-type Row = fn(&Value) -> Value;
-
 /// Reads a page of a list, and returns as many rows as fit after skipping `skip` rows.
-async fn list(access: &Access, path: &str, mut query: Query, skip: &Value, name: &str, row: Row) -> Result<Map<String, Value>> {
+async fn list(
+    access: &Access,
+    path: &str,
+    mut query: Query,
+    skip: &Value,
+    name: &str,
+    row: impl Fn(&Value) -> Value,
+) -> Result<Map<String, Value>> {
     let skip = skip.as_u64().unwrap_or_default();
     query.extend([("limit", PAGE), ("page", skip / PAGE + 1)].map(|(name, number)| (name.to_owned(), number.to_string())));
     let query: Vec<_> = query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let Page { rows, meta } = access.client.page(path, &query).await?;
+    let Page { rows, meta } = access.client.page(path, &query).await.map_err(in_arguments)?;
     let total = meta["total"].as_u64().unwrap_or_default();
     let all: Vec<Value> = rows.iter().skip(usize::try_from(skip % PAGE).unwrap_or_default()).map(row).collect();
     let has_more = skip + (all.len() as u64) < total;
     let mut data = answer::rows(name, all, has_more, |shown| format!("call again with skip={}", skip + shown as u64));
     data.insert("total".to_owned(), total.into());
+    data.extend(selection::hint(&meta).map(|hint| ("hint".to_owned(), hint.into())));
     Ok(data)
 }
 
+/// Returns the service's sentence about an empty answer, to append to the line for people.
+fn hint(data: &Map<String, Value>) -> String {
+    data.get("hint").map_or(String::new(), |hint| format!(" {}", text(hint)))
+}
+
 /// Reads a page of a list of assets. `what` describes the assets in the line for people.
-async fn listed(access: &Access, path: &str, query: Query, skip: &Value, what: &str, row: Row) -> Result<Answer> {
+async fn listed(
+    access: &Access,
+    path: &str,
+    query: Query,
+    skip: &Value,
+    what: &str,
+    row: impl Fn(&Value) -> Value,
+) -> Result<Answer> {
     let data = list(access, path, query, skip, "assets", row).await?;
-    let from = skip.as_u64().map_or(String::new(), |skip| format!(", after the first {skip}"));
-    let first = answer::first(items(&data["assets"]), 3, in_words);
-    Ok(Answer::new(format!("{} {what}{from}{first}", count(data["total"].as_u64().unwrap_or_default(), "asset")), data))
+    let (total, skip) = (data["total"].as_u64().unwrap_or_default(), skip.as_u64().unwrap_or_default());
+    let from = if skip > 0 { format!(", after the first {skip}") } else { String::new() };
+    let first = answer::first_of(items(&data["assets"]), 3, total.saturating_sub(skip), in_words);
+    Ok(Answer::new(format!("{} {what}{from}{first}{}", count(total, "asset"), hint(&data)), data))
 }
 
 fn row(asset: &Value) -> Value {
@@ -300,18 +388,54 @@ pub async fn people(access: &Access, arguments: &Value) -> Result<Answer> {
     };
     let query = filters(arguments, &[("words", "q"), ("role", "role"), ("active", "is_active")]);
     let data = list(access, "users", query, &arguments["skip"], "people", row).await?;
-    let first = answer::first(items(&data["people"]), 5, |user| format!("{} {}", quoted(&user["name"]), quoted(&user["email"])));
+    let left = data["total"].as_u64().unwrap_or_default().saturating_sub(arguments["skip"].as_u64().unwrap_or_default());
+    let in_short = |user: &Value| format!("{} {}", quoted(&user["name"]), quoted(&user["email"]));
+    let first = answer::first_of(items(&data["people"]), 5, left, in_short);
     let people = if data["total"] == 1 { "1 person".to_owned() } else { format!("{} people", data["total"]) };
     Ok(Answer::new(format!("{people} found{first}"), data))
 }
 
-pub async fn statistics(access: &Access) -> Result<Answer> {
-    let stats = access.client.data("stats", &[]).await?;
+pub async fn statistics(access: &Access, arguments: &Value) -> Result<Answer> {
+    let query = about_assets(access, arguments).await?;
+    let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let document = access.client.document("stats", &query).await.map_err(in_arguments)?.0;
+    let (stats, said) = (&document["data"], selection::hint(&document["meta"]));
+    if let Some(field) = arguments["group_by"].as_str() {
+        return groups(access, field, stats, said).await;
+    }
     let assets = &stats["assets"];
     let (ended, soon) = (&assets["warranty"]["ended"], &assets["warranty"]["within_30"]);
     let (total, assigned) = (count(assets["total"].as_u64().unwrap_or_default(), "asset"), &assets["assigned"]);
     let line = format!("{total}, {assigned} assigned. Warranties: {ended} ended, {soon} end within 30 days.");
-    Ok(Answer::new(line, stats.as_object().cloned().unwrap_or_default()))
+    let mut data = stats.as_object().cloned().unwrap_or_default();
+    data.extend(said.map(|hint| ("hint".to_owned(), hint.into())));
+    let hint = hint(&data);
+    Ok(Answer::new(line + &hint, data))
+}
+
+/// Describes the groups of assets by a field, largest first. Groups by user have the user's name as their value.
+async fn groups(access: &Access, field: &str, stats: &Value, said: Option<&str>) -> Result<Answer> {
+    let mut all = items(&stats["groups"]).to_vec();
+    if field == "assigned_to" {
+        for group in &mut all {
+            if !group["id"].is_null() {
+                group["value"] = name_of(access, &group["id"]).await?;
+            }
+        }
+    }
+    let (rest, found) = (&stats["rest"], all.len() as u64 + stats["rest"]["groups"].as_u64().unwrap_or_default());
+    let counted = |group: &Value| group["count"].as_u64().unwrap_or_default();
+    let total: u64 = all.iter().chain([rest]).map(counted).sum();
+    let mut data = answer::rows("groups", all, false, |shown| format!("{} more groups: narrow the filters", found - shown as u64));
+    data.extend([("total".to_owned(), Value::from(total)), ("total_groups".to_owned(), found.into())]);
+    data.extend(said.map(|hint| ("hint".to_owned(), hint.into())));
+    let in_short = |group: &Value| {
+        let value = if group["value"].is_null() { "none".to_owned() } else { quoted(&group["value"]) };
+        format!("{value} {} (purchase price {})", counted(group), text(&group["purchase_price"]))
+    };
+    let first = answer::first_of(items(&data["groups"]), 5, found, in_short);
+    let line = format!("{} in {} by {}{first}{}", count(total, "asset"), count(found, "group"), quoted(&field.into()), hint(&data));
+    Ok(Answer::new(line, data))
 }
 
 /// Whether the event comes from the operator's creation of the organization, with its settings, first key and first processes.
@@ -342,7 +466,7 @@ pub async fn changes(access: &Access, arguments: &Value) -> Result<Answer> {
         query.push(("entity_id", id_of(&lookup::asset(&access.client, name).await?)));
     }
     let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let Page { mut rows, meta } = access.client.page("events", &query).await?;
+    let Page { mut rows, meta } = access.client.page("events", &query).await.map_err(in_arguments)?;
     rows.retain(|event| !is_set_up(event));
     let people = people_with(&access.client, assigned(&rows)).await?;
     let one = |event: &Value| {

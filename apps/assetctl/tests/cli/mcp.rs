@@ -303,6 +303,50 @@ fn a_quotation_mark_in_a_tag_does_not_end_a_quotation() {
 }
 
 #[test]
+fn answers_count_the_whole_list_name_the_nearest_place_and_show_the_compared_fields() {
+    let service = Service::start();
+    for number in 0..25 {
+        let place = if number < 15 { "Berlin / 3rd floor" } else { "Berlin / 4th floor" };
+        let body = json!({"name": format!("Laptop {number}"), "location": place, "purchase_price": number, "purchase_date": "2026-01-01"});
+        service.send("POST", "/assets", &body);
+    }
+    let mut session = McpSession::start(service.command(&["mcp"]));
+    let mut call = |tool: &str, arguments: Value| session.call(tool, &arguments);
+    let (_, line, _) = call("find_assets", json!({}));
+    assert!(line.starts_with("25 assets found: ") && line.ends_with("; and 22 more."), "{line}");
+    let (_, line, _) = call("find_assets", json!({"skip": 20}));
+    assert!(line.starts_with("25 assets found, after the first 20: ") && line.ends_with("; and 2 more."), "{line}");
+    let (_, line, data) = call("find_assets", json!({"place": "3rd floor"}));
+    assert!(line.starts_with("0 assets found. ") && line.contains("Berlin / 3rd floor"), "{line}");
+    assert!(data["hint"].as_str().unwrap().contains("Berlin / 3rd floor"), "{data}");
+
+    let filters = json!({"purchase_date_from": "2025-12-31", "status_changed_from": "today-7d"});
+    let (_, line, data) = call("find_assets", json!({"sort": "-purchase_price", "filters": filters}));
+    let first = &data["assets"][0];
+    assert_eq!((&first["purchase_price"], &first["purchase_date"]), (&json!(24), &json!("2026-01-01")), "{line}");
+    assert!(first["status_changed_at"].is_string(), "{first}");
+
+    let (_, line, data) = call("statistics", json!({"group_by": "location", "depth": 2, "filters": {"purchase_price_min": 10}}));
+    assert!(line.starts_with("15 assets in 2 groups by \"location\": \"Berlin / 4th floor\" 10 (purchase price 195.00); "), "{line}");
+    assert_eq!((&data["groups"][1]["value"], &data["groups"][1]["count"]), (&json!("Berlin / 3rd floor"), &json!(5)));
+    let (_, line, data) = call("statistics", json!({"place": "Berln"}));
+    assert!(line.starts_with("0 assets, ") && data["hint"].as_str().is_some_and(|hint| line.ends_with(hint)), "{line} {data}");
+
+    for (tool, arguments, name) in [
+        ("find_assets", json!({"place": "a//b"}), "place: "),
+        ("find_assets", json!({"changed_since": "yesterday"}), "changed_since: "),
+        ("find_assets", json!({"filters": {"colour": "red"}}), "filters.colour: "),
+        ("statistics", json!({"group_by": "colour"}), "group_by: "),
+        ("statistics", json!({"group_by": "location", "depth": 9}), "depth: "),
+        ("changes_since", json!({"since": "2026-01-01", "types": "colour"}), "types: "),
+    ] {
+        let (failed, line, _) = call(tool, arguments);
+        assert!(failed && line.contains(name), "{tool}: {line}");
+    }
+    assert_eq!(session.end(), 0);
+}
+
+#[test]
 fn invalid_messages_are_answered_and_the_session_goes_on() {
     let service = Scripted::start(|request, _| answer(request, done()));
     let mut session = McpSession::start(command(&service.url, &["mcp"]));
