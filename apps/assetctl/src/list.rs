@@ -261,12 +261,12 @@ pub async fn stats(options: &Stats, connection: &Connection, is_json: bool) -> R
     query.extend(options.by.iter().map(|field| ("group_by".to_owned(), field.clone())));
     query.extend(options.depth.iter().map(|depth| ("depth".to_owned(), depth.to_string())));
     let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let mut answer = match client.document("stats", &query).await {
+    let answer = match client.document("stats", &query).await {
         Err(error) => return Err(with_custom_field(options.filters.explain(&client, error).await, options.by.as_deref())),
         answer => answer?.0,
     };
     hint(&answer["meta"]).into_iter().for_each(print_note);
-    let stats = answer["data"].take();
+    let stats = answer["data"].clone();
     match &options.by {
         _ if is_json => print_json(&stats)?,
         None => print(&summary(&stats))?,

@@ -28,7 +28,7 @@ use std::time::Instant;
 use terminal::print_note;
 
 /// An export's columns with the ID of the record in the exporting service, and the times of its creation and last change there.
-const OF_RECORD: [&str; 3] = ["id", "created_at", "updated_at"];
+const OF_RECORD: [&str; 4] = ["id", "status_changed_at", "created_at", "updated_at"];
 
 pub async fn import(options: &Import, connection: &Connection, is_json: bool) -> Result<u8> {
     let source = Source::open(options)?;
