@@ -208,7 +208,7 @@ async fn a_body_is_refused_where_there_is_none() {
     let (_, operations) = operations();
     let before = api.dump().await;
     let mut checked = 0;
-    for operation in by_method(operations, &["GET", "DELETE"]) {
+    for operation in by_method(operations.clone(), &["GET", "DELETE"]) {
         let (path, _) = samples.request(&operation.method, &operation.path);
         let methods = if operation.method == "GET" { vec!["GET", "HEAD"] } else { vec!["DELETE"] };
         for method in methods {
@@ -233,15 +233,16 @@ async fn a_body_is_refused_where_there_is_none() {
             }
         }
         checked += 1;
-        if operation.method == "GET" {
-            for body in ["", " \r\n", "{}"] {
-                let reply = client.send("GET", &path, Some("application/json"), body).await;
-                assert!(!reply.status.is_client_error(), "{path} with {body:?}: {}", reply.text());
-            }
-        }
     }
     assert!(checked > 40, "{checked}");
     assert!(api.dump().await == before, "a refused request changed the table");
+    for operation in by_method(operations, &["GET"]) {
+        let (path, _) = samples.request(&operation.method, &operation.path);
+        for body in ["", " \r\n", "{}"] {
+            let reply = client.send("GET", &path, Some("application/json"), body).await;
+            assert!(!reply.status.is_client_error(), "{path} with {body:?}: {}", reply.text());
+        }
+    }
     let asset = format!("/assets/{}", client.asset(json!({"name": "a"})).await);
     let detail = client.send("GET", "/assets", None, "x").await.json()["errors"][0]["detail"].as_str().unwrap().to_owned();
     assert!(detail.contains(": status, ") || detail.contains("q, ") && detail.contains("limit"), "{detail}");

@@ -73,8 +73,10 @@ impl Samples {
         let movement = client.post(&start, json!({"asset_ids": assets})).await.id();
         let asset = client.asset(json!({"name": "Sample asset of a completed process"})).await;
         let completed = client.post(&start, json!({"asset_id": asset})).await.id();
-        let signer = json!({"signer": {"name": "Sample signer", "email": "signer@example.com"}});
-        let ended_instance_link = client.post(&format!("/processes/instances/{completed}/links"), signer.clone()).await.id();
+        // With the same address, the erasure of one signer would change both links.
+        let signer = |email: &str| json!({"signer": {"name": "Sample signer", "email": email}});
+        let of_instance = signer("signer@example.com");
+        let ended_instance_link = client.post(&format!("/processes/instances/{completed}/links"), of_instance).await.id();
         for data in [json!({SIGNATURE_STEP: SIGNATURE}), json!({"a": "x"}), json!({})] {
             client.post(&format!("/processes/instances/{completed}/advance"), json!({"step_data": data})).await.data();
         }
@@ -89,7 +91,8 @@ impl Samples {
             assets.push(client.asset(json!({"name": "Sample asset of a cancelled movement"})).await);
         }
         let cancelled_movement = client.post(&start, json!({"asset_ids": assets})).await.id();
-        let ended_movement_link = client.post(&format!("/movements/{cancelled_movement}/links"), signer).await.id();
+        let of_movement = signer("other@example.com");
+        let ended_movement_link = client.post(&format!("/movements/{cancelled_movement}/links"), of_movement).await.id();
         client.post(&format!("/movements/{cancelled_movement}/cancel"), json!({})).await.data();
         let signer = json!({"signer": {"name": "Sample signer"}});
         let instance_link = client.post(&format!("/processes/instances/{running}/links"), signer.clone()).await.id();

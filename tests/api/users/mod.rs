@@ -222,7 +222,7 @@ async fn everything_that_can_be_returned_starts_together_and_the_rest_is_named()
     let plan = client.post(&format!("/users/{user}/offboard?dry_run=true"), json!({})).await;
     assert_eq!(plan.headers["dry-run"], "true");
     let document = served_document();
-    let schema = json!({"$ref": "#/components/schemas/OffboardingResponse", "components": document["components"]});
+    let schema = json!({"$ref": "#/components/schemas/OffboardingResult", "components": document["components"]});
     assert_eq!(jsonschema::validate(&schema, &plan.json()).err().map(|error| error.to_string()), None, "as described");
     let plan = plan.data();
     assert_eq!(client.get(&format!("/users/{user}")).await.data()["is_active"], true, "nothing is written");

@@ -68,8 +68,9 @@ async fn with_a_key_the_body_is_awaited() {
 async fn what_needs_no_key_is_answered_without_one() {
     let server = Server::start(Limits::default()).await;
     for (method, path, headers, status) in [
-        ("GET", "/v1/health", "", 200),
-        ("GET", "/v1/openapi.json", "", 200),
+        // The body is announced, and a GET has none.
+        ("GET", "/v1/health", "", 422),
+        ("GET", "/v1/openapi.json", "", 422),
         ("OPTIONS", "/v1/assets", "origin: https://a.example\r\naccess-control-request-method: POST\r\n", 200),
         ("PUT", "/v1/assets", "", 405),
         ("POST", "/v1/nothing", "", 404),

@@ -304,9 +304,10 @@ mod tests {
                 let (instance, asset) = Instance::start(id, &process, &asset.value, &starter).expect("can be started");
                 (Instance { movement_id, ..instance }, asset)
             }).collect();
-            let mut fresh = 1000;
+            let (mut fresh, mut active) = (1000, BTreeSet::new());
             if let Some(bits) = ahead {
                 let (data, users) = submission(&types, 0, bits, &mut fresh);
+                active.extend(users.iter().copied());
                 for (instance, _) in &mut now {
                     let kept = instance.clone().with_values(&data, &users, &DecodedImages::default()).expect("acceptable");
                     *instance = kept.instance;
@@ -319,9 +320,10 @@ mod tests {
                 }).collect();
                 prop_assert!(written(&now, &cancelled, 0) <= most, "cancelling at step {step}");
                 let (data, users) = submission(&types, step, mask, &mut fresh);
+                active.extend(users);
                 let mut images = BTreeMap::new();
                 let next: Vec<_> = now.iter().map(|(instance, asset)| {
-                    let next = instance.advance(None, &data, None, &users, &DecodedImages::default(), samples::time(1)).expect("acceptable");
+                    let next = instance.advance(None, &data, None, &active, &DecodedImages::default(), samples::time(1)).expect("acceptable");
                     images.extend(next.signatures);
                     let is_completed = next.instance.status() == InstanceStatus::Completed;
                     let asset = if is_completed { next.instance.asset_after(asset) } else { asset.clone() };

@@ -113,12 +113,13 @@ fn a_value_submitted_before_can_be_sent_again_but_not_changed() {
 }
 
 #[test]
-fn a_picked_user_stays_acceptable_after_being_deactivated() {
+fn nothing_is_submitted_after_the_picked_user_was_deactivated() {
     let ahead = advanced(&instance(0), json!({"employee": alice()}));
-    let advance_without_users = |instance: &Instance| submit(instance, None, json!({"employee": alice()}), &[], &[]);
-    assert!(advance_without_users(&ahead).is_ok(), "submitted with an earlier step");
+    let advance_without_users = |instance: &Instance| submit(instance, None, json!({"employee": alice()}), &[], &[]).map(|_| ());
+    let inactive = ahead.picked_users().next().map(ProcessError::InactiveUser).expect("a picked user");
+    assert_eq!(advance_without_users(&ahead), Err(inactive.clone()), "submitted with an earlier step");
     let current = Instance { state: State::InProgress { step: 0 }, ..ahead };
-    assert!(advance_without_users(&current).is_ok(), "submitted ahead of its step");
+    assert_eq!(advance_without_users(&current), Err(inactive), "submitted ahead of its step");
     assert!(advance_without_users(&instance(0)).is_err(), "not submitted before");
 }
 
