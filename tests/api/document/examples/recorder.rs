@@ -266,7 +266,7 @@ impl Replacements {
         if let Some(id) = Uuid::try_parse(word).ok().filter(|_| word.len() == 36) {
             return self.id(id).to_string();
         }
-        match (word.len(), word.split_once('-')) {
+        match (word.len(), entity_tag(word)) {
             (64, _) if is_hex(word) => hex::encode(&self.noise("hash")[..32]),
             // A salt of a commitment.
             (22, _) if base64_simd::URL_SAFE_NO_PAD.decode_to_vec(word).is_ok_and(|bytes| bytes.len() == 16) => {
@@ -275,9 +275,15 @@ impl Replacements {
             // The thumbprint and the coordinate of a public key, or a signature.
             (43, _) => base64_simd::URL_SAFE_NO_PAD.encode_to_string(&self.noise("public key")[..32]),
             (86, _) => base64_simd::URL_SAFE_NO_PAD.encode_to_string(self.noise("signature")),
-            // An entity tag.
-            (_, Some((version, hash))) if hash.len() == 16 && is_hex(hash) && version.parse::<u64>().is_ok() => {
-                format!("{version}-{}", hex::encode(&self.noise("entity tag")[..8]))
+            // The tags of a record's versions have the same hash of the record.
+            (_, Some((version, record))) => {
+                let known = format!("record {record}");
+                if !self.known.contains_key(&known) {
+                    let hash = hex::encode(&self.noise("record")[..6]);
+                    self.known.insert(known.clone(), hash);
+                }
+                let body = hex::encode(&self.noise("entity tag")[..8]);
+                format!("{version}-{}-{body}", self.known[&known])
             }
             _ => word.to_owned(),
         }
@@ -310,6 +316,14 @@ impl Replacements {
     }
 }
 
+/// Returns the version and the hash of the record in an entity tag such as `3-0123456789ab-0123456789abcdef`.
+fn entity_tag(word: &str) -> Option<(&str, &str)> {
+    let (version, hashes) = word.split_once('-')?;
+    let (record, body) = hashes.split_once('-')?;
+    let is_tag = version.parse::<u64>().is_ok() && (record.len(), body.len()) == (12, 16) && is_hex(record) && is_hex(body);
+    is_tag.then_some((version, record))
+}
+
 fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -322,7 +336,7 @@ fn random_words_become_others_of_the_same_form_and_the_rest_stays() {
         Token::new(TenantId::from_uuid(id), ApiKeyId::from_uuid(id), Secret::new([last; 32])).expose()
     };
     let mut replacements = Replacements::default();
-    let text = format!("/v1/assets/{}?q=MacBook-Pro_14 \"3-0123456789abcdef\" {} {}", id(1), key(1), "ab".repeat(32));
+    let text = format!("/v1/assets/{}?q=MacBook-Pro_14 \"3-0123456789ab-0123456789abcdef\" {} {}", id(1), key(1), "ab".repeat(32));
     let replaced = replacements.text(&text);
     assert_eq!(replacements.text(&text), replaced, "equal words get equal replacements");
     let words: Vec<&str> = replaced.split([' ', '/', '?', '"']).collect();
@@ -330,7 +344,7 @@ fn random_words_become_others_of_the_same_form_and_the_rest_stays() {
     let replaced_id: Uuid = words[3].parse().unwrap();
     assert!(words[3].starts_with("019cbd98-9a00-7") && words[3] != id(1), "{replaced_id}");
     assert_eq!(replaced_id.get_version_num(), 7);
-    assert!(words[6].starts_with("3-") && words[6].len() == 18 && !text.contains(words[6]), "{}", words[6]);
+    assert!(words[6].starts_with("3-") && words[6].len() == 31 && !text.contains(words[6]), "{}", words[6]);
     assert!(words[8].starts_with("apl_") && words[8].len() == 98 && Token::parse(words[8]).is_none());
     assert_eq!(words[8][..26], format!("apl_{}", ApiKeyId::from_uuid(replaced_id).short()));
     assert!(words[9].len() == 64 && is_hex(words[9]) && !text.contains(words[9]));
