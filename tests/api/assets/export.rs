@@ -23,8 +23,8 @@ async fn an_export_has_one_row_for_each_asset_and_names_for_people() {
          purchase_price,warranty_until,assigned_to,assigned_to_email,assigned_since,notes,last_seen_at,status_changed_at,created_at,updated_at,custom_fields.leased,custom_fields.os,custom_fields.ram\r\n\
          {first},AST-000001,'=1+1,in_stock,{laptop},LAP,{model},Dell,Latitude,,,,1249.0,,{ada},ada@example.com,,,,{},,11,16\r\n\
          {second},AST-000002,b,in_stock,,,,,,,,,,,,,,\"line\nbreak, \"\"quote\"\"\",,{},null,,\r\n",
-         times(&first).await,
-         times(&second).await
+        times(&first).await,
+        times(&second).await
     );
     assert_eq!(parts, [expected]);
     let lines = client.export("/assets/export?format=ndjson&q=b").await.concat();

@@ -69,7 +69,13 @@ pub fn first_of(rows: &[Value], number: usize, total: u64, in_words: impl Fn(&Va
     if rows.is_empty() { ".".to_owned() } else { format!(": {}.", joined(rows, number, total, ("; ", "and "), in_words)) }
 }
 
-fn joined(all: &[Value], number: usize, total: u64, (separator, and): (&str, &str), in_words: impl Fn(&Value) -> String) -> String {
+fn joined(
+    all: &[Value],
+    number: usize,
+    total: u64,
+    (separator, and): (&str, &str),
+    in_words: impl Fn(&Value) -> String,
+) -> String {
     let more = total.saturating_sub(all.len().min(number) as u64);
     let more = (more > 0).then(|| format!("{and}{more} more"));
     all.iter().take(number).map(in_words).chain(more).collect::<Vec<_>>().join(separator)

@@ -152,6 +152,15 @@ async fn about_assets(access: &Access, arguments: &Value) -> Result<Query> {
         if NO_FILTERS.contains(&name.as_str()) {
             return Err(CliError::Usage(format!("wrong arguments: {name} is not a filter")));
         }
+        if query.iter().any(|(set, _)| set == name) {
+            return Err(CliError::Usage(format!("wrong arguments: filters.{name} is set by another argument, too")));
+        }
+        if value.is_array() || value.is_object() || value.is_null() {
+            let text = format!(
+                "wrong arguments: filters.{name} must be a string, number or boolean; separate several values with commas"
+            );
+            return Err(CliError::Usage(text));
+        }
         query.push((name.clone(), plain(value)));
     }
     match arguments["person"].as_str() {
@@ -426,7 +435,8 @@ async fn groups(access: &Access, field: &str, stats: &Value, said: Option<&str>)
     let (rest, found) = (&stats["rest"], all.len() as u64 + stats["rest"]["groups"].as_u64().unwrap_or_default());
     let counted = |group: &Value| group["count"].as_u64().unwrap_or_default();
     let total: u64 = all.iter().chain([rest]).map(counted).sum();
-    let mut data = answer::rows("groups", all, false, |shown| format!("{} more groups: narrow the filters", found - shown as u64));
+    let mut data =
+        answer::rows("groups", all, false, |shown| format!("{} more groups: narrow the filters", found - shown as u64));
     data.extend([("total".to_owned(), Value::from(total)), ("total_groups".to_owned(), found.into())]);
     data.extend(said.map(|hint| ("hint".to_owned(), hint.into())));
     let in_short = |group: &Value| {
@@ -434,7 +444,8 @@ async fn groups(access: &Access, field: &str, stats: &Value, said: Option<&str>)
         format!("{value} {} (purchase price {})", counted(group), text(&group["purchase_price"]))
     };
     let first = answer::first_of(items(&data["groups"]), 5, found, in_short);
-    let line = format!("{} in {} by {}{first}{}", count(total, "asset"), count(found, "group"), quoted(&field.into()), hint(&data));
+    let line =
+        format!("{} in {} by {}{first}{}", count(total, "asset"), count(found, "group"), quoted(&field.into()), hint(&data));
     Ok(Answer::new(line, data))
 }
 

@@ -181,7 +181,8 @@ fn an_export_of_another_service_is_imported_by_serial_number() {
         let options = ["--match", "serial_number", "--map", "asset_tag="];
         let run = other.import(&path, &options);
         assert!(
-            run.stderr.contains("Left out, since rows are matched by serial_number: id, status_changed_at, created_at, updated_at"),
+            run.stderr
+                .contains("Left out, since rows are matched by serial_number: id, status_changed_at, created_at, updated_at"),
             "{}",
             run.stderr
         );

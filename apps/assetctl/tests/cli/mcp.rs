@@ -327,7 +327,10 @@ fn answers_count_the_whole_list_name_the_nearest_place_and_show_the_compared_fie
     assert!(first["status_changed_at"].is_string(), "{first}");
 
     let (_, line, data) = call("statistics", json!({"group_by": "location", "depth": 2, "filters": {"purchase_price_min": 10}}));
-    assert!(line.starts_with("15 assets in 2 groups by \"location\": \"Berlin / 4th floor\" 10 (purchase price 195.00); "), "{line}");
+    assert!(
+        line.starts_with("15 assets in 2 groups by \"location\": \"Berlin / 4th floor\" 10 (purchase price 195.00); "),
+        "{line}"
+    );
     assert_eq!((&data["groups"][1]["value"], &data["groups"][1]["count"]), (&json!("Berlin / 3rd floor"), &json!(5)));
     let (_, line, data) = call("statistics", json!({"place": "Berln"}));
     assert!(line.starts_with("0 assets, ") && data["hint"].as_str().is_some_and(|hint| line.ends_with(hint)), "{line} {data}");
@@ -336,6 +339,12 @@ fn answers_count_the_whole_list_name_the_nearest_place_and_show_the_compared_fie
         ("find_assets", json!({"place": "a//b"}), "place: "),
         ("find_assets", json!({"changed_since": "yesterday"}), "changed_since: "),
         ("find_assets", json!({"filters": {"colour": "red"}}), "filters.colour: "),
+        ("find_assets", json!({"filters": {"status": ["in_use", "returned"]}}), "filters.status must be a string"),
+        (
+            "find_assets",
+            json!({"status": "in_use", "filters": {"status": "returned"}}),
+            "filters.status is set by another argument",
+        ),
         ("statistics", json!({"group_by": "colour"}), "group_by: "),
         ("statistics", json!({"group_by": "location", "depth": 9}), "depth: "),
         ("changes_since", json!({"since": "2026-01-01", "types": "colour"}), "types: "),

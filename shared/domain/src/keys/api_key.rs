@@ -12,6 +12,7 @@ use crate::values::id::{ApiKeyId, Id, LinkId, TenantId, UserId};
 use crate::values::string_enum::string_enum;
 use crate::values::text::Name;
 use crate::values::time::Timestamp;
+use chrono::TimeDelta;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -130,6 +131,8 @@ impl ApiKey {
     /// Replaces the secret. The old one works until `until`.
     #[must_use]
     pub fn rotated(&self, hash: SecretHash, now: Timestamp, until: Timestamp) -> Self {
+        // The replaced secret ends before the key does, so that it can't grant all of the key's rights and rotate it again.
+        let until = self.expires_at.map_or(until, |end| until.min(end.plus(-TimeDelta::milliseconds(1))));
         let previous_secret = (until > now).then(|| PreviousSecret { hash: self.hash.clone(), until });
         Self { hash, previous_secret, rotated_at: Some(now), ..self.clone() }
     }
@@ -415,6 +418,7 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::grant::GrantError;
     use crate::samples::time as at;
     use proptest::prelude::*;
 
@@ -437,6 +441,16 @@ mod tests {
         assert_eq!(rotated.accepted_hashes(at(19)).len(), 2);
         assert_eq!(rotated.accepted_hashes(at(20)), [&SecretHash("newer".into())]);
         assert_eq!(key().rotated(SecretHash("newer".into()), at(10), at(10)).previous_secret, None);
+    }
+
+    #[test]
+    fn a_replaced_secret_cannot_rotate_the_key_even_if_the_key_expires_first() {
+        for (expires_at, until) in [(None, at(20)), (Some(at(30)), at(20)), (Some(at(20)), at(20)), (Some(at(20)), at(30))] {
+            let key = ApiKey { expires_at, ..key() }.rotated(SecretHash("newer".into()), at(10), until);
+            let (replaced, scopes) = (key.clone().in_grace(), key.scopes.clone());
+            let refused = replaced.rights(&scopes).check_grant(&key.rights(&scopes));
+            assert!(matches!(refused, Err(GrantError::Expiry(_))), "{expires_at:?} {until:?}: {refused:?}");
+        }
     }
 
     #[test]

@@ -336,7 +336,8 @@ fn random_words_become_others_of_the_same_form_and_the_rest_stays() {
         Token::new(TenantId::from_uuid(id), ApiKeyId::from_uuid(id), Secret::new([last; 32])).expose()
     };
     let mut replacements = Replacements::default();
-    let text = format!("/v1/assets/{}?q=MacBook-Pro_14 \"3-0123456789ab-0123456789abcdef\" {} {}", id(1), key(1), "ab".repeat(32));
+    let text =
+        format!("/v1/assets/{}?q=MacBook-Pro_14 \"3-0123456789ab-0123456789abcdef\" {} {}", id(1), key(1), "ab".repeat(32));
     let replaced = replacements.text(&text);
     assert_eq!(replacements.text(&text), replaced, "equal words get equal replacements");
     let words: Vec<&str> = replaced.split([' ', '/', '?', '"']).collect();
