@@ -130,6 +130,78 @@ async function mistyped(scene) {
   await sees(visit.label(/Scan or type/), 'a known place is refused')
 }
 
+/** Scans that waited count from their own time. */
+async function corrected(scene) {
+  const site = unique('Paris')
+  const { asset_tag: missing } = await scene.api.post('/assets', { name: 'Thing', location: site })
+  const { asset_tag: tag } = await scene.api.post('/assets', { name: 'Thing', location: site })
+  const visit = await Visit.open(scene, '#/stock', PHONE)
+  const { page } = visit
+  const field = page.getByRole('combobox', { name: 'Location' })
+  await field.fill(site.replace('r', ''))
+  await visit.press('Begin')
+  await type(page, tag)
+  await outcome(page, 'waiting', tag)
+  // As if the scan had waited for a minute.
+  await page.evaluate(() => {
+    const [name] = Object.keys(sessionStorage).filter((name) => name.startsWith('stock-'))
+    const state = JSON.parse(sessionStorage[name])
+    state.since = state.scans[0].at = new Date(Date.parse(state.since) - 60_000).toISOString()
+    sessionStorage[name] = JSON.stringify(state)
+  })
+  await page.reload()
+  await visit.press('Another place')
+  await field.fill(site)
+  await visit.press('Begin')
+  await outcome(page, 'seen', tag)
+  await visit.press('Show what is missing')
+  const tags = page.getByRole('region', { name: /1 missing/ }).locator('.tag')
+  await until(async () => String(await tags.allTextContents()) === missing, 'a scanned asset is missing')
+}
+
+/** Nothing can be counted at a place that can't exist, and no scan is lost. */
+async function impossible(scene) {
+  const site = unique('Rome')
+  const { asset_tag: tag } = await scene.api.post('/assets', { name: 'Thing', location: site })
+  const visit = await Visit.open(scene, '#/stock', { ...PHONE, failures: ['status of 422', 'ERR_INTERNET_DISCONNECTED'] })
+  const { page } = visit
+  const field = page.getByRole('combobox', { name: 'Location' })
+  const wrong = page.locator('.field').filter({ has: field }).getByText('No empty level', { exact: false })
+  await field.fill(`${site}/`)
+  await visit.press('Begin')
+  await sees(wrong, 'an impossible place is accepted')
+  assert.equal(await visit.button('Count here anyway').count(), 0)
+  await visit.look('impossible')
+  await visit.context.setOffline(true)
+  await field.fill(`${site}//B`)
+  await visit.press('Begin')
+  await type(page, tag)
+  await outcome(page, 'waiting', tag)
+  await visit.context.setOffline(false)
+  await sees(wrong, 'an impossible place is accepted without a connection')
+  await field.fill(site)
+  await visit.press('Begin')
+  await outcome(page, 'seen', tag)
+}
+
+/** An asset can be created or corrected between two scans of its code. */
+async function scannedAgain(scene) {
+  const { page, assets: [{ location }] } = await begin(scene, 1)
+  const { id, asset_tag: stray } = await scene.api.post('/assets', { name: 'Stray', location: 'Elsewhere' })
+  const tag = unique('TAG').replace(' ', '-').toUpperCase()
+  await type(page, tag)
+  await outcome(page, 'unknown', tag)
+  await type(page, stray)
+  await outcome(page, 'elsewhere', stray)
+  await scene.api.post('/assets', { name: 'Thing', asset_tag: tag, location })
+  await scene.api.patch(`/assets/${id}`, { location })
+  for (const code of [tag, stray]) {
+    await type(page, code)
+    await outcome(page, 'seen', code)
+  }
+  assert.equal(await page.locator('.scans li').count(), 2, 'a code counts twice')
+}
+
 /** What a person has is not missing, and a scrapped asset is not expected. */
 async function held(scene) {
   const { visit, page, assets: [lost, scrapped, lent] } = await begin(scene, 3)
@@ -172,5 +244,8 @@ export const stock = {
   'stock-taking with a camera': camera,
   'stock-taking with a scanner and no focus': withoutFocus,
   'stock-taking at a mistyped place': mistyped,
+  'stock-taking at a corrected place': corrected,
+  'stock-taking at an impossible place': impossible,
+  'stock-taking of codes scanned again': scannedAgain,
   'stock-taking of what people have': held,
 }

@@ -43,19 +43,24 @@ export function stock(main, params, signal) {
   let state = JSON.parse(sessionStorage.getItem(kept) ?? 'null')
   const keep = () => (state ? sessionStorage.setItem(kept, JSON.stringify(state)) : sessionStorage.removeItem(kept))
 
-  function begin() {
+  /** @param {Problem} [refusal] why the place was refused */
+  function begin(refusal) {
     const place = locationField(state?.place ?? params.location)
     const move = checkbox(t('move'), state?.move)
     const wrong = h('div')
     const element = form(() => {
       const name = place.value.trim()
       if (!name) return showProblems(element, wrong, fault('required', '/location'))
-      state = { place: name, isChecked: false, move: move.box.checked, since: now().toISOString(), scans: state?.scans ?? [], batch: null }
+      const scans = state?.scans ?? []
+      // Scans that wait count from their own time.
+      const [since] = [now().toISOString(), ...scans.map(({ at }) => at)].sort()
+      state = { place: name, isChecked: false, move: move.box.checked, since, scans, batch: null }
       keep()
       count()
     }, h('p', t('stock-hint')), field(t('field.location'), place, '/location'), move.element, wrong, h('div.actions', submit(t('begin'))))
     element.classList.add('narrow')
     show(main, heading(t('nav.stock')), element)
+    if (refusal) showProblems(element, wrong, refusal)
   }
 
   /** Returns what to say if no asset is recorded at a place. */
@@ -78,13 +83,20 @@ export function stock(main, params, signal) {
       empty = await emptiness(at.place)
     } catch (error) {
       if (!(error instanceof Problem)) return
+      if (state === at && !signal.aborted && error.status === 422) return refusePlace(error)
       // Scans are possible without a connection.
-      if (error.status === 422) empty = problemBox(error)
     }
     if (state !== at || signal.aborted) return
     if (!empty) return goOn()
-    const again = button(t('other-place'), begin, 'primary')
+    const again = button(t('other-place'), () => begin(), 'primary')
     show(problem, h('div.plan', { role: 'alert' }, empty, h('div.actions', again, button(t('count-anyway'), goOn))))
+  }
+  /** Asks for another place. The scans wait for it. */
+  function refusePlace(error) {
+    state = { .../** @type {any} */ (state), isChecked: false, batch: null }
+    keep()
+    for (const fault of error.errors) if (fault.parameter === 'location') fault.pointer = '/location'
+    begin(error)
   }
   const expected = (name) => ({ location: literal(name), kind: 'physical', status: EXPECTED })
 
@@ -128,7 +140,8 @@ export function stock(main, params, signal) {
     const { scans } = state
     const at = scans.findIndex((one) => one.code.toLowerCase() === code.toLowerCase())
     const [before] = at < 0 ? [] : scans.splice(at, 1)
-    const isSettled = before && before.outcome !== 'refused'
+    // The asset of any other code can have been created or corrected meanwhile.
+    const isSettled = before && (before.outcome === 'waiting' || isGood(before))
     scans.push(isSettled ? before : { id: uuid(), code, at: now().toISOString(), outcome: 'waiting' })
     if (isSettled && before.outcome !== 'waiting') tone(isGood(before))
     changed()
@@ -184,6 +197,8 @@ export function stock(main, params, signal) {
             })
             continue
           }
+          if (signal.aborted) break
+          if (error.errors.some(({ pointer }) => pointer === '/location')) return refusePlace(error)
           show(problem, problemBox(error))
           if (error.status === 401 || error.status === 403) break
           refuse(error)
@@ -287,14 +302,13 @@ function scanner(found, signal) {
     look(new Detector(), video)
   })
   async function look(detector, video) {
-    let last = '', lastAt = 0
+    const seen = new Map()
     while (stream && !signal.aborted) {
       const codes = video.readyState < 2 ? [] : await detector.detect(video).catch(() => [])
       for (const { rawValue } of codes) {
-        if (rawValue === last && Date.now() - lastAt < AGAIN_MS) continue
-        last = rawValue
-        lastAt = Date.now()
-        found(rawValue)
+        const isNew = Date.now() - (seen.get(rawValue) ?? 0) >= AGAIN_MS
+        seen.set(rawValue, Date.now())
+        if (isNew) found(rawValue)
       }
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
     }
