@@ -57,6 +57,27 @@ async function touchedPerson(scene) {
   for (const box of await boxes.all()) assert.equal(await box.isChecked(), false, 'a tap ticks what lies under the suggestion')
 }
 
+/** Enter can choose a person before the page looks for the list. */
+async function chosenEarly(scene) {
+  const { api } = scene
+  const { display_name: name } = await newUser(api)
+  const { id } = await newAsset(api)
+  const visit = await Visit.open(scene, `#/hand-over?assets=${id}`, PHONE)
+  const { page } = visit
+  const who = visit.label('Who gets the asset?')
+  await who.tap()
+  await scan(page, name)
+  await until(() => who.evaluate((field) => 'chosen' in field.dataset), 'the person is not chosen')
+  // Longer than the page waits before it looks.
+  await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 300)))
+  const asked = visit.requests.filter(({ request }) => new URL(request.url()).searchParams.get('q') === name)
+  assert.equal(asked.length, 1, 'the page looks again for a chosen person')
+  const box = page.getByRole('checkbox').first()
+  await tap(box)
+  assert.equal(await box.isChecked(), true, 'a tap does not tick the box')
+  assert.equal(await who.inputValue(), name)
+}
+
 async function wedge(scene) {
   const { api } = scene
   const visit = await Visit.open(scene, '#/hand-over')
@@ -193,6 +214,7 @@ async function twoPeople(scene) {
 export const scanning = {
   'a suggestion under a finger': touched,
   'a person under a finger': touchedPerson,
+  'a person chosen before the list': chosenEarly,
   'a scanner in a handover': wedge,
   'a serial number of two assets': ambiguous,
   'a person typed faster than the list': typed,

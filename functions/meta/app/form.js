@@ -175,7 +175,7 @@ export function suggesting({ find, chosen, meant, entered, value = '', placehold
     if (search?.text !== text()) search = { text: text(), done: fillList(text(), newSearch()) }
     return search.done
   }
-  const lookSoon = debounced(() => text() && document.activeElement === control && look(), 150)
+  const lookSoon = debounced((signal) => !signal.aborted && text() && document.activeElement === control && look(), 150)
   /** Chooses what the text means, and returns whether it means anything. Waits for the list that belongs to the text. */
   async function settle() {
     const asked = text()
@@ -207,7 +207,8 @@ export function suggesting({ find, chosen, meant, entered, value = '', placehold
       delete control.dataset.chosen
       close()
       if (!entered) chosen(null)
-      lookSoon()
+      // Until then, Enter can choose something or look itself.
+      lookSoon(newSearch())
     },
     click: () => entered && look(),
     keydown: (event) => {
