@@ -1,5 +1,5 @@
 // Sends requests to the API, like any other client.
-import { has, query, say, t } from './page.js'
+import { date, has, query, say, t } from './page.js'
 
 const MAX_ATTEMPTS = 6
 const KEY = 'key'
@@ -33,6 +33,12 @@ function zoned(time) {
   }
 }
 
+/** Returns the date and the time of day in the tenant's time zone, as if they were in UTC. @param {Date} time */
+const asUtc = (time) => `${zoned(time).replace(' ', 'T')}Z`
+
+/** Formats a time in the tenant's time zone. @param {string} time */
+export const zonedMoment = (time) => date(asUtc(new Date(time)), { dateStyle: 'medium', timeStyle: 'short' })
+
 /** Returns the day of a time in the tenant's time zone. @param {Date} time */
 export const dayOf = (time) => zoned(time).slice(0, 10)
 
@@ -45,7 +51,7 @@ export const daysAfter = (day, days) => new Date(Date.parse(day) + days * DAY_MS
 /** Returns the start of a day in the tenant's time zone. @param {string} day */
 export function startOf(day) {
   const midnight = Date.parse(day)
-  const ahead = (time) => Date.parse(`${zoned(new Date(time)).replace(' ', 'T')}Z`) - time
+  const ahead = (time) => Date.parse(asUtc(new Date(time))) - time
   // The difference to UTC at midnight UTC can differ from the one at the start of the day.
   return new Date(midnight - ahead(midnight - ahead(midnight)))
 }

@@ -1,7 +1,7 @@
 // Assets: their fields and values as text; a single asset with its label, processes, history and changes; and changes to several
 // assets.
-import { Problem, assetTypes, daysAfter, endOf, get, instanceName, known, latest, may, send, startOf, today, userName } from './api.js'
-import { ago, amount, button, card, date, editable, facts, go, h, has, heading, hint, link, mayLeave, moment, named, own, say, sentence, show, skeleton, status, t, typedAmount } from './page.js'
+import { Problem, assetTypes, daysAfter, endOf, get, instanceName, known, latest, may, send, startOf, today, userName, zonedMoment } from './api.js'
+import { ago, amount, button, card, date, editable, facts, go, h, has, heading, hint, link, mayLeave, named, own, say, sentence, show, skeleton, status, t, typedAmount } from './page.js'
 import { attempt, check, clearProblems, dayField, discardOnEdit, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
 
 /** In display order. */
@@ -131,7 +131,7 @@ export async function asset(main, params, signal, [, id]) {
         [fieldName(name), name === 'asset_type_id' && shown.asset_type_name ? own(shown.asset_type_name) : await valueOf(name, shown[name])]))
       for (const [name, value] of Object.entries(shown.custom_fields)) rows.push([own(name), own(plain(value))])
       for (const name of ['created_at', 'updated_at']) rows.push([fieldName(name), ago(shown[name])])
-      if (day === params.day) show(box, day && h('p.past', { role: 'status' }, t('as-it-was', { day: moment(endOf(day)) }), ' ', back), facts(rows))
+      if (day === params.day) show(box, day && h('p.past', { role: 'status' }, t('as-it-was', { day: zonedMoment(endOf(day)) }), ' ', back), facts(rows))
     } catch (error) {
       if (signal.aborted || day !== params.day) return
       showHeader(data)
