@@ -1,7 +1,7 @@
 // Finds, reads and changes assets.
 import assert from 'node:assert/strict'
 import { scan } from '../hands.mjs'
-import { Visit, refuse, sees, unique, until } from './visit.mjs'
+import { Visit, hold, isPlan, refuse, sees, unique, until } from './visit.mjs'
 
 const newAsset = (api, more = {}) => api.post('/assets', { name: unique('Falcon'), manufacturer: 'Acme', model: 'F1', ...more })
 
@@ -169,6 +169,31 @@ async function conflict(scene) {
   await sees(page.locator('.facts').getByText('1,249.50'), 'the change is not shown')
   const { purchase_price: price, notes } = await api.get(`/assets/${id}`)
   assert.deepEqual([price, notes], [1249.5, 'meanwhile'], 'a change was lost')
+}
+
+/** The preview and the fields show the same. */
+async function outdated(scene) {
+  const { id } = await newAsset(scene.api)
+  const visit = await Visit.open(scene, `#/asset/${id}`)
+  const { page } = visit
+  const plan = page.getByRole('heading', { name: 'This would happen' })
+  await visit.press('Change')
+  const name = visit.label('Name')
+  await name.fill('One')
+  const { asked, release } = await hold(page, isPlan)
+  await visit.press('Preview')
+  await asked
+  await name.fill('Two')
+  await release()
+  assert.equal(await plan.count(), 0, 'the preview shows an older name')
+  await visit.press('Preview')
+  await sees(plan, 'there is no preview')
+  const saving = await hold(page, ({ pathname, search }) => pathname.endsWith(id) && !search)
+  await visit.press('Save')
+  await saving.asked
+  assert.equal(await name.evaluate((field) => field.closest('[inert]') !== null), true, 'a name can be typed that is not saved')
+  await saving.release()
+  await sees(page.getByRole('heading', { level: 1, name: 'Two' }), 'another name is saved')
 }
 
 async function label(scene) {
@@ -340,6 +365,7 @@ export const assets = {
   'pictures with tables and links': pictures,
   'many warranties': manyWarranties,
   'a change with a conflict': conflict,
+  'a preview of changed fields': outdated,
   'the address of a label': label,
   'an asset as it was': asOf,
   'decimal commas and points': decimals,

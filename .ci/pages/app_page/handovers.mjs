@@ -1,7 +1,7 @@
 // Hands assets over and takes them back, with signatures in another browser, and offboards a user.
 import assert from 'node:assert/strict'
 import { scan } from '../hands.mjs'
-import { Visit, newUser, sees, sign, unique, until } from './visit.mjs'
+import { Visit, hold, isPlan, newUser, sees, sign, unique, until } from './visit.mjs'
 
 const linkOf = (page) => page.getByRole('link', { name: 'Open the link here' }).getAttribute('href')
 
@@ -110,6 +110,13 @@ async function offboarding(scene) {
   await until(async () => (await page.locator('a.row').count()) === 1, 'typing finds more than the person')
   await visit.look('people')
   await page.locator('a.row').click()
+  const { asked, release } = await hold(page, isPlan)
+  await visit.press('Show the plan')
+  await asked
+  await visit.label('Deactivate the user').uncheck()
+  await release()
+  assert.equal(await page.getByRole('heading', { name: 'This would happen' }).count(), 0, 'the plan differs from the form')
+  await visit.label('Deactivate the user').check()
   await visit.press('Show the plan')
   await sees(page.getByText(/Device Return.* starts on .2 assets/), 'the plan lacks the start')
   await sees(page.getByText(/The status is .In service., but must be/), 'the plan lacks what can’t start')
@@ -120,9 +127,64 @@ async function offboarding(scene) {
   assert.equal((await api.get(`/users/${id}`)).is_active, false)
 }
 
+/** What is done is what the form shows. */
+async function outdated(scene) {
+  const { api } = scene
+  const [ada, bob] = [await newUser(api), await newUser(api, unique('Bob'))]
+  const laptop = () => api.post('/assets', { name: 'Laptop', status: 'preparing' })
+  const [first, second, third] = [await laptop(), await laptop(), await laptop()]
+  const visit = await Visit.open(scene, `#/hand-over?assets=${first.id}`)
+  const { page } = visit
+  const who = visit.label('Who gets the asset?')
+  const choose = async ({ display_name: name }) => {
+    await who.fill(name)
+    await page.keyboard.press('Enter')
+    await until(async () => who.evaluate((field) => 'chosen' in field.dataset), `${name} is not chosen`)
+  }
+  const tags = page.locator('.assets .tag')
+  const plan = page.getByRole('heading', { name: 'This would happen' })
+  const add = async () => {
+    await scan(page, second.asset_tag)
+    await until(async () => (await tags.count()) === 2, 'the asset is not added')
+  }
+  await choose(ada)
+  for (const [edit, undo] of [
+    [add, () => visit.press(new RegExp(`Remove .*${second.asset_tag}`))],
+    [() => visit.label('Power supply').check(), () => visit.label('Power supply').uncheck()],
+    [() => choose(bob), () => choose(ada)],
+  ]) {
+    const { asked, release } = await hold(page, isPlan)
+    await visit.press('Show the plan')
+    await asked
+    await edit()
+    await release()
+    assert.equal(await plan.count(), 0, 'the form has changed since the plan was asked for')
+    await visit.press('Show the plan')
+    await sees(plan, 'there is no plan for the changed form')
+    await undo()
+    await until(async () => (await plan.count()) === 0, 'the form has changed since the plan')
+  }
+  // A name that is only typed means the person.
+  await who.fill(bob.display_name)
+  await visit.press('Show the plan')
+  await sees(page.getByText(new RegExp(`${bob.display_name}. will have it`)), 'a typed name is refused')
+  const { asked, release } = await hold(page, ({ pathname, search }) => pathname.endsWith('/start') && !search)
+  await visit.press('Do it')
+  await asked
+  await scan(page, third.asset_tag)
+  const refusal = page.getByText(new RegExp(`Not added, because .*${third.asset_tag}`))
+  await sees(refusal, 'a scan vanishes')
+  await visit.look('too-late')
+  await release()
+  await sees(page.getByRole('img', { name: /QR code/ }), 'there is no code')
+  assert.equal(await refusal.count(), 1, 'the next view hides that a scan was not added')
+  assert.deepEqual(await tags.allTextContents(), [first.asset_tag], 'other assets are handed over')
+}
+
 export const handovers = {
   'a handover of 2 assets': handOver,
   'a take-back from a person': takeBack,
+  'a plan of a changed form': outdated,
   'a repair, and a cancelled process': cancelled,
   'an offboarding': offboarding,
 }

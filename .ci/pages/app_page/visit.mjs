@@ -39,3 +39,27 @@ export const unique = (name) => `${name} ${Math.random().toString(36).slice(2, 8
 export async function newUser(api, name = unique('Ada')) {
   return api.post('/users', { display_name: name, email: `${name.replaceAll(' ', '.')}@example.com` })
 }
+
+/**
+ * Holds the next request to a URL. `asked` waits for the request, and `release` until the page has got the response or given it up.
+ * @param {(url: URL) => boolean} isHeld
+ */
+export async function hold(page, isHeld) {
+  let go
+  const released = new Promise((resolve) => (go = resolve))
+  const asked = page.waitForRequest((request) => isHeld(new URL(request.url())))
+  const answer = async (route) => {
+    await released
+    await route.continue().catch(() => {})
+  }
+  await page.route(isHeld, answer, { times: 1 })
+  const release = async () => {
+    go()
+    await (await asked).response()
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 50)))
+  }
+  return { asked, release }
+}
+
+/** Returns whether a URL asks for a plan. */
+export const isPlan = ({ search }) => search === '?dry_run=true'

@@ -138,7 +138,8 @@ export const get = async (path, signal, parameters) => (await send('GET', path +
 export const post = async (path, body, key) =>
   (await send('POST', path, { body, headers: key ? { 'idempotency-key': key } : {} })).body
 
-export const plan = (path, body) => post(`${path}?dry_run=true`, body)
+/** @param {AbortSignal} [signal] */
+export const plan = async (path, body, signal) => (await send('POST', `${path}?dry_run=true`, { body, signal })).body
 
 /** Escapes commas, and the word `none`, in a value of a list. */
 export const literal = (value) => (value === 'none' ? '\\none' : value.replaceAll(',', '\\,'))

@@ -2,7 +2,7 @@
 // assets.
 import { Problem, assetTypes, daysAfter, endOf, get, instanceName, known, latest, may, send, startOf, today, userName, zonedMoment } from './api.js'
 import { ago, amount, button, card, date, editable, facts, go, h, has, heading, hint, link, mayLeave, named, own, say, sentence, show, skeleton, status, t, typedAmount } from './page.js'
-import { attempt, check, clearProblems, dayField, discardOnEdit, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
+import { attempt, blocking, check, clearProblems, dayField, discardOnEdit, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
 
 /** In display order. */
 const FIELDS = [
@@ -303,22 +303,26 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
   }
 
   async function preview() {
-    check(element, place)
+    await check(element, place)
     const patch = body()
-    const lines = Object.keys(patch).length ? await changeLines(differences(asset, (await patched(patch, '?dry_run=true')).body.data)) : []
+    const planned = newPlan()
+    const lines = Object.keys(patch).length ? await changeLines(differences(asset, (await patched(patch, '?dry_run=true', planned)).body.data)) : []
+    planned.throwIfAborted()
     if (lines.length === 0) return show(place, hint({ role: 'status' }, t('no-change')))
     show(place, planBox(t('would-happen'), lines))
-    show(next, button(t('save'), () => save(patch).catch(refused), 'primary'), button(t('keep-editing'), () => (edit(), next.firstChild.focus())), cancel())
+    show(next, button(t('save'), () => blocking([element], () => save(patch)).catch(refused), 'primary'), button(t('keep-editing'), () => (edit(), next.firstChild.focus())), cancel())
     next.firstChild.focus()
   }
 
-  const patched = (body, query = '') => send('PATCH', `/assets/${asset.id}${query}`, { body, headers: { 'if-match': etag } })
+  /** @param {AbortSignal} [signal] */
+  const patched = (body, query = '', signal) => send('PATCH', `/assets/${asset.id}${query}`, { body, signal, headers: { 'if-match': etag } })
   async function save(patch) {
     const { body: { data }, etag: tag } = await patched(patch)
     saved(data, tag)
   }
 
   async function refused(error) {
+    if (error.name === 'AbortError') return
     edit()
     if (!(error instanceof Problem) || error.code !== 'PRECONDITION_FAILED') return showProblems(element, place, error)
     const { body: { data }, etag: tag } = await send('GET', `/assets/${asset.id}`, { signal })
@@ -343,7 +347,7 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
     event.preventDefault()
     if (mayLeave()) cancelled()
   })
-  discardOnEdit(element, next, edit)
+  const newPlan = discardOnEdit(element, next, edit)
   edit()
   return { element, focus: all[0].control }
 }

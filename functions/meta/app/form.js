@@ -82,9 +82,10 @@ export function showProblems(form, place, error) {
   form.querySelector('[aria-invalid]')?.focus()
 }
 
-/** Clears errors, and refuses impossible and incomplete dates, for which the control has no value. */
-export function check(form, place) {
+/** Clears errors, waits for typed names, and refuses impossible and incomplete dates, for which the control has no value. */
+export async function check(form, place) {
   clearProblems(form, place)
+  await Promise.all(every(form, '[role=combobox]').map((control) => settlers.get(control)?.()))
   const wrong = every(form, '[data-pointer]').filter(({ validity }) => validity.badInput)
   if (wrong.length) throw fault('invalid_date', ...wrong.map(({ dataset }) => dataset.pointer))
 }
@@ -98,12 +99,32 @@ export function clearProblems(form, place) {
   }
 }
 
-/** Marks an edited form, and calls `edit` to discard its plan, which must match the shown values. `next` has the form's buttons. */
-export const discardOnEdit = (element, next, edit) =>
-  element.addEventListener('input', () => {
+/**
+ * Marks an edited form, and calls `edit` to discard its plan, which must match the shown values. `next` has the form's buttons.
+ * Returns a function that returns the signal of a new plan: the next edit or plan aborts it.
+ */
+export function discardOnEdit(element, next, edit) {
+  const newPlan = latest()
+  const discard = () => {
+    newPlan()
     element.dataset.edited = ''
     if (!next.querySelector('[type=submit]')) edit()
-  })
+  }
+  element.addEventListener('input', discard)
+  element.addEventListener('chosen', discard)
+  return newPlan
+}
+
+/** Blocks elements while an action runs, because it would ignore their edits. @param {Iterable<any>} elements @param {() => any} act */
+export async function blocking(elements, act) {
+  const all = [...elements]
+  for (const one of all) one.inert = true
+  try {
+    return await act()
+  } finally {
+    for (const one of all) one.inert = false
+  }
+}
 
 /** Calls a function after a pause in typing. */
 export function debounced(act, milliseconds = 200) {
@@ -118,6 +139,9 @@ export function debounced(act, milliseconds = 200) {
 export const searchField = (value, hint, look, signal) =>
   input('search', value, { id: 'search', className: 'search', placeholder: hint, ariaLabel: t('search'), enterKeyHint: 'search',
     input: debounced(({ target }) => signal.aborted || look(target.value.trim())) })
+
+/** By field with suggestions, a function that chooses what an unfinished text means. @type {WeakMap<any, () => any>} */
+const settlers = new WeakMap()
 
 /**
  * Creates a text field with suggestions while typing: an ARIA 1.2 combobox. A click or tap chooses a suggestion, and Enter a marked
@@ -154,6 +178,7 @@ export function suggesting({ find, chosen, meant, entered, value = '', placehold
     control.value = entered ? '' : item.text
     if (!entered) control.dataset.chosen = ''
     chosen(item)
+    if (!entered) control.dispatchEvent(new Event('chosen', { bubbles: true }))
   }
   const mark = (index) => {
     active = (index + items.length) % items.length
@@ -225,6 +250,7 @@ export function suggesting({ find, chosen, meant, entered, value = '', placehold
     },
   })
   if (value) control.dataset.chosen = ''
+  settlers.set(control, () => isOpenText() && settle())
   h('div.combobox', control, list)
   return control
 }
@@ -257,6 +283,9 @@ export const typeInto = (control, signal) => addEventListener('keydown', (event)
   if (!isTyped) control.focus()
 }, { signal, capture: true })
 
+/** Returns the people whose whole name or e-mail address is a text. */
+export const samePeople = (people, text) => people.filter(({ display_name: name, email }) => [name, email].some((one) => one.toLowerCase() === text.toLowerCase()))
+
 /**
  * Suggests people by parts of their names or e-mail addresses. A text means the person with this name or address, or the only one
  * that is found.
@@ -271,7 +300,7 @@ export const personField = (chosen, value = '') =>
       return data.map((user) => ({ ...user, text: user.display_name, detail: user.email }))
     },
     meant: (text, people) => {
-      const same = people.filter(({ text: name, detail }) => [name, detail].some((one) => one.toLowerCase() === text.toLowerCase()))
+      const same = samePeople(people, text)
       const [person, ...others] = same.length ? same : people
       return others.length ? null : person
     },

@@ -64,9 +64,12 @@ export async function person(main, params, signal, [, id]) {
     const outcome = h('div')
     const once = intent()
     const path = `/users/${id}/offboard`
+    const newPlan = latest(signal)
     const first = button(t('show-plan'), () => attempt(outcome, async () => {
       const asked = { ...(process.value ? { process_id: process.value } : {}), deactivate: off.box.checked }
-      const { data } = await plan(path, asked)
+      const planned = newPlan()
+      const { data } = await plan(path, asked, planned)
+      planned.throwIfAborted()
       const act = button(t('offboard'), () => doIt(asked), 'primary')
       show(outcome, told(data, asked, t('would-happen')), h('div.actions', act))
       act.focus()
@@ -83,7 +86,10 @@ export async function person(main, params, signal, [, id]) {
       showPerson()
       showAssets()
     }, () => doIt(asked))
-    for (const control of [process, off.box]) control.addEventListener('change', () => show(outcome))
+    for (const control of [process, off.box]) control.addEventListener('change', () => {
+      newPlan()
+      show(outcome)
+    })
     show(leaving, processes.length > 0 && field(t('process'), process), off.element, h('div.actions', first), outcome)
   }
 

@@ -2,7 +2,7 @@
 // receipt.
 import { Problem, get, intent, may, plan, post, send, userName, uuid } from './api.js'
 import { ago, button, card, date, facts, go, h, heading, hint, href, link, moment, number, own, say, show, skeleton, status, t } from './page.js'
-import { attempt, check, checkbox, clearProblems, discardOnEdit, empty, fault, field, form, input, personField, planBox, select, showProblems, submit, suggesting, typeInto } from './form.js'
+import { attempt, blocking, check, checkbox, clearProblems, discardOnEdit, empty, fault, field, form, input, personField, planBox, select, showProblems, submit, suggesting, typeInto } from './form.js'
 import { MOST, assetLink, assetList, byCode, pill, reason } from './asset.js'
 import { chosen } from './inventory.js'
 import { code } from './qr.js'
@@ -50,6 +50,7 @@ export async function begin(main, params, signal, [kind]) {
     changed()
   }
   function addAsset(asset) {
+    if (late) return tooLate(asset.asset_tag)
     if (assets.some(({ id }) => id === asset.id)) return
     if (assets.length >= MOST) return say(t('fault.too_large', { count: MOST }))
     assets.push(asset)
@@ -72,6 +73,7 @@ export async function begin(main, params, signal, [kind]) {
     const take = (asset) => (clear(code), addAsset(asset))
     try {
       const found = await byCode(code, signal)
+      if (late) return tooLate(code)
       if (found.length === 1) return take(found[0])
       const choices = found.map((asset) => button(asset.asset_tag, () => take(asset), 'plain'))
       unclear.set(code, [t(`outcome.${choices.length ? 'ambiguous' : 'unknown'}`), choices])
@@ -86,10 +88,16 @@ export async function begin(main, params, signal, [kind]) {
     add.select()
     add.dispatchEvent(new Event('input'))
   }
+  /** Codes that come while the plan is carried out. @type {Set<string> | null} */
+  let late = null
+  function tooLate(code) {
+    late?.add(code)
+    say(t('too-late', { codes: [...(late ?? [])].join(', ') }))
+  }
   let codes = Promise.resolve()
   const add = suggesting({
     placeholder: t('search-placeholder'),
-    entered: (code) => (codes = codes.then(() => addCode(code))),
+    entered: (code) => (late ? tooLate(code) : (codes = codes.then(() => addCode(code)))),
     chosen(asset) {
       clear(add.dataset.refused)
       addAsset(asset)
@@ -133,6 +141,8 @@ export async function begin(main, params, signal, [kind]) {
     return true
   }
   function edit() {
+    if (late) return
+    newPlan()
     clearProblems(element, place)
     show(next, submit(t('show-plan')))
   }
@@ -145,12 +155,14 @@ export async function begin(main, params, signal, [kind]) {
 
   async function preview() {
     await codes
-    check(element, place)
+    await check(element, place)
     if (assets.length === 0) throw fault('required', '/asset_ids')
     if (askWhose()) return
     const asked = body()
     const path = `/processes/${definition.id}/start`
-    await atOnce(() => plan(path, asked), () => plan(path, without(asked)))
+    const planned = newPlan()
+    await atOnce(() => plan(path, asked, planned), () => plan(path, without(asked), planned))
+    planned.throwIfAborted()
     const picked = picker()?.text()
     show(place, planBox(t('would-happen'), [
       assets.map((asset) => h('li', assetLink(asset), `: ${status(asset.status)} → ${status(definition.target_status)}`)),
@@ -163,6 +175,7 @@ export async function begin(main, params, signal, [kind]) {
   const keepEditing = () => button(t('keep-editing'), () => (edit(), next.firstChild.focus()))
 
   function refused(error) {
+    if (error.name === 'AbortError') return
     if (!(error instanceof Problem) || error.status !== 409) return showProblems(element, place, error)
     const all = error.body.assets ?? [{ ...error.body, asset_id: assets[0].id }]
     const lines = all.map((one) => h('li', assetLink(assets.find(({ id }) => id === one.asset_id) ?? assets[0]), ': ', reason(one.code, one), ' ',
@@ -187,7 +200,7 @@ export async function begin(main, params, signal, [kind]) {
     const plan = h('div.plan', { input: (event) => event.stopPropagation() }, h('h3', title), fields.map(({ element }) => element), wrong)
     const prepare = async () => {
       try {
-        check(plan, wrong)
+        await check(plan, wrong)
         await start(step, { ...subject(ids), step_data: entered(fields), through: step.steps.at(-1).key })
       } catch (error) {
         if (error.status === 409) throw error
@@ -213,7 +226,19 @@ export async function begin(main, params, signal, [kind]) {
     })
   }
 
+  /** Carries out the plan. Only codes can still be entered, and are refused, because a scanner doesn't see what is blocked. */
   async function act(asked) {
+    const missed = (late = new Set())
+    try {
+      await blocking([...element.children].filter((child) => !child.contains(add)), () => carryOut(asked))
+    } finally {
+      late = null
+    }
+    // The next view clears the message.
+    if (missed.size) addEventListener('hashchange', () => say(t('too-late', { codes: [...missed].join(', ') })), { once: true })
+  }
+
+  async function carryOut(asked) {
     const data = await start(definition, asked)
     chosen.clear()
     const path = data.instances ? `movements/${data.id}` : `instances/${data.id}`
@@ -227,7 +252,7 @@ export async function begin(main, params, signal, [kind]) {
 
   const picker = () => fields.find(({ type }) => type === 'user_picker')
   const element = form(() => preview().catch(refused), field(t('process'), process), h('div.field', h('h2', t('assets-of')), list, unclearList), field(t('add-asset'), add, '/asset_ids'), steps, place, next)
-  discardOnEdit(element, next, edit)
+  const newPlan = discardOnEdit(element, next, edit)
   show(main, heading(title), element)
   showAssets()
   showSteps()
@@ -409,7 +434,7 @@ export async function run(main, _, signal, [, ...parts]) {
     const place = h('div')
     const element = form(async () => {
       try {
-        check(element, place)
+        await check(element, place)
         const body = { step_data: entered(fields), through: last.key }
         data = await atOnce(() => once(`${at}/advance`, body), () => submitEach(path, open, body.step_data, once))
         await showAll()
