@@ -181,10 +181,29 @@ async function outdated(scene) {
   assert.deepEqual(await tags.allTextContents(), [first.asset_tag], 'other assets are handed over')
 }
 
+/** A user's full name means the user. */
+async function typedSigner(scene) {
+  const { api } = scene
+  const user = await newUser(api)
+  const { id } = await api.post('/assets', { name: 'Tablet', status: 'in_use' })
+  const visit = await Visit.open(scene, `#/take-back?assets=${id}`)
+  const { page } = visit
+  await carryOut(visit)
+  await sees(page.getByText('A signature is needed'), 'a process without a holder has a link')
+  const [{ id: process }] = await api.get(`/processes/instances?asset_id=${id}`)
+  const signers = async () => (await api.get(`/processes/instances/${process}/links`)).map(({ signer }) => signer.user_id ?? signer.name)
+  await visit.label('Signer').fill(user.display_name.toLowerCase())
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await sees(page.getByRole('img', { name: /QR code/ }), 'there is no code')
+  assert.deepEqual(await signers(), [user.id], 'the link is for a guest')
+}
+
 export const handovers = {
   'a handover of 2 assets': handOver,
   'a take-back from a person': takeBack,
   'a plan of a changed form': outdated,
+  'a signer who is only typed': typedSigner,
   'a repair, and a cancelled process': cancelled,
   'an offboarding': offboarding,
 }

@@ -2,7 +2,7 @@
 // receipt.
 import { Problem, get, intent, may, plan, post, send, userName, uuid } from './api.js'
 import { ago, button, card, date, facts, go, h, heading, hint, href, link, moment, number, own, say, show, skeleton, status, t } from './page.js'
-import { attempt, blocking, check, checkbox, clearProblems, discardOnEdit, empty, fault, field, form, input, personField, planBox, select, showProblems, submit, suggesting, typeInto } from './form.js'
+import { attempt, blocking, check, checkbox, clearProblems, discardOnEdit, empty, fault, field, form, input, personField, planBox, samePeople, select, showProblems, submit, suggesting, typeInto } from './form.js'
 import { MOST, assetLink, assetList, byCode, pill, reason } from './asset.js'
 import { chosen } from './inventory.js'
 import { code } from './qr.js'
@@ -389,9 +389,15 @@ export async function run(main, _, signal, [, ...parts]) {
       })
       .catch(() => {})
     const make = button(t(live ? 'another-link' : 'make-link'), () => attempt(place, async () => {
-      const one = signer ? { user_id: signer } : { name: who.value.trim() }
-      if (!signer && !one.name) return who.focus()
-      await makeLink(path, one)
+      const name = who.value.trim()
+      if (!signer && !name) return who.focus()
+      // A user's name typed in full means the user, and not a guest.
+      const same = signer || !may('users:read') ? [] : samePeople((await get('/users', signal, { q: name, is_active: true, limit: 100 })).data, name)
+      if (same.length > 1) {
+        who.focus()
+        throw fault('unknown_reference', '/signer')
+      }
+      await makeLink(path, signer || same.length ? { user_id: signer ?? same[0].id } : { name })
       await showAll()
     }), known ? '' : 'primary')
     const copy = button(t('copy-link'), async () => {
