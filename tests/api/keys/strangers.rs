@@ -193,7 +193,13 @@ async fn a_refused_request_takes_no_time_for_its_body_on_any_route() {
             let (path, _) = samples.request(&operation.method, &operation.path);
             let empty = least_time(&refused, &operation.method, &path, &Bytes::new(), status).await;
             for (body_name, body) in &bodies {
-                let time = least_time(&refused, &operation.method, &path, body, status).await;
+                let mut time = least_time(&refused, &operation.method, &path, body, status).await;
+                // Other work on the machine can delay a few runs in a row.
+                for _ in 0..9 {
+                    if time > empty * 2 + RECEIVING {
+                        time = time.min(least_time(&refused, &operation.method, &path, body, status).await);
+                    }
+                }
                 assert!(time <= empty * 2 + RECEIVING, "{name}, {operation}: {body_name} took {time:?}, nothing {empty:?}");
             }
         }
