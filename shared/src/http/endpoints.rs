@@ -954,7 +954,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_and_an_object_without_members_are_no_body() {
+    fn white_space_and_an_empty_object_count_as_an_empty_body() {
         for body in ["", " \r\n", "{}", " { \n} "] {
             assert!(is_empty_object(body.as_bytes()), "{body:?}");
         }

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_bounds() {
+    fn texts_that_are_neither_days_nor_times_are_refused_as_bounds() {
         for wrong in [
             "",
             "now",
