@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, ImportRow, Operation, Principal};
-use shared::domain::assets::asset::{Asset, RowTag};
+use shared::domain::assets::asset::{Asset, RowTag, Status};
 use shared::domain::assets::code::AssetKey;
 use shared::domain::assets::seen::SeenOutcome;
 use shared::domain::record::{Stored, StoredResponse};
@@ -161,6 +161,9 @@ pub struct SeenAsset {
     /// Display name.
     #[schema(required)]
     name: Option<Name>,
+    /// Status.
+    #[schema(required)]
+    status: Option<Status>,
     /// Location after the scan.
     #[schema(required)]
     location: Option<Location>,
@@ -242,6 +245,7 @@ impl Scan {
             id: asset.map(|asset| asset.id),
             asset_tag: asset.map(|asset| asset.asset_tag.clone()),
             name: asset.map(|asset| asset.name.clone()),
+            status: asset.map(|asset| asset.status),
             location: asset.and_then(|asset| asset.details.location.clone()),
             assigned_to: asset.and_then(|asset| asset.assigned_to),
             candidates,

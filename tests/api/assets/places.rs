@@ -331,7 +331,10 @@ async fn each_item_is_answered_in_its_place() {
     let different = ["seen", "elsewhere", "ambiguous", "unknown", "seen", "unknown"];
     assert_eq!(outcomes(&reply), [&different[..], &["unknown", "ambiguous", "unknown", "seen"]].concat());
     let data = reply.data();
-    assert_eq!(data[1]["location"], "Bonn");
+    assert_eq!(
+        (&data[1]["location"], &data[1]["status"], &data[3]["status"]),
+        (&json!("Bonn"), &json!("in_stock"), &Value::Null)
+    );
     assert_eq!((&data[1]["assigned_to"], &data[4]["index"], &data[4]["id"]), (&json!(ada), &json!(4), &here["id"]));
     assert_eq!((data[2]["candidates"].as_array().unwrap().len(), &data[7]["candidates"]), (2, &data[2]["candidates"]));
     assert_eq!((&data[9]["index"], &data[9]["id"]), (&json!(9), &here["id"]));
