@@ -219,6 +219,17 @@ async function ended(scene) {
   await opensAsOver(scene, handover.url, 'This process has ended', 'phone-ended')
 }
 
+/** Nobody signs for a user who became inactive. */
+async function inactive(scene) {
+  const { api } = scene
+  const user = await api.post('/users', { display_name: 'Leaver', email: `l${Math.random()}@example.com` })
+  const handover = await Handover.make(api, { steps: [STEPS.user_picker, signature] })
+  await handover.advance({ [STEPS.user_picker.key]: user.id })
+  await api.patch(`/users/${user.id}`, { is_active: false })
+  const { page } = await Visit.open(scene, handover.url, { ...PHONE, failures: ['status of 409'] })
+  await says(page, /no longer belongs to the organization/)
+}
+
 async function revokedMeanwhile(scene) {
   const { handover, visit, page } = await filledIn(scene, PHONE, ['status of 401'])
   await handover.revoke()
@@ -267,6 +278,7 @@ export const trouble = {
   'back, after the end': goBack,
   'a revoked link': revoked,
   'a link that is revoked while the page is open': revokedMeanwhile,
+  'a user who became inactive': inactive,
   'an ended process': ended,
   'a used link': (scene) => later(scene, 'used', 'This link has been used'),
   'an expired link': (scene) => later(scene, 'expired', 'This link has expired'),
