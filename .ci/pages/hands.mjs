@@ -36,8 +36,28 @@ export async function swipeUp(locator, pixels = 60) {
   await swipe(locator.page(), Array.from({ length: 13 }, (_, n) => ({ x: x + width / 2, y: y + height / 2 - (pixels * n) / 12 })))
 }
 
-/** Types a code wherever the focus is. */
+/** The pause between characters that are typed by hand, in milliseconds. */
+export const BY_HAND = 120
+
+const CONTROL = 2
+/** Keys that type no character, as the browser's protocol describes them. */
+const KEYS = {
+  Enter: { type: 'keyDown', text: '\r', code: 'Enter', windowsVirtualKeyCode: 13 },
+  Tab: { type: 'rawKeyDown', code: 'Tab', windowsVirtualKeyCode: 9 },
+}
+
+/** Types a code wherever the focus is, with a pause between the characters by the times of the keys. `end` can be empty. */
 export async function scan(page, code, { pause = 0, end = 'Enter' } = {}) {
-  await page.keyboard.type(code, { delay: pause })
-  await page.keyboard.press(end)
+  const session = await page.context().newCDPSession(page)
+  const start = Date.now()
+  for (const [n, name] of [...code, end].filter(Boolean).entries()) {
+    const at = start + n * pause
+    await new Promise((resolve) => setTimeout(resolve, at - Date.now()))
+    const [key, modifiers] = name.startsWith('Control+') ? [name.at(-1), CONTROL] : [name, 0]
+    const space = key === ' ' ? { code: 'Space', windowsVirtualKeyCode: 32 } : {}
+    const down = KEYS[key] ?? { type: 'keyDown', ...(modifiers ? {} : { text: key }), ...space }
+    await session.send('Input.dispatchKeyEvent', { key, modifiers, timestamp: at / 1000, ...down })
+    await session.send('Input.dispatchKeyEvent', { key, modifiers, timestamp: at / 1000, ...down, type: 'keyUp', text: undefined })
+  }
+  await session.detach()
 }

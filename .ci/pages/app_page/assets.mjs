@@ -1,7 +1,7 @@
 // Finds, reads and changes assets.
 import assert from 'node:assert/strict'
-import { scan } from '../hands.mjs'
-import { Visit, hold, isPlan, refuse, sees, unique, until } from './visit.mjs'
+import { scan, tap } from '../hands.mjs'
+import { PHONE, Visit, hold, isPlan, refuse, sees, unique, until } from './visit.mjs'
 
 const newAsset = (api, more = {}) => api.post('/assets', { name: unique('Falcon'), manufacturer: 'Acme', model: 'F1', ...more })
 
@@ -39,6 +39,36 @@ async function search(scene) {
   await page.keyboard.press('Escape')
   await sees(row, 'Escape does not lead back to the list')
   assert.equal(await page.getByRole('searchbox').inputValue(), asset.name, 'the search is lost')
+}
+
+/** Going back returns to the row. */
+async function backToRow(scene) {
+  const { api } = scene
+  const place = unique('Shelf')
+  const body = (n) => ({ name: `Thing ${n}`, location: place })
+  for (let start = 0; start < 40; start += 20)
+    await api.post('/assets/batch', { operations: Array.from({ length: 20 }, (_, n) => ({ op: 'create', body: body(start + n) })) })
+  for (const device of [PHONE, {}]) {
+    const visit = await Visit.open(scene, `#/assets?location=${encodeURIComponent(place)}&page=1`, device)
+    const { page } = visit
+    const row = page.locator('a.row').nth(37)
+    await sees(row, 'the list is short')
+    const name = await row.textContent()
+    await row.scrollIntoViewIfNeeded()
+    const { y } = await row.boundingBox()
+    await (device === PHONE ? tap(row) : row.click())
+    await sees(page.getByRole('heading', { level: 1, name }), 'the row opens another asset')
+    await until(() => page.evaluate(() => scrollY === 0), 'an asset does not begin at its top')
+    await page.goBack()
+    await until(() => page.evaluate((name) => document.activeElement?.textContent === name, name), 'going back does not return to the row')
+    await until(async () => Math.abs((await row.boundingBox()).y - y) < 3, 'the row is elsewhere on the screen')
+    await page.goForward()
+    await sees(page.getByRole('heading', { level: 1, name }), 'going forward leads elsewhere')
+    await page.getByRole('link', { name: 'Inventory' }).click()
+    await sees(row, 'the list is short')
+    assert.equal(await page.evaluate(() => scrollY), 0, 'a link leads to a row')
+    await visit.close()
+  }
 }
 
 async function filters(scene) {
@@ -228,7 +258,8 @@ const today = ({ api, ...scene }) => {
   const [timeZone, elsewhere] = isAhead ? ['Pacific/Kiritimati', 'Pacific/Pago_Pago'] : ['Pacific/Pago_Pago', 'Pacific/Kiritimati']
   const day = () => new Date().toLocaleDateString('sv', { timeZone })
   return api.withSettings({ time_zone: timeZone }, async () => {
-    const { id } = await newAsset(api)
+    // Older than the clocks can differ.
+    const [{ id }] = await api.get('/assets?sort=created_at&limit=1')
     const visit = await Visit.open({ api, ...scene }, `#/asset/${id}`, { timezoneId: elsewhere })
     const field = visit.label('As it was on')
     await sees(field, 'there is no field for a day')
@@ -284,6 +315,11 @@ async function move(scene) {
   await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
   await scan(page, to)
   await sees(basket.getByText(`${made[1].asset_tag} ${made[1].name} → ${to}`), 'there is no preview')
+  await boxes.nth(1).uncheck()
+  await boxes.nth(1).check()
+  assert.equal(await basket.getByRole('combobox').inputValue(), to, 'another selection drops the typed place')
+  await basket.getByRole('button', { name: 'Move 21' }).click()
+  await sees(basket.getByText(`${made[1].asset_tag} ${made[1].name} → ${to}`), 'there is no preview of the selection')
   await visit.look('move')
   assert.equal((await api.get(`/assets?location=${to.replace(' ', '+')}`)).length, 0, 'the preview moves something')
   // The list is newest first, so this asset is in the second batch.
@@ -358,12 +394,25 @@ async function german(scene) {
   await visit.close()
 }
 
+/** The page finds the asset that keeps a custom field out of lists. */
+async function unlisted(scene) {
+  const field = unique('note').replace(' ', '_')
+  const [long] = [await newAsset(scene.api, { custom_fields: { [field]: 'x'.repeat(201) } }), await newAsset(scene.api, { custom_fields: { [field]: 'x' } })]
+  const visit = await Visit.open(scene, `#/assets?cf=${field}&cv=x`, { failures: ['status of 422'] })
+  const { page } = visit
+  await page.getByRole('link', { name: 'Show these assets' }).first().click()
+  await until(async () => String(await page.locator('td.c-tag').allTextContents()) === long.asset_tag, 'the asset is not found')
+  await sees(page.getByText(/Assets whose field .*can’t filter/), 'the page does not say what it lists')
+  await visit.look('unlisted')
+}
+
 export const otherDays = { 'today in another time zone': today }
 export const assets = {
   'from a search to an asset and its history': search,
   'filters and sorting': filters,
   'pictures with tables and links': pictures,
   'many warranties': manyWarranties,
+  'back to the row': backToRow,
   'a change with a conflict': conflict,
   'a preview of changed fields': outdated,
   'the address of a label': label,
@@ -371,5 +420,6 @@ export const assets = {
   'decimal commas and points': decimals,
   'many assets that move': move,
   'the changes of a period': changes,
+  'a custom field that lists lack': unlisted,
   'refused fields in German': german,
 }

@@ -43,6 +43,10 @@ async function handOver(scene) {
   await visit.press('Do it')
   await sees(page.getByRole('img', { name: /QR code/ }), 'there is no code')
   await visit.look('code')
+  const url = await linkOf(page)
+  await page.reload()
+  await sees(page.getByRole('img', { name: /QR code/ }), 'a reload loses the link')
+  assert.equal(await linkOf(page), url)
   await sign(scene, await linkOf(page))
   // The page detects the signature without a reload.
   await sees(page.getByText(/Signed by .* at /), 'the page does not see the signature')
@@ -104,6 +108,10 @@ async function offboarding(scene) {
   const { api } = scene
   const { id, display_name: name } = await newUser(api, unique('Bob'))
   for (const status of ['in_use', 'in_use', 'in_service']) await api.post('/assets', { name: 'Thing', status, assigned_to: id })
+  const onboarding = (await api.get('/processes')).find(({ slug }) => slug === 'employee-onboarding')
+  const { id: waiting } = await api.post('/assets', { name: 'Laptop', status: 'preparing' })
+  const [picker] = onboarding.steps
+  await api.post(`/processes/${onboarding.id}/start`, { asset_id: waiting, step_data: { [picker.key]: id }, through: picker.key })
   const visit = await Visit.open(scene, '#/people')
   const { page } = visit
   await page.getByRole('searchbox').fill(name)
@@ -118,6 +126,7 @@ async function offboarding(scene) {
   assert.equal(await page.getByRole('heading', { name: 'This would happen' }).count(), 0, 'the plan differs from the form')
   await visit.label('Deactivate the user').check()
   await visit.press('Show the plan')
+  await sees(page.getByRole('link', { name: 'Employee Onboarding' }), 'the plan lacks the process that waits for the person')
   await sees(page.getByText(/Device Return.* starts on .2 assets/), 'the plan lacks the start')
   await sees(page.getByText(/The status is .In service., but must be/), 'the plan lacks what can’t start')
   await visit.look('offboarding')

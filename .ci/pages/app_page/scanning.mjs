@@ -1,6 +1,6 @@
 // Suggestions under a finger, and keyboard scanners: codes at every speed, with every ending, wherever the focus is.
 import assert from 'node:assert/strict'
-import { ENDS, SPEEDS, scan, swipeUp, tap, tapTwice } from '../hands.mjs'
+import { BY_HAND, ENDS, SPEEDS, scan, swipeUp, tap, tapTwice } from '../hands.mjs'
 import { PHONE, Visit, newUser, sees, unique, until } from './visit.mjs'
 
 const options = (page) => page.locator('.suggestions:visible [role=option]')
@@ -211,7 +211,166 @@ async function twoPeople(scene) {
   await sees(page.getByRole('heading', { name: 'This would happen' }), 'one person’s assets can’t be taken back')
 }
 
+/** A scan opens its asset wherever the focus is, and changes nothing else. */
+async function anywhere(scene) {
+  const site = unique('Depot')
+  const left = []
+  for (let n = 0; n < 10; n++) left.push(await newAsset(scene.api, { location: site, serial_number: `${site} ${n}` }))
+  const visit = await Visit.open(scene)
+  const { page } = visit
+  const opens = async (pause, end, code = ({ asset_tag: tag }) => tag) => {
+    const asset = left.pop()
+    await scan(page, code(asset), { pause, end })
+    await sees(page.getByRole('heading', { level: 1, name: asset.name }), 'a scan does not open its asset')
+    assert.ok(!page.url().includes('?'), 'a scan changes something else')
+  }
+  const status = visit.label('Status')
+  await sees(status, 'there are no filters')
+  await status.focus()
+  await opens(10, 'Enter')
+  await opens(0, 'Enter')
+  await visit.button('Change').focus()
+  await opens(40, 'Tab', ({ serial_number: serial }) => serial)
+  assert.equal(await visit.button('Preview').count(), 0, 'a scan presses a button')
+  for (let n = 0; n < 3; n++) await page.goBack()
+  await sees(page.locator('a.row').first(), 'the list is empty')
+  await opens(0, 'Enter')
+  await page.goBack()
+  await sees(locationField(page), 'there are no filters')
+  for (const field of ['Location', 'Person']) {
+    await page.getByRole('combobox', { name: field }).focus()
+    await opens(40, 'Enter')
+    await page.goBack()
+    await sees(locationField(page), 'there are no filters')
+  }
+  await page.getByRole('checkbox').nth(1).focus()
+  await opens(40, 'Enter')
+}
+
+/** A scan goes to the assets, whichever field of a process has the focus. What was typed by hand stays. */
+async function otherFields(scene) {
+  const { api } = scene
+  const user = await newUser(api)
+  const visit = await Visit.open(scene, '#/take-back')
+  let { page } = visit
+  const notes = visit.label('Condition and damage')
+  await sees(notes, 'there is no form')
+  const expected = []
+  const addBy = async (pause, end) => {
+    const { asset_tag: tag } = await newAsset(api)
+    await scan(page, tag, { pause, end })
+    expected.push(tag)
+    await until(async () => String(await added(page)) === String(expected), 'a scan vanishes in another field')
+  }
+  await notes.focus()
+  for (const pause of SPEEDS) for (const end of ENDS) {
+    await notes.focus()
+    await addBy(pause, end)
+  }
+  assert.equal(await notes.inputValue(), '', 'a scan stays in another field')
+  await scan(page, 'A scratch', { pause: BY_HAND, end: '' })
+  await notes.focus()
+  await addBy(0)
+  await scan(page, ' below', { pause: BY_HAND })
+  assert.equal(await notes.inputValue(), 'A scratch below\n', 'a scan changes what was typed by hand')
+  const other = await Visit.open(scene, '#/hand-over', { failures: ['status of 409'] })
+  page = other.page
+  const who = other.label('Who gets the asset?')
+  await sees(who, 'nobody can be chosen')
+  expected.splice(0)
+  for (const text of ['', user.display_name.slice(0, 4)]) {
+    await who.fill(text)
+    await addBy(10)
+    assert.equal(await who.inputValue(), text, 'a scan changes the person')
+  }
+  await who.fill('')
+  await scan(page, user.display_name)
+  const isChosen = () => who.evaluate((field) => 'chosen' in field.dataset)
+  await until(isChosen, 'a person who is typed fast is not chosen')
+  await who.selectText()
+  await addBy(40)
+  assert.deepEqual([await who.inputValue(), await isChosen()], [user.display_name, true], 'a scan takes the person away')
+  await other.press('Show the plan')
+  await until(async () => (await who.getAttribute('aria-invalid')) === null, 'the chosen person is refused')
+}
+
+/** The plan has the asset whose tag is only typed. */
+async function typedTag(scene) {
+  const asset = await newAsset(scene.api, { status: 'in_use' })
+  const visit = await Visit.open(scene, '#/take-back')
+  const { page } = visit
+  await assetField(page).fill(asset.asset_tag.slice(0, -1))
+  await visit.press('Show the plan')
+  await sees(page.locator('.field').filter({ has: assetField(page) }).getByText('Choose from the suggestions.'), 'a typed tag is left out')
+  await visit.button(/^Remove/).click()
+  await assetField(page).fill(asset.asset_tag)
+  await visit.press('Show the plan')
+  await sees(page.locator('.plan').getByText(asset.asset_tag), 'a typed tag is left out of the plan')
+}
+
+/** The field shows the person of the filter, or says that it doesn't. */
+async function personFilter(scene) {
+  const { api } = scene
+  const user = await newUser(api)
+  const asset = await newAsset(api, { status: 'in_use', assigned_to: user.id })
+  const visit = await Visit.open(scene)
+  const { page } = visit
+  const who = page.getByRole('combobox', { name: 'Person' })
+  const isFiltered = () => page.url().includes(user.id)
+  const wrong = page.locator('.field').filter({ has: who }).getByText('Choose from the suggestions.')
+  await sees(who, 'there is no filter')
+  await who.focus()
+  await scan(page, user.display_name, { pause: BY_HAND, end: 'Tab' })
+  await until(isFiltered, 'a full name is no filter')
+  await until(async () => String(await page.locator('td.c-tag').allTextContents()) === asset.asset_tag, 'the list has other assets')
+  await who.press('End')
+  await who.press('Backspace')
+  assert.equal(isFiltered(), true, 'the filter ends, but its text stays')
+  await who.press('x')
+  await who.press('Tab')
+  await until(async () => (await who.inputValue()) === user.display_name, 'the field does not show the filter')
+  assert.equal(isFiltered(), true)
+  await who.fill('')
+  await until(async () => !isFiltered(), 'an empty field filters')
+  await scan(page, 'nobody at all', { pause: BY_HAND, end: 'Tab' })
+  await sees(wrong, 'the field does not say that it filters nothing')
+  await visit.look('person-filter')
+  await who.fill('')
+  await until(async () => (await wrong.count()) === 0, 'an empty field is wrong')
+}
+
+/** On a phone, the suggestions of a filter are as wide as the screen permits. */
+async function wideSuggestions(scene) {
+  const { display_name: name } = await newUser(scene.api, unique('Maximiliane Katharina Oberhuber-Winterstein'))
+  const site = unique('Hall')
+  for (let n = 0; n < 3; n++) await newAsset(scene.api, { location: `${site} ${n}` })
+  const visit = await Visit.open(scene, '#/assets', PHONE)
+  const { page } = visit
+  await page.getByText('Filters', { exact: true }).tap()
+  const place = locationField(page)
+  await place.tap()
+  await page.keyboard.type(site)
+  await sees(options(page), 'the places are not suggested')
+  await tapTwice(options(page).last())
+  await until(async () => (await place.inputValue()) === `${site} 2`, 'a double tap does not choose the suggestion')
+  assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('role')), 'combobox', 'a double tap leads to the field beneath')
+  await visit.button('Clear filters').first().tap()
+  const who = page.getByRole('combobox', { name: 'Person' })
+  await until(async () => (await place.inputValue()) === '', 'the filter stays')
+  await who.tap()
+  await page.keyboard.type(name.slice(0, 12))
+  await sees(options(page).first(), 'nobody is suggested')
+  const { width } = await options(page).first().boundingBox()
+  assert.ok(width > 300, `the suggestions are ${width} pixels wide`)
+  await visit.shot('wide-suggestions')
+}
+
 export const scanning = {
+  'a scanner anywhere on the page': anywhere,
+  'a scanner in other fields': otherFields,
+  'a tag that is only typed': typedTag,
+  'a person who filters the list': personFilter,
+  'suggestions on a phone': wideSuggestions,
   'a suggestion under a finger': touched,
   'a person under a finger': touchedPerson,
   'a person chosen before the list': chosenEarly,

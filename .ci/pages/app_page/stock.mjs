@@ -238,6 +238,28 @@ const labels = ({ api, ...scene }) =>
     await visit.close()
   })
 
+/** Each scan has its own time, also the first one without a connection. */
+async function ownTime(scene) {
+  const { visit, page, assets: [{ id, asset_tag: tag }] } = await begin(scene, 1, { failures: ['ERR_INTERNET_DISCONNECTED', 'ERR_FAILED'] })
+  await visit.context.setOffline(true)
+  await type(page, tag)
+  await sees(page.getByText('No connection'), 'the page does not report a lost connection')
+  const scanned = Date.now()
+  await until(() => Date.now() > scanned + 1500, 'time stands still')
+  await visit.context.setOffline(false)
+  await outcome(page, 'seen', tag)
+  const { last_seen_at: seen } = await scene.api.get(`/assets/${id}`)
+  assert.ok(Date.parse(seen) <= scanned, 'a scan has the time of the connection')
+}
+
+async function scrapped(scene) {
+  const { visit, page, assets: [{ id, asset_tag: tag }] } = await begin(scene, 2)
+  await scene.api.patch(`/assets/${id}`, { status: 'scrapped' })
+  await type(page, tag)
+  await sees(page.locator('.scans li', { hasText: tag }).getByText('Scrapped'), 'the page does not say that an asset is scrapped')
+  await visit.look('scrapped')
+}
+
 export const labelCodes = { 'labels with an address': labels }
 export const stock = {
   'stock-taking with a lost connection': lostConnection,
@@ -248,4 +270,6 @@ export const stock = {
   'stock-taking at an impossible place': impossible,
   'stock-taking of codes scanned again': scannedAgain,
   'stock-taking of what people have': held,
+  'stock-taking with the time of each scan': ownTime,
+  'stock-taking of a scrapped asset': scrapped,
 }

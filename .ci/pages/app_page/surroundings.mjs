@@ -12,9 +12,12 @@ async function looker(scene) {
   // The page requests the list with names before it knows that the key can't read names.
   const visit = await Visit.open(scene, '#/assets', { key, failures: ['status of 403'] })
   const { page } = visit
+  await sees(page.locator('a.row'), 'the list is empty')
+  assert.equal(await page.getByRole('checkbox').count(), 0, 'assets can be selected for nothing')
   await page.locator('a.row').first().click()
   await sees(page.getByText(/This key lacks .assets:write/), 'the page does not say which scope the key lacks')
   assert.equal(await visit.button('Change').count(), 0)
+  assert.deepEqual(await page.locator('#nav a').allTextContents(), ['Inventory'], 'a tab leads to a refusal')
   for (const [fragment, scope] of [['#/people', 'users:read'], ['#/hand-over', 'processes:read'], ['#/stock', 'assets:write']]) {
     await visit.go(fragment)
     await sees(page.getByText(new RegExp(`This key lacks .*${scope}`)), `${fragment} does not say that ${scope} is missing`)
@@ -24,6 +27,56 @@ async function looker(scene) {
   await visit.press('Forget the key')
   await sees(page.getByLabel('API key'), 'the key is kept')
   assert.equal(await page.evaluate(() => sessionStorage.length), 0)
+}
+
+/** What a key may not do isn't offered, or the page says which scope is missing. */
+async function fewScopes(scene) {
+  const { api } = scene
+  const open = async (scopes, fragment, failures = []) => {
+    const { api_key: key } = await api.post('/keys', { name: scopes.join(), scopes })
+    const visit = await Visit.open(scene, fragment, { key, failures })
+    await sees(visit.page.locator('#account:visible'), 'the key opens nothing')
+    return { visit, page: visit.page, tabs: () => visit.page.locator('#nav a').allTextContents() }
+  }
+  const made = await api.post('/assets', { name: 'Tablet', status: 'in_use' })
+
+  const lender = await open(['assets:read', 'processes:read', 'processes:write'], `#/asset/${made.id}`)
+  assert.deepEqual(await lender.tabs(), ['Inventory', 'Take back', 'Stock-taking'].slice(0, 2))
+  await sees(lender.page.getByRole('link', { name: 'Take back' }).last(), 'an asset can’t be taken back')
+  assert.equal(await lender.page.getByRole('link', { name: 'Hand over' }).count(), 0, 'the page offers a handover to nobody')
+  await lender.visit.go('#/hand-over')
+  await sees(lender.page.getByText(/This key lacks .users:read/), 'a handover asks for a person who can’t be chosen')
+  await lender.visit.go(`#/take-back?assets=${made.id}`)
+  await lender.visit.press('Show the plan')
+  await lender.visit.press('Do it')
+  await lender.visit.press('Create a link')
+  const signer = lender.page.locator('.field').filter({ hasText: 'Signer' })
+  await sees(signer.getByText('Required.'), 'a button does nothing')
+  await lender.visit.label('Signer').fill('Ada Guest')
+  await lender.visit.press('Create a link')
+  await sees(lender.page.getByText(/Ada Guest. scans this/), 'nobody can sign')
+  await lender.visit.look('few-scopes')
+  await lender.visit.go('#/key')
+  await sees(lender.page.getByText(/Hand over.*This key lacks .users:read/), 'the page does not say what the key can’t do')
+  await lender.visit.look('key-of-few-scopes')
+
+  const counter = await open(['assets:write'], '#/stock')
+  assert.deepEqual(await counter.tabs(), ['Stock-taking'])
+  const field = counter.page.getByRole('combobox', { name: 'Location' })
+  await field.fill('Somewhere')
+  await counter.visit.press('Begin')
+  await counter.page.keyboard.type(made.asset_tag)
+  await counter.page.keyboard.press('Enter')
+  await sees(counter.page.locator('.scans .o-elsewhere', { hasText: made.asset_tag }), 'a scan has no outcome')
+  assert.equal(await counter.visit.button('Show what is missing').count(), 0, 'the page offers what the key may not read')
+  assert.equal(await counter.page.locator('.scans a').count(), 0, 'a link leads to a refusal')
+  await sees(counter.page.getByText(/This key lacks .assets:read/), 'the page does not say which scope is missing')
+  await counter.visit.look('stock-with-few-scopes')
+
+  const user = await api.post('/users', { display_name: 'Bob', email: `b${Math.random()}@example.com` })
+  const clerk = await open(['users:read', 'users:write'], `#/person/${user.id}`)
+  assert.deepEqual(await clerk.tabs(), ['People'])
+  await sees(clerk.page.getByText(/This key lacks .assets:read/), 'the page does not say why it shows no assets')
 }
 
 async function pasted(scene) {
@@ -146,6 +199,8 @@ async function encoded(scene) {
   await visit.page.goto(`${scene.api.base}/app%23/people?q=nobody-has-this-name`)
   await sees(visit.page.getByText('0 people'), 'an encoded address leads elsewhere')
   assert.equal(await visit.page.getByRole('searchbox').inputValue(), 'nobody-has-this-name')
+  await visit.page.goto(`${scene.api.base}/app%23%2Fpeople%3Fq%3Dno%20such%20name`)
+  await until(async () => (await visit.page.getByRole('searchbox').inputValue()) === 'no such name', 'an encoded slash leads elsewhere')
 }
 
 /** Maximum bytes of versions 1 to 15. A phone's camera has read a code of each version, so the codes must not change. */
@@ -167,6 +222,7 @@ export const hostileNames = { 'hostile names': names }
 export const surroundings = {
   'the code of an address': codes,
   'a key that can only look': looker,
+  'keys with few scopes': fewScopes,
   'a pasted key': pasted,
   'a busy service': busy,
   'characters that nobody sees': hidden,

@@ -74,6 +74,7 @@ export class Problem extends Error {
   get text() {
     const { code, body } = this
     if (code === 'FORBIDDEN' && body.scope) return t('scope-missing', { scope: body.scope })
+    if (code === 'CONFLICT' && body.user_id) return t('error.INACTIVE_USER')
     return t(has(`error.${code}`) ? `error.${code}` : 'error.INTERNAL_ERROR', { id: body.request_id ?? '–' })
   }
 }

@@ -28,6 +28,12 @@ export async function byCode(code, signal) {
   return data
 }
 
+/** Returns the path of the asset that a scanned code means, if it means one. */
+export async function codeOpens(code, signal) {
+  const [asset, ...others] = await byCode(code, signal).catch(() => [])
+  return asset && !others.length ? `asset/${asset.id}` : null
+}
+
 /** Creates a line per asset, with its status or the result of `more`. @param {any[]} assets @param {(asset: any) => any} [more] */
 export const assetList = (assets, more = ({ status }) => pill(status)) =>
   h('ul.plain-list.assets', assets.map((asset) => h('li', assetLink(asset), more(asset))))
@@ -97,7 +103,7 @@ export async function asset(main, params, signal, [, id]) {
   const present = card(t('fields'), h('div.as-of', field(t('as-of'), day)), box)
   show(main, header, h('div.columns', h('div', fields, card(t('history'), history, more)), side))
 
-  const runs = (text, kind, process, look) => may('processes:write') ? link(text, kind, { assets: id, process }, look) : text
+  const runs = (text, kind, process, look) => link(text, kind, { assets: id, process }, look)
   /** @type {any} */
   let headed = null
   /** Shows the asset now, or on an earlier day, without any actions. */
@@ -107,10 +113,10 @@ export async function asset(main, params, signal, [, id]) {
     const holder = shown.assigned_to && ((await userName(shown.assigned_to)) ?? t('somebody'))
     if (signal.aborted || headed !== shown) return
     const hadFocus = header.contains(document.activeElement)
-    const run = (kind) => may('processes:write') && runs(t(`nav.${kind}`), kind, '', 'button')
+    const run = (kind) => runs(t(`nav.${kind}`), kind, '', 'button')
     show(header,
       h('div', heading(own(shown.name)), h('p.meta', h('span.tag', shown.asset_tag), pill(shown.status),
-        holder && (may('users:read') ? link(own(holder), `person/${shown.assigned_to}`) : holder))),
+        holder && link(own(holder), `person/${shown.assigned_to}`))),
       !day && h('div.actions', may('assets:write') && button(t('change'), change), run('hand-over'), run('take-back')),
       !may('assets:write') && hint(t('scope-missing', { scope: 'assets:write' })))
     if (hadFocus) header.querySelector('button')?.focus()
@@ -214,8 +220,8 @@ export async function asset(main, params, signal, [, id]) {
   }
 }
 
-export const reason = (code, { status_of_asset: is, trigger_status: needs }) =>
-  code === 'WRONG_ASSET_STATUS' ? t('wrong-status', { is: status(is), needs: status(needs) }) : named(`error.${code}`, t('error.CONFLICT'))
+export const reason = (code, { status_of_asset: is, trigger_status: needs, user_id: user = '' }) =>
+  user ? t('error.INACTIVE_USER') : code === 'WRONG_ASSET_STATUS' ? t('wrong-status', { is: status(is), needs: status(needs) }) : named(`error.${code}`, t('error.CONFLICT'))
 
 async function entry(event) {
   const { at, type, actor, changes } = event
@@ -272,7 +278,7 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
   const before = asset
   let person = asset.assigned_to
   const text = (name, type = 'text') => ({ name, control: input(type, asset[name]) })
-  const holder = personField((user) => (person = user?.id ?? null), holderName ?? '')
+  const holder = personField((user) => (person = user?.id ?? null), holderName ? { id: person, display_name: holderName } : null)
   const shownPrice = editable(asset.purchase_price)
   const price = input('text', shownPrice, { inputMode: 'decimal' })
   const all = [

@@ -1,6 +1,6 @@
 // Fields, their errors, and fields that suggest values while typing.
-import { Problem, cached, get, latest, session, setKey, today } from './api.js'
-import { button, every, h, has, hint, mayLeave, named, newId, own, query, show, t } from './page.js'
+import { Problem, cached, get, latest, may, session, setKey, today } from './api.js'
+import { button, every, h, has, hint, link, mayLeave, named, newId, own, query, show, t } from './page.js'
 
 /** Creates a labelled field. `pointer`, such as `/name`, locates the control's errors. */
 export function field(label, control, pointer = '') {
@@ -40,8 +40,14 @@ export function problemBox(error, again) {
   return h('div.problem', { role: 'alert' },
     h('p', error.text),
     faults.size > 0 && h('ul', [...faults.values()].map((fault) =>
-      h('li', own(named(`field.${name(fault)}`, name(fault))), ': ', faultText(fault)))),
+      h('li', own(named(`field.${name(fault)}`, name(fault))), ': ', faultText(fault), unlisted(fault)))),
     error.status === 401 && session.key ? button(t('key-title'), newKey) : again && button(t('try-again'), again))
+}
+
+/** Links to the assets whose values keep a custom field out of lists. */
+function unlisted({ parameter = '', code = '' }) {
+  const name = /^custom_fields(?:_from|_before)?\.(.+)$/.exec(parameter)?.[1]
+  return name && code === 'not_filterable' && [' ', link(t('unlisted-show'), 'assets', { unlisted: name })]
 }
 
 /** Builds a field error that the page finds without the service. */
@@ -66,17 +72,21 @@ export function faultText({ code, limit: count, detail }) {
   return known && !/format|much/.test(code) ? text : [text, ' ', h('span.hint', { lang: 'en' }, detail)]
 }
 
+/** Shows a field error next to its field. */
+export function mark(control, fault) {
+  const id = newId()
+  control.setAttribute('aria-invalid', 'true')
+  control.setAttribute('aria-describedby', id)
+  control.closest('.field').append(h('div.wrong', { id }, faultText(fault)))
+}
+
 /** Shows field errors next to their fields, and other errors in `place`. */
 export function showProblems(form, place, error) {
   if (!(error instanceof Problem)) throw error
   clearProblems(form, place)
   error.errors = error.errors.filter((fault) => {
     const control = every(form, '[data-pointer]').find(({ dataset }) => dataset.pointer === fault.pointer)
-    if (!control) return true
-    const id = newId()
-    control.setAttribute('aria-invalid', 'true')
-    control.setAttribute('aria-describedby', id)
-    control.closest('.field').append(h('div.wrong', { id }, faultText(fault)))
+    return control ? mark(control, fault) : true
   })
   show(place, problemBox(error))
   form.querySelector('[aria-invalid]')?.focus()
@@ -90,7 +100,7 @@ export async function check(form, place) {
   if (wrong.length) throw fault('invalid_date', ...wrong.map(({ dataset }) => dataset.pointer))
 }
 
-export function clearProblems(form, place) {
+export function clearProblems(form, place = h('div')) {
   show(place)
   for (const note of every(form, '.wrong')) note.remove()
   for (const control of every(form, '[aria-invalid]')) {
@@ -140,23 +150,23 @@ export const searchField = (value, hint, look, signal) =>
   input('search', value, { id: 'search', className: 'search', placeholder: hint, ariaLabel: t('search'), enterKeyHint: 'search',
     input: debounced(({ target }) => signal.aborted || look(target.value.trim())) })
 
-/** By field with suggestions, a function that chooses what an unfinished text means. @type {WeakMap<any, () => any>} */
+/** By field with suggestions, a function that takes an unfinished text for what it means. @type {WeakMap<any, () => any>} */
 const settlers = new WeakMap()
 
 /**
  * Creates a text field with suggestions while typing: an ARIA 1.2 combobox. A click or tap chooses a suggestion, and Enter a marked
  * one. The list always belongs to the text: each edit empties it.
  * @param {{ find: (text: string, signal: AbortSignal) => Promise<{ text: string, detail?: string }[]>, chosen: (item: any) => void,
- *   meant?: (text: string, items: any[]) => any, entered?: (text: string) => void, value?: string, placeholder?: string }} options
- *   `meant`: returns the item that a whole text means, if any. `entered`: takes each text that is ended by Enter or Tab, like a
- *   scanner's; the field is then empty for the next one
+ *   meant?: (text: string, items: any[]) => any, missed?: () => void, entered?: (text: string) => any, first?: any, placeholder?: string }} options
+ *   `meant`: returns the item that a whole text means, if any. `missed`: is told that a text means nothing. `entered`: takes each
+ *   text that is ended by Enter or Tab, like a scanner's; the field is then empty for the next one. `first`: the item chosen at first
  */
-export function suggesting({ find, chosen, meant, entered, value = '', placeholder = '' }) {
+export function suggesting({ find, chosen, meant, missed, entered, first, placeholder = '' }) {
   const list = h('ul.suggestions', { id: newId(), role: 'listbox', hidden: true, ariaLabel: t('search'),
     // The field keeps the focus.
     mousedown: (event) => event.preventDefault() })
   const newSearch = latest()
-  let items = [], active = -1
+  let items = [], active = -1, last = first
   /** @type {{ text: string, done: Promise<void> } | null} */
   let search = null
   const text = () => control.value.trim()
@@ -176,7 +186,10 @@ export function suggesting({ find, chosen, meant, entered, value = '', placehold
   const choose = (item) => {
     close()
     control.value = entered ? '' : item.text
-    if (!entered) control.dataset.chosen = ''
+    if (!entered) {
+      last = item
+      control.dataset.chosen = ''
+    }
     chosen(item)
     if (!entered) control.dispatchEvent(new Event('chosen', { bubbles: true }))
   }
@@ -211,26 +224,30 @@ export function suggesting({ find, chosen, meant, entered, value = '', placehold
     return Boolean(item ?? items.length)
   }
   const isOpenText = () => meant && text() && !('chosen' in control.dataset)
-  function enter(event) {
+  function takeText() {
     const asked = text()
+    close()
+    control.value = ''
+    return asked && entered(asked)
+  }
+  function enter(event) {
     if (active >= 0) choose(items[active])
-    else if (entered) {
-      close()
-      control.value = ''
-      if (asked) entered(asked)
-    } else if (isOpenText()) settle().then((isFound) => isFound || control.form?.requestSubmit())
+    else if (entered) takeText()
+    else if (isOpenText()) settle().then((isFound) => isFound || (missed ? missed() : control.form?.requestSubmit()))
     else return close()
     event.preventDefault()
   }
-  const control = input('text', value, {
+  const control = input('text', first?.text, {
     role: 'combobox', ariaExpanded: 'false', 'aria-controls': list.id, ariaAutoComplete: 'list', placeholder,
     blur: () => {
       open(false)
-      if (control.form && isOpenText()) settle()
+      if (isOpenText()) settle().then(() => isOpenText() && missed?.())
     },
     input: () => {
       delete control.dataset.chosen
       close()
+      // The edit is undone.
+      if (!entered && last && control.value === last.text) return choose(last)
       if (!entered) chosen(null)
       // Until then, Enter can choose something or look itself.
       lookSoon(newSearch())
@@ -249,8 +266,8 @@ export function suggesting({ find, chosen, meant, entered, value = '', placehold
       }
     },
   })
-  if (value) control.dataset.chosen = ''
-  settlers.set(control, () => isOpenText() && settle())
+  if (first) control.dataset.chosen = ''
+  settlers.set(control, () => (entered ? takeText() : isOpenText() && settle()))
   h('div.combobox', control, list)
   return control
 }
@@ -260,28 +277,63 @@ export const endsScan = ({ key, shiftKey, ctrlKey, isComposing }) =>
   !isComposing && (key === 'Enter' || (key === 'Tab' && !shiftKey) || (ctrlKey && /^[mj]$/i.test(key)))
 
 let isSuggestion = false
-// The second tap of a double tap on a suggestion must not press what lies beneath it.
-addEventListener('click', (event) => {
+// The second tap of a double tap on a suggestion must not press or focus what lies beneath it.
+for (const type of ['mousedown', 'click']) addEventListener(type, (/** @type {any} */ event) => {
   if (event.detail > 1 && isSuggestion) {
     event.preventDefault()
     event.stopPropagation()
   } else isSuggestion = event.target instanceof Element && event.target.closest('[role=option]') !== null
 }, { capture: true })
 
+/** The longest pause between a scanner's keys, in milliseconds. Nobody types a code so fast. */
+const SCAN_MS = 70
+const SHORTEST_SCAN = 4
+
 /**
- * Leads typed characters, such as a scanner's, to a field wherever the focus is, except in a field in which someone types.
- * @param {HTMLInputElement} control @param {AbortSignal} signal
+ * Takes codes from a scanner wherever the focus is. Outside of fields for text, any character leads to `control`, if there is one;
+ * in such a field, a code that is typed as a scanner types goes to `take`, and the field gets back what it had.
+ * @param {(code: string) => any} take @param {AbortSignal} signal @param {HTMLInputElement} [control]
  */
-export const typeInto = (control, signal) => addEventListener('keydown', (event) => {
-  const { key, target, ctrlKey, metaKey, altKey } = event
-  if (!(target instanceof HTMLElement) || target === control || !control.isConnected) return
-  const isCommand = (ctrlKey || metaKey || altKey) && !event.getModifierState('AltGraph')
-  if (key.length !== 1 || key === ' ' || key === '/' || isCommand) return
-  // A field with a chosen value is complete, unless someone has selected its text to replace it.
-  const isTyped = target instanceof HTMLInputElement ? !/checkbox|radio/.test(target.type) && !('chosen' in target.dataset && target.selectionStart === target.selectionEnd)
-    : target instanceof HTMLTextAreaElement
-  if (!isTyped) control.focus()
-}, { signal, capture: true })
+export function takeScans(take, signal, control) {
+  const none = { code: '', at: 0, field: null, before: '' }
+  let typed = none
+  addEventListener('keydown', (event) => {
+    const { key, target, timeStamp: at, ctrlKey, metaKey, altKey } = event
+    if (!(target instanceof HTMLElement) || target === control || (control && !control.isConnected)) return
+    const field = /** @type {any} */ (target)
+    // A field with a chosen value is complete, unless someone has selected its text to replace it.
+    const isText = target instanceof HTMLInputElement ? !/checkbox|radio/.test(target.type) && !('chosen' in target.dataset && target.selectionStart === target.selectionEnd)
+      : target instanceof HTMLTextAreaElement
+    const isCharacter = key.length === 1 && (!(ctrlKey || metaKey || altKey) || event.getModifierState('AltGraph'))
+    if (control && !isText) {
+      if (!isCharacter || key === ' ' || key === '/') return
+      control.select()
+      return control.focus()
+    }
+    if (isText && (!control || target.closest('.basket'))) return
+    const isFast = field === typed.field && at - typed.at <= SCAN_MS && !event.repeat
+    if (isCharacter) {
+      typed = { code: (isFast ? typed.code : '') + key, at, field, before: isFast ? typed.before : field.value }
+      // A space would press a button.
+      if (isFast && !isText) event.preventDefault()
+    } else if (endsScan(event) && isFast && typed.code.length >= SHORTEST_SCAN) {
+      // Leaving a field with suggestions settles what its text means.
+      if (key !== 'Tab' || !settlers.has(field)) event.preventDefault()
+      event.stopPropagation()
+      finish(typed)
+      typed = none
+    } else if (!/^(Shift|CapsLock|AltGraph|Control)$/.test(key)) typed = none
+  }, { signal, capture: true })
+
+  async function finish({ code, field, before }) {
+    if (await settlers.get(field)?.()) return
+    if (before !== undefined && field.value !== before) {
+      field.value = before
+      for (const type of ['input', 'change']) field.dispatchEvent(new Event(type, { bubbles: true }))
+    }
+    take(code.trim())
+  }
+}
 
 /** Returns the people whose whole name or e-mail address is a text. */
 export const samePeople = (people, text) => people.filter(({ display_name: name, email }) => [name, email].some((one) => one.toLowerCase() === text.toLowerCase()))
@@ -290,10 +342,11 @@ export const samePeople = (people, text) => people.filter(({ display_name: name,
  * Suggests people by parts of their names or e-mail addresses. A text means the person with this name or address, or the only one
  * that is found.
  */
-export const personField = (chosen, value = '') =>
+export const personField = (chosen, person = null, missed = undefined) =>
   suggesting({
     chosen,
-    value,
+    missed,
+    first: person && { ...person, text: person.display_name },
     placeholder: t('person-placeholder'),
     find: async (text, signal) => {
       const { data } = await get('/users', signal, { q: text, is_active: true, limit: 8 })
@@ -309,10 +362,11 @@ export const personField = (chosen, value = '') =>
 /** Suggests places. Others are accepted. */
 export const locationField = (value, chosen = (_) => {}) =>
   suggesting({
-    value,
+    first: value ? { text: value } : null,
     placeholder: 'Berlin / 3',
     chosen: (item) => item && chosen(item.text),
     find: async (text) => {
+      if (!may('assets:read')) return []
       const depth = Math.min(8, text.split('/').length)
       const { data } = await cached(`/stats${query({ group_by: 'location', depth })}`)
       const places = data.groups.filter(({ value }) => value?.toLowerCase().includes(text.toLowerCase()))

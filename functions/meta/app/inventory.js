@@ -1,8 +1,8 @@
 // The inventory: search, filters, the list, actions on selected assets, and charts.
 import { Problem, assetTypes, cached, fresh, get, intent, known, latest, literal, may, plan, today } from './api.js'
-import { ago, amount, button, card, current, date, every, go, h, hint, link, number, own, query, say, show, skeleton, status, svg, t } from './page.js'
-import { attempt, debounced, empty, endsScan, fault, field, input, locationField, pager, personField, planBox, problemBox, searchField, select } from './form.js'
-import { MOST, STATUSES, assetLink, byCode, fieldName, pill } from './asset.js'
+import { ago, amount, button, card, closed, current, date, every, go, h, hint, link, number, own, query, say, show, skeleton, status, svg, t } from './page.js'
+import { attempt, debounced, empty, clearProblems, endsScan, fault, field, input, locationField, mark, pager, personField, planBox, problemBox, searchField, select, takeScans } from './form.js'
+import { MOST, STATUSES, assetLink, codeOpens, fieldName, pill } from './asset.js'
 
 const LIMIT = 50
 const MOST_CHOSEN = 100
@@ -13,9 +13,9 @@ const SORTABLE = COLUMNS.filter((name) => !/type|assigned/.test(name))
 export const chosen = new Set()
 
 /** Converts a fragment's filters to the API's. */
-function filters({ q, status, type, location, person, cf, cv, from, before }) {
+function filters({ q, status, type, location, person, cf, cv, from, before, unlisted }) {
   return {
-    q, status, asset_type_id: type, assigned_to: person, warranty_from: from, warranty_before: before,
+    q, status, asset_type_id: type, unlisted_field: unlisted, assigned_to: person, warranty_from: from, warranty_before: before,
     location: location && (location === 'none' ? location : literal(location)),
     ...(cf && cv ? { [`custom_fields.${cf}`]: literal(cv) } : {}),
   }
@@ -42,10 +42,11 @@ export function inventory(main, first, signal) {
   })
   /** Opens the asset with a code. The next scan replaces the text. */
   async function open(code) {
+    search.value = code
     search.select()
     set({ q: code })
-    const [asset, ...others] = await byCode(code, signal).catch(() => [])
-    if (asset && !others.length && search.value.trim() === code && !signal.aborted) go(`asset/${asset.id}`)
+    const path = await codeOpens(code, signal)
+    if (path && search.value.trim() === code && !signal.aborted) go(path)
   }
   const filterBox = h('div.filters')
   const totals = h('p', { role: 'status' })
@@ -81,9 +82,16 @@ export function inventory(main, first, signal) {
     const place = locationField(params.location, (location) => set({ location }))
     place.addEventListener('change', () => set({ location: place.value.trim() }))
     const holder = personField((user) => {
+      clearProblems(holder.closest('.field'))
+      // Until the text means another person, the list is still this person's.
+      if (!user && holder.value) return
       personShown = user
-      if (user || params.person) set({ person: user?.id ?? '' })
-    }, person && personShown?.display_name)
+      set({ person: user?.id ?? '' })
+    }, person && personShown, () => {
+      if (!params.person) return mark(holder, { code: 'unknown_reference' })
+      holder.value = personShown?.display_name ?? ''
+      holder.dispatchEvent(new Event('input'))
+    })
     const [name, value] = [['cf', 'custom-name'], ['cv', 'custom-value']].map(([key, text]) =>
       input('text', params[key], { placeholder: t(text), ariaLabel: t(text), change: () =>
         Boolean(name.value) === Boolean(value.value) && set({ cf: name.value.trim(), cv: value.value.trim() }) }))
@@ -100,7 +108,9 @@ export function inventory(main, first, signal) {
       sorting)
   }
 
+  let chosenAnew = showBasket
   function showBasket() {
+    chosenAnew = showBasket
     basket.hidden = chosen.size === 0
     const assets = [...chosen].join()
     const process = (kind, look) => link(t(`nav.${kind}`), kind, { assets }, `button ${look}`)
@@ -144,11 +154,11 @@ export function inventory(main, first, signal) {
       place.focus({ preventScroll: true })
     }
     const preview = async () => {
-      const asked = place.value
-      const location = asked.trim()
+      const asked = [place.value, ...chosen].join()
+      const location = place.value.trim()
       if (!location) return refused(fault('required', '/location'))
       const moved = await each(plan, location)
-      if (place.value !== asked) return
+      if ([place.value, ...chosen].join() !== asked) return
       show(about, planBox(t('would-happen'), moved.map((asset) => h('li', assetLink(asset), ' → ', own(asset.location)))))
       show(act, button(t('go-on'), () => move(location).catch(refused), 'primary'))
       act.firstChild.focus({ preventScroll: true })
@@ -166,6 +176,7 @@ export function inventory(main, first, signal) {
     place.addEventListener('keydown', (event) => event.key === 'Enter' && !event.defaultPrevented && act.firstChild.click())
     place.addEventListener('input', ask)
     ask()
+    chosenAnew = ask
     show(basket, about, field(t('move-to'), place), act, button(t('cancel'), showBasket, 'plain'))
     place.focus({ preventScroll: true })
   }
@@ -186,15 +197,17 @@ export function inventory(main, first, signal) {
       else chosen[isChosen ? 'add' : 'delete'](box.value)
       box.checked = chosen.has(box.value)
     }
-    showBasket()
+    if (chosen.size) chosenAnew()
+    else showBasket()
   }
 
+  const mayChoose = may('assets:write') || !closed.has('take-back')
   const chooser = (members) => h('input', { type: 'checkbox', ...members })
   function row(asset) {
     const box = chooser({ value: asset.id, checked: chosen.has(asset.id), ariaLabel: t('choose', { name: `${asset.asset_tag} ${asset.name}` }), click: chooseRow })
     const make = [asset.manufacturer, asset.model].filter(Boolean).join(' ')
     return h('tr',
-      h('td.c-box', h('label', box)),
+      h('td.c-box', mayChoose && h('label', box)),
       h('td.c-tag', asset.asset_tag),
       h('td.c-name', link(own(asset.name), `asset/${asset.id}`, {}, 'row'), make && own(make, 'hint')),
       h('td.c-status', pill(asset.status)),
@@ -213,7 +226,7 @@ export function inventory(main, first, signal) {
       return h('th', { scope: 'col', ariaSort: direction }, h('button', { type: 'button', click: () => set({ sort: direction === 'ascending' ? `-${key}` : key }) }, fieldName(key), arrow))
     }
     const all = chooser({ ariaLabel: t('choose-page'), change: () => choose(rowBoxes(), all.checked) })
-    return h('thead', h('tr', h('th', { scope: 'col' }, h('label', all)), COLUMNS.map(column)))
+    return h('thead', h('tr', h('th', { scope: 'col' }, mayChoose && h('label', all)), COLUMNS.map(column)))
   }
 
   const unfilter = (look) => button(t('clear-filters'), () => {
@@ -235,7 +248,7 @@ export function inventory(main, first, signal) {
         : isFiltered ? empty(t('nothing-found'), '', unfilter()) : empty(t('no-assets'), 'assetctl import FILE'))
       if (hadFocus) rows()[0]?.focus()
       show(totals, t('assets', { count: meta.total }))
-      show(clear, data.length > 0 && isFiltered && unfilter('plain'))
+      show(clear, params.unlisted && hint(t('unlisted', { name: params.unlisted })), data.length > 0 && isFiltered && unfilter('plain'))
       show(pages, pager(meta, (page, text) => link(text, 'assets', { ...params, page }, 'button')))
     }, showList)
     if (listed.aborted) return
@@ -326,13 +339,13 @@ export function inventory(main, first, signal) {
   const picturesSoon = debounced(() => signal.aborted || !picturePanel.open || body.ariaBusy === 'true' || showPictures(), 500)
   function showAll() {
     pictured = ''
-    showFilters()
-    showList()
     showBasket()
+    return Promise.all([showFilters(), showList()])
   }
-  showAll()
+  takeScans(open, signal, search)
   return {
     title: t('nav.assets'),
+    ready: showAll(),
     update(next) {
       const isSame = JSON.stringify(controlled(params)) === JSON.stringify(controlled(next))
       const isTurned = next.page !== params.page

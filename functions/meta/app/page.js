@@ -91,7 +91,9 @@ export const facts = (rows) => h('dl.facts', rows.map(([name, value]) => h('div'
 
 /** Returns the view and the parameters in the fragment, such as `#/assets?q=dell&status=in_use`. @returns {{ path: string[], params: Record<string, string> }} */
 export function current() {
-  const [path = '', parameters = ''] = location.hash.slice(1).split('?')
+  const hash = location.hash.slice(1)
+  // Mail programs encode all of a link.
+  const [path = '', parameters = ''] = (/^%2f/i.test(hash) ? decoded(hash) : hash).split('?')
   const parts = path.split('/').filter(Boolean).map(decoded)
   const params = Object.fromEntries(new URLSearchParams(parameters))
   for (const name of ['day', 'from', 'until', 'before']) if (!isDay(params[name])) delete params[name]
@@ -127,7 +129,7 @@ export function go(path, params = {}, replace = false) {
   const target = href(path, params)
   if (target === location.hash) return
   if (replace) {
-    history.replaceState(null, '', target)
+    history.replaceState(history.state, '', target)
     dispatchEvent(new Event('hashchange'))
   } else location.hash = target
 }
@@ -137,7 +139,13 @@ const edited = () => document.querySelector('[data-edited]')
 export const mayLeave = () => !edited() || confirm(t('discard'))
 addEventListener('beforeunload', (event) => edited() && event.preventDefault())
 
-export const link = (text, path, params = {}, className = '') => h('a', { href: href(path, params), className }, text)
+/** The first parts of the paths of views that the key may not open. @type {Set<string>} */
+export const closed = new Set()
+
+/** Creates a link. For a view that the key may not open, returns the text, or nothing in place of a button. @returns {any} */
+export const link = (text, path, params = {}, className = '') =>
+  !closed.has(path.split('/')[0]) ? h('a', { href: href(path, params), className }, text)
+    : !className.includes('button') && h('span', { className }, text)
 
 const LANGUAGES = ['en', 'de', 'fr', 'es']
 /** @type {Record<string, string>} */

@@ -1,6 +1,6 @@
 // People: their current and former assets, and their offboarding.
-import { endOf, get, intent, latest, may, plan } from './api.js'
-import { ago, button, card, facts, go, h, heading, hint, link, own, show, skeleton, t } from './page.js'
+import { endOf, get, instanceName, intent, latest, may, plan } from './api.js'
+import { ago, button, card, closed, facts, go, h, heading, hint, link, own, sentence, show, skeleton, t } from './page.js'
 import { attempt, checkbox, dayField, empty, field, pager, planBox, searchField, select } from './form.js'
 import { MOST, assetLink, assetList, reason } from './asset.js'
 
@@ -25,8 +25,7 @@ export function people(main, params, signal) {
         pager(meta, (page, text) => link(text, 'people', { ...params, page }, 'button')))
     }, showList)
   }
-  showList()
-  return { title: t('nav.people'), update: (next) => ((params = next), showList()) }
+  return { title: t('nav.people'), ready: showList(), update: (next) => ((params = next), showList()) }
 }
 
 export async function person(main, params, signal, [, id]) {
@@ -35,15 +34,16 @@ export async function person(main, params, signal, [, id]) {
   const day = dayField(params.day, (day) => go(`person/${id}`, { day }, true))
   const about = h('div')
   const leaving = h('div')
-  const mayOffboard = may('users:write') && may('processes:write')
+  const mayOffboard = ['users:write', 'processes:write', 'assets:read'].every(may)
   show(main,
     h('div.title', heading(own(user.display_name)),
-      may('processes:write') && user.is_active && link(t('nav.hand-over'), 'hand-over', { person: id }, 'button')),
+      user.is_active && link(t('nav.hand-over'), 'hand-over', { person: id }, 'button')),
     h('div.columns', card(t('assets-of'), h('div.as-of', field(t('as-of'), day)), has), h('div.side', card(t('field.assigned_to'), about), mayOffboard && card(t('offboard'), leaving))))
 
   const showPerson = () => show(about, facts([[t('email'), own(user.email)], [t('role'), t(`role.${user.role}`)], [t('field.status'), state(user)], [t('field.created_at'), ago(user.created_at)]]))
 
   async function showAssets() {
+    if (!may('assets:read')) return show(has, hint(t('scope-missing', { scope: 'assets:read' })))
     const { day } = params
     await attempt(has, async () => {
       const { data, meta } = await get(`/users/${id}/assets`, signal, { as_of: endOf(day), limit: 100 })
@@ -51,7 +51,7 @@ export async function person(main, params, signal, [, id]) {
       const assets = data.filter(({ status }) => status === 'in_use').slice(0, MOST).map(({ id }) => id).join()
       show(has, data.length === 0 ? hint(t('has-nothing'))
         : [assetList(data), meta.total > data.length && hint(t('elsewhere-count', { count: meta.total - data.length })),
-          !day && assets && may('processes:write') && h('div.actions', link(t('nav.take-back'), 'take-back', { assets }, 'button'),
+          !day && assets && !closed.has('take-back') && h('div.actions', link(t('nav.take-back'), 'take-back', { assets }, 'button'),
             data.length > 1 && link(t('choose-some'), 'assets', { person: id, status: 'in_use' }, 'button'))])
     }, showAssets)
   }
@@ -68,21 +68,22 @@ export async function person(main, params, signal, [, id]) {
     const first = button(t('show-plan'), () => attempt(outcome, async () => {
       const asked = { ...(process.value ? { process_id: process.value } : {}), deactivate: off.box.checked }
       const planned = newPlan()
-      const { data } = await plan(path, asked, planned)
+      const { data, meta } = await plan(path, asked, planned)
+      const waiting = await waitingFor(meta)
       planned.throwIfAborted()
       const act = button(t('offboard'), () => doIt(asked), 'primary')
-      show(outcome, told(data, asked, t('would-happen')), h('div.actions', act))
+      show(outcome, told(data, asked, t('would-happen'), waiting), h('div.actions', act))
       act.focus()
     }))
     const doIt = (asked) => attempt(outcome, async () => {
-      let { data } = await once(path, asked)
+      let { data, meta } = await once(path, asked)
       // If the user has very many assets, each request starts the process on only some of them.
       for (let round = 1; data.has_more; round++) {
         const { data: more } = await once(path, asked, round)
         data = { ...more, movements: [...data.movements, ...more.movements], instances: [...data.instances, ...more.instances] }
       }
       user = { ...user, ...data.user }
-      show(outcome, told(data, asked, t('done')))
+      show(outcome, told(data, asked, t('done'), await waitingFor(meta)))
       showPerson()
       showAssets()
     }, () => doIt(asked))
@@ -106,8 +107,11 @@ export async function person(main, params, signal, [, id]) {
   }
 }
 
+/** Returns the processes that have picked the user, with links. @returns {Promise<any[]>} */
+const waitingFor = ({ picked_in: ids }) => Promise.all(ids.map(async (id) => link(own((await instanceName(id)) ?? t('a-process')), `run/instances/${id}`)))
+
 /** Shows the preview or the result of an offboarding. */
-function told({ process, movements, instances, in_progress_count: running, not_started: others }, asked, title) {
+function told({ process, movements, instances, in_progress_count: running, not_started: others }, asked, title, waiting) {
   const started = (path, assets) => {
     const text = t('started-on', { assets: t('assets', { count: assets.length }), process: process.name })
     return h('li', path.endsWith('null') ? text : link(text, path), h('ul', assets.map((one) => h('li', assetLink(one)))))
@@ -117,6 +121,7 @@ function told({ process, movements, instances, in_progress_count: running, not_s
     movements.map(({ id, assets }) => started(`run/movements/${id}`, assets)),
     instances.map((one) => started(`run/instances/${one.instance_id}`, [one])),
     running > 0 && h('li', t('already-running', { count: running })),
+    waiting.map((process) => h('li', sentence('waits-for', { process }))),
     others.map((one) => h('li', assetLink(one), ': ', reason(one.code, { status_of_asset: one.status, trigger_status: 'in_use' }))),
     movements.length + instances.length + others.length + running === 0 && h('li', t('has-nothing'))])
 }

@@ -2,14 +2,14 @@
 // receipt.
 import { Problem, get, intent, may, plan, post, send, userName, uuid } from './api.js'
 import { ago, button, card, date, facts, go, h, heading, hint, href, link, moment, number, own, say, show, skeleton, status, t } from './page.js'
-import { attempt, blocking, check, checkbox, clearProblems, discardOnEdit, empty, fault, field, form, input, personField, planBox, samePeople, select, showProblems, submit, suggesting, typeInto } from './form.js'
+import { attempt, blocking, check, checkbox, clearProblems, discardOnEdit, empty, fault, field, form, input, personField, planBox, samePeople, select, showProblems, submit, suggesting, takeScans } from './form.js'
 import { MOST, assetLink, assetList, byCode, pill, reason } from './asset.js'
 import { chosen } from './inventory.js'
 import { code } from './qr.js'
 
 const POLL_MS = 2500
-/** Links created in this tab, by process path: only the creation returns the URL. */
-const links = new Map()
+/** The tab keeps the links it created, by process path: only the creation returns the URL. */
+const linkKey = (path) => `link-${path}`
 
 const signs = ({ steps }) => steps.some(({ type }) => type === 'signature')
 const picks = ({ steps }) => steps.some(({ type }) => type === 'user_picker')
@@ -61,7 +61,10 @@ export async function begin(main, params, signal, [kind]) {
   const unclear = new Map()
   const unclearList = h('div.unclear', { role: 'status' })
   function showUnclear() {
-    const line = ([code, why]) => h('li', own(code), ': ', why, remover(code, () => clear(code)))
+    const line = ([code, why]) => h('li', own(code), ': ', why, remover(code, () => {
+      if (add.value.trim() === code) add.value = ''
+      clear(code)
+    }))
     show(unclearList, unclear.size > 0 && h('ul.plain-list', [...unclear].map(line)))
   }
   function clear(code) {
@@ -95,9 +98,10 @@ export async function begin(main, params, signal, [kind]) {
     say(t('too-late', { codes: [...(late ?? [])].join(', ') }))
   }
   let codes = Promise.resolve()
+  const take = (code) => (late ? tooLate(code) : (codes = codes.then(() => addCode(code))))
   const add = suggesting({
     placeholder: t('search-placeholder'),
-    entered: (code) => (late ? tooLate(code) : (codes = codes.then(() => addCode(code)))),
+    entered: take,
     chosen(asset) {
       clear(add.dataset.refused)
       addAsset(asset)
@@ -121,7 +125,7 @@ export async function begin(main, params, signal, [kind]) {
     show(steps, fields.map(({ element }) => element))
   }
   function changed() {
-    history.replaceState(null, '', href(kind, { ...params, assets: assets.map(({ id }) => id).join() }))
+    history.replaceState(history.state, '', href(kind, { ...params, assets: assets.map(({ id }) => id).join() }))
     showAssets()
     edit()
     askWhose()
@@ -154,8 +158,10 @@ export async function begin(main, params, signal, [kind]) {
   }
 
   async function preview() {
-    await codes
+    const typed = add.value.trim()
     await check(element, place)
+    await codes
+    if (unclear.has(typed)) throw fault('unknown_reference', '/asset_ids')
     if (assets.length === 0) throw fault('required', '/asset_ids')
     if (askWhose()) return
     const asked = body()
@@ -258,7 +264,7 @@ export async function begin(main, params, signal, [kind]) {
   showSteps()
   edit()
   askWhose()
-  typeInto(add, signal)
+  takeScans(take, signal, add)
   return { title }
 }
 
@@ -285,8 +291,9 @@ function stepField(step, person) {
   const of = (control, value = (typed) => typed || null) => made(field(name, control, pointer), () => value(control.value.trim()), () => control.value)
   switch (type) {
     case 'user_picker': {
+      if (!may('users:read')) return made(h('div.field', h('p', name), hint(t('scope-missing', { scope: 'users:read' }))), () => null)
       let user = person
-      return of(personField((chosen) => (user = chosen), person?.display_name), (typed) => user?.id ?? (typed || null))
+      return of(personField((chosen) => (user = chosen), person), (typed) => user?.id ?? (typed || null))
     }
     case 'checklist': {
       const boxes = items.map((item) => ({ item, ...checkbox(own(item)) }))
@@ -317,7 +324,7 @@ async function submitEach(path, steps, values, once) {
 async function makeLink(path, signer) {
   // Always a new idempotency key, because a replayed response would lack the link's URL.
   const { data } = await post(`${base(path)}/links`, { signer }, uuid())
-  if (data.url) links.set(path, data)
+  if (data.url) sessionStorage.setItem(linkKey(path), JSON.stringify(data))
 }
 
 const base = (path) => (path.startsWith('movements') ? `/${path}` : `/processes/${path}`)
@@ -373,33 +380,33 @@ export async function run(main, _, signal, [, ...parts]) {
 
   function signing(signatures) {
     const place = h('div')
-    const made = links.get(path)
+    const made = JSON.parse(sessionStorage.getItem(linkKey(path)) ?? 'null')
     const live = signatures.find(({ status }) => status === 'open')
     const known = made?.id === live?.id && made
     if (live && !polled.has(live.id)) poll(live)
     polled.add(live?.id)
     const picked = lead().steps.find(({ type }) => type === 'user_picker')
     let signer = picked ? lead().step_data[picked.key] : null
-    const who = personField((user) => (signer = user?.id ?? null))
+    const who = may('users:read') ? personField((user) => (signer = user?.id ?? null)) : input('text', '', { input: () => (signer = null) })
     // The asset's current user signs a return.
-    Promise.resolve(signer ?? get(`/assets/${lead().asset_id}`, signal).then(({ data }) => data.assigned_to))
+    Promise.resolve(signer ?? (may('assets:read') && get(`/assets/${lead().asset_id}`, signal).then(({ data }) => data.assigned_to)))
       .then(async (id) => {
-        const name = id && (await userName(id))
-        if (name && !who.value) [signer, who.value] = [id, name]
+        const name = id && ((await userName(id)) ?? t('somebody'))
+        if (!name || who.value) return
+        ;[signer, who.value] = [id, name]
+        who.dataset.chosen = ''
       })
       .catch(() => {})
-    const make = button(t(live ? 'another-link' : 'make-link'), () => attempt(place, async () => {
-      const name = who.value.trim()
-      if (!signer && !name) return who.focus()
+    const make = button(t(live ? 'another-link' : 'make-link'), () => makeFor(who.value.trim()).catch((error) => showProblems(asked, place, error)), known ? '' : 'primary')
+    async function makeFor(name) {
+      if (!signer && !name) throw fault('required', '/signer')
       // A user's name typed in full means the user, and not a guest.
       const same = signer || !may('users:read') ? [] : samePeople((await get('/users', signal, { q: name, is_active: true, limit: 100 })).data, name)
-      if (same.length > 1) {
-        who.focus()
-        throw fault('unknown_reference', '/signer')
-      }
+      if (same.length > 1) throw fault('unknown_reference', '/signer')
       await makeLink(path, signer || same.length ? { user_id: signer ?? same[0].id } : { name })
       await showAll()
-    }), known ? '' : 'primary')
+    }
+    const asked = h(known ? 'details' : 'div', known && h('summary', t('another-link')), field(t('signer'), who, '/signer'), make)
     const copy = button(t('copy-link'), async () => {
       await navigator.clipboard.writeText(known.url)
       say(t('copied'))
@@ -409,7 +416,7 @@ export async function run(main, _, signal, [, ...parts]) {
         h('div', h('p', t('scan-to-sign', { name: known.signer.name })), h('a', { href: known.url, target: '_blank', rel: 'noopener noreferrer' }, t('open-link')),
           navigator.clipboard && copy, hint(t('link-until', { time: moment(known.expires_at) })), h('p.waiting', t('waiting-for-signature'))))
         : h('p', live ? t('link-elsewhere', { name: live.signer.name, time: moment(live.expires_at) }) : t('needs-signature')),
-      may('processes:write') && h(known ? 'details' : 'div', known && h('summary', t('another-link')), may('users:read') && field(t('signer'), who), make), place)
+      may('processes:write') && asked, place)
   }
 
   /** Polls until the link is used. */
@@ -423,7 +430,7 @@ export async function run(main, _, signal, [, ...parts]) {
         if (now.status === 'open') continue
         data = await read()
         if (now.status === 'used') say(t('signed-by', { name: now.signer.name, time: moment(now.used_at) }))
-        links.delete(path)
+        sessionStorage.removeItem(linkKey(path))
         return await showAll()
       } catch (error) {
         // The next poll may succeed.

@@ -1,8 +1,8 @@
 // Start of the page: the key, the language, and the view for the URL.
-import { Problem, get, may, session, setKey } from './api.js'
-import { asset, byTag, changes } from './asset.js'
-import { button, card, current, facts, h, heading, hint, href, link, mayLeave, own, part, readersLanguage, say, show, skeleton, speak, t } from './page.js'
-import { empty, field, form, input, problemBox, submit } from './form.js'
+import { Problem, get, may, session, setKey, uuid } from './api.js'
+import { asset, byTag, changes, codeOpens } from './asset.js'
+import { button, card, closed, current, every, facts, go, h, heading, hint, href, link, mayLeave, own, part, readersLanguage, say, show, skeleton, speak, t } from './page.js'
+import { empty, field, form, input, problemBox, submit, takeScans } from './form.js'
 import { inventory, readAhead } from './inventory.js'
 import { people, person } from './people.js'
 import { begin, run } from './process.js'
@@ -19,7 +19,7 @@ const VIEWS = {
   changes: [changes, 'events:read'],
   people: [people, 'users:read'],
   person: [person, 'users:read'],
-  'hand-over': START,
+  'hand-over': [...START, 'users:read'],
   'take-back': START,
   start: START,
   run: [run, 'processes:read'],
@@ -27,6 +27,9 @@ const VIEWS = {
   key: [account],
 }
 const TABS = ['assets', 'people', 'hand-over', 'take-back', 'stock']
+/** Views that take scans themselves, or need none. */
+const TAKES_SCANS = ['assets', 'hand-over', 'take-back', 'start', 'stock']
+const lacking = (view) => (VIEWS[view] ?? []).slice(1).filter((scope) => !may(scope))
 const TAB_OF = { asset: 'assets', tag: 'assets', changes: 'assets', person: 'people', start: 'hand-over' }
 
 /** Removes the key from the URL, before anything else can read it. */
@@ -76,7 +79,9 @@ async function signIn() {
 
 function showFrame() {
   show(part('home'), session.me.tenant.name)
-  show(part('nav'), TABS.map((name) => link(t(`nav.${name}`), name)))
+  closed.clear()
+  for (const name of Object.keys(VIEWS)) if (lacking(name).length) closed.add(name)
+  show(part('nav'), TABS.filter((name) => !closed.has(name)).map((name) => link(t(`nav.${name}`), name)))
   const account = part('account')
   account.hidden = part('home').hidden = false
   show(account, own(session.me.user?.display_name ?? session.me.key.name))
@@ -86,6 +91,10 @@ function showFrame() {
 
 /** @type {{ name: string, view: any } | null} */
 let shown = null
+/** The current entry of the browser's history, and where the page was when it left each entry. */
+let entry = ''
+const left = new Map()
+history.scrollRestoration = 'manual'
 let leave = new AbortController()
 let moves = 0
 let wantsSearch = false
@@ -93,9 +102,16 @@ let wantsSearch = false
 async function showView() {
   const { path, params } = current()
   const [name] = path
+  const before = entry
+  if (!history.state) history.replaceState(uuid(), '')
+  entry = history.state
   if (shown?.name === path.join('/') && shown.view?.update) return shown.view.update(params)
   const isFirst = shown === null
   moves += 1
+  const at = (row) => row.getBoundingClientRect().top
+  const opened = every(main, 'a.row').find(({ hash }) => hash === location.hash)
+  left.set(before, { hash: location.hash, top: opened && at(opened), y: scrollY })
+  const back = left.get(entry)
   leave.abort()
   leave = new AbortController()
   const { signal } = leave
@@ -103,16 +119,17 @@ async function showView() {
   for (const tab of part('nav').children) tab.ariaCurrent = tab.hash === href(TAB_OF[name] ?? name) ? 'page' : null
   main.classList.toggle('wide', name === 'assets' || name === 'people')
   say('')
-  const [view, ...scopes] = Object.hasOwn(VIEWS, name) ? VIEWS[name] : []
-  const lacking = scopes.filter((scope) => !may(scope))
+  const [view] = Object.hasOwn(VIEWS, name) ? VIEWS[name] : []
   try {
     if (!view) show(main, empty(t('error.NOT_FOUND'), '', link(t('nav.assets'), 'assets', {}, 'button')))
-    else if (lacking.length) show(main, empty(t('scope-missing', { scope: lacking.join(', ') }), '', link(t('this-key'), 'key', {}, 'button')))
+    else if (closed.has(name)) show(main, empty(t('scope-missing', { scope: lacking(name).join(', ') }), '', link(t('this-key'), 'key', {}, 'button')))
     else {
       show(main, skeleton(10))
       const made = await view(main, params, signal, path)
       if (signal.aborted) return
       shown.view = made
+      if (!TAKES_SCANS.includes(name) && !closed.has('assets')) takeScans(open, signal)
+      if (back) await made?.ready
       document.title = `${made?.title ?? t('nav.assets')} – ${session.me.tenant.name}`
     }
   } catch (error) {
@@ -122,10 +139,22 @@ async function showView() {
   }
   if (wantsSearch) part('search')?.focus()
   wantsSearch = false
-  if (isFirst) return
+  if (isFirst || signal.aborted) return
+  const row = back && every(main, 'a.row').find(({ hash }) => hash === back.hash)
+  if (row && !main.contains(document.activeElement)) {
+    row.focus({ preventScroll: true })
+    row.scrollIntoView()
+    return scrollBy(0, at(row) - back.top)
+  }
   // Screen readers start at the heading, unless the view has set the focus.
   if (!main.contains(document.activeElement) || document.activeElement === main) (main.querySelector('h1') ?? main).focus({ preventScroll: true })
-  scrollTo(0, 0)
+  scrollTo(0, back?.y ?? 0)
+}
+
+/** Opens the asset with a scanned code, or searches for the code. */
+async function open(code) {
+  const path = await codeOpens(code)
+  go(path ?? 'assets', path ? {} : { q: code })
 }
 
 function account() {
@@ -136,7 +165,8 @@ function account() {
     location.reload()
   })
   show(main, heading(t('this-key')), card(t('key'), facts([[t('field.name'), own(key.name)], [t('field.assigned_to'), user && own(user.display_name)]]),
-    h('ul.plain-list', key.scopes.map((scope) => h('li', h('code', scope)))), h('div.actions', forget)))
+    h('ul.plain-list', key.scopes.map((scope) => h('li', h('code', scope)))), h('div.actions', forget)),
+  h('ul.plain-list', TABS.filter((name) => closed.has(name)).map((name) => h('li', t(`nav.${name}`), ': ', t('scope-missing', { scope: lacking(name).join(', ') })))))
   return { title: t('this-key') }
 }
 

@@ -1,13 +1,11 @@
 // Stock-taking: each scan is announced at once, stored in the tab, and sent exactly once when there is a connection.
 import { Problem, dayOf, get, literal, may, now, post, session, uuid } from './api.js'
-import { button, card, date, h, heading, hint, own, say, show, t } from './page.js'
-import { attempt, checkbox, endsScan, fault, faultText, field, form, input, locationField, problemBox, showProblems, submit, typeInto } from './form.js'
+import { button, card, date, h, heading, hint, own, say, show, status, t } from './page.js'
+import { attempt, checkbox, endsScan, fault, faultText, field, form, input, locationField, problemBox, showProblems, submit, takeScans } from './form.js'
 import { STATUSES, assetLink, assetList } from './asset.js'
 
 const BATCH = 100
 const RETRY_MS = 3000
-/** Scans that wait longer than this are sent with their time. */
-const LATE_MS = 5000
 const LOOK_MS = 200
 /** A code that stays in front of the camera is ignored for this long, so that it counts once. */
 const AGAIN_MS = 3000
@@ -16,7 +14,9 @@ const OUTCOMES = ['seen', 'moved', 'elsewhere', 'unknown', 'ambiguous', 'waiting
 /** A scrapped asset isn't expected anywhere. */
 const EXPECTED = STATUSES.filter((name) => name !== 'scrapped').join()
 const MOST_PAGES = 10
-const isGood = ({ outcome }) => outcome === 'seen' || outcome === 'moved'
+const isFound = ({ outcome }) => outcome === 'seen' || outcome === 'moved'
+const isScrapped = ({ asset }) => asset?.status === 'scrapped'
+const isGood = (one) => isFound(one) && !isScrapped(one)
 
 /** Plays a tone: high if the asset belongs here, otherwise low. */
 function tone(isHigh) {
@@ -126,10 +126,10 @@ export function stock(main, params, signal) {
       begin()
     })
     show(main, h('div.title', heading(own(state?.place)), state?.move && hint(t('move'))),
-      element, scanner(add, signal), problem, totals, h('div.actions', button(t('show-missing'), showMissing), finish), missing, scans)
+      element, scanner(add, signal), problem, totals, h('div.actions', may('assets:read') ? button(t('show-missing'), showMissing) : hint(t('scope-missing', { scope: 'assets:read' })), finish), missing, scans)
     draw()
     code.focus()
-    typeInto(code, signal)
+    takeScans(add, signal, code)
     if (state.isChecked) send()
     else checkPlace()
   }
@@ -137,12 +137,14 @@ export function stock(main, params, signal) {
   function add(text) {
     const code = text.trim()
     if (!code || !state) return
-    const { scans } = state
-    const at = scans.findIndex((one) => one.code.toLowerCase() === code.toLowerCase())
-    const [before] = at < 0 ? [] : scans.splice(at, 1)
+    const { scans, since } = state
+    const index = scans.findIndex((one) => one.code.toLowerCase() === code.toLowerCase())
+    const [before] = index < 0 ? [] : scans.splice(index, 1)
+    // The server's time is known to the second. No scan is earlier than the start.
+    const [, at] = [now().toISOString(), since].sort()
     // The asset of any other code can have been created or corrected meanwhile.
-    const isSettled = before && (before.outcome === 'waiting' || isGood(before))
-    scans.push(isSettled ? before : { id: uuid(), code, at: now().toISOString(), outcome: 'waiting' })
+    const isSettled = before && (before.outcome === 'waiting' || isFound(before))
+    scans.push(isSettled ? before : { id: uuid(), code, at, outcome: 'waiting' })
     if (isSettled && before.outcome !== 'waiting') tone(isGood(before))
     changed()
     send()
@@ -160,8 +162,9 @@ export function stock(main, params, signal) {
       const n = all.filter(({ outcome }) => outcome === name).length
       return (n > 0 || name === 'seen') && h('span.tally', h('b', n), ' ', t(`outcome.${name}`))
     }))
-    const line = (one) => h('li', { className: `o-${one.outcome}` }, h('b', t(`outcome.${one.outcome}`)), ' ',
+    const line = (one) => h('li', { className: `o-${isScrapped(one) ? 'elsewhere' : one.outcome}` }, h('b', t(`outcome.${one.outcome}`)), ' ',
       one.asset ? assetLink(one.asset) : own(one.code),
+      isScrapped(one) && h('p', status('scrapped')),
       one.outcome === 'elsewhere' && h('p', t('field.location'), ': ', own(one.asset.location ?? '–')),
       one.outcome === 'refused' && h('p', one.why[0] ? one.why.flatMap((fault) => [faultText(fault), ' ']) : one.text))
     show(scans, all.slice(-200).reverse().map(line))
@@ -177,10 +180,8 @@ export function stock(main, params, signal) {
         if (waiting.length === 0) break
         // A batch that may have arrived is sent again unchanged, because its idempotency key permits no other body.
         if (!state.batch) {
-          const [{ at }] = waiting
-          const isLate = +now() - Date.parse(at) > LATE_MS
-          const items = waiting.map(({ code }) => ({ code }))
-          state.batch = { key: uuid(), ids: waiting.map(({ id }) => id), body: { location: state.place, move: state.move, items, ...(isLate ? { at } : {}) } }
+          const items = waiting.map(({ code, at }) => ({ code, at }))
+          state.batch = { key: uuid(), ids: waiting.map(({ id }) => id), body: { location: state.place, move: state.move, items } }
           keep()
         }
         try {
