@@ -402,7 +402,7 @@ async function unlisted(scene) {
   const { page } = visit
   await page.getByRole('link', { name: 'Show these assets' }).first().click()
   await until(async () => String(await page.locator('td.c-tag').allTextContents()) === long.asset_tag, 'the asset is not found')
-  await sees(page.getByText(/Assets whose field .*can’t filter/), 'the page does not say what it lists')
+  await sees(page.getByText(/Assets with a .*can’t filter/), 'the page does not say what it lists')
   await visit.look('unlisted')
 }
 
