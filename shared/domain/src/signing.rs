@@ -132,11 +132,10 @@ impl Link {
         }
     }
 
-    /// Records that the link was opened. Keeps the time of the first opening, and none after the link's use.
+    /// Records that the link was opened. Keeps the time of the first opening.
     #[must_use]
     pub fn opened(&self, at: Timestamp) -> Self {
-        let first = Some(at).filter(|_| self.used_at.is_none());
-        Self { opened_at: self.opened_at.or(first), ..self.clone() }
+        Self { opened_at: self.opened_at.or(Some(at)), ..self.clone() }
     }
 
     /// Records a submission up to the step `last`. Once the link's last step is submitted, the link is used.
@@ -244,8 +243,6 @@ mod tests {
         assert_eq!(link().submitted(2, at(5)).revoked(at(7)).end_reason(at(7)), Some(LinkStatus::Revoked));
         assert_eq!(revoked.revoked(at(9)), revoked, "the first revocation counts");
         assert_eq!(link().opened(at(1)).opened(at(2)).opened_at, Some(at(1)));
-        let used = Link { used_at: Some(at(1)), ..link() };
-        assert_eq!(used.opened(at(2)).opened_at, None);
     }
 
     #[test]

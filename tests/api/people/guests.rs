@@ -107,6 +107,35 @@ async fn nothing_of_an_erased_guest_is_left_and_every_history_holds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn link_of_an_erased_signer_opens_nothing_even_if_it_was_used() {
+    let (api, client) = Api::with_tenant().await;
+    let ada = client.user("Ada").await;
+    for signer in [json!({"name": "Gus"}), json!({"user_id": ada})] {
+        let path = started(&client, json!([signature_step()])).await;
+        let link = Link::create(&client, &path, json!({"signer": signer})).await;
+        // Signed without opening the session first.
+        let holder = link.signer(&client);
+        holder.sign(json!({"step_data": {"sign": SIGNATURE}, "through": "sign"})).await.data();
+        assert_eq!(holder.get("/sign/receipt").await.status, 200);
+        if signer["user_id"].is_null() {
+            erase_signer(&client, &link).await.data();
+        } else {
+            client.patch(&format!("/users/{ada}"), json!({"is_active": false})).await.data();
+            api.advance_clock(60);
+            erase_all(&client, &ada).await;
+        }
+        for path in ["/sign/session", "/sign/receipt"] {
+            assert_eq!(link_status(&holder.get(path).await), "revoked", "{signer}: {path}");
+        }
+        let shown = link.shown(&client).await;
+        assert!(shown["status"] == "revoked" && shown["used_at"].is_string() && shown["opened_at"].is_null(), "{shown}");
+        api.advance_clock(11);
+        let checked = api.store.tenant(client.tenant).check_items(CheckMode::ReadOnly, |_| ()).await.unwrap();
+        assert_eq!(checked.findings, []);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn erasure_of_a_guest_waits_for_the_end_of_the_process() {
     let (api, client) = Api::with_tenant().await;
     let path = others_with_the_address(&client, 1).await;

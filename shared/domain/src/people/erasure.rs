@@ -162,14 +162,14 @@ impl Erase for ApiKey {
 }
 
 impl Erase for Link {
-    /// Replaces the signer's name, removes the address, and revokes the link, so nobody can sign with it any more.
+    /// Replaces the signer's name, removes the address, and revokes the link, so that nobody can use it any more: a used link would
+    /// still open the session and the receipt.
     fn without(&self, person: Person, _: &Traces, at: Timestamp) -> Self {
         if self.person() != person {
             return self.clone();
         }
         let signer = Signer { user_id: self.signer.user_id, name: name(person), email: None };
-        let ended = if self.own_status(at) == LinkStatus::Open { self.revoked(at) } else { self.clone() };
-        Self { signer, ..ended }
+        Self { signer, ..self.revoked(at) }
     }
 }
 
