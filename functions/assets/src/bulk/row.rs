@@ -1,7 +1,7 @@
 //! A row of an import: an asset's fields, with names in place of IDs, such as codes of asset types and users' e-mail addresses.
 
 use crate::changes::{Action, AssetWrite, Target, tag_of_deleted};
-use shared::domain::assets::asset::{Asset, AssetChange, AssetDetailsChange, RowTag, Status};
+use shared::domain::assets::asset::{Asset, AssetChange, AssetDetailsChange, RowTag, STATUS_CHANGED_AT, Status};
 use shared::domain::catalog::custom_fields::CustomFields;
 use shared::domain::catalog::{AssetType, Manufacturer, Model, TypeCode};
 use shared::domain::record::{Patch, Unique};
@@ -167,7 +167,9 @@ impl AssetRowCells {
             custom_fields_patch: None,
             errors,
         };
-        let (custom_fields, unchanged) = (row.custom_fields, fields.unchanged);
+        // Only `updated_at` guards a row: a row exported before a change of the status can still change other fields.
+        let unchanged = fields.unchanged.accepting_earlier(STATUS_CHANGED_AT);
+        let custom_fields = row.custom_fields;
         let write = AssetWrite { change, custom_fields, unchanged, named_columns, is_imported: true };
         (target, Action::Write(Box::new(write)))
     }

@@ -265,7 +265,8 @@ impl<'a> Fields<'a> {
                 updated_at = Some(raw);
             } else {
                 let value = json::parse(raw.get()).ok();
-                fields.push(ReadOnlyField { name: name.clone(), value, compared: name.clone() });
+                let may_be_earlier = name == LAST_SEEN_AT;
+                fields.push(ReadOnlyField { name: name.clone(), value, compared: name.clone(), may_be_earlier });
             }
         }
         ReadOnlyFields { fields, updated_at: updated_at.and_then(|raw| self.read(UPDATED_AT, raw)) }
@@ -752,6 +753,8 @@ pub struct ReadOnlyFields {
     updated_at: Option<Timestamp>,
 }
 
+/// A scan must not invalidate what a client has read.
+const LAST_SEEN_AT: &str = "last_seen_at";
 const UPDATED_AT: &str = "updated_at";
 const UPDATED_AT_MEANING: &str = "`updated_at` as you read it. If the resource was changed since, the response is a 412.";
 
@@ -761,17 +764,15 @@ struct ReadOnlyField {
     value: Option<Value>,
     /// Name of the resource's field to compare with.
     compared: String,
+    /// Whether a time before the current one, or null, is accepted.
+    may_be_earlier: bool,
 }
 
 impl ReadOnlyField {
-    /// Whether a field has the `last_seen_at` from before a scan, which must not invalidate what a client has read. So any earlier
-    /// time is accepted.
-    fn is_before_scan(&self, sent: &Value, current: &Value) -> bool {
+    /// Whether the field has an accepted earlier time.
+    fn is_earlier(&self, sent: &Value, current: &Value) -> bool {
         let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
-        match (self.name.as_str(), current.get("last_seen_at")) {
-            ("last_seen_at", Some(last)) => sent.is_null() || time(sent).is_some_and(|at| Some(at) <= time(last)),
-            _ => false,
-        }
+        self.may_be_earlier && (sent.is_null() || time(sent).is_some_and(|at| Some(at) <= time(current)))
     }
 }
 
@@ -817,6 +818,13 @@ impl ReadOnlyFields {
         self
     }
 
+    /// Also accepts an earlier time in this field.
+    #[must_use]
+    pub fn accepting_earlier(mut self, name: &str) -> Self {
+        self.fields.iter_mut().filter(|field| field.name == name).for_each(|field| field.may_be_earlier = true);
+        self
+    }
+
     /// Returns an error for each field that differs from `current`, the resource as a GET returns it. Missing fields count as
     /// null.
     ///
@@ -831,8 +839,8 @@ impl ReadOnlyFields {
         let text = serde_json::to_string(current).map_err(|error| ApiError::Internal(error.into()))?;
         let current = json::parse(&text).map_err(|error| ApiError::Internal(error.into()))?;
         let differs = |field: &&ReadOnlyField| {
-            let is_equal = |sent: &Value| json::equal(sent, &current[field.compared.as_str()]);
-            field.value.as_ref().is_none_or(|sent| !is_equal(sent) && !field.is_before_scan(sent, &current))
+            let current = &current[field.compared.as_str()];
+            field.value.as_ref().is_none_or(|sent| !json::equal(sent, current) && !field.is_earlier(sent, current))
         };
         let error = |field: &ReadOnlyField| FieldError::field(&field.name, "is read-only and can't change");
         Ok(self.fields.iter().filter(differs).map(error).collect())
