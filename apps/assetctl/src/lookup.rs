@@ -194,7 +194,7 @@ impl Directory<'_> {
         let parts = client.parts("users/export", Query::new(), Format::Ndjson, |part| {
             for user in serde_json::Deserializer::from_slice(&part.body).into_iter::<User>() {
                 let user = user.map_err(|_| unreadable())?;
-                all.push((folded(&format!("{}\n{}", user.display_name, user.email)), user));
+                all.push((compatible(&format!("{}\n{}", user.display_name, user.email)), user));
             }
             Ok(())
         });
@@ -224,8 +224,8 @@ impl Directory<'_> {
                 found.rows.into_iter().map(|user| serde_json::from_value(user).map_err(|_| unreadable())).collect()
             }
             Self::Copy(users) => {
-                let folded = folded(words);
-                let has_words = |text: &str| folded.split(' ').all(|word| text.contains(word));
+                let words = compatible(words);
+                let has_words = |text: &str| words.split(' ').all(|word| text.contains(word));
                 Ok(users.iter().filter(|(text, _)| has_words(text)).map(|(_, user)| user.clone()).collect())
             }
         }

@@ -107,6 +107,27 @@ async fn invalid_fields_are_refused_and_a_letter_with_the_same_capital_is_somebo
 }
 
 #[tokio::test(start_paused = true)]
+async fn search_finds_an_address_in_another_width() {
+    let (api, client) = Api::with_tenant().await;
+    let without_index = api.replica(0, 0).client(&client);
+    for (email, name) in [("ｇｒａｃｅ@example.com", "Ｒear Admiral"), ("hopper@example.com", "Ensign")] {
+        client.post("/users", json!({"email": email, "display_name": name})).await.data();
+    }
+    for (words, name) in [
+        ("grace@example.com", "Ｒear Admiral"),
+        ("ＧＲＡＣＥ", "Ｒear Admiral"),
+        ("rear", "Ｒear Admiral"),
+        ("ｈopper@Example", "Ensign"),
+    ] {
+        let words: String = words.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        for client in [&client, &without_index] {
+            let found = client.get(&format!("/users?q={words}")).await.data();
+            assert_eq!((found.as_array().unwrap().len(), &found[0]["display_name"]), (1, &json!(name)), "{words}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn users_are_searched_and_filtered() {
     let client = over_http().await;
     for (name, role, is_active) in

@@ -13,6 +13,7 @@ use crate::domain::values::id::{AssetId, AssetTypeId, Id, ManufacturerId, ModelI
 use crate::domain::values::string_enum::string_enum;
 use crate::domain::values::text::{Location, Name, SearchText, composed, fold, single_spaced};
 use crate::domain::values::time::{Date, Timestamp};
+use crate::fields::compared::compatible;
 use crate::store::lists::list_index::{
     AssetColumns, AssetFacet, AssetVectors, CodedCondition, ColumnFilter, InstanceColumns, InstanceFacet, LOCATION, RowQuery,
     SearchTerms, SortBy, SortOrder, UNFIT_AFTER, UserColumns, UserFacet, narrow,
@@ -433,7 +434,8 @@ impl UserFilter {
             self.role.is_none_or(|role| facet.role == Some(role))
                 && self.is_active.is_none_or(|is_active| facet.is_active == is_active)
         };
-        let terms = SearchTerms::of(self.q.as_deref());
+        // The index has names and addresses in this form: see `UserColumns`.
+        let terms = SearchTerms::of(self.q.as_deref().map(compatible).as_deref());
         RowQuery { terms, facets: Some(Box::new(facets)), ..RowQuery::default() }
     }
 }

@@ -18,6 +18,7 @@ use crate::domain::values::id::{AssetId, EventId, Id};
 use crate::domain::values::money::Price;
 use crate::domain::values::text::{Name, fold, single_spaced};
 use crate::domain::values::time::{Date, Timestamp};
+use crate::fields::compared::compatible;
 use crate::store::StoreError;
 use crate::store::keys::{self, Item, Key, Section};
 use crate::store::lists::filters::{AssetFilter, CatalogMatch, unlisted};
@@ -382,8 +383,9 @@ impl Columns for UserColumns {
         match (field, value) {
             ("role", Some(role)) => row.facet.role = Some(parse(role)?),
             ("is_active", Some(flag)) => row.facet.is_active = parse(flag)?,
-            ("display_name", Some(name)) => set_text(&mut row.searched, 0, fold(name)),
-            ("email", Some(email)) => set_text(&mut row.searched, 1, fold(email)),
+            // Addresses are compared in this form, and a search has words of both.
+            ("display_name", Some(name)) => set_text(&mut row.searched, 0, fold(&compatible(name))),
+            ("email", Some(email)) => set_text(&mut row.searched, 1, fold(&compatible(email))),
             _ => {}
         }
         Ok(())
