@@ -83,6 +83,9 @@ pub fn temporary_beside(path: &Path) -> Result<NamedTempFile> {
     if !folder.is_dir() {
         return Err(CliError::Usage(format!("there is no folder {}", folder.display())));
     }
+    if path.is_dir() {
+        return Err(CliError::Usage(format!("{} is a folder", path.display())));
+    }
     let mut builder = Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));

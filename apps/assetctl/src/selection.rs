@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use strsim::osa_distance;
 use terminal::print_note;
 
-/// Filter value for assets without a user.
-pub const NOBODY: &str = "none";
+/// Filter value for assets without a user or a place.
+pub const NONE: &str = "none";
 
 #[derive(Debug, Args)]
 pub struct Filters {
@@ -71,7 +71,7 @@ impl AssetFilters {
         );
         if let Some(person) = &self.person {
             let id = match person.as_str() {
-                NOBODY => NOBODY.to_owned(),
+                NONE => NONE.to_owned(),
                 person => id_of(&lookup::user_named(client, person).await?),
             };
             query.push(("assigned_to".to_owned(), id));
@@ -92,6 +92,11 @@ pub fn normal(place: &str) -> String {
     place.split('/').map(words).filter(|level| !level.is_empty()).collect::<Vec<_>>().join(" / ")
 }
 
+/// Escapes the value of a filter: `\,` is a comma, `\none` the place `none`, and `\\none` the place `\none`.
+pub fn escaped(value: &str) -> String {
+    if value.trim_start_matches('\\') == NONE { format!("\\{value}") } else { value.replace(',', "\\,") }
+}
+
 /// Returns the known names, most similar first.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let (name, mut known): (_, Vec<&str>) = (folded(name), known.into_iter().collect());
@@ -104,7 +109,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
 
 /// Returns what the service says about a location without assets, without the full stop.
 pub async fn no_asset_at(client: &Client, place: &str) -> Result<String> {
-    let page = client.page("assets", &[("location", place), ("limit", "1")]).await?;
+    let page = client.page("assets", &[("location", escaped(place).as_str()), ("limit", "1")]).await?;
     let hint = hint(&page.meta).map(|hint| hint.trim_end_matches('.').to_owned());
     Ok(hint.unwrap_or_else(|| format!("No asset is recorded at {place}")))
 }
@@ -234,6 +239,13 @@ mod tests {
         let detail = "answered 422: 4\n  asset_type_code: must be: 2\n  custom_fields.a b: is\n  status: must\n  foo: unknown";
         let expected = "answered 422: 4\n  --type: must be: 2\n  --custom a b: is\n  --status: must\n  --filter foo: unknown";
         assert_eq!(in_options(CliError::Usage(detail.into())).to_string(), expected);
+    }
+
+    #[test]
+    fn a_place_is_one_value_of_a_filter() {
+        assert_eq!(escaped("Berlin, Mitte / 3"), "Berlin\\, Mitte / 3");
+        let others = ["none", "\\none", "None", "Nonesuch"].map(escaped);
+        assert_eq!(others, ["\\none", "\\\\none", "None", "Nonesuch"]);
     }
 
     #[test]

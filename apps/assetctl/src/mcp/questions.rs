@@ -7,7 +7,7 @@ use crate::lookup::{self, id_of, is_id, items, people_with, person, person_with,
 use crate::mcp::Access;
 use crate::mcp::answer::{self, Answer, quoted};
 use crate::output::count;
-use crate::selection::{self, NOBODY};
+use crate::selection::{self, NONE};
 use crate::show::{self, actor_name, asset_on, assigned, time_of, time_on};
 use jiff::civil::Date;
 use percent_encoding::percent_decode_str;
@@ -165,7 +165,7 @@ async fn about_assets(access: &Access, arguments: &Value) -> Result<Query> {
     }
     match arguments["person"].as_str() {
         None => {}
-        Some(NOBODY) => query.push(("assigned_to".to_owned(), NOBODY.to_owned())),
+        Some(NONE) => query.push(("assigned_to".to_owned(), NONE.to_owned())),
         Some(name) => query.push(("assigned_to".to_owned(), id_of(&user_named(&access.client, name).await?))),
     }
     if let Some(name) = arguments["type"].as_str() {

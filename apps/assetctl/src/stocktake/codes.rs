@@ -3,11 +3,13 @@
 use super::journal::{Journal, Scan};
 use crate::error::{CliError, Result};
 use crate::http::Client;
-use encoding_rs::{Decoder, UTF_8};
+use crate::import::rows::encoding::examine;
+use encoding_rs::{Decoder, Encoding, UTF_8};
 use std::fs;
 use std::io::BufRead;
 use std::path::Path;
 use std::time::Duration;
+use terminal::print_note;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout_at};
 
@@ -30,7 +32,7 @@ impl Codes {
             let (mut writer, client) = (journal.writer()?, client.clone());
             // A thread that waits for input can't be stopped, so the program doesn't wait for it at the end.
             std::thread::spawn(move || {
-                let (mut input, mut splitter) = (std::io::stdin().lock(), Splitter::default());
+                let (mut input, mut splitter) = (std::io::stdin().lock(), Splitter::new(UTF_8));
                 loop {
                     let (codes, length) = match input.fill_buf() {
                         Ok(bytes) => (splitter.push(bytes, bytes.is_empty()), bytes.len()),
@@ -52,8 +54,13 @@ impl Codes {
             });
             return Ok(Self::Keyboard(scans));
         };
-        let text = fs::read(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))?;
-        Ok(Self::File(Splitter::default().push(&text, true).into_iter()))
+        let failed = |error| CliError::Usage(format!("{}: {error}", path.display()));
+        let bytes = fs::read(path).map_err(failed)?;
+        let encoding = examine(bytes.as_slice(), None).map_err(failed)?.encoding;
+        if encoding != UTF_8 {
+            print_note(&format!("Reading {} as {}.", path.display(), encoding.name()));
+        }
+        Ok(Self::File(Splitter::new(encoding).push(&bytes, true).into_iter()))
     }
 
     /// Returns up to as many scans as fit in a request; `None` at the end. `is_wanted` selects codes of a file, which are kept in
@@ -93,21 +100,19 @@ pub fn batches(scans: &[Scan]) -> impl Iterator<Item = &[Scan]> {
     scans.chunks(AT_ONCE)
 }
 
-/// Splits bytes into codes. The bytes are UTF-8, or UTF-16 with a byte order mark at the start. Other bytes become U+FFFD, which
-/// codes can't contain.
+/// Splits bytes into codes. A byte order mark at the start takes precedence over the encoding. Bytes that the encoding doesn't
+/// define become U+FFFD, which codes can't contain.
 struct Splitter {
     decoder: Decoder,
     /// The beginning of a code.
     rest: String,
 }
 
-impl Default for Splitter {
-    fn default() -> Self {
-        Self { decoder: UTF_8.new_decoder(), rest: String::new() }
-    }
-}
-
 impl Splitter {
+    fn new(encoding: &'static Encoding) -> Self {
+        Self { decoder: encoding.new_decoder(), rest: String::new() }
+    }
+
     /// Returns the codes that end in these bytes.
     fn push(&mut self, bytes: &[u8], is_last: bool) -> Vec<String> {
         self.rest.reserve(self.decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(bytes.len()));
@@ -142,12 +147,12 @@ mod tests {
     fn every_line_break_and_a_tab_separate_codes() {
         let text = "A-1\rA-2\r\nA-3\tA-4\n\n\u{b}A-5\u{c}A 6\u{85}\"A-7\"\u{2028}A-8\u{2029} \n\u{1d}A-9";
         let expected = ["A-1", "A-2", "A-3", "A-4", "A-5", "A 6", "A-7", "A-8", "\u{1d}A-9"];
-        assert_eq!(Splitter::default().push(text.as_bytes(), true), expected);
+        assert_eq!(Splitter::new(UTF_8).push(text.as_bytes(), true), expected);
         // However the bytes arrive.
         for utf16 in [false, true] {
             let marked = format!("\u{feff}{text}");
             let bytes: Vec<u8> = if utf16 { marked.encode_utf16().flat_map(u16::to_le_bytes).collect() } else { marked.into() };
-            let mut splitter = Splitter::default();
+            let mut splitter = Splitter::new(UTF_8);
             let mut codes: Vec<String> = bytes.iter().flat_map(|byte| splitter.push(&[*byte], false)).collect();
             codes.extend(splitter.push(&[], true));
             assert_eq!(codes, expected, "UTF-16: {utf16}");
@@ -156,14 +161,14 @@ mod tests {
 
     #[test]
     fn a_code_is_complete_before_the_input_ends() {
-        let mut splitter = Splitter::default();
+        let mut splitter = Splitter::new(UTF_8);
         assert_eq!(splitter.push(b"A-1\rA-", false), ["A-1"]);
         assert_eq!(splitter.push(b"2\t", false), ["A-2"]);
     }
 
     #[test]
     fn a_byte_order_mark_counts_only_at_the_start() {
-        let codes = Splitter::default().push(b"A-1\n\xff\xfeA-2\nA-3\n\xfe\xff\nA-4", true);
+        let codes = Splitter::new(UTF_8).push(b"A-1\n\xff\xfeA-2\nA-3\n\xfe\xff\nA-4", true);
         assert_eq!(codes, ["A-1", "\u{fffd}\u{fffd}A-2", "A-3", "\u{fffd}\u{fffd}", "A-4"]);
     }
 }

@@ -14,8 +14,8 @@ use crate::http::{Client, new_run_id, unreadable};
 use crate::interrupt::Interrupt;
 use crate::list;
 use crate::lookup::{everybody, id_of, items, person_with, text};
-use crate::output::{confirm, count, folded, hex, print_json};
-use crate::selection::{no_asset_at, normal};
+use crate::output::{confirm, count, folded, hex, print_json, temporary_beside};
+use crate::selection::{escaped, no_asset_at, normal};
 use clap::Args;
 use codes::{Codes, batches};
 use jiff::{Timestamp, ToSpan};
@@ -66,12 +66,15 @@ pub async fn stocktake(options: &Stocktake, connection: &Connection, is_json: bo
     if place.is_empty() {
         return Err(CliError::Usage("name a place, such as \"Berlin / 3rd floor\"".into()));
     }
+    // A report that can't be written is refused before the first scan.
+    options.report.as_deref().map(temporary_beside).transpose()?;
     let me = client.data("me", &[]).await?;
     let known = client.data("assets", &[("location", escaped(&place).as_str()), ("limit", "1")]).await?;
     if items(&known).is_empty() && !options.new_place {
         check_new(options, &no_asset_at(&client, &place).await?)?;
     }
     let name = file_name(connection.base_url.as_str(), text(&me["tenant"]["id"]), &place);
+    // The `Date` of the last response, which no scan of this stock-taking precedes.
     let now = Timestamp::from_second(client.now()?.as_second()).map_err(|error| CliError::Failed(error.to_string()))?;
     let mut journal = Journal::open(&state_folder()?.join("stocktake"), &name, options.again, now)?;
     if !journal.answers().is_empty() {
@@ -183,54 +186,54 @@ struct Session<'a> {
     requests: u32,
 }
 
-/// How a scan is sent.
+/// Which members of a scan are sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sent {
-    /// With its time, if it is late.
-    Normally,
-    /// Without its time, which the service refuses.
-    WithoutTime,
-    /// Not at all, because the service refuses the code: it is unknown.
-    Not,
+enum Members {
+    /// The code and, for a late scan, its time.
+    All,
+    /// The code without the time, which the service refuses.
+    Code,
+    /// None, because the service refuses the code: it is unknown.
+    None,
 }
 
 impl Session<'_> {
     /// Returns a result for each scan. Scans of an earlier run are sent with their times.
     async fn send(&mut self, scans: &[Scan], is_earlier: bool) -> Result<Vec<Answer>> {
-        let mut ways: Vec<Sent> =
-            scans.iter().map(|scan| if is_possible(&scan.code) { Sent::Normally } else { Sent::Not }).collect();
+        let mut members: Vec<Members> =
+            scans.iter().map(|scan| if is_possible(&scan.code) { Members::All } else { Members::None }).collect();
         let entries = loop {
-            let sent: Vec<usize> = (0..scans.len()).filter(|index| ways[*index] != Sent::Not).collect();
-            let posted = if sent.is_empty() { Ok(Vec::new()) } else { self.post(&sent, scans, &ways, is_earlier).await };
+            let sent: Vec<usize> = (0..scans.len()).filter(|index| members[*index] != Members::None).collect();
+            let posted = if sent.is_empty() { Ok(Vec::new()) } else { self.post(&sent, scans, &members, is_earlier).await };
             match posted {
                 Err(CliError::Answered { status: 422, detail, .. })
                     if refused(&detail).first_key_value().is_some_and(|(first, _)| *first < sent.len()) =>
                 {
                     // The scans are sent again without what was refused.
                     for (index, is_time) in refused(&detail) {
-                        let Some(way) = sent.get(index).and_then(|index| ways.get_mut(*index)) else { continue };
-                        *way = if is_time && *way == Sent::Normally { Sent::WithoutTime } else { Sent::Not };
+                        let Some(members) = sent.get(index).and_then(|index| members.get_mut(*index)) else { continue };
+                        *members = if is_time && *members == Members::All { Members::Code } else { Members::None };
                     }
                 }
                 entries => break entries?,
             }
         };
         let mut entries = entries.iter();
-        let answers = scans.iter().zip(&ways).map(|(scan, way)| {
-            let entry = if *way == Sent::Not { None } else { entries.next() };
+        let answers = scans.iter().zip(&members).map(|(scan, members)| {
+            let entry = if *members == Members::None { None } else { entries.next() };
             Answer::of(&scan.code, entry.unwrap_or(&Value::Null), self.place)
         });
         Ok(answers.collect())
     }
 
     /// Returns an entry for each of the scans with these indexes.
-    async fn post(&mut self, sent: &[usize], scans: &[Scan], ways: &[Sent], is_earlier: bool) -> Result<Vec<Value>> {
+    async fn post(&mut self, sent: &[usize], scans: &[Scan], members: &[Members], is_earlier: bool) -> Result<Vec<Value>> {
         // A recent scan is sent without a time, so that the service's clock counts.
         let recent = self.client.now()?.checked_sub(LATE.seconds()).unwrap_or(Timestamp::MIN);
         let body = |is_late: bool| {
             let item = |index: &usize| {
-                let (Scan { code, at }, way) = (&scans[*index], ways[*index]);
-                match way == Sent::Normally && (is_late || *at < recent) {
+                let Scan { code, at } = &scans[*index];
+                match members[*index] == Members::All && (is_late || *at < recent) {
                     true => json!({"code": code, "at": format!("{at:.3}")}),
                     false => json!({"code": code}),
                 }
@@ -405,11 +408,6 @@ async fn assigned_at(client: &Client, id: &str) -> Result<Option<String>> {
     Ok(assignment.and_then(|entry| entry["at"].as_str()).map(str::to_owned))
 }
 
-/// Escapes the value of a filter that takes several values.
-fn escaped(value: &str) -> String {
-    if folded(value) == "none" { format!("\\{value}") } else { value.replace(',', "\\,") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -430,12 +428,6 @@ mod tests {
         let detail = "the service answered 422\n  /items/3/code: must not\n  /items/12/at: must be: x\n  /items/4: must\n  /location: must not";
         assert_eq!(refused(detail), BTreeMap::from([(3, false), (4, false), (12, true)]));
         assert!(is_possible("\u{1d}A") && !is_possible("A\u{fffd}") && !is_possible(&"x".repeat(MAX_CODE + 1)));
-    }
-
-    #[test]
-    fn a_place_is_one_value_of_a_filter() {
-        assert_eq!(escaped("Berlin, Mitte / 3"), "Berlin\\, Mitte / 3");
-        assert_eq!((escaped("None").as_str(), escaped("Nonesuch").as_str()), ("\\None", "Nonesuch"));
     }
 
     #[test]

@@ -387,6 +387,48 @@ fn lines_without_a_code_are_unknown_and_the_others_are_counted() {
 }
 
 #[test]
+fn file_of_codes_can_have_any_encoding_of_an_import() {
+    let (service, folder) = (Service::start(), Folder::new());
+    for serial in ["BÜRO-1", "STRAßE 2"] {
+        service.create("/assets", &json!({"name": "Dock", "serial_number": serial, "location": PLACE}));
+    }
+    let utf16 = "BÜRO-1\r\nSTRAßE 2\r\n".encode_utf16();
+    let (little, big) = (utf16.clone().flat_map(u16::to_le_bytes).collect(), utf16.flat_map(u16::to_be_bytes).collect());
+    let files: [(&str, Vec<u8>); 3] =
+        [("windows-1252", b"B\xdcRO-1\nSTRA\xdfE 2\n".into()), ("UTF-16LE", little), ("UTF-16BE", big)];
+    for (encoding, bytes) in files {
+        let codes = folder.file(encoding, bytes);
+        let taken = run(service.command(&["stocktake", PLACE, "--again", "--file", codes.to_str().unwrap()]), &folder).ok();
+        assert!(taken.stdout.contains("Found      2\n") && taken.stderr.contains(&format!("as {encoding}.")), "{}", taken.stderr);
+    }
+}
+
+#[test]
+fn report_that_cannot_be_written_is_refused_before_the_first_scan() {
+    let (service, folder) = (service(json!([])), Folder::new());
+    for (path, why) in [(folder.path("missing/report.csv"), "there is no folder"), (folder.path(""), "is a folder")] {
+        let arguments = ["stocktake", PLACE, "--report", path.to_str().unwrap()];
+        let taken = type_text(typing(command(&service.url, &arguments), &folder), "A-2\n");
+        assert!(taken.code == 2 && taken.stderr.contains(why), "{}: {}", taken.code, taken.stderr);
+    }
+    assert!(service.requests().is_empty());
+}
+
+#[test]
+fn place_named_none_is_a_place() {
+    let (service, folder) = (Service::start(), Folder::new());
+    for (tag, place) in [("A-1", "none"), ("A-2", "\\none"), ("A-3", "None / 1")] {
+        service.create("/assets", &json!({"name": "Dock", "asset_tag": tag, "location": place}));
+    }
+    service.create("/assets", &json!({"name": "nowhere", "asset_tag": "B-1"}));
+    for (place, missing) in [("none", json!(["A-1", "A-3"])), ("\\none", json!(["A-2"])), ("None", json!(["A-1", "A-3"]))] {
+        let report = run(service.command(&["stocktake", place, "--json"]), &folder).json();
+        let tags: Value = report["missing"].as_array().unwrap().iter().map(|asset| asset["asset_tag"].clone()).collect();
+        assert_eq!(tags, missing, "{place}: {report}");
+    }
+}
+
+#[test]
 fn a_room_is_counted_with_the_real_service() {
     let (service, folder) = (Service::start(), Folder::new());
     let kind = service.create("/catalog/asset-types", &json!({"name": "Licence", "code": "LIC", "kind": "logical"}));
