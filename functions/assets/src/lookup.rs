@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 
 /// What identifies an asset in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Wanted {
+pub(crate) enum Identifier {
     Key(AssetKey),
     /// Whatever a scanner typed.
     Code(String),
@@ -30,7 +30,7 @@ pub(crate) enum Match {
 
 /// Returns the assets that a code can mean: several if a serial number is ambiguous.
 pub(crate) async fn assets_of_code(store: &TenantStore, code: String, base_url: &str) -> Result<BTreeSet<AssetId>, ApiError> {
-    let lookup = Lookup::read(store, &[Wanted::Code(code)], base_url).await?;
+    let lookup = Lookup::read(store, &[Identifier::Code(code)], base_url).await?;
     Ok(match lookup.find(0)? {
         Match::Asset { asset, .. } => BTreeSet::from([asset.value.id]),
         Match::Several(assets) => assets.iter().map(|asset| asset.value.id).collect(),
@@ -38,7 +38,7 @@ pub(crate) async fn assets_of_code(store: &TenantStore, code: String, base_url: 
     })
 }
 
-/// The assets for several wanted texts.
+/// The assets of several identifiers.
 pub(crate) struct Lookup {
     candidates: Vec<Vec<Candidate>>,
     owners: HashMap<String, AssetId>,
@@ -47,19 +47,20 @@ pub(crate) struct Lookup {
 }
 
 impl Lookup {
-    /// Looks all texts up together. Takes two round trips for tags and IDs, two more for serial numbers (more if the list index
+    /// Looks all identifiers up together. Takes two round trips for tags and IDs, two more for serial numbers (more if the list index
     /// isn't in memory), and one more for addresses.
-    pub(crate) async fn read(store: &TenantStore, wanted: &[Wanted], base_url: &str) -> Result<Self, ApiError> {
-        let has_address = wanted.iter().any(|wanted| matches!(wanted, Wanted::Code(code) if code.contains("://")));
+    pub(crate) async fn read(store: &TenantStore, identifiers: &[Identifier], base_url: &str) -> Result<Self, ApiError> {
+        let has_address =
+            identifiers.iter().any(|identifier| matches!(identifier, Identifier::Code(code) if code.contains("://")));
         let template = match has_address {
             true => store.get::<Tenant>(store.id()).await?.and_then(|tenant| tenant.value.label_url_template),
             false => None,
         };
-        let of = |wanted: &Wanted| match wanted {
-            Wanted::Key(key) => vec![Candidate::from(key.clone())],
-            Wanted::Code(code) => candidates(code, template.as_ref(), base_url),
+        let of = |identifier: &Identifier| match identifier {
+            Identifier::Key(key) => vec![Candidate::from(key.clone())],
+            Identifier::Code(code) => candidates(code, template.as_ref(), base_url),
         };
-        let candidates: Vec<Vec<Candidate>> = wanted.iter().map(of).collect();
+        let candidates: Vec<Vec<Candidate>> = identifiers.iter().map(of).collect();
         let tags: BTreeSet<&str> = candidates.iter().flatten().filter_map(|candidate| tag(&candidate.key)).collect();
         let tags: Vec<_> = tags.into_iter().map(Asset::unique_tag).collect();
         let owners = store.owners::<Asset>(&tags).await?;

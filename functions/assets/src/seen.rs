@@ -1,6 +1,6 @@
 //! The endpoint for scans during stock-taking.
 
-use crate::lookup::{Lookup, Match, Wanted};
+use crate::lookup::{Identifier, Lookup, Match};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use shared::auth::caller::AssetsWrite;
@@ -51,7 +51,7 @@ shared::body! {
 
 #[derive(Debug, Clone)]
 struct SeenItem {
-    wanted: Wanted,
+    identifier: Identifier,
     /// Time of the scan. Default: the request's.
     at: Option<Timestamp>,
 }
@@ -65,15 +65,15 @@ impl SeenItem {
             ApiError::Invalid(errors) => errors,
             error => vec![FieldError::whole(error.to_string())],
         })?;
-        let tag = fields.optional::<RowTag>("tag").map(|tag| Wanted::Key(AssetKey::tag(&tag)));
-        let serial = fields.optional::<SerialNumber>("serial_number").map(|serial| Wanted::Key(AssetKey::serial(&serial)));
-        let id = fields.optional::<AssetId>("id").map(|id| Wanted::Key(AssetKey::Id(id)));
-        let code = fields.optional::<String>("code").map(Wanted::Code);
+        let tag = fields.optional::<RowTag>("tag").map(|tag| Identifier::Key(AssetKey::tag(&tag)));
+        let serial = fields.optional::<SerialNumber>("serial_number").map(|serial| Identifier::Key(AssetKey::serial(&serial)));
+        let id = fields.optional::<AssetId>("id").map(|id| Identifier::Key(AssetKey::Id(id)));
+        let code = fields.optional::<String>("code").map(Identifier::Code);
         let at = fields.nullable::<Timestamp>("at").or(None);
         let mut errors = fields.finish(&[]);
         let mut given = [tag, serial, id, code].into_iter().flatten();
         match (given.next(), given.next()) {
-            (Some(wanted), None) if errors.is_empty() => return Ok(Self { wanted, at }),
+            (Some(identifier), None) if errors.is_empty() => return Ok(Self { identifier, at }),
             _ if !errors.is_empty() => {}
             _ => errors.push(FieldError { location: ErrorLocation::Pointer(String::new()), reason: ONE_OF.into() }),
         }
@@ -332,8 +332,8 @@ pub async fn see_assets(
         return Err(ApiError::Invalid(errors));
     }
     caller.refuse_precondition()?;
-    let wanted: Vec<Wanted> = items.iter().map(|item| item.wanted.clone()).collect();
-    let lookup = Lookup::read(&caller.store, &wanted, base_url.as_str()).await?;
+    let identifiers: Vec<Identifier> = items.iter().map(|item| item.identifier.clone()).collect();
+    let lookup = Lookup::read(&caller.store, &identifiers, base_url.as_str()).await?;
     let scan = |index, found, is_foreign: bool, item_at: Option<Timestamp>| Scan {
         index,
         found,
@@ -350,7 +350,8 @@ pub async fn see_assets(
             }
             Match::Nothing => (SeenMatch::Nothing, false),
         };
-        let same = if let SeenMatch::Asset(asset) = &found { Same::Asset(asset.value.id) } else { Same::Text(&item.wanted) };
+        let same =
+            if let SeenMatch::Asset(asset) = &found { Same::Asset(asset.value.id) } else { Same::Identifier(&item.identifier) };
         let earlier = *first.entry(same).or_insert(index);
         let mut new = scan(index, found, is_foreign, item.at);
         if let Some(before) = scans.get_mut(earlier) {
@@ -399,7 +400,7 @@ fn result(responses: &[ScanResponse]) -> SeenResult {
 enum Same<'a> {
     Asset(AssetId),
     /// No asset, or several.
-    Text(&'a Wanted),
+    Identifier(&'a Identifier),
 }
 
 /// Returns why a scan can't have been at this time.
