@@ -293,6 +293,17 @@ impl Client {
     /// Sends a JSON document and returns the member `data` of the response. With an idempotency key, the request is retried while
     /// the service is busy. Without a key, it is retried only if it is a dry run or certainly had no effect.
     pub async fn post(&self, path: &str, query: &[(&str, &str)], body: &Value, idempotency_key: Option<&str>) -> Result<Value> {
+        data(self.post_document(path, query, body, idempotency_key).await?)
+    }
+
+    /// Like [`post`](Self::post), but returns the whole response.
+    pub async fn post_document(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        body: &Value,
+        idempotency_key: Option<&str>,
+    ) -> Result<Value> {
         self.posted(path, query, body, idempotency_key, None).await
     }
 
@@ -312,7 +323,7 @@ impl Client {
         match self.send(&request).await {
             Answer::Done(reply) => data(self.json(&expecting(&request, reply, JSON)?)?),
             Answer::Refused(error) => Err(error),
-            Answer::Busy(_) => self.posted(path, &[], &later(), Some(&format!("{key}-later")), Some(reassurance)).await,
+            Answer::Busy(_) => data(self.posted(path, &[], &later(), Some(&format!("{key}-later")), Some(reassurance)).await?),
         }
     }
 
@@ -326,7 +337,7 @@ impl Client {
     ) -> Result<Value> {
         let request = Request::post(self.url(path, query)?, JSON, body.to_string().into_bytes(), key.map(str::to_owned));
         let backoff = self.backoff(reassurance.is_some());
-        data(self.json(&self.answered(&request, JSON, backoff, reassurance).await?)?)
+        self.json(&self.answered(&request, JSON, backoff, reassurance).await?)
     }
 
     pub async fn page(&self, path: &str, query: &[(&str, &str)]) -> Result<Page> {

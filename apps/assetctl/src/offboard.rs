@@ -6,10 +6,14 @@ use crate::handover::RETURN;
 use crate::http::{Client, new_run_id, take};
 use crate::lookup::{self, id_of, is_id, items, person, text};
 use crate::output::{self, count, print_json, quote};
+use crate::show::running;
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use terminal::{Column, Table, clean, print, print_note};
+
+/// Maximum number of process instances to describe.
+const MAX_SHOWN: usize = 20;
 
 pub const DRY_RUN: &[(&str, &str)] = &[("dry_run", "true")];
 
@@ -40,15 +44,15 @@ pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool
     let body = body(&client, options.process.as_deref(), options.keep_active).await?;
     let path = format!("users/{user}/offboard");
     let mut plan = Plan::default();
-    plan.add(client.post(&path, DRY_RUN, &body, None).await?);
+    plan.add(client.post_document(&path, DRY_RUN, &body, None).await?);
     if options.dry_run {
-        show(&plan, false, is_json)?;
+        show(&client, &plan, false, is_json).await?;
         return Ok(exit_code(&plan));
     }
     if !options.yes {
         let deactivates = !options.keep_active && is_active(&client, &path, &plan).await?;
         if !plan.starts_anything() && !deactivates {
-            show(&plan, false, is_json)?;
+            show(&client, &plan, false, is_json).await?;
             print_note("There is nothing to do.");
             return Ok(exit_code(&plan));
         }
@@ -58,7 +62,7 @@ pub async fn offboard(options: &Offboard, connection: &Connection, is_json: bool
     let sent = send(&client, &path, &body, &new_run_id()?, &mut done).await;
     // Processes that have started are shown, even if the rest failed.
     if sent.is_ok() || done.user.is_object() {
-        show(&done, true, is_json)?;
+        show(&client, &done, true, is_json).await?;
     }
     sent.map(|()| exit_code(&done))
 }
@@ -80,7 +84,7 @@ pub async fn body(client: &Client, process: Option<&str>, keep_active: bool) -> 
     Ok(body)
 }
 
-fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
+async fn show(client: &Client, plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
     if !plan.unreadable.is_empty() {
         let ids: Vec<&str> = plan.unreadable.iter().map(String::as_str).collect();
         print_note(&format!("warning: no process starts on assets that the service can't read: {}", ids.join(", ")));
@@ -98,10 +102,25 @@ fn show(plan: &Plan, is_done: bool, is_json: bool) -> Result<()> {
         let left = "These assets stay with the user. Do this first, then repeat the command:";
         print(&format!("\n{left}\n  {}", next.join("\n  ")))?;
     }
+    if plan.stops_instances() {
+        let mut stopped = Vec::new();
+        for id in plan.picked_in.iter().take(MAX_SHOWN) {
+            stopped.push(instance(client, id).await);
+        }
+        stopped.extend(plan.picked_in.len().checked_sub(MAX_SHOWN + 1).map(|more| format!("{} more", more + 1)));
+        print(&format!("\nThese have picked the user. Cancel them, or reactivate the user:\n  {}", stopped.join("\n  ")))?;
+    }
     if plan.has_more && !is_done {
         print_note(MORE);
     }
     Ok(())
+}
+
+/// Describes a process instance: `AST-000007 My laptop: Employee Onboarding, step 2 of 4: …`; its ID if it can't be read.
+async fn instance(client: &Client, id: &str) -> String {
+    let read = client.data(&format!("processes/instances/{id}"), &[("omit", "signatures")]).await.unwrap_or_default();
+    let named = |running| format!("{} {}: {running}", text(&read["asset_tag"]), text(&read["asset_name"]));
+    clean(&running(&read).map_or_else(|| id.to_owned(), named))
 }
 
 pub const MORE: &str = "These are only the first assets: the process also starts on the user's other assets.";
@@ -123,7 +142,7 @@ fn confirm(plan: &Plan, deactivates: bool) -> Result<()> {
 /// the idempotency keys.
 pub async fn send(client: &Client, path: &str, body: &Value, run: &str, done: &mut Plan) -> Result<()> {
     for number in 1.. {
-        let answer = client.post(path, &[], body, Some(&format!("{run}-{number}"))).await;
+        let answer = client.post_document(path, &[], body, Some(&format!("{run}-{number}"))).await;
         let rest = |error: &CliError| format!("{error}\nSome processes have started; repeat this for the rest.");
         let answer = answer.map_err(|error| match error {
             error if number == 1 => error,
@@ -160,13 +179,18 @@ pub struct Plan {
     assets: BTreeMap<&'static str, BTreeMap<String, Value>>,
     /// IDs of assets that the service can't read.
     pub unreadable: BTreeSet<String>,
+    /// IDs of process instances in progress that have picked the user.
+    picked_in: BTreeSet<String>,
     /// Whether another request is needed for the remaining assets.
     pub has_more: bool,
 }
 
 impl Plan {
     /// Adds a response. Returns whether its request started any process.
-    pub fn add(&mut self, mut data: Value) -> bool {
+    pub fn add(&mut self, mut answer: Value) -> bool {
+        let ids = |list: &Value| items(list).iter().filter_map(Value::as_str).map(str::to_owned).collect::<BTreeSet<_>>();
+        self.picked_in = ids(&answer["meta"]["picked_in"]);
+        let mut data = take(&mut answer, "data");
         let movements = items(&data["movements"]).to_vec();
         let has_started = !movements.is_empty() || !items(&data["instances"]).is_empty();
         self.movements.extend(movements);
@@ -177,7 +201,7 @@ impl Plan {
         // The next response lists processes that this command has started as in progress.
         let started: BTreeSet<String> = self.started().map(|asset| text(&asset["asset_id"]).to_owned()).collect();
         self.assets.entry("in_progress").or_default().retain(|id, _| !started.contains(id));
-        self.unreadable.extend(items(&data["unreadable"]).iter().filter_map(Value::as_str).map(str::to_owned));
+        self.unreadable.extend(ids(&data["unreadable"]));
         self.has_more = data["has_more"] == true;
         (self.user, self.process) = (take(&mut data, "user"), take(&mut data, "process"));
         has_started
@@ -200,6 +224,11 @@ impl Plan {
         self.has_more || self.started().next().is_some()
     }
 
+    /// Whether instances can't go on because the user is inactive.
+    fn stops_instances(&self) -> bool {
+        self.user["is_active"] == false && !self.picked_in.is_empty()
+    }
+
     /// Returns the question to confirm, without a question mark.
     fn question(&self, deactivates: bool) -> String {
         match (self.starts_anything(), deactivates) {
@@ -217,8 +246,8 @@ impl Plan {
         let list = |name| self.list(name).cloned().collect::<Vec<_>>();
         json!({
             "user": self.user, "process": self.process, "movements": self.movements, "instances": list("instances"),
-            "in_progress": list("in_progress"), "not_started": list("not_started"), "unreadable": self.unreadable, "has_more": self.has_more,
-            "dry_run": is_dry_run
+            "in_progress": list("in_progress"), "not_started": list("not_started"), "unreadable": self.unreadable, "picked_in": self.picked_in,
+            "has_more": self.has_more, "dry_run": is_dry_run
         })
     }
 
@@ -305,7 +334,11 @@ impl Plan {
             (false, true) => "is still active",
             (false, false) => "would stay active",
         };
-        format!("{text}; the user {user}")
+        let stopped = match self.stops_instances() {
+            true => format!("; {} that picked the user can't go on", count(self.picked_in.len() as u64, "instance")),
+            false => String::new(),
+        };
+        format!("{text}; the user {user}{stopped}")
     }
 }
 
@@ -332,7 +365,7 @@ mod tests {
     #[test]
     fn the_table_has_a_line_for_each_asset() {
         let mut plan = Plan::default();
-        assert!(plan.add(answer(false)));
+        assert!(plan.add(json!({"data": answer(false), "meta": {"picked_in": ["i", "j"]}})));
         let expected = "\
 TAG    ASSET           PROCESS
 AST-1  ノートパソコン  starts in movement 1
@@ -343,7 +376,8 @@ AST-5  ノートパソコン  can't start: WRONG_ASSET_STATUS The asset is in_st
         assert_eq!(plan.table(false, Some(80)), expected);
         assert_eq!(
             plan.summary("Device Return", false),
-            "Device Return would start on 3 assets, 1 in progress already, 1 that can't start; the user would be inactive"
+            "Device Return would start on 3 assets, 1 in progress already, 1 that can't start; the user would be inactive; \
+             2 instances that picked the user can't go on"
         );
         assert_eq!((plan.refused(), plan.user().as_str()), (1, "Ada <ada@example.com>"));
         assert_eq!(plan.question(false), "Start this for Ada <ada@example.com>");
@@ -361,12 +395,12 @@ AST-5  ノートパソコン  can't start: WRONG_ASSET_STATUS The asset is in_st
     #[test]
     fn several_answers_are_added_up() {
         let mut plan = Plan::default();
-        assert!(plan.add(answer(true)) && plan.has_more);
+        assert!(plan.add(json!({"data": answer(true)})) && plan.has_more);
         let mut next = answer(false);
         next["movements"] = json!([{"id": "m", "number": "MOV-000002", "assets": [asset("6"), asset("7")]}]);
         next["instances"] = json!([]);
         next["in_progress"] = json!([asset("1"), asset("3"), asset("4")]);
-        assert!(plan.add(next) && !plan.has_more);
+        assert!(plan.add(json!({"data": next})) && !plan.has_more);
         let all = plan.as_json(false);
         assert_eq!(all["in_progress"], json!([asset("4")]));
         assert_eq!((all["movements"].as_array().map(Vec::len), all["instances"].as_array().map(Vec::len)), (Some(2), Some(1)));
@@ -374,6 +408,6 @@ AST-5  ノートパソコン  can't start: WRONG_ASSET_STATUS The asset is in_st
         let mut nothing = answer(true);
         nothing["movements"] = json!([]);
         nothing["instances"] = json!([]);
-        assert!(!plan.add(nothing));
+        assert!(!plan.add(json!({"data": nothing})));
     }
 }

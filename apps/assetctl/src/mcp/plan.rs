@@ -328,7 +328,7 @@ async fn preview_offboarding(access: &Access, arguments: &Value) -> Result<Previ
     let keep_active = arguments["keep_active"] == true;
     let body = offboarding::body(&access.client, arguments["process"].as_str(), keep_active).await?;
     let mut plan = offboarding::Plan::default();
-    plan.add(access.client.post(&format!("users/{id}/offboard"), DRY_RUN, &body, None).await?);
+    plan.add(access.client.post_document(&format!("users/{id}/offboard"), DRY_RUN, &body, None).await?);
     let to = &plan.process["name"];
     let change = |asset: &Value| json!({"asset": asset["asset_tag"], "field": "process", "from": null, "to": to});
     let mut changes: Vec<Value> = plan.started().map(change).collect();

@@ -283,7 +283,19 @@ fn an_offboarding_and_labels_with_the_real_service() {
     assert_eq!(service.run(&["me", "--json"]).json()["tenant"]["name"], "Test");
     assert!(service.run(&["me"]).stdout.contains("User        none: the key is not bound to a user"));
 
+    let new = service.create("/assets", &json!({"name": "New one", "asset_tag": "N-1", "status": "preparing"}));
+    let onboarding = service.get("/processes?slug=employee-onboarding")["data"][0].clone();
+    let (path, picker) =
+        (format!("/processes/{}/start", onboarding["id"].as_str().unwrap()), onboarding["steps"][0]["key"].clone());
+    let picked = json!({"asset_id": new, "step_data": {picker.as_str().unwrap(): user}, "through": picker});
+    let instance = service.send("POST", &path, &picked)["data"]["id"].clone();
+    let shown = service.run(&["offboard", "ada@example.com", "--dry-run"]).stdout;
+    assert!(shown.contains("the user would be inactive; 1 instance that picked the user can't go on\n"), "{shown}");
+    assert!(shown.contains("reactivate the user:\n  N-1 New one: Employee Onboarding, step 2 of "), "{shown}");
+    let kept = service.run(&["offboard", "ada@example.com", "--dry-run", "--keep-active"]).stdout;
+    assert!(kept.contains("the user would stay active\n") && !kept.contains("N-1"), "{kept}");
     let plan = service.run(&["offboard", "ada@EXAMPLE.com", "--process", "device-return", "--dry-run", "--json"]);
+    assert_eq!(plan.json()["picked_in"], json!([instance]));
     assert_eq!((plan.code, &plan.json()["movements"][0]["number"]), (3, &json!(null)), "{}", plan.stderr);
     service.run(&["offboard", "ada@example.com"]).tells(2, "nothing was started");
     let done = service.run(&["offboard", "ada@example.com", "--yes", "--json"]);
