@@ -15,10 +15,14 @@ use terminal::print_note;
 /// Filter value for assets without a user or a place.
 pub const NONE: &str = "none";
 
+/// Parameters that are not filters.
+pub const NO_FILTERS: [&str; 12] =
+    ["after", "bom", "depth", "dry_run", "expand", "format", "group_by", "ids", "layout", "limit", "page", "sort"];
+
 #[derive(Debug, Args)]
 pub struct Filters {
     /// Any filter of the list: --filter warranty_before=2027-01-01
-    #[arg(long = "filter", value_name = "NAME=VALUE", value_parser = filter)]
+    #[arg(long = "filter", value_name = "NAME=VALUE", value_parser = list_filter)]
     filters: Vec<(String, String)>,
     /// Short for --filter status=STATUS
     #[arg(long)]
@@ -223,6 +227,14 @@ fn in_order(tag: &str) -> (Vec<(String, usize, String)>, String) {
         rest = others;
     }
     (parts, tag.to_owned())
+}
+
+fn list_filter(text: &str) -> Result<(String, String), String> {
+    let (name, value) = filter(text)?;
+    match NO_FILTERS.contains(&name.as_str()) {
+        true => Err(format!("{name} is not a filter; --help lists the other options")),
+        false => Ok((name, value)),
+    }
 }
 
 fn filter(text: &str) -> Result<(String, String), String> {

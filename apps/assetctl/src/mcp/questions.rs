@@ -7,7 +7,7 @@ use crate::lookup::{self, id_of, is_id, items, people_with, person, person_with,
 use crate::mcp::Access;
 use crate::mcp::answer::{self, Answer, quoted};
 use crate::output::count;
-use crate::selection::{self, NONE};
+use crate::selection::{self, NO_FILTERS, NONE};
 use crate::show::{self, actor_name, asset_on, assigned, time_of, time_on};
 use jiff::civil::Date;
 use percent_encoding::percent_decode_str;
@@ -57,8 +57,6 @@ const COMPARED: [(&str, &str); 7] = [
     ("kind", "asset_kind"),
     ("model_id", "model"),
 ];
-/// List parameters that are not filters.
-const NO_FILTERS: [&str; 6] = ["page", "limit", "expand", "sort", "group_by", "depth"];
 /// Types of events to show: all types except events of keys, links and webhooks.
 const TYPES: &str = "asset.*,user.*,instance.*,movement.*,process.*,asset_type.*,manufacturer.*,model.*,tenant.*";
 pub const PROMPT: &str = "who_has_what";

@@ -132,6 +132,10 @@ fn filters_and_groups_of_the_real_service() {
     assert_eq!(recent.json()["total"], 3, "{}", recent.stderr);
     for (arguments, told) in [
         (&["list", "--type", "Lap-top"][..], "\n  --type: must be 2 to 8 characters from A-Z and 0-9\nThere are LAP, MON.\n"),
+        (&["list", "--filter", "limit=2"], "limit is not a filter; --help lists the other options"),
+        (&["export", "--filter", "format=csv"], "format is not a filter"),
+        (&["labels", "--filter", "page=1"], "page is not a filter"),
+        (&["stats", "--filter", "group_by=status"], "group_by is not a filter"),
         (&["list", "--filter", "foo=1"], "\n  --filter foo: unknown parameter"),
         (&["list", "--columns", "kind"], "--columns: unknown kind; known: asset_kind, "),
         (&["list", "--limit", "0"], "must be a positive integer"),
