@@ -186,7 +186,7 @@ async fn query(options: &Events, client: &Client) -> Result<Query> {
     let zone = time_zone(client, times.iter().any(|(_, time)| time.is_some())).await?;
     for (name, time) in times {
         if let Some(time) = time {
-            query.push((name.to_owned(), time_of(time, name == "until", &zone)?));
+            query.push((name.to_owned(), time_of(&format!("--{name}"), time, name == "until", &zone)?));
         }
     }
     if let Some(actor) = &options.actor {

@@ -3,6 +3,7 @@
 use crate::error::{CliError, Result};
 use crate::http::{Client, Query, object, unreadable};
 use crate::output::{Format, folded};
+use crate::selection::nearest;
 use fields::compared::compatible;
 use serde::Deserialize;
 use serde_json::Value;
@@ -98,10 +99,17 @@ pub async fn asset_type(client: &Client, name: &str) -> Result<String> {
     let is_same = |one: &&Value| text(&one["name"]).to_lowercase() == name.to_lowercase();
     let only = || named.first().filter(|_| named.len() == 1);
     let found = coded.get(0).or_else(|| named.iter().find(is_same)).or_else(only);
-    found.map(id_of).ok_or_else(|| {
-        let names = named.iter().map(|one| text(&one["name"])).collect::<Vec<_>>().join(", ");
-        CliError::Failed(format!("no single asset type has the code or name {name}; similar: {names}"))
-    })
+    if let Some(found) = found {
+        return Ok(id_of(found));
+    }
+    let mut similar: Vec<&str> = named.iter().map(|one| text(&one["name"])).collect();
+    let all = if named.is_empty() { client.data("catalog/asset-types", &[("limit", "100")]).await? } else { Value::Null };
+    if named.is_empty() {
+        similar = nearest(name, items(&all).iter().map(|one| text(&one["name"])));
+        similar.truncate(MAX_CANDIDATES);
+    }
+    let similar = if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) };
+    Err(CliError::Failed(format!("no single asset type has the code or name {name}{similar}")))
 }
 
 /// Returns the only row of a list with a unique filter; fails if the service sends several.

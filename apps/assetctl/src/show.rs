@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use terminal::{Column, Table, print, record, time};
 
-const CHANGES: &str = "5";
+const CHANGES: usize = 5;
+/// Number of latest entries of a history among which the changes are searched.
+const SEARCHED: &str = "100";
 /// Limits that keep a change on one line: number of fields, fields to show first, and length of a value in characters.
 const MAX_FIELDS: usize = 3;
 const FIRST_FIELDS: [&str; 3] = ["status", "assigned_to", "running_instance_id"];
@@ -35,22 +37,28 @@ pub struct Shown {
     pub asset: Value,
     /// The running process instance.
     pub process: Value,
+    /// The latest changes, without scans that changed nothing else.
     pub history: Vec<Value>,
+    /// Number of changes, with scans before the latest [`SEARCHED`] entries.
     pub total_changes: u64,
     /// Names of users by ID.
     pub people: BTreeMap<String, String>,
 }
 
 /// Reads an asset with this number of latest changes.
-pub async fn read(client: &Client, name: &str, changes: &str, with_process: bool) -> Result<Shown> {
+pub async fn read(client: &Client, name: &str, changes: usize, with_process: bool) -> Result<Shown> {
     let asset = lookup::asset(client, name).await?;
     let id = text(&asset["id"]);
     let query = [("asset_id", id), ("status", "in_progress"), ("limit", "1"), ("omit", "signatures")];
     let running = if with_process { client.data("processes/instances", &query).await? } else { Value::Null };
     let process = running.get(0).cloned().unwrap_or_default();
-    let Page { rows: history, meta } = client.page(&format!("assets/{id}/history"), &[("limit", changes)]).await?;
+    let Page { rows: mut history, meta } = client.page(&format!("assets/{id}/history"), &[("limit", SEARCHED)]).await?;
+    let searched = history.len();
+    history.retain(|entry| !is_only_scan(entry));
+    let scans = (searched - history.len()) as u64;
+    history.truncate(changes);
     let people = people_with(client, assigned(&history).chain(asset["assigned_to"].as_str())).await?;
-    Ok(Shown { asset, process, history, total_changes: meta["total"].as_u64().unwrap_or_default(), people })
+    Ok(Shown { asset, process, history, total_changes: meta["total"].as_u64().unwrap_or_default().saturating_sub(scans), people })
 }
 
 pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<u8> {
@@ -65,6 +73,12 @@ pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<
     let fields = record(members.iter().map(|(title, text)| (title.as_str(), text.clone())), width);
     print(&format!("{fields}\n\n{}", changes(&history, &people).render(width)))?;
     Ok(EXIT_SUCCESS)
+}
+
+/// Whether the entry is a scan that changed only `last_seen_at`, which an asset shows anyway.
+fn is_only_scan(entry: &Value) -> bool {
+    let mut changed = entry["changes"].as_object().into_iter().flatten();
+    entry["type"] == "asset.seen" && changed.all(|(field, _)| field == "last_seen_at")
 }
 
 /// Returns the IDs of the users that assets were assigned to or taken from.
@@ -232,13 +246,13 @@ pub fn day(text: &str) -> Result<Date, String> {
 }
 
 /// Converts a time for the service. A day means its start in the time zone, or the start of the next day for the end of a
-/// period.
-pub fn time_of(text: &str, is_end: bool, zone: &Value) -> Result<String> {
+/// period. `name` is the argument's.
+pub fn time_of(name: &str, text: &str, is_end: bool, zone: &Value) -> Result<String> {
     let first_day = |day: Date| if is_end { day.tomorrow().ok() } else { Some(day) };
     let midnight = |day: Date| Some(first_day(day)?.to_zoned(zone_of(zone).1).ok()?.timestamp());
     let time = day(text).ok().and_then(midnight).or_else(|| text.parse().ok());
     let time = time.map(|time: Timestamp| format!("{time:.3}"));
-    time.ok_or_else(|| CliError::Usage(format!("{text} must be YYYY-MM-DD or a time such as 2026-03-01T09:00:00Z")))
+    time.ok_or_else(|| CliError::Usage(format!("{name} must be YYYY-MM-DD or a time such as 2026-03-01T09:00:00Z, not {text}")))
 }
 
 /// Returns the name and the rules of a time zone. Unknown time zones count as UTC.
@@ -320,11 +334,14 @@ mod tests {
     #[test]
     fn a_period_of_days_has_its_last_day() {
         let zone = "Europe/Berlin".into();
-        let time = |text, is_end| time_of(text, is_end, &zone).map_err(|error| error.to_string());
+        let time = |text, is_end| time_of("--since", text, is_end, &zone).map_err(|error| error.to_string());
         assert_eq!(time("2026-03-01", false).as_deref(), Ok("2026-02-28T23:00:00.000Z"));
         assert_eq!(time("2026-03-01", true).as_deref(), Ok("2026-03-01T23:00:00.000Z"));
         assert_eq!(time("2026-03-01T09:00:00+01:00", true).as_deref(), Ok("2026-03-01T08:00:00.000Z"));
-        assert!(time("March", false).is_err_and(|error| error.starts_with("March must be YYYY-MM-DD or a time")));
+        assert!(
+            time("March", false)
+                .is_err_and(|error| error.starts_with("--since must be YYYY-MM-DD or a time") && error.ends_with(", not March"))
+        );
     }
 
     #[test]

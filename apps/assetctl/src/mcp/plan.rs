@@ -13,7 +13,7 @@ use crate::mcp::questions::{name_of, named, row_of_owner, texts};
 use crate::offboard::{self as offboarding, DRY_RUN, send};
 use crate::output::{count, quote};
 use serde_json::{Map, Value, json};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -196,7 +196,9 @@ async fn preview_change(access: &Access, arguments: &Value) -> Result<Preview> {
     let batches = operations.chunks(MAX_OPERATIONS).map(|operations| json!({"operations": operations}));
     let (batches, mut answers): (Vec<Value>, Vec<Value>) = (batches.collect(), Vec::new());
     for batch in &batches {
-        answers.extend(items(&access.client.post("assets/batch", DRY_RUN, batch, None).await?).to_vec());
+        let tags: Vec<&String> = seen.keys().skip(answers.len()).take(MAX_OPERATIONS).collect();
+        let answer = access.client.post("assets/batch", DRY_RUN, batch, None).await;
+        answers.extend(items(&answer.map_err(|error| in_set(error, &tags))?).to_vec());
     }
     let (mut changes, mut words): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
     for (before, answer) in seen.values().zip(&answers) {
@@ -218,6 +220,42 @@ async fn preview_change(access: &Access, arguments: &Value) -> Result<Preview> {
         all => format!("{} assets{}{parts}", all.len(), first(all, 3, |words| text(words).to_owned())),
     };
     Ok(Preview { seen: seen.into(), changes, effect, body: batches.into() })
+}
+
+/// Replaces the pointers into a batch's operations with the members of the argument `set`. Errors that don't concern all the
+/// batch's assets, which have these `tags`, also name the assets.
+fn in_set(error: CliError, tags: &[&String]) -> CliError {
+    let CliError::Answered { status, code, detail } = error else { return error };
+    // Tags by member and detail.
+    let mut faults: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
+    let mut lines: Vec<String> = Vec::new();
+    for line in detail.lines() {
+        let fault = line.strip_prefix("  /operations/").and_then(|rest| rest.split_once(": "));
+        let tag = |index: &str| tags.get(index.parse::<usize>().ok()?).map(|tag| tag.as_str());
+        let fault = fault.and_then(|(pointer, why)| {
+            let (index, member) = pointer.split_once('/').unwrap_or((pointer, ""));
+            Some((member.strip_prefix("body/").map_or_else(String::new, argument), why, tag(index)?))
+        });
+        match fault {
+            Some((name, why, tag)) => faults.entry((name, why)).or_default().push(tag),
+            None => lines.push(line.to_owned()),
+        }
+    }
+    lines.extend(faults.into_iter().map(|((name, why), of)| match (name.is_empty(), of.len() == tags.len()) {
+        (true, _) => format!("  {}: {why}", of.join(", ")),
+        (false, true) => format!("  {name}: {why}"),
+        (false, false) => format!("  {name} of {}: {why}", of.join(", ")),
+    }));
+    CliError::Answered { status, code, detail: lines.join("\n") }
+}
+
+/// Returns the member of `set` for a pointer into a body.
+fn argument(member: &str) -> String {
+    let member = member.replace("~1", "/").replace("~0", "~");
+    match member.strip_prefix("custom_fields_patch/") {
+        Some(field) => format!("set.{CUSTOM_FIELD}{field}"),
+        None => format!("set.{member}"),
+    }
 }
 
 /// Adds a change to an asset. Equal changes to several assets are merged into one change with all their tags.
@@ -363,6 +401,17 @@ async fn offboard(access: &Access, preview: &Preview, token: &str) -> Result<(St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_a_batch_name_members_of_the_argument() {
+        let tags = ["AST-1".to_owned(), "AST-2".to_owned()];
+        let detail = "422: 4 errors.\n  /operations/0/body/place: unknown: x\n  /operations/1/body/place: unknown: x\n  \
+                      /operations/1/body/custom_fields_patch/a~1b: must\n  /operations/0: is held\n  /operations/7/body/x: y";
+        let error = CliError::Answered { status: 422, code: String::new(), detail: detail.into() };
+        let expected = "422: 4 errors.\n  /operations/7/body/x: y\n  AST-1: is held\n  \
+                        set.custom_fields.a/b of AST-2: must\n  set.place: unknown: x";
+        assert_eq!(in_set(error, &tags.each_ref()).to_string(), expected);
+    }
 
     #[test]
     fn a_refusal_names_the_changed_fields() {

@@ -99,16 +99,19 @@ pub fn check(mut given: Map<String, Value>, tool: &Tool) -> Result<Value> {
     for (name, value) in &given {
         let most = properties[name]["maxItems"].as_u64().unwrap_or(u64::MAX);
         let is_list = |all: &Vec<Value>| !all.is_empty() && all.len() as u64 <= most && all.iter().all(is_text);
-        let fits = match properties[name]["type"].as_str() {
+        let (fits, what) = match properties[name]["type"].as_str() {
             None => return wrong(format!("unknown {name}; known: {}", known().unwrap_or_default())),
-            Some("integer") => value.is_u64(),
-            Some("boolean") => value.is_boolean(),
-            Some("array") => value.as_array().is_some_and(is_list),
-            Some("object") => value.is_object(),
-            Some(_) => is_text(value),
+            Some("integer") => (value.is_u64(), "a whole number, 0 or more".to_owned()),
+            Some("boolean") => (value.is_boolean(), "true or false".to_owned()),
+            Some("array") => {
+                let upper = if most == u64::MAX { "or more".to_owned() } else { format!("to {most}") };
+                (value.as_array().is_some_and(is_list), format!("a list of 1 {upper} strings of at most {MAX_TEXT} bytes"))
+            }
+            Some("object") => (value.is_object(), "an object".to_owned()),
+            Some(_) => (is_text(value), format!("a string of at most {MAX_TEXT} bytes")),
         };
         if !fits {
-            return wrong(format!("{name} must match {}, in strings of at most {MAX_TEXT} bytes", properties[name]));
+            return wrong(format!("{name} must be {what}"));
         }
     }
     let required = texts(tool.input_schema.get("required").unwrap_or(&Value::Null));
@@ -298,8 +301,8 @@ pub async fn show(access: &Access, arguments: &Value) -> Result<Answer> {
     let (mut asset, _, when) = asset_on(&access.client, name, day, access.zone()).await?;
     let (mut data, mut more) = (Map::new(), String::new());
     if when.starts_with("now") {
-        let limit = arguments["changes"].as_u64().unwrap_or(5).clamp(1, 50).to_string();
-        let shown = show::read(&access.client, text(&asset["id"]), &limit, access.has("processes:read")).await?;
+        let changes = arguments["changes"].as_u64().map_or(5, |changes| changes.clamp(1, 50) as usize);
+        let shown = show::read(&access.client, text(&asset["id"]), changes, access.has("processes:read")).await?;
         if let Some(running) = show::running(&shown.process) {
             more = format!(", in the process {}", quoted(&running.as_str().into()));
             data.insert("process".to_owned(), running.into());
@@ -463,7 +466,7 @@ pub async fn changes(access: &Access, arguments: &Value) -> Result<Answer> {
     query.extend(argument("after").map(|after| ("after", after.to_owned())));
     for (name, is_end) in [("since", false), ("until", true)] {
         if let Some(time) = argument(name) {
-            query.push((name, time_of(time, is_end, access.zone())?));
+            query.push((name, time_of(name, time, is_end, access.zone())?));
         }
     }
     match argument("by") {
@@ -564,12 +567,14 @@ mod tests {
         for (given, reason) in [
             (json!({"assets": ["AST-1"]}), "person is missing"),
             (json!({"assets": ["AST-1"], "person": ""}), "person is missing"),
-            (json!({"assets": ["AST-1"], "person": "x".repeat(2001)}), "in strings of at most 2000 bytes"),
-            (json!({"assets": ["AST-1", "x".repeat(2001)], "person": "Ada"}), "in strings of at most 2000 bytes"),
-            (json!({"assets": vec!["AST-1"; 21], "person": "Ada"}), "\"maxItems\":20"),
-            (json!({"assets": [], "person": "Ada"}), "assets must match {"),
-            (json!({"assets": "AST-1", "person": "Ada"}), "assets must match {"),
-            (json!({"assets": ["AST-1"], "person": 1}), "person must match {"),
+            (json!({"assets": ["AST-1"], "person": "x".repeat(2001)}), "person must be a string of at most 2000 bytes"),
+            (json!({"assets": ["AST-1", "x".repeat(2001)], "person": "Ada"}), "strings of at most 2000 bytes"),
+            (json!({"assets": vec!["AST-1"; 21], "person": "Ada"}), "assets must be a list of 1 to 20 strings"),
+            (json!({"assets": [], "person": "Ada"}), "assets must be a list"),
+            (json!({"assets": "AST-1", "person": "Ada"}), "assets must be a list"),
+            (json!({"assets": ["AST-1"], "person": "Ada", "tick": 1}), "tick must be a list of 1 or more strings"),
+            (json!({"assets": ["AST-1"], "person": "Ada", "prepare": 1}), "prepare must be true or false"),
+            (json!({"assets": ["AST-1"], "person": 1}), "person must be a string"),
             (json!({"asset": "AST-1"}), "unknown asset; known: assets, person, process, tick, prepare"),
         ] {
             assert!(check(given.clone()).expect_err("wrong").contains(reason), "{given}");

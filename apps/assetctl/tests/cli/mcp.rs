@@ -356,6 +356,51 @@ fn answers_count_the_whole_list_name_the_nearest_place_and_show_the_compared_fie
 }
 
 #[test]
+fn errors_name_the_arguments_of_a_tool_and_similar_types() {
+    let service = Service::start();
+    for (name, code) in [("Laptop", "LAP"), ("Phone", "PHO")] {
+        service.create("/catalog/asset-types", &json!({"name": name, "code": code, "kind": "physical"}));
+    }
+    for tag in ["A-1", "A-2"] {
+        service.create("/assets", &json!({"name": "Dock", "asset_tag": tag}));
+    }
+    let mut session = McpSession::start(service.command(&["mcp", "--allow-writes"]));
+    let both = json!(["A-1", "A-2"]);
+    for (tool, arguments, text) in [
+        ("find_assets", json!({"type": "Laptp"}), "no single asset type has the code or name Laptp; similar: Laptop, "),
+        ("statistics", json!({"type": "Laptp"}), "; similar: Laptop, "),
+        ("find_assets", json!({"skip": -1}), "wrong arguments: skip must be a whole number, 0 or more"),
+        ("changes_since", json!({"since": "today"}), "since must be YYYY-MM-DD or a time "),
+        ("changes_since", json!({"since": "2026-01-01", "until": "later"}), "until must be YYYY-MM-DD or a time "),
+        ("plan_change", json!({"assets": both, "set": {"place": "Berlin"}}), "\n  set.place: unknown field"),
+        ("plan_change", json!({"assets": both, "set": {"custom_fields.": 1}}), "\n  set.custom_fields.: "),
+    ] {
+        let (failed, line, _) = session.call(tool, &arguments);
+        let detail = line.split("\n  ").skip(1).collect::<Vec<_>>();
+        assert!(failed && line.contains(text) && !line.contains("/operations/") && detail.len() < 2, "{tool}: {line}");
+    }
+    assert_eq!(session.end(), 0);
+}
+
+#[test]
+fn scans_are_not_among_the_latest_changes() {
+    let service = Service::start();
+    service.create("/assets", &json!({"name": "Dock", "asset_tag": "A-1"}));
+    for _ in 0..6 {
+        service.send("POST", "/assets/seen", &json!({"items": [{"tag": "A-1"}]}));
+    }
+    service.send("POST", "/assets/seen", &json!({"items": [{"tag": "A-1"}], "location": "Berlin", "move": true}));
+    let shown = service.run(&["show", "A-1"]).ok();
+    assert!(shown.stdout.contains("created\n") && shown.stdout.matches("seen\n").count() == 1, "{}", shown.stdout);
+    let mut session = McpSession::start(service.command(&["mcp"]));
+    let (_, line, shown) = session.call("show_asset", &json!({"asset": "A-1"}));
+    let types: Vec<&Value> = shown["changes"].as_array().unwrap().iter().map(|change| &change["event"]).collect();
+    assert_eq!(types, ["asset.seen", "asset.created"], "{shown}");
+    assert!(line.ends_with("; 2 changes in its history.") && shown["total_changes"] == 2, "{line}");
+    assert_eq!(session.end(), 0);
+}
+
+#[test]
 fn invalid_messages_are_answered_and_the_session_goes_on() {
     let service = Scripted::start(|request, _| answer(request, done()));
     let mut session = McpSession::start(command(&service.url, &["mcp"]));

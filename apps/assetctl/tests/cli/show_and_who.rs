@@ -79,7 +79,7 @@ fn events_show_the_changes_of_a_period() {
     assert_eq!(events(&["--actor", "mary@example.org"]).stderr, "0 events\n");
     for (options, told) in [
         (&["--types", "assets"][..], "\n  --types: must be event types"),
-        (&["--since", "March"], "March must be YYYY-MM-DD or a time"),
+        (&["--since", "March"], "--since must be YYYY-MM-DD or a time"),
     ] {
         service.run(&[&["events"], options].concat()).tells(2, told);
     }
