@@ -67,7 +67,11 @@ fn nearest(value: &str, mut known: Vec<String>, has_levels: bool) -> Vec<String>
     known
 }
 
+/// Returns the beginning of a long value, and quotes for an empty one.
 fn shortened(value: &str) -> String {
+    if value.trim().is_empty() {
+        return format!("{value:?}");
+    }
     match value.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", value.get(..end).unwrap_or_default()),
         None => value.to_owned(),
@@ -93,6 +97,14 @@ mod tests {
     #[test]
     fn a_hint_says_what_there_is_none_of_and_stays_short() {
         assert_eq!(hint(Missing::CustomField, &["x"], Vec::new()), "No asset has a custom field.");
+        assert_eq!(
+            hint(Missing::Manufacturer, &[""], known(&["Dell"])),
+            "No asset has the manufacturer \"\"; the nearest: Dell."
+        );
+        assert_eq!(
+            hint(Missing::Manufacturer, &["A"], known(&[" ", "Dell"])),
+            "No asset has the manufacturer A; the nearest: \" \", Dell."
+        );
         assert_eq!(hint(Missing::ValueOf("os"), &["a", "b"], known(&["c"])), "No asset has the os a or b; the nearest: c.");
         let (long, many) = ("x".repeat(10_000), (0..20_000).map(|n| n.to_string()).collect());
         assert!(hint(Missing::ValueOf(&long), &[&long], vec![long.clone()]).len() < 300);
