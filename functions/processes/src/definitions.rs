@@ -10,7 +10,7 @@ use shared::domain::assets::asset::Status;
 use shared::domain::processes::instance::{Instance, InstanceStatus};
 use shared::domain::processes::process::{Process, ProcessChange, ProcessStatus, Slug, Step, Steps};
 use shared::domain::record::Stored;
-use shared::domain::values::field_error::{FieldError, ValueError};
+use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError};
 use shared::domain::values::id::{Id, InstanceId, ProcessId};
 use shared::domain::values::text::{Name, Notes};
 use shared::domain::values::time::Timestamp;
@@ -302,7 +302,8 @@ impl FromJson for RequestedStatus {
             "\"in_progress\"" => Ok(Self::InProgress),
             "\"completed\"" => Ok(Self::Completed),
             "\"cancelled\"" => Ok(Self::Cancelled),
-            _ => Err(ValueError::new(
+            _ => Err(ValueError::coded(
+                ErrorCode::UnknownValue,
                 "must be active or inactive; for a process instance, cancelled or its current status: in_progress or completed",
             )),
         }
@@ -372,7 +373,7 @@ impl FromParam for StatusFilter {
             "active" => Ok(Self::Active),
             "inactive" => Ok(Self::Inactive),
             "all" => Ok(Self::All),
-            _ => Err(ValueError::new("must be one of active, inactive, all")),
+            _ => Err(ValueError::not_one_of(["active", "inactive", "all"])),
         }
     }
 }

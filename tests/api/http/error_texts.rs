@@ -88,6 +88,16 @@ async fn errors_in_fields_have_a_code_and_the_exceeded_limit() {
         let reply = client.get(&format!("/assets?{parameter}={value}")).await;
         replies.push((reply, parameter.to_owned(), code, limit));
     }
+    for (path, parameter) in [
+        ("/assets", "expand"),
+        ("/stats", "group_by"),
+        ("/processes", "status"),
+        ("/processes/instances", "omit"),
+        ("/users/x/report", "format"),
+    ] {
+        let path = path.replace("/x/", &format!("/{UNKNOWN_ID}/"));
+        replies.push((client.get(&format!("{path}?{parameter}=lost")).await, parameter.to_owned(), "unknown_value", None));
+    }
     let user = client.post("/users", json!({"email": "ada", "display_name": "Ada"})).await;
     replies.push((user, "/email".to_owned(), "invalid_format", None));
     let empty = client.post("/assets/batch", json!({"operations": []})).await;

@@ -6,7 +6,7 @@ use crate::domain::assets::stats::{AssetSums, AssetTally, CountedAssets, DateSum
 use crate::domain::processes::instance::InstanceStatus;
 use crate::domain::processes::process::Process;
 use crate::domain::processes::stats::InstanceStats;
-use crate::domain::values::field_error::ValueError;
+use crate::domain::values::field_error::{ErrorCode, ValueError};
 use crate::domain::values::id::Id;
 use crate::domain::values::text::upper_levels;
 use crate::domain::values::time::Date;
@@ -62,7 +62,7 @@ impl std::str::FromStr for GroupBy {
                 None => {
                     let names = "status, asset_type, manufacturer, model, location, assigned_to, purchase_month, warranty_month \
                         or custom_fields.<name>";
-                    return Err(ValueError::new(format!("must be one of {names}")));
+                    return Err(ValueError::coded(ErrorCode::UnknownValue, format!("must be one of {names}")));
                 }
             },
         })
