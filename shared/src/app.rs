@@ -6,7 +6,6 @@ pub use aws_lambda_events::{dynamodb, sqs, streams};
 use crate::auth::caller::VerifiedKeys;
 use crate::aws::environment::{EnvironmentError, endpoint, function_environment, required_variable};
 use crate::aws::object_store::{ObjectStore, S3};
-use crate::domain::catalog::custom_fields::{CompiledSchemas, Validations};
 use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::AddressPolicy;
@@ -45,7 +44,6 @@ pub struct App(Arc<Parts>);
 #[derive(Clone)]
 struct Parts {
     store: Store,
-    schemas: Arc<CompiledSchemas>,
     verified_keys: Arc<VerifiedKeys>,
     key_encryption: Option<Arc<dyn KeyEncryption>>,
     queue: Option<Arc<dyn Queue>>,
@@ -57,7 +55,6 @@ impl App {
     pub fn new(store: Store) -> Self {
         Self(Arc::new(Parts {
             store,
-            schemas: Arc::default(),
             verified_keys: Arc::default(),
             key_encryption: None,
             queue: None,
@@ -105,11 +102,6 @@ impl App {
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.0.store
-    }
-
-    #[must_use]
-    pub fn validations(&self) -> Validations {
-        Validations::new(Arc::clone(&self.0.schemas))
     }
 
     #[must_use]

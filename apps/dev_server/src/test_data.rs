@@ -2,7 +2,6 @@
 //! cases in the full run.
 
 use fastrand::Rng;
-use serde_json::{Value, json};
 use shared::domain::keys::api_key::{BearerToken, Credential, Secret};
 use shared::domain::values::id::{ApiKeyId, Id, LinkId, TenantId};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,13 +28,6 @@ fn made_up<C: Credential>(tenant: TenantId) -> String {
 #[must_use]
 pub fn unknown_tenant() -> TenantId {
     TenantId::from_uuid(Uuid::from_bytes([5; 16]))
-}
-
-/// Returns a schema that compares each item of the array `list` with 900 rules.
-#[must_use]
-pub fn expensive_schema() -> Value {
-    let rules: Vec<Value> = (0..900).map(|n| json!({"type": "string", "minLength": n})).collect();
-    json!({"properties": {"list": {"items": {"not": {"anyOf": rules}}}}})
 }
 
 /// Environment variable with a seed, which repeats an earlier sample.

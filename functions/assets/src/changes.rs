@@ -7,7 +7,7 @@ use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, ImportRow, Operation, Principal};
 use shared::domain::assets::asset::{Asset, AssetChange, AssetChangeError, AssetReferences, CatalogNames, Transitions};
 use shared::domain::assets::csv_cell;
-use shared::domain::catalog::custom_fields::{BudgetSpent, CustomFields, FieldsSchema, Validations, composed_value};
+use shared::domain::catalog::custom_fields::{CustomFields, FieldsSchema, Patterns, composed_value};
 use shared::domain::catalog::{AssetType, Manufacturer, Model};
 use shared::domain::record::{Expected, ExpectedVersions, Mismatch, Patch, Record, Stored, StoredResponse};
 use shared::domain::tenants::tenant::{TagRange, Tenant};
@@ -188,12 +188,7 @@ fn merged(
 }
 
 /// Leaves the tag of the new asset empty unless the request sets a tag.
-fn new_asset(
-    id: AssetId,
-    write: &AssetWrite,
-    references: &AssetReferences,
-    validations: &Validations,
-) -> Result<Asset, ApiError> {
+fn new_asset(id: AssetId, write: &AssetWrite, references: &AssetReferences, patterns: &Patterns) -> Result<Asset, ApiError> {
     let mut change = write.with_custom_fields(None, references);
     write.unchanged.refuse_in_creation(&mut change.errors);
     if change.name.is_none() && !change.errors.iter().any(|error| error.is_about("name")) {
@@ -201,7 +196,7 @@ fn new_asset(
     }
     // A missing name is already reported. With a placeholder, the other errors are found too.
     let name = change.name.clone().unwrap_or_else(|| Name::from_stored(String::new()));
-    Asset::create(id, name, &change, references, validations).map_err(change_error)
+    Asset::create(id, name, &change, references, patterns).map_err(change_error)
 }
 
 fn changed_asset(
@@ -209,7 +204,7 @@ fn changed_asset(
     target: &Target,
     write: &AssetWrite,
     records: &AssetRecords,
-    validations: &Validations,
+    patterns: &Patterns,
 ) -> Result<Asset, ApiError> {
     let references = records.references(Some(&old.value), &write.change)?;
     let mut change = write.with_custom_fields(Some(&old.value), &references);
@@ -220,7 +215,7 @@ fn changed_asset(
     if !write.unchanged.is_empty() {
         change.errors.extend(write.unchanged.errors(&AssetView::new(old.clone(), records.names(&old.value)))?);
     }
-    old.value.changed(&change, &references, validations, records.transitions()).map_err(change_error)
+    old.value.changed(&change, &references, patterns, records.transitions()).map_err(change_error)
 }
 
 fn check_deletion(asset: &Asset) -> Result<(), ApiError> {
@@ -304,7 +299,7 @@ impl AssetOperation {
         let found = records.found(&self.target)?;
         let (Action::Write(write), None) = (&self.action, found) else { return Ok(None) };
         let references = records.references(None, &write.change)?;
-        let draft = new_asset(self.new_id, write, &references, &principal.validations)?;
+        let draft = new_asset(self.new_id, write, &references, &principal.patterns)?;
         let is_generated = draft.asset_tag.is_empty();
         let range = is_generated.then(|| records.tag_range(&references, principal.context.at)).transpose()?;
         Ok(Some((draft, range)))
@@ -385,7 +380,7 @@ impl Operation for AssetOperation {
             unit.delete(&old)?;
             return Ok(AssetOutcome { is_deleted: true, ..AssetOutcome::new(old, RowResult::Updated, records) });
         };
-        let next = changed_asset(&old, &self.target, write, records, &principal.validations)?;
+        let next = changed_asset(&old, &self.target, write, records, &principal.patterns)?;
         let asset = unit.update(&old, next)?;
         let result = if asset.version == old.version { RowResult::Unchanged } else { RowResult::Updated };
         let changes = principal.store.is_dry_run().then(|| RowChanges::of(old.changes_to(&asset.value)));
@@ -507,7 +502,6 @@ fn change_error(error: AssetChangeError) -> ApiError {
             json!({ "allowed": allowed }),
         ),
         AssetChangeError::Running(instance) => process_running(instance),
-        AssetChangeError::Schema(BudgetSpent) => ApiError::SchemaBudgetSpent,
     }
 }
 

@@ -46,7 +46,7 @@ shared::body! {
         required code: TypeCode,
         /// Kind.
         required kind: AssetKind,
-        /// JSON Schema (2020-12) for the custom fields of assets of this type. A `default` in it is not applied.
+        /// Flat JSON Schema (2020-12) for the custom fields of assets of this type. A `default` in it is not applied.
         nullable custom_fields_schema: FieldsSchema,
     }
     read_only: super::READ_ONLY
@@ -61,7 +61,7 @@ shared::body! {
         optional code: TypeCode,
         /// Kind.
         optional kind: AssetKind,
-        /// JSON Schema (2020-12). Existing assets are checked against it when they next change.
+        /// Flat JSON Schema (2020-12). Existing assets are checked against it when they next change.
         nullable custom_fields_schema: FieldsSchema,
     }
     unchanged: super::READ_ONLY, into: AssetTypeChange

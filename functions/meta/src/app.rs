@@ -222,11 +222,12 @@ mod tests {
 
     #[test]
     fn each_code_of_a_field_has_a_text_with_its_limit() {
-        use ErrorCode::{TooLarge, TooLong, TooManyLevels, TooOld, TooShort, TooSmall};
+        use ErrorCode::{NotMultiple, TooFewItems, TooLarge, TooLong, TooManyItems, TooManyLevels, TooOld, TooShort, TooSmall};
         let texts = texts(&files());
         for code in ErrorCode::ALL {
             let text = texts.get(&format!("fault.{code}")).unwrap_or_else(|| panic!("{code} has no text"));
-            let has_limit = matches!(code, TooShort | TooLong | TooSmall | TooLarge | TooOld | TooManyLevels);
+            let of_number = matches!(code, TooSmall | TooLarge | TooOld | NotMultiple);
+            let has_limit = of_number || matches!(code, TooShort | TooLong | TooFewItems | TooManyItems | TooManyLevels);
             let expected: BTreeSet<&str> = has_limit.then_some("count").into_iter().collect();
             assert_eq!(between(&text[0], "{", '}'), expected, "{code}");
         }

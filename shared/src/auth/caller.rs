@@ -3,7 +3,7 @@
 //! check. The cache never affects permissions or responses.
 
 use crate::app::App;
-use crate::domain::catalog::custom_fields::Validations;
+use crate::domain::catalog::custom_fields::Patterns;
 use crate::domain::history::event::Actor;
 use crate::domain::keys::api_key::{
     ApiKey, BearerToken, Credential, Rate, Role, Scope, Scopes, SecretHash, SharedLimit, Token, end_of_window,
@@ -111,8 +111,8 @@ pub struct Principal {
     pub store: TenantStore,
     pub context: ChangeContext,
     pub app: App,
-    /// Validations of custom fields, shared by all changes of the request.
-    pub validations: Validations,
+    /// Compiled patterns of custom fields, shared by all changes of the request.
+    pub patterns: Patterns,
 }
 
 /// A [`Caller`] whose key is verified.
@@ -543,7 +543,7 @@ impl KeyCheck<'_> {
         let role = key.role(owner.map(|owner| owner.role));
         let (app, notes) = (self.app.clone(), self.notes.clone());
         let Credentials { key, owner } = credentials;
-        let principal = Principal { validations: app.validations(), store: store.clone(), context, app };
+        let principal = Principal { patterns: Patterns::default(), store: store.clone(), context, app };
         Ok(VerifiedCaller { principal, scopes, role, key, owner, notes, is_resumed: false })
     }
 }

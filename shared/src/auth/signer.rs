@@ -3,6 +3,7 @@
 use super::Principal;
 use super::caller::{RequestCount, UnverifiedRequest};
 use crate::app::App;
+use crate::domain::catalog::custom_fields::Patterns;
 use crate::domain::history::event::Actor;
 use crate::domain::record::Stored;
 use crate::domain::signing::{Link, RATE_LIMIT};
@@ -40,7 +41,7 @@ impl FromRequestParts<App> for Signer {
         let signer = &link.value.signer;
         let actor = Actor::signer(link.value.id, &signer.name, signer.user_id);
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None, is_erasure: false };
-        let principal = Principal { store: store.clone(), context, app: app.clone(), validations: app.validations() };
+        let principal = Principal { store: store.clone(), context, app: app.clone(), patterns: Patterns::default() };
         let received = Arc::clone(&request.received);
         let check = async move {
             let idempotency = request.idempotency(&principal.store).await?;

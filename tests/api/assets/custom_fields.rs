@@ -6,7 +6,7 @@ use shared::domain::catalog::custom_fields::schema_hash;
 #[tokio::test(start_paused = true)]
 async fn custom_fields_must_match_the_schema_of_the_asset_type() {
     let client = over_http().await;
-    let properties = json!({"ram": {"type": "integer"}, "sim": false});
+    let properties = json!({"ram": {"type": "integer"}});
     let schema = json!({"type": "object", "required": ["ram"], "properties": properties, "additionalProperties": false});
     let asset_type = client.type_with_schema("Laptop", "LAP", schema).await;
     let body = |fields| json!({"name": "x", "asset_type_id": asset_type, "custom_fields": fields});
@@ -14,9 +14,9 @@ async fn custom_fields_must_match_the_schema_of_the_asset_type() {
         client.post("/assets", body(json!({"ram": "16", "cpu": 1}))).await.field_errors(),
         ["/custom_fields/cpu", "/custom_fields/ram"]
     );
-    let forbidden = client.post("/assets", body(json!({"ram": 16, "sim": 1}))).await;
-    assert_eq!(forbidden.field_errors(), ["/custom_fields/sim"]);
-    assert_eq!(forbidden.json()["errors"][0]["detail"], "is not permitted by the type's schema");
+    let unknown = client.post("/assets", body(json!({"ram": 16, "rma": 1}))).await;
+    assert_eq!(unknown.field_errors(), ["/custom_fields/rma"]);
+    assert_eq!(unknown.json()["errors"][0]["detail"], "unknown field of the asset type; known: ram");
     assert_eq!(
         client.post("/assets", json!({"name": "x", "asset_type_id": asset_type})).await.field_errors(),
         ["/custom_fields"]
@@ -55,10 +55,10 @@ async fn custom_fields_come_back_as_sent() {
 #[tokio::test(start_paused = true)]
 async fn texts_in_custom_fields_are_composed_however_they_come() {
     let client = over_http().await;
-    let schema = json!({"properties": {"room": {"enum": ["B\u{fc}ro"]}, "more": {"type": "object"}}, "required": ["room"]});
+    let schema = json!({"properties": {"room": {"enum": ["B\u{fc}ro"]}, "more": {"type": "array"}}, "required": ["room"]});
     let asset_type = client.type_with_schema("T", "TT", schema).await;
-    let sent = json!({"room": "Bu\u{308}ro", "more": {"u\u{308}": ["o\u{308}"]}});
-    let stored = json!({"room": "B\u{fc}ro", "more": {"\u{fc}": ["\u{f6}"]}});
+    let sent = json!({"room": "Bu\u{308}ro", "more": ["o\u{308}"]});
+    let stored = json!({"room": "B\u{fc}ro", "more": ["\u{f6}"]});
     let new = |serial: &str, field: &str| json!({"name": "x", "serial_number": serial, "asset_type_id": asset_type, field: sent});
     let made = client.post("/assets", new("S1", "custom_fields")).await;
     assert_eq!(made.data()["custom_fields"], stored);
@@ -71,7 +71,7 @@ async fn texts_in_custom_fields_are_composed_however_they_come() {
         let batch = client.batch("/assets/batch", &[json!({"op": "create", "body": new("S2", field)})]).await;
         assert_eq!(batch.data()[0]["data"]["custom_fields"], stored, "{field}");
     }
-    let more = r#""{""u\u0308"":[""o\u0308""]}""#;
+    let more = r#""[""o\u0308""]""#;
     let csv = format!("name,asset_type_code,custom_fields.room,custom_fields.more\nx,TT,Bu\u{308}ro,{more}\n");
     let lines = [
         json!({"name": "x", "asset_type_code": "TT", "custom_fields": sent}),
@@ -128,7 +128,7 @@ async fn single_custom_fields_are_set_and_the_others_stay() {
 #[tokio::test(start_paused = true)]
 async fn the_errors_of_single_custom_fields_point_at_them_and_a_batch_sets_all_or_none() {
     let client = over_http().await;
-    let properties = json!({"ram_gb": {"type": "integer"}, "color": {"type": "string"}, "ports": {"items": {"type": "string"}}});
+    let properties = json!({"ram_gb": {"type": "integer"}, "color": {"type": "string"}, "ports": {"type": "array", "items": {"type": "string"}}});
     let schema = json!({"required": ["ram_gb"], "additionalProperties": false, "properties": properties});
     let asset_type = client.type_with_schema("Laptop", "LAP", schema).await;
     let create = async |fields: Value| {
@@ -216,32 +216,33 @@ async fn a_number_in_another_form_changes_nothing() {
 async fn schemas_are_refused_in_our_own_words() {
     let client = over_http().await;
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
-    for (schema, words) in [
-        (json!({"$defs": {"a": {"$ref": "https://example.com/x.json"}}}), ["within the schema", "/$defs/a/$ref"]),
-        (json!({"properties": {"a": {"$ref": "other.json"}}}), ["within the schema", "/properties/a/$ref"]),
-        (json!({"properties": {"a": {"pattern": "^(?=x)"}}}), ["look-around", "/properties/a/pattern"]),
-        (json!({"patternProperties": {r"(a)\1": {}}}), ["back-references", r"/patternProperties/(a)\1"]),
-        (json!({"$defs": {"a": {"pattern": "a(?!b)"}}}), ["look-around", "/$defs/a/pattern"]),
-        (json!({"properties": {"a": {"pattern": "("}}}), ["regular expressions", "/properties/a/pattern"]),
-        (json!({"properties": {"a": {"pattern": r"\pL{40}"}}}), ["fewer repetitions", "/properties/a/pattern"]),
-        (json!({"required": ["u\u{308}"]}), ["composed", "/required/0"]),
-        (json!({"required": ["\u{200b}a"]}), ["U+200B", "/required/0"]),
-        (json!({"properties": {" a ": {}}}), ["whitespace", "/properties/ a "]),
-        (json!({"properties": {"\u{200b}a/b": {}}}), ["no asset can have", "(at /properties/\u{200b}a~1b)"]),
-        (json!({"properties": {"": {}}}), ["must not be empty", "/properties/)"]),
-        (json!({"type": "text"}), ["", ""]),
-        (json!({"maximum": 9_007_199_254_740_993_u64}), ["2^53", ""]),
-        (json!([]), ["", ""]),
-        (json!("x"), ["", ""]),
+    let property = |rules: Value| json!({"properties": {"a": rules}});
+    for (schema, pointer, words) in [
+        (json!({"$defs": {}}), "/$defs", "known: type, title"),
+        (property(json!({"$ref": "other.json"})), "/properties/a/type", "is required"),
+        (property(json!({"type": "string", "$ref": "other.json"})), "/properties/a/$ref", "unknown keyword here; known: "),
+        (property(json!({"type": "string", "pattern": "^(?=x)"})), "/properties/a/pattern", "look-around"),
+        (property(json!({"type": "string", "pattern": r"(a)\1"})), "/properties/a/pattern", "back-references"),
+        (property(json!({"type": "string", "pattern": r"\pL{40}"})), "/properties/a/pattern", "fewer repetitions"),
+        (json!({"required": [" a"]}), "/required/0", "whitespace"),
+        (json!({"required": ["\u{200b}a"]}), "/required/0", "U+200B"),
+        (json!({"properties": {" a ": {"type": "string"}}}), "/properties/ a ", "whitespace"),
+        (json!({"properties": {"\u{200b}a/b": {"type": "string"}}}), "/properties/\u{200b}a~1b", "no asset can have"),
+        (json!({"properties": {"": {"type": "string"}}}), "/properties/", "must not be empty"),
+        (json!({"type": "text"}), "/type", "must be one of object"),
+        (property(json!({"type": "integer", "maximum": 9_007_199_254_740_993_u64})), "", "2^53"),
+        (json!([]), "", "an object"),
+        (json!("x"), "", "an object"),
     ] {
         let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
         let refused = client.post("/catalog/asset-types", body).await;
-        assert_eq!(refused.field_errors(), ["/custom_fields_schema"]);
+        let pointer = format!("/custom_fields_schema{pointer}");
+        assert_eq!(refused.field_errors(), [pointer.as_str()]);
         let detail = refused.json()["errors"][0]["detail"].as_str().unwrap().to_owned();
-        assert!(words.iter().all(|word| detail.contains(word)), "{detail}");
+        assert!(detail.contains(words), "{detail}");
         let path = format!("/catalog/asset-types/{asset_type}");
         let patched = client.patch(&path, json!({"custom_fields_schema": schema})).await;
-        assert_eq!(patched.field_errors(), ["/custom_fields_schema"]);
+        assert_eq!(patched.field_errors(), [pointer]);
     }
 }
 
@@ -251,35 +252,13 @@ async fn a_hundred_thousand_errors_make_a_small_response() {
     let members: Vec<String> = (0..90_000).map(|n| format!("\"{n:x}\":1")).collect();
     let refused = client.post_text("/assets", &format!("{{\"name\":\"x\",{}}}", members.join(","))).await;
     assert_eq!(refused.field_errors().len(), 1000);
-    let schema = json!({"additionalProperties": {"type": "null"}, "maxProperties": 1});
+    let choices = json!({"enum": (0..90).map(|n| format!("{n}{}", "x".repeat(200))).collect::<Vec<_>>()});
+    let schema = json!({"properties": {"f0": choices}, "additionalProperties": false});
     let asset_type = client.type_with_schema("T", "TT", schema).await;
-    let fields: Map<String, Value> = (0..20).map(|n| (n.to_string(), json!("x".repeat(1_500)))).collect();
+    let fields: Map<String, Value> = (0..200).map(|n| (format!("f{n}"), json!("x"))).collect();
     let refused = client.post("/assets", json!({"name": "x", "asset_type_id": asset_type, "custom_fields": fields})).await;
-    assert_eq!(refused.field_errors().len(), 21);
-    assert!(refused.bytes.len() < 12_000, "{}", refused.bytes.len());
-}
-
-fn rows(values: &[Value]) -> String {
-    let rows: String = values.iter().map(|list| format!("a,TT,\"{list}\"\n")).collect();
-    format!("name,asset_type_code,custom_fields.list\n{rows}")
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_validates_until_its_budget_is_spent() {
-    let client = over_http().await;
-    let (asset_type, values) = costly(&client, 30).await;
-    let reply = client.import_once("/assets", &rows(&values), "k").await;
-    let created = outcomes(&reply).iter().filter(|outcome| *outcome == "created").count();
-    assert!((5..15).contains(&created), "{created}");
-    let refused = reply.data().as_array().unwrap().iter().filter(|row| row["outcome"] == "refused").cloned().collect::<Vec<_>>();
-    assert_eq!(refused.len(), 30 - created);
-    assert!(refused.iter().all(|row| row["errors"][0]["code"] == "SCHEMA_BUDGET_SPENT"), "{refused:?}");
-    let again = outcomes(&client.import_once("/assets", &rows(&values), "k").await);
-    assert!(again.iter().filter(|outcome| *outcome == "created").count() > created, "the remaining rows have a new budget");
-    let operations = creations(&asset_type, &values[..20]);
-    client.batch("/assets/batch", &operations).await.problem(422, "SCHEMA_BUDGET_SPENT");
-    // With `on_error=abort`, all rows are checked before the first is written, and are not validated again.
-    assert_eq!(outcomes(&client.import("/assets", "?on_error=abort", &rows(&values[..7])).await), ["created"; 7]);
+    assert_eq!(refused.field_errors().len(), 100);
+    assert!(refused.bytes.len() < 16_000, "{}", refused.bytes.len());
 }
 
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
@@ -337,7 +316,7 @@ async fn private_names_and_null_characters_are_refused_in_every_body_at_any_dept
 async fn private_names_are_refused_in_imports() {
     let client = over_http().await;
     let asset_type = client.asset_type("T", "TT", "physical").await;
-    let schema = json!({"custom_fields_schema": {"properties": {"a": {"type": "object"}}}});
+    let schema = json!({"custom_fields_schema": {"properties": {"a": {"type": "array"}}}});
     client.patch(&format!("/catalog/asset-types/{asset_type}"), schema).await.data();
     for lines in [
         json!({"name": "x", "custom_fields": hidden("[")}).to_string(),
@@ -359,7 +338,7 @@ async fn private_names_are_refused_in_imports() {
     let csv = format!("name,asset_type_code,custom_fields.a\nx,TT,{}\n", cell(&hidden("[").to_string()));
     let reply = client.import("/assets", "", &csv).await;
     let errors = row_errors(&reply, 0);
-    assert!(errors[0].1.contains("object"), "{errors:?}");
+    assert!(errors[0].1.contains("array"), "{errors:?}");
     assert_eq!(client.total("/assets").await, 0);
 }
 
@@ -378,7 +357,7 @@ async fn a_stored_schema_that_is_refused_today_validates_nothing_and_can_be_repl
     for (number, schema) in [
         &hidden(r##"{"$ref":"#"}"##).to_string(),
         r##"{"$ref":"#"}"##,
-        r#"{"properties":{"a":{"pattern":"(x{1000}){1000}"}}}"#,
+        r#"{"properties":{"a":{"anyOf":[]}}}"#,
         r#"{"type":"nothing"}"#,
     ]
     .into_iter()
@@ -388,12 +367,9 @@ async fn a_stored_schema_that_is_refused_today_validates_nothing_and_can_be_repl
         let path = format!("/catalog/asset-types/{asset_type}");
         store_schema(&api, &client, &asset_type, schema).await;
         let body = json!({"name": "x", "asset_type_id": asset_type, "custom_fields": {"a": "x"}});
-        // The schema library ignores this keyword, whose name contains `private`.
-        if !schema.contains("private") {
-            let refused = client.post("/assets", body.clone()).await;
-            assert_eq!(refused.field_errors(), ["/custom_fields"], "{schema}");
-            assert!(refused.text().contains("custom_fields_schema is corrected"), "{schema}: {}", refused.text());
-        }
+        let refused = client.post("/assets", body.clone()).await;
+        assert_eq!(refused.field_errors(), ["/custom_fields"], "{schema}");
+        assert!(refused.text().contains("custom_fields_schema is corrected"), "{schema}: {}", refused.text());
         assert_eq!(client.get(&path).await.data()["custom_fields_schema"].to_string(), *schema);
         assert!(client.get("/catalog/asset-types").await.text().contains(&asset_type));
         client.patch(&path, json!({"name": "Renamed"})).await.data();

@@ -134,8 +134,9 @@ fn many_members(bytes: usize) -> String {
 /// Returns the bodies that are slowest to parse, by name.
 fn heavy_bodies() -> Vec<(&'static str, String)> {
     let large = MAX_BODY_BYTES - 1024;
-    let patterns: Vec<Value> = (0..200).map(|n| json!({"pattern": format!(r"\pL{{20}}%{n}")})).collect();
-    let schema = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": {"allOf": patterns}});
+    let property = |n: usize| (format!("f{n}"), json!({"type": "string", "pattern": format!(r"\pL{{8}}%{n}")}));
+    let patterns = json!({"properties": (0..100).map(property).collect::<Map<_, _>>()});
+    let schema = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": patterns});
     let image = dotted_signature(2000, 2000);
     let images: Map<_, _> = (0..50).map(|n| (format!("s{n}"), json!(image))).collect();
     let users: Map<_, _> = (0..50).map(|n| (format!("u{n}"), json!(UNKNOWN_ID))).collect();

@@ -1,7 +1,6 @@
 //! Batches, imports and exports.
 
 use super::{Client, Reply};
-use dev_server::test_data::expensive_schema;
 use serde_json::{Value, json};
 
 impl Client {
@@ -61,12 +60,6 @@ pub fn row_errors(reply: &Reply, row: usize) -> Vec<(String, String)> {
     let errors = reply.data()[row]["errors"].as_array().cloned().unwrap_or_default();
     let text = |error: &Value, name: &str| error[name].as_str().unwrap_or_default().to_owned();
     errors.iter().map(|error| (text(error, "column"), text(error, "detail"))).collect()
-}
-
-/// Creates an asset type. Returns its ID, and `count` values, each of which takes over a tenth of a request's validation budget.
-pub async fn costly(client: &Client, count: usize) -> (String, Vec<Value>) {
-    let asset_type = client.type_with_schema("T", "TT", expensive_schema()).await;
-    (asset_type, (0..count).map(|n| json!([vec![1; 200], vec![n]].concat())).collect())
 }
 
 pub fn creations(asset_type: &str, values: &[Value]) -> Vec<Value> {

@@ -2,7 +2,6 @@
 //! else can read.
 
 use super::server::Client;
-use dev_server::test_data::expensive_schema;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
@@ -100,33 +99,36 @@ fn each_start_prints_a_new_signing_link_as_long_as_the_handover_is_open() {
     assert!(!session.shown().contains("Sign "), "{}", session.shown());
 }
 
-/// Validating custom fields is the longest computation that a request can cause.
+/// Comparing texts with patterns that have too many states is the longest computation that a request can cause.
 #[test]
 fn a_request_that_computes_does_not_hold_up_others() {
     let folder = tempfile::tempdir().unwrap();
     let (_session, ready) = start_on(folder.path(), &["--empty"]);
-    let body = json!({"name": "Costly", "code": "CC", "kind": "physical", "custom_fields_schema": expensive_schema()});
+    let pattern = |n| (format!("f{n}"), json!({"type": "string", "pattern": format!("[ab]*a[ab]{{900}}{n}")}));
+    let schema = json!({"properties": (0..8).map(pattern).collect::<serde_json::Map<_, _>>()});
+    let body = json!({"name": "Costly", "code": "CC", "kind": "physical", "custom_fields_schema": schema});
     let client = client_of(&ready);
     let (status, made) = client.try_send("POST", "/catalog/asset-types", &body).unwrap();
     assert_eq!(status, 201, "{made}");
-    let row = |n| format!("a,CC,\"{}\"\n", json!([vec![1; 200], vec![n]].concat()));
-    let rows: String = (0..9).map(row).collect();
-    let import = std::thread::spawn({
+    // The numbers of a linear congruential generator: each character leads to a new state.
+    let next = |x: &u64| Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+    let text: String =
+        std::iter::successors(Some(1_u64), next).take(3_500).map(|x| if x >> 63 == 0 { 'a' } else { 'b' }).collect();
+    let fields: serde_json::Map<_, _> = (0..8).map(|n| (format!("f{n}"), json!(text))).collect();
+    let body = json!({"name": "a", "asset_type_id": made["data"]["id"], "custom_fields": fields});
+    let creation = std::thread::spawn({
         let client = client.clone();
-        move || {
-            let csv = format!("name,asset_type_code,custom_fields.list\n{rows}");
-            (Instant::now(), client.exchange("POST", "/assets/import?dry_run=true", "text/csv", &csv), Instant::now())
-        }
+        move || (Instant::now(), client.try_send("POST", "/assets", &body), Instant::now())
     });
     let mut others = Vec::new();
-    while !import.is_finished() {
+    while !creation.is_finished() {
         assert_eq!(client.try_send("GET", "/health", &Value::Null).unwrap().0, 200);
         others.push(Instant::now());
     }
-    let (start, imported, end) = import.join().unwrap();
-    let (status, imported) = imported.unwrap();
-    assert_eq!(status, 200, "{imported}");
-    // Early requests can be faster than the import, and blocked ones are only answered at its end.
+    let (start, created, end) = creation.join().unwrap();
+    let (status, refused) = created.unwrap();
+    assert_eq!((status, refused["errors"].as_array().map(Vec::len)), (422, Some(8)), "{refused}");
+    // Early requests can be faster than the creation, and blocked ones are only answered at its end.
     let middle = start + (end - start) / 4;
     let meanwhile = others.iter().filter(|answered| (middle..end).contains(*answered)).count();
     assert!(meanwhile >= 4, "{meanwhile} of {} others were answered while it computed", others.len());

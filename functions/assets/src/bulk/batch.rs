@@ -7,7 +7,7 @@ use shared::auth::caller::AssetsWrite;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{AssetId, Id};
 use shared::http::bulk::operations::{Batch, BatchResult, OperationKind, RawOperation};
-use shared::http::openapi::{AssetBatchConflict, AssetBatchErrors};
+use shared::http::openapi::{AssetBatchConflict, BatchErrors};
 use shared::http::requests::body::JsonBody;
 use shared::http::responses::{ApiError, Json};
 
@@ -15,7 +15,7 @@ use shared::http::responses::{ApiError, Json};
 ///
 /// Creates, updates and deletes up to 20 assets in one transaction: all succeed, or nothing changes. For more assets, import
 /// NDJSON, which writes row by row.
-#[utoipa::path(post, path = "/assets/batch", tag = "assets", responses(AssetBatchErrors, AssetBatchConflict))]
+#[utoipa::path(post, path = "/assets/batch", tag = "assets", responses(BatchErrors, AssetBatchConflict))]
 pub async fn batch_assets(caller: Caller<AssetsWrite>, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let (operations, faults) = body.parse(&caller)?.into_operations();
     let caller = caller.verified().await?;

@@ -8,7 +8,7 @@ use shared::domain::keys::api_key::Role;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{Id, UserId};
 use shared::http::bulk::operations::{Batch, BatchResult, OperationKind, RawOperation};
-use shared::http::openapi::{UserBatchConflict, UserBatchErrors};
+use shared::http::openapi::{BatchErrors, UserBatchConflict};
 use shared::http::requests::body::JsonBody;
 use shared::http::responses::{ApiError, Json};
 
@@ -16,7 +16,7 @@ use shared::http::responses::{ApiError, Json};
 ///
 /// Creates, updates and deletes up to 20 users in one transaction: all succeed, or nothing changes. For more users, import
 /// NDJSON, which writes row by row.
-#[utoipa::path(post, path = "/users/batch", tag = "users", responses(UserBatchErrors, UserBatchConflict))]
+#[utoipa::path(post, path = "/users/batch", tag = "users", responses(BatchErrors, UserBatchConflict))]
 pub async fn batch_users(caller: Caller<UsersWrite>, body: JsonBody<Batch>) -> Result<Json<BatchResult>, ApiError> {
     let (operations, faults) = body.parse(&caller)?.into_operations();
     let caller = caller.verified().await?;

@@ -3,7 +3,7 @@
 //! sort by.
 
 use crate::assets::csv_cell;
-use crate::catalog::custom_fields::{BudgetSpent, CustomFields, CustomFieldsPatch, Validations};
+use crate::catalog::custom_fields::{CustomFields, CustomFieldsPatch, Patterns};
 use crate::catalog::{AssetKind, AssetType, Manufacturer, Model};
 use crate::record::{Kind, Patch, Record, Reference, Stored, Unique, fields, record_change};
 use crate::user::User;
@@ -412,8 +412,6 @@ pub enum AssetChangeError {
     /// Status and assignment can't change while this process instance is in progress on the asset.
     #[error("a process is in progress on the asset")]
     Running(InstanceId),
-    #[error(transparent)]
-    Schema(#[from] BudgetSpent),
 }
 
 fn fixed_by_model(field: &str, text: &str) -> FieldError {
@@ -515,7 +513,7 @@ impl Asset {
         name: Name,
         change: &AssetChange,
         references: &AssetReferences,
-        validations: &Validations,
+        patterns: &Patterns,
     ) -> Result<Self, AssetChangeError> {
         let blank = Self {
             id,
@@ -540,7 +538,7 @@ impl Asset {
         let sets_all_fields = !change.custom_fields.is_absent();
         let change = &change.with_single_fields(&blank.custom_fields);
         // The type's schema applies to a new asset even if the request has no custom fields.
-        blank.apply(change, references, validations, change.errors_without_references(None), (true, sets_all_fields))
+        blank.apply(change, references, patterns, change.errors_without_references(None), (true, sets_all_fields))
     }
 
     /// Returns the asset with the change applied.
@@ -554,13 +552,13 @@ impl Asset {
         &self,
         change: &AssetChange,
         references: &AssetReferences,
-        validations: &Validations,
+        patterns: &Patterns,
         transitions: Option<&Transitions>,
     ) -> Result<Self, AssetChangeError> {
         let sets_all_fields = !change.custom_fields.is_absent();
         let change = &change.without_unchanged(self);
         let errors = change.errors_without_references(Some(self));
-        let next = self.apply(change, references, validations, errors, (false, sets_all_fields))?;
+        let next = self.apply(change, references, patterns, errors, (false, sets_all_fields))?;
         if let Some(running) = self.running_instance_id
             && (next.status != self.status || next.assigned_to != self.assigned_to)
         {
@@ -583,7 +581,7 @@ impl Asset {
         &self,
         change: &AssetChange,
         references: &AssetReferences,
-        validations: &Validations,
+        patterns: &Patterns,
         mut errors: Vec<FieldError>,
         (is_new, sets_all_fields): (bool, bool),
     ) -> Result<Self, AssetChangeError> {
@@ -600,7 +598,7 @@ impl Asset {
             && let Some(asset_type) = &references.asset_type
             && let Some(schema) = &asset_type.value.custom_fields_schema
         {
-            let faults = validations.errors(asset_type.value.id.uuid(), asset_type.version, schema, &next.custom_fields)?;
+            let faults = schema.faults(&next.custom_fields, patterns);
             errors.extend(faults.iter().map(|fault| fault.located(change.custom_fields_patch.as_ref(), sets_all_fields)));
         }
         if errors.is_empty() { Ok(next) } else { Err(AssetChangeError::Invalid(errors)) }
@@ -907,11 +905,11 @@ mod tests {
     fn asset(change: &AssetChange) -> Asset {
         let id = AssetId::new(Timestamp::from_millis(0), [0; 10]);
         let name = "x".parse().expect("a name");
-        Asset::create(id, name, change, &AssetReferences::default(), &Validations::default()).expect("acceptable")
+        Asset::create(id, name, change, &AssetReferences::default(), &Patterns::default()).expect("acceptable")
     }
 
     fn patched(asset: &Asset, change: &AssetChange) -> Asset {
-        asset.changed(change, &AssetReferences::default(), &Validations::default(), None).expect("acceptable")
+        asset.changed(change, &AssetReferences::default(), &Patterns::default(), None).expect("acceptable")
     }
 
     fn patch<T: Clone + std::fmt::Debug + 'static>(value: impl Strategy<Value = T> + 'static) -> impl Strategy<Value = Patch<T>> {

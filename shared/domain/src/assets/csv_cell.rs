@@ -1,6 +1,6 @@
 //! Cells of CSV files, written so that spreadsheets don't run them as formulas, and texts survive the round trip.
 
-use crate::catalog::custom_fields::FieldsSchema;
+use crate::catalog::custom_fields::{self, FieldsSchema};
 use crate::values::json::parse_strict;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -101,17 +101,12 @@ fn property<'a>(name: &str, schema: Option<&'a FieldsSchema>) -> Option<&'a Valu
     schema?.as_value().get("properties")?.get(name)
 }
 
-/// Returns the only type, besides null, that the schema of a property permits; references are not followed.
+/// Returns the only type, besides null, that the schema of a property permits.
 fn type_of(property: &Value) -> Option<&str> {
-    match (&property["type"], &property["enum"]) {
-        (Value::String(name), _) => Some(name),
-        (Value::Array(names), _) => {
-            let mut names = names.iter().filter_map(Value::as_str).filter(|name| *name != "null");
-            names.next().filter(|_| names.next().is_none())
-        }
-        (_, Value::Array(values)) => values.iter().all(Value::is_string).then_some("string"),
-        _ => None,
-    }
+    custom_fields::type_of(&property["type"]).or_else(|| {
+        let values = property["enum"].as_array().filter(|_| property["type"].is_null())?;
+        values.iter().all(Value::is_string).then_some("string")
+    })
 }
 
 #[cfg(test)]
@@ -151,7 +146,7 @@ mod tests {
     fn a_schema_says_what_a_cell_means() {
         let schema = FieldsSchema::from_json(
             r#"{"properties": {"imei": {"type": "string"}, "leased": {"type": ["boolean", "null"]}, "size": {"enum": ["8", "16"]},
-                "ram": {"type": "integer"}, "ports": {}}}"#,
+                "ram": {"type": "integer"}, "ports": {"type": "array"}}}"#,
         );
         let schema = schema.as_ref().ok();
         for (name, text, value) in [

@@ -18,6 +18,14 @@ string_enum! {
         TooSmall = "too_small",
         /// A number above the limit.
         TooLarge = "too_large",
+        /// A number that is not a multiple of the limit.
+        NotMultiple = "not_multiple",
+        /// Fewer items than the limit.
+        TooFewItems = "too_few_items",
+        /// More items than the limit.
+        TooManyItems = "too_many_items",
+        /// An item that occurs twice in a list.
+        RepeatedItem = "repeated_item",
         /// A time more days ago than the limit.
         TooOld = "too_old",
         /// More than fits into the record, or into one transaction.

@@ -105,12 +105,6 @@ const ANY: Part = &[(
      - 503 `UNAVAILABLE`: temporarily unavailable. Send the request again.",
 )];
 const INPUT: Part = &[("422", "Invalid", "`VALIDATION_ERROR`: invalid fields or parameters. The response lists all of them.")];
-const OPERATIONS: Part = &[(
-    "422",
-    "InvalidOperations",
-    "- `VALIDATION_ERROR`: invalid fields or parameters. The response lists all of them.\n\
-     - `SCHEMA_BUDGET_SPENT`: the custom fields together cost too much to validate.",
-)];
 const ROWS: Part = &[("422", "InvalidRows", "`VALIDATION_ERROR`: unknown columns, more than 200 rows, or invalid parameters.")];
 const RESOURCE: Part = &[("404", "NotFound", "`NOT_FOUND`: the tenant has no such resource.")];
 const VERSION: Part = &[(
@@ -152,8 +146,7 @@ error_responses! {
     SettingsErrors: INPUT VERSION ANY;
     /// Errors when changing or deleting a resource, except conflicts.
     ChangeErrors: INPUT RESOURCE VERSION ANY;
-    UserBatchErrors: INPUT RESOURCE VERSIONS ANY;
-    AssetBatchErrors: OPERATIONS RESOURCE VERSIONS ANY;
+    BatchErrors: INPUT RESOURCE VERSIONS ANY;
     ImportErrors: ROWS ANY;
 }
 

@@ -562,6 +562,10 @@ impl FromJson for CustomFieldsPatch {
 
 impl FromJson for FieldsSchema {
     fn from_json(text: &str) -> Result<Self, ValueError> {
+        Self::from_json(text).map_err(|_| ValueError::form("must be a flat JSON Schema"))
+    }
+
+    fn from_json_with_locations(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
         Self::from_json(text)
     }
 }

@@ -611,9 +611,6 @@ pub enum ApiError {
     /// 422: lists can't use a custom field, because of its value in this asset.
     #[error("a custom field of an asset doesn't fit into lists")]
     UnlistedField(Box<FieldError>, Option<AssetId>),
-    /// 422: the request has spent its budget for validating against schemas.
-    #[error("the budget for schemas is spent")]
-    SchemaBudgetSpent,
     /// Errors of a batch's operations: the first one, and all of them with their locations.
     #[error("operations of a batch: {0}")]
     InOperations(Box<Self>, Vec<FieldError>),
@@ -673,7 +670,6 @@ impl ApiError {
             Self::Invalid(_) | Self::UnlistedField(..) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", "Validation failed")
             }
-            Self::SchemaBudgetSpent => (StatusCode::UNPROCESSABLE_ENTITY, "SCHEMA_BUDGET_SPENT", "Schema budget spent"),
             Self::Internal(_) | Self::Unreadable(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", "Internal error"),
             Self::Unavailable(..) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", "Unavailable"),
         }
@@ -706,9 +702,6 @@ impl ApiError {
             Self::UnlistedField(..) => "1 field is invalid.".into(),
             Self::Invalid(errors) if errors.len() == 1 => "1 field is invalid.".into(),
             Self::Invalid(errors) => format!("{} fields are invalid.", errors.len()),
-            Self::SchemaBudgetSpent => {
-                "Validating the custom fields exceeds the budget of one request. Send fewer changes at once.".into()
-            }
             Self::Internal(_) => "Something went wrong on our side. Quote the request ID when you report it.".into(),
             Self::Unreadable(UnreadableRecord { kind, id, .. }) => {
                 let id = id.map(|id| format!(" {id}")).unwrap_or_default();

@@ -13,6 +13,7 @@ use crate::domain::record::{Kind, Record, Stored, Unique};
 use crate::domain::signing::Link;
 use crate::domain::tenants::tenant::Tenant;
 use crate::domain::user::User;
+use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::{AssetId, Id, InstanceId, MovementId};
 use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::Webhook;
@@ -101,6 +102,12 @@ fn role<T: Record>(value: &T) -> Role {
     }
 }
 
+/// Returns the first error in an asset type's stored schema under today's rules, with its JSON Pointer.
+fn refused_schema<T: Record>(value: &T) -> Option<(String, ValueError)> {
+    let asset_type = (value as &dyn Any).downcast_ref::<AssetType>()?;
+    asset_type.custom_fields_schema.as_ref()?.errors().into_iter().next()
+}
+
 impl TenantCheck<'_> {
     /// Reads all blobs, about as many as there are process definitions and asset types.
     pub(super) async fn scan_blobs(&mut self) -> Result<(), StoreError> {
@@ -179,6 +186,10 @@ impl TenantCheck<'_> {
         };
         let record: RecordKey = (T::KIND, stored.value.id().uuid());
         let facts = RecordFacts::of(self.store, &stored);
+        if let Some((pointer, error)) = refused_schema(&stored.value) {
+            let problem = format!("its custom_fields_schema is no longer permitted: {pointer} {error}");
+            self.report(named(record), problem, "change the schema; until then, no custom fields of its assets can change");
+        }
         let chain = Chain::new(Some(facts.head.chain.clone()));
         self.chains.insert(record.1, ScannedChain { kind: Some(T::KIND), chain, ..ScannedChain::default() });
         self.records.insert(record, facts);

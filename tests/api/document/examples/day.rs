@@ -392,10 +392,6 @@ async fn request_problems(scenario: &Scenario, laptop: &str) {
     let xml = client.send("POST", "/assets", Some("application/xml"), "<asset/>").await;
     scenario.problem(&xml, 415, "UNSUPPORTED_MEDIA_TYPE");
     scenario.problem(&client.post("/assets", json!({"name": "", "status": "lost"})).await, 422, "VALIDATION_ERROR");
-    let other = scenario.api.tenant().await;
-    let (asset_type, values) = costly(&other, 20).await;
-    let spent = other.batch("/assets/batch", &creations(&asset_type, &values)).await;
-    scenario.problem(&spent, 422, "SCHEMA_BUDGET_SPENT");
 }
 
 async fn key_problems(scenario: &Scenario) {

@@ -1,26 +1,24 @@
 //! Custom fields of assets, patches of single fields, and the JSON Schema of an asset type that validates them. Names are single
 //! lines, and texts are composed (NFC), so texts that look the same are equal.
 
+mod schema;
 #[cfg(test)]
 mod tests;
-mod validation;
 
 use crate::values::field_error::{ErrorCode, ValueError, pointer_token};
 use crate::values::hex;
 use crate::values::json::{self, parse_strict};
 use crate::values::text::{NUL, Name, composed};
+pub(crate) use schema::type_of;
+pub use schema::{Patterns, SchemaFault};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use validation::Compiled;
-pub use validation::{BudgetSpent, CompiledSchemas, SchemaFault, Validations};
 
 /// The maximum size of custom fields and of schemas, in bytes of compact JSON.
 const MAX_BYTES: usize = 32 * 1024;
-const MAX_FIELD_LEVELS: usize = 8;
-/// The maximum nesting of a schema, which needs about four levels for each level of data.
-const MAX_SCHEMA_LEVELS: usize = 32;
+const MAX_LEVELS: usize = 8;
 
 /// Any JSON object of at most 32 KiB, nested at most 8 levels deep.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
@@ -35,7 +33,7 @@ impl CustomFields {
     ///
     /// Returns a [`ValueError`] when the text is not an object, or exceeds a limit.
     pub fn from_json(text: &str) -> Result<Self, ValueError> {
-        match parse_limited(text, MAX_FIELD_LEVELS)? {
+        match parse_limited(text, MAX_LEVELS)? {
             Value::Object(fields) => Ok(Self(fields)),
             _ => Err(ValueError::form("must be an object")),
         }
@@ -87,8 +85,12 @@ fn check_size(size: usize) -> Result<(), ValueError> {
     }
 }
 
-/// JSON Schema (draft 2020-12) that is cheap to validate against: its references stay within the schema, without cycles or
-/// excessive expansion, and its patterns are matched in linear time.
+/// A flat JSON Schema (draft 2020-12). At the top: `type` (`object`), `properties` (at most 100), `required`,
+/// `additionalProperties` (a boolean), `title`, `description`, `$schema`. A property has a `type` (string, number, integer,
+/// boolean, array, or a list of one of these and null), which can be left out beside `enum` or `const`, and `title`,
+/// `description`, `default`; numbers also `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`; strings
+/// `minLength`, `maxLength`, `pattern`, `format` (date, date-time, email, uri); arrays `items` (a scalar property), `minItems`,
+/// `maxItems`, `uniqueItems`.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = Object)]
@@ -116,22 +118,32 @@ impl FieldsSchema {
     ///
     /// # Errors
     ///
-    /// Returns a [`ValueError`] when the schema is invalid or too expensive.
-    pub fn from_json(text: &str) -> Result<Self, ValueError> {
-        let schema = parse_limited(text, MAX_SCHEMA_LEVELS)?;
-        if !schema.is_object() {
-            return Err(ValueError::form("must be a JSON Schema, an object"));
-        }
-        let dialect = schema.get("$schema").and_then(Value::as_str).map(|uri| uri.trim_end_matches('#'));
-        if dialect.is_some_and(|uri| uri != "https://json-schema.org/draft/2020-12/schema") {
-            return Err(ValueError::form("must be a JSON Schema of draft 2020-12"));
-        }
-        check_schema(&schema)?;
+    /// Returns each error with its JSON Pointer within the schema: unknown keywords, values of the wrong form, and names that no
+    /// custom field can have.
+    pub fn from_json(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
+        let whole = |error: ValueError| vec![(String::new(), error)];
+        let schema = parse_limited(text, MAX_LEVELS).map_err(whole)?;
         // The texts of custom fields are composed, too, so that an `enum` matches them.
-        let schema = composed_value(schema).map_err(|(pointer, error)| ValueError::new(format!("{error} (at {pointer})")))?;
-        check_size(schema.to_string().len())?;
-        Compiled::new(&schema)?;
-        Ok(Self(schema))
+        let schema = Self(composed_value(schema).map_err(|error| vec![error])?);
+        check_size(schema.0.to_string().len()).map_err(whole)?;
+        let errors = schema.errors();
+        if errors.is_empty() { Ok(schema) } else { Err(errors) }
+    }
+
+    /// Checks custom fields. Returns up to 100 faults, or one for a stored schema that [`FieldsSchema::from_json`] refuses.
+    pub fn faults(&self, fields: &CustomFields, patterns: &Patterns) -> Vec<SchemaFault> {
+        match schema::errors_of_schema(&self.0).first() {
+            Some((pointer, error)) => vec![schema::fault_of_stored(pointer, error)],
+            None => schema::faults(&self.0, fields, patterns),
+        }
+    }
+
+    /// Returns the errors in the schema under today's rules, which can refuse a stored schema, each with its JSON Pointer.
+    pub fn errors(&self) -> Vec<(String, ValueError)> {
+        match schema::errors_of_schema(&self.0) {
+            none if none.is_empty() => schema::errors_of_patterns(&self.0),
+            errors => errors,
+        }
     }
 
     pub fn as_value(&self) -> &Value {
@@ -147,7 +159,7 @@ impl From<FieldsSchema> for String {
 
 impl TryFrom<String> for FieldsSchema {
     type Error = ValueError;
-    /// Reads a stored schema, which doesn't have to satisfy the current rules. It is checked before it validates anything.
+    /// Reads a stored schema, which doesn't have to satisfy the current rules. It is checked again before it checks any fields.
     fn try_from(text: String) -> Result<Self, ValueError> {
         json::parse(&text).map(Self).map_err(|_| ValueError::form("must be JSON"))
     }
@@ -228,24 +240,6 @@ fn with_names(fields: Map<String, Value>) -> Result<Map<String, Value>, Vec<(Str
     if errors.is_empty() { Ok(named) } else { Err(errors) }
 }
 
-/// Checks the field names in a schema's `properties` and `required`. Assets store names as normalized by [`field_name`], so no
-/// asset would ever match another form. The error is about the first name that no field can have.
-fn check_schema(schema: &Value) -> Result<(), ValueError> {
-    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
-    let properties = properties.map(|name| (format!("/properties/{}", pointer_token(name)), name.as_str()));
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().enumerate();
-    let required = required.filter_map(|(index, name)| Some((format!("/required/{index}"), name.as_str()?)));
-    for (pointer, name) in properties.chain(required) {
-        let fault = match field_name(name) {
-            Ok(stored) if stored == name => continue,
-            Ok(_) => "must be in Unicode's composed form (NFC), with single spaces and without surrounding whitespace".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        return Err(ValueError::new(format!("must not name a field that no asset can have: its name {fault} (at {pointer})")));
-    }
-    Ok(())
-}
-
 impl CustomFields {
     /// Parses the custom fields of a request.
     ///
@@ -271,7 +265,7 @@ impl CustomFieldsPatch {
     ///
     /// Returns each error with the JSON Pointer of the custom field within the object; the pointer is empty for the whole object.
     pub fn from_json(text: &str) -> Result<Self, Vec<(String, ValueError)>> {
-        match parse_limited(text, MAX_FIELD_LEVELS) {
+        match parse_limited(text, MAX_LEVELS) {
             Ok(Value::Object(fields)) => with_names(fields).map(Self),
             Ok(_) => Err(vec![(String::new(), ValueError::form("must be an object"))]),
             Err(error) => Err(located(text, error)),
@@ -309,7 +303,7 @@ impl CustomFieldsPatch {
 /// Returns the error of each field that is invalid on its own, or the error of the whole object if none is.
 fn located(text: &str, whole: ValueError) -> Vec<(String, ValueError)> {
     let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text).unwrap_or_default();
-    let read = fields.iter().map(|(name, raw)| (name, parse_strict(raw.get(), MAX_FIELD_LEVELS - 1)));
+    let read = fields.iter().map(|(name, raw)| (name, parse_strict(raw.get(), MAX_LEVELS - 1)));
     let errors = read.filter_map(|(name, read)| Some((format!("/{}", pointer_token(name)), read.err()?)));
     let errors: Vec<(String, ValueError)> = errors.collect();
     if errors.is_empty() { vec![(String::new(), whole)] } else { errors }
