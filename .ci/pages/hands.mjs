@@ -21,13 +21,17 @@ export async function tapTwice(locator) {
   await Promise.all([touch('touchStart', 0, [point]), touch('touchEnd', 0.02), touch('touchStart', 0.08, [point]), touch('touchEnd', 0.1)])
 }
 
-/** Moves a finger along points, which are in CSS pixels. */
+/** Moves a finger along points, which are in CSS pixels, and rests it half a second before it is lifted, by the times of the
+ * touches: a faster finger would leave the page scrolling. */
 export async function swipe(page, points) {
   const session = await page.context().newCDPSession(page)
-  const send = (type, touchPoints) => session.send('Input.dispatchTouchEvent', { type, touchPoints })
-  await send('touchStart', [points[0]])
-  for (const point of points) await send('touchMove', [point])
-  await send('touchEnd', [])
+  const now = Date.now() / 1000
+  const send = (type, at, touchPoints) => session.send('Input.dispatchTouchEvent', { type, touchPoints, timestamp: now + at })
+  await send('touchStart', 0, [points[0]])
+  for (const [n, point] of points.entries()) await send('touchMove', 0.02 * (n + 1), [point])
+  const end = 0.02 * points.length + 0.5
+  await send('touchMove', end, [points.at(-1)])
+  await send('touchEnd', end + 0.02, [])
 }
 
 /** Moves a finger up from the middle of an element, which scrolls. */
