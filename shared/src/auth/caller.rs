@@ -1,6 +1,6 @@
 //! Authentication by API key, and an endpoint's required scopes as types. A key is checked in this order: secret, owner, rate
-//! limit, scopes. Keys that this instance verified recently are cached, so that a request's reads can start together with the
-//! check. The cache never affects permissions or responses.
+//! limit, scopes. Keys that this instance verified recently are cached, so that a request's reads can run beside the check. The
+//! cache never affects permissions or responses.
 
 use crate::app::App;
 use crate::domain::catalog::custom_fields::Patterns;
@@ -21,7 +21,7 @@ use crate::http::openapi::{API_KEY, Describe, Schemas};
 use crate::http::requests::body::{ReadOnlyFields, VerifiedSender};
 use crate::http::responses::ApiError;
 use crate::log::error_chain;
-use crate::store::{BatchGet, ChangeContext, KeyBatch, PreviousRequest, StoreError, TenantStore, WriteError};
+use crate::store::{BatchGet, ChangeContext, PreviousRequest, StoreError, TenantStore, WriteError};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
@@ -36,15 +36,14 @@ use uuid::Uuid;
 
 /// The sender of a request with an API key that has the scopes `S`: the first argument of a handler.
 ///
-/// A key that this instance hasn't verified recently is verified before the handler runs. Any other key is checked while the
-/// handler reads, and the middleware sends no response until the check passes. [`Caller::verified`] waits for the check and
+/// A key that this instance hasn't verified recently is verified before the handler runs. Any other key is checked beside the
+/// handler, and the middleware sends no response until the check passes. [`Caller::verified`] waits for the check and
 /// returns what a change needs. Only code review prevents a handler from writing through `store` earlier.
 pub struct Caller<S> {
-    /// Store for the handler's reads. The first reads of single items join the batch that reads the key.
+    /// Store for the handler's reads.
     pub store: TenantStore,
     pub app: App,
     check: Check<VerifiedCaller>,
-    received: Arc<ReceivedRequest>,
     /// The record that a PATCH changes, and its `updated_at` in the body.
     read_at: OnceLock<(Uuid, Timestamp)>,
     scopes: PhantomData<fn() -> S>,
@@ -55,10 +54,19 @@ impl<S: RequiredScopes> FromRequestParts<App> for Caller<S> {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let request = UnverifiedRequest::<ApiKeyId>::new(parts, app, ApiError::Unauthorized)?;
-        let received = Arc::clone(&request.received);
-        let (store, check) = request.begin_check(S::SCOPES).await?;
-        let check = Check::begin(parts, check)?;
-        Ok(Self { store, app: app.clone(), check, received, read_at: OnceLock::new(), scopes: PhantomData })
+        let (store, received) = (request.store.clone(), Arc::clone(&request.received));
+        let check = request.key_check(S::SCOPES);
+        let key = match check.known() {
+            Some(known) => KeyToCheck::Known(known),
+            // Read before anything else, so that unauthenticated requests stay cheap.
+            None => KeyToCheck::Read(Box::new(check.credentials().await?)),
+        };
+        let is_permitted = check.known().is_some();
+        let check = Check::start(&received, request.checked(S::SCOPES, key))?;
+        if !is_permitted {
+            check.passed().await?;
+        }
+        Ok(Self { store, app: app.clone(), check, read_at: OnceLock::new(), scopes: PhantomData })
     }
 }
 
@@ -77,10 +85,9 @@ impl<S> Caller<S> {
     /// # Errors
     ///
     /// Returns [`ApiError::Unauthorized`] if the check of the key or of the headers `Idempotency-Key` and `If-Match` fails; the
-    /// client gets the actual error. Returns [`ApiError::Invalid`] for query parameters that the handler hasn't read.
+    /// client gets the actual error.
     pub async fn verified(&self) -> Result<VerifiedCaller, ApiError> {
         let mut caller = self.check.passed().await?;
-        self.received.refuse_unread()?;
         if let Some((record_id, updated_at)) = self.read_at.get() {
             let precondition = &mut caller.principal.context.precondition;
             let precondition =
@@ -222,6 +229,8 @@ impl RequiredScopes for (UsersWrite, ProcessesWrite, AssetsRead) {
 
 pub(super) struct UnverifiedRequest<C> {
     pub(super) app: App,
+    /// The time at which the request arrived.
+    pub(super) at: Timestamp,
     pub(super) token: BearerToken<C>,
     /// Writes nothing in a dry run.
     pub(super) store: TenantStore,
@@ -242,6 +251,7 @@ impl<C: Credential> UnverifiedRequest<C> {
         };
         Ok(Self {
             app: app.clone(),
+            at: app.store().now(),
             token,
             store,
             received,
@@ -292,33 +302,29 @@ impl<C: Credential> UnverifiedRequest<C> {
 }
 
 impl UnverifiedRequest<ApiKeyId> {
-    /// Begins the check. For a key that this instance verified recently, returns a store whose first reads join the batch that
-    /// reads the key, and the check as a future. Any other key is first read alone; the future then does the rest, including the
-    /// lookup of the idempotency key.
-    pub(super) async fn begin_check(
-        self,
-        scopes: &'static [Scope],
-    ) -> Result<(TenantStore, impl Future<Output = Result<VerifiedCaller, ApiError>> + Send + use<>), ApiError> {
-        let batch = Arc::<KeyBatch>::default();
+    /// Verifies the key, counts the request, and looks up the idempotency key, at once.
+    async fn checked(self, scopes: &'static [Scope], key: KeyToCheck) -> Result<VerifiedCaller, ApiError> {
         let check = self.key_check(scopes);
-        let (reads, key) = match check.known() {
-            Some(known) => (self.store.joining(&batch), CheckedKey::Known(known)),
-            None => (self.store.clone(), check.begin_alone().await?),
+        let count = check.count();
+        let (rate_limit, owner) = match &key {
+            KeyToCheck::Known(known) => (known.rate_limit, known.owner),
+            KeyToCheck::Read(credentials) => (credentials.key.rate_limit_per_minute, None),
         };
-        let store = reads.clone();
-        let rest = async move {
-            let check = self.key_check(scopes);
-            // The lookup is polled first, so that it joins the batch. If the key check fails, the lookup is cancelled.
-            let look_up = async { Ok(self.idempotency(&reads).await) };
-            let (idempotency, caller) = futures_util::try_join!(look_up, check.verify(key, &batch))?;
-            let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
-            Ok(VerifiedCaller { is_resumed, ..caller.with_context(context) })
+        let read = async {
+            match key {
+                KeyToCheck::Known(_) => check.credentials_at_once(owner).await,
+                KeyToCheck::Read(credentials) => Ok(*credentials),
+            }
         };
-        Ok((store, rest))
+        let look_up = self.idempotency(&self.store);
+        let (credentials, begun, idempotency) = futures_util::join!(read, count.begin(rate_limit), look_up);
+        let caller = check.verify(credentials?, &count, begun).await?;
+        let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
+        Ok(VerifiedCaller { is_resumed, ..caller.with_context(context) })
     }
 
     fn key_check(&self, scopes: &'static [Scope]) -> KeyCheck<'_> {
-        KeyCheck { app: &self.app, store: &self.store, token: &self.token, scopes, notes: &self.notes }
+        KeyCheck { app: &self.app, at: self.at, store: &self.store, token: &self.token, scopes, notes: &self.notes }
     }
 }
 
@@ -404,25 +410,25 @@ const LAST_USED_PRECISION: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 /// Marks the log lines of requests that could not be counted, for the dashboard.
 const UNCOUNTED: &str = "uncounted_requests";
 
-pub(super) struct KeyCheck<'a> {
-    pub(super) app: &'a App,
-    pub(super) store: &'a TenantStore,
-    pub(super) token: &'a Token,
-    pub(super) scopes: &'static [Scope],
-    pub(super) notes: &'a RequestContext,
+struct KeyCheck<'a> {
+    app: &'a App,
+    at: Timestamp,
+    store: &'a TenantStore,
+    token: &'a Token,
+    scopes: &'static [Scope],
+    notes: &'a RequestContext,
 }
 
-/// The state of a key's check before the handler runs.
-pub(super) enum CheckedKey {
-    /// The key was verified recently, but not yet for this request.
+/// A key whose check begins.
+enum KeyToCheck {
+    /// The key was verified recently, but is not yet read for this request.
     Known(KnownKey),
-    /// The key was read for this request, but the request isn't counted yet.
+    /// The key was read for this request.
     Read(Box<Credentials>),
-    Verified(Box<VerifiedCaller>),
 }
 
 /// A key and its owner, just read from the table.
-pub(super) struct Credentials {
+struct Credentials {
     key: ApiKey,
     /// The user that the key is bound to; `None` for a tenant key.
     owner: Option<User>,
@@ -430,8 +436,8 @@ pub(super) struct Credentials {
 
 impl KeyCheck<'_> {
     /// Returns the key if, according to the cache, it permits the request. The request's reads can then start right away.
-    pub(super) fn known(&self) -> Option<KnownKey> {
-        self.app.verified_keys().permits(self.token, self.scopes, self.store.store().now())
+    fn known(&self) -> Option<KnownKey> {
+        self.app.verified_keys().permits(self.token, self.scopes, self.at)
     }
 
     /// Reads an uncached key, and then the owner of a bound key. The key is read alone, so that unauthenticated requests stay
@@ -447,10 +453,10 @@ impl KeyCheck<'_> {
         self.remember(Some((key, owner)))
     }
 
-    /// Reads a cached key with its owner and everything that has joined the batch.
-    async fn credentials_in(&self, batch: &KeyBatch, owner: Option<UserId>) -> Result<Credentials, ApiError> {
+    /// Reads a cached key together with its owner.
+    async fn credentials_at_once(&self, owner: Option<UserId>) -> Result<Credentials, ApiError> {
         let records = BatchGet::new().with::<ApiKey>(Some(self.token.id)).with::<User>(owner);
-        let records = self.store.read_key_batch(batch, records).await?;
+        let records = self.store.batch_get_without_blobs(records).await?;
         let key = self.accepted(records.get_readable(Some(self.token.id))?);
         let owner = records.get_readable::<User>(key.as_ref().and_then(|key| key.user_id))?;
         self.remember(key.map(|key| (key, owner)))
@@ -459,7 +465,7 @@ impl KeyCheck<'_> {
     /// Returns the key if it accepts the token's secret.
     fn accepted(&self, key: Option<Stored<ApiKey>>) -> Option<ApiKey> {
         let (key, secret) = (key?.value, &self.token.secret);
-        let is_accepted = secret.is_one_of(&key.accepted_hashes(self.store.store().now()));
+        let is_accepted = secret.is_one_of(&key.accepted_hashes(self.at));
         is_accepted.then(|| if secret.is_one_of(&[&key.hash]) { key } else { key.in_grace() })
     }
 
@@ -473,48 +479,16 @@ impl KeyCheck<'_> {
         };
         let scopes = key.effective_scopes(owner.as_ref().map(|owner| owner.role));
         let values = KnownKey { rate_limit: key.rate_limit_per_minute, owner: key.user_id };
-        known.insert(self.token, scopes, values, self.store.store().now());
+        known.insert(self.token, scopes, values, self.at);
         Ok(Credentials { key, owner })
     }
 
     fn count(&self) -> RequestCount<'_> {
-        RequestCount { store: self.store, credential: self.token.id.uuid(), at: self.store.store().now() }
+        RequestCount { store: self.store, credential: self.token.id.uuid(), at: self.at }
     }
 
-    /// Reads an uncached key. If the key doesn't permit the request, rejects the request before the handler runs.
-    pub(super) async fn begin_alone(&self) -> Result<CheckedKey, ApiError> {
-        let credentials = Box::new(self.credentials().await?);
-        if self.known().is_some() {
-            return Ok(CheckedKey::Read(credentials));
-        }
-        Ok(CheckedKey::Verified(Box::new(self.count_and_verify(*credentials).await?)))
-    }
-
-    /// Verifies the key, and counts the request. A cached key is read with everything that has joined the batch.
-    pub(super) async fn verify(&self, key: CheckedKey, batch: &KeyBatch) -> Result<VerifiedCaller, ApiError> {
-        match key {
-            CheckedKey::Known(known) => {
-                let count = self.count();
-                let (read, begun) = futures_util::join!(self.credentials_in(batch, known.owner), count.begin(known.rate_limit));
-                self.verify_counted(read?, &count, begun).await
-            }
-            CheckedKey::Read(credentials) => self.count_and_verify(*credentials).await,
-            CheckedKey::Verified(caller) => Ok(*caller),
-        }
-    }
-
-    async fn count_and_verify(&self, credentials: Credentials) -> Result<VerifiedCaller, ApiError> {
-        let count = self.count();
-        let begun = count.begin(credentials.key.rate_limit_per_minute).await;
-        self.verify_counted(credentials, &count, begun).await
-    }
-
-    async fn verify_counted(
-        &self,
-        credentials: Credentials,
-        count: &RequestCount<'_>,
-        begun: Begun,
-    ) -> Result<VerifiedCaller, ApiError> {
+    /// Verifies a key that was just read, for a request that is counted against the key's own limit.
+    async fn verify(&self, credentials: Credentials, count: &RequestCount<'_>, begun: Begun) -> Result<VerifiedCaller, ApiError> {
         let (store, token, known, now) = (self.store, self.token, self.app.verified_keys(), count.at);
         let (key, owner) = (&credentials.key, credentials.owner.as_ref());
         self.notes.note_caller(token.tenant, token.id);

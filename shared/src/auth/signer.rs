@@ -9,7 +9,7 @@ use crate::domain::record::Stored;
 use crate::domain::signing::{Link, RATE_LIMIT};
 use crate::domain::values::id::{Id, LinkId};
 use crate::domain::values::time::Timestamp;
-use crate::http::endpoints::{Check, ReceivedRequest};
+use crate::http::endpoints::Check;
 use crate::http::openapi::{Describe, Schemas};
 use crate::http::requests::body::VerifiedSender;
 use crate::http::responses::ApiError;
@@ -28,7 +28,6 @@ pub struct Signer {
     /// The link as it was when the request arrived: open, or used less than 24 hours ago.
     pub link: Stored<Link>,
     check: Check<Principal>,
-    received: Arc<ReceivedRequest>,
 }
 
 impl FromRequestParts<App> for Signer {
@@ -36,20 +35,18 @@ impl FromRequestParts<App> for Signer {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let request = UnverifiedRequest::<LinkId>::new(parts, app, ApiError::BadLink(None))?;
-        let (store, now) = (request.store.clone(), app.store().now());
+        let (store, received, now) = (request.store.clone(), Arc::clone(&request.received), request.at);
         let link = request.verified_link(now).await?;
         let signer = &link.value.signer;
         let actor = Actor::signer(link.value.id, &signer.name, signer.user_id);
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None, is_erasure: false };
         let principal = Principal { store: store.clone(), context, app: app.clone(), patterns: Patterns::default() };
-        let received = Arc::clone(&request.received);
         let check = async move {
             let idempotency = request.idempotency(&principal.store).await?;
             let (context, _) = request.context_with_headers(&principal, idempotency)?;
             Ok(Principal { context, ..principal })
         };
-        let check = Check::begin(parts, check)?;
-        Ok(Self { store, link, check, received })
+        Ok(Self { store, link, check: Check::start(&received, check)? })
     }
 }
 
@@ -80,11 +77,8 @@ impl Signer {
     ///
     /// # Errors
     ///
-    /// Returns [`ApiError::Unauthorized`] if the check or the lookup fails; the client gets the actual error. Returns
-    /// [`ApiError::Invalid`] for query parameters that the handler hasn't read.
+    /// Returns [`ApiError::Unauthorized`] if the check or the lookup fails; the client gets the actual error.
     pub async fn verified(&self) -> Result<Principal, ApiError> {
-        let principal = self.check.passed().await?;
-        self.received.refuse_unread()?;
-        Ok(principal)
+        self.check.passed().await
     }
 }

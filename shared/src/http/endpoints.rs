@@ -2,11 +2,11 @@
 //! an ID, a log line and a time limit, stores responses, and renders errors, panics and dry runs. The middleware also receives a
 //! request once for all extractors: the body up to a limit, path parameters and query.
 //!
-//! A request's credential is checked while the handler reads. The extractor of a credential begins the check. The handler waits
-//! for `Check::passed` before anything with an effect. The middleware polls the handler and the check, and sends the handler's
-//! response only if the check passes. Otherwise it sends the error from the check, regardless of the handler's response.
+//! A request's credential is checked by a task, which the extractor of the credential starts. A handler can read meanwhile, and
+//! waits for `Check::passed` before anything with an effect. The middleware sends the handler's response only once the check has
+//! passed. Otherwise it sends the error from the check, regardless of the handler's response.
 
-use super::openapi::{self, ANY_STATUS, DescribedHandler, Schemas};
+use super::openapi::{self, ANY_STATUS, DescribedHandler, QueryParameters, Schemas};
 use super::requests::params::{Params, decode};
 use super::responses::{ApiError, ApiResponse, ConflictCode, html};
 use super::unmatched;
@@ -36,11 +36,11 @@ use serde_json::Value;
 use std::any::Any;
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::Poll;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+use tracing::Instrument;
+use tracing::instrument::WithSubscriber;
 use utoipa::__dev::Tags;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, Paths};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -58,7 +58,6 @@ pub fn service(routes: Router<App>, app: App) -> Router {
     routes
         .fallback(unmatched::refuse)
         .method_not_allowed_fallback(unmatched::refuse)
-        .layer(from_fn(join))
         .layer(from_fn(lead_to_page))
         .layer(map_request(refuse_without_one_host))
         .layer(from_fn_with_state(app.clone(), end_in_time))
@@ -117,7 +116,7 @@ macro_rules! endpoints {
         $crate::http::endpoints::paste! {
             pub fn routes() -> axum::Router<$crate::app::App> {
                 let routes = axum::Router::new();
-                $($(let routes = $crate::http::endpoints::add_route::<$module::[<__path_ $handler>], _, _>(routes, $module::$handler);)+)+
+                $($(let routes = $crate::http::endpoints::add_route::<$module::[<__path_ $handler>], _, _, _>(routes, $module::$handler);)+)+
                 routes
             }
 
@@ -145,10 +144,16 @@ fn method_filter(method: &HttpMethod) -> MethodFilter {
     }
 }
 
-pub fn add_route<P: utoipa::Path, H: Handler<T, App>, T: 'static>(routes: Router<App>, handler: H) -> Router<App> {
+pub fn add_route<P, H, T, A>(routes: Router<App>, handler: H) -> Router<App>
+where
+    P: utoipa::Path,
+    H: Handler<T, App> + DescribedHandler<A>,
+    T: 'static,
+{
     let methods = P::methods().iter().map(method_filter).reduce(MethodFilter::or);
+    let receive = from_fn_with_state(H::QUERY, receive);
     match methods {
-        Some(methods) => routes.route(&format!("{BASE}{}", P::path()), on(methods, handler).route_layer(from_fn(receive))),
+        Some(methods) => routes.route(&format!("{BASE}{}", P::path()), on(methods, handler).route_layer(receive)),
         None => routes,
     }
 }
@@ -546,10 +551,10 @@ pub(crate) struct ReceivedRequest {
     pub(crate) path: Option<Vec<(String, String)>>,
     /// The text after `?`.
     query: String,
-    is_query_read: AtomicBool,
+    /// Returns the names of the query parameters that the handler reads; `None` for a handler without a query.
+    parameters: Option<QueryParameters>,
     method: Method,
-    /// Names of the query parameters that the handler reads.
-    parameters: OnceLock<Vec<&'static str>>,
+    check: OnceLock<Shared<BoxFuture<'static, Checked<()>>>>,
     pub(crate) content_type: Option<String>,
     /// The body is compressed or has another content coding.
     pub(crate) is_encoded: bool,
@@ -560,13 +565,12 @@ impl ReceivedRequest {
     /// Returns the query parameters, for a handler that reads them and reports unknown ones. Omits the `dry_run` of a write,
     /// which is already parsed.
     pub(crate) fn params(&self) -> Result<Params, ApiError> {
-        self.is_query_read.store(true, Ordering::Relaxed);
         Ok(self.read_params()?.0)
     }
 
-    /// Rejects query parameters that no handler has read, and the body of a method without one.
+    /// Rejects the query of a handler that reads none, and the body of a method without one.
     pub(crate) fn refuse_unread(&self) -> Result<(), ApiError> {
-        if !self.is_query_read.load(Ordering::Relaxed) {
+        if self.parameters.is_none() {
             self.read_params()?.0.finish()?;
         }
         self.refuse_body()
@@ -584,8 +588,8 @@ impl ReceivedRequest {
         if is_empty {
             return Ok(());
         }
-        let known = match self.parameters.get() {
-            Some(known) => known.join(", "),
+        let known = match self.parameters {
+            Some(parameters) => parameters().join(", "),
             None if self.is_write() => DRY_RUN_PARAMETER.to_owned(),
             None => String::new(),
         };
@@ -596,11 +600,6 @@ impl ReceivedRequest {
 
     fn is_write(&self) -> bool {
         !self.method.is_safe()
-    }
-
-    /// Notes the query parameters that the handler reads, for errors.
-    pub(crate) fn note_parameters(&self, names: &[&'static str]) {
-        let _ = self.parameters.set(names.to_vec());
     }
 
     /// Returns a new dry run if the request is one. Invalid parameters are reported later, all together.
@@ -641,8 +640,9 @@ impl ReceivedRequest {
     }
 }
 
-/// Stores a [`ReceivedRequest`] in the request's extensions, for the extractors.
-async fn receive(request: Request, next: Next) -> Response {
+/// Stores a [`ReceivedRequest`] in the request's extensions, for the extractors, and runs the handler. Sends the handler's
+/// response, or its panic, once the check of the request's credential has passed, and otherwise the error from the check.
+async fn receive(State(parameters): State<Option<QueryParameters>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let params = RawPathParams::from_request_parts(&mut parts, &()).await;
     let path = params.ok().filter(|_| decode(parts.uri.path()).is_ok());
@@ -651,18 +651,30 @@ async fn receive(request: Request, next: Next) -> Response {
     let received = Arc::new(ReceivedRequest {
         path: path.map(|params| params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),
         query: parts.uri.query().unwrap_or_default().to_owned(),
-        is_query_read: AtomicBool::new(false),
+        parameters,
         method: parts.method.clone(),
-        parameters: OnceLock::new(),
+        check: OnceLock::new(),
         content_type: parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
         is_encoded: list_header(&parts.headers, &header::CONTENT_ENCODING).is_some_and(|codings| !is_identity(&codings)),
         body,
     });
-    if let Some(of_request) = parts.extensions.get::<CheckOfRequest>() {
-        of_request.place().received = Some(Arc::clone(&received));
+    parts.extensions.insert(Arc::clone(&received));
+    respond(next.run(Request::from_parts(parts, Body::empty())), &received).await
+}
+
+async fn respond(handler: impl Future<Output = Response>, received: &ReceivedRequest) -> Response {
+    let response = AssertUnwindSafe(handler).catch_unwind().await;
+    if let Some(check) = received.check.get() {
+        if let Err(error) = check.clone().await {
+            return ApiError::response(error);
+        }
+    } else if response.as_ref().is_ok_and(|response| !response.status().is_client_error())
+        && let Err(error) = received.refuse_body()
+    {
+        // The endpoint needs no credential.
+        return error.into_response();
     }
-    parts.extensions.insert(received);
-    next.run(Request::from_parts(parts, Body::empty())).await
+    response.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Joins the lines of a header whose value is a list (RFC 9110 §5.3).
@@ -741,44 +753,23 @@ pub(crate) fn received(parts: &Parts) -> Result<Arc<ReceivedRequest>, ApiError> 
 
 type Checked<T> = Result<T, Arc<ApiError>>;
 
-/// A check in progress. All clones share its result, a `T`.
+/// The check of a request's credential, which a task makes. All clones share its result, a `T`.
 #[derive(Clone)]
 pub(crate) struct Check<T: Clone>(Shared<BoxFuture<'static, Checked<T>>>);
 
-#[derive(Default)]
-struct Begun {
-    check: Option<BoxFuture<'static, Checked<()>>>,
-    received: Option<Arc<ReceivedRequest>>,
-}
-
-/// Passes the received request, and the check from the extractor that begins it, to the middleware.
-#[derive(Clone, Default)]
-struct CheckOfRequest(Arc<Mutex<Begun>>);
-
-impl CheckOfRequest {
-    fn place(&self) -> MutexGuard<'_, Begun> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin<T: Clone + Send + Sync + 'static>(
-        &self,
-        check: impl Future<Output = Result<T, ApiError>> + Send + 'static,
-    ) -> Check<T> {
-        let check = check.map_err(Arc::new).boxed().shared();
-        self.place().check = Some(check.clone().map_ok(drop).boxed());
-        Check(check)
-    }
-}
-
 impl<T: Clone + Send + Sync + 'static> Check<T> {
-    /// Begins the check of a request. Its errors concern the credential and the headers.
-    pub(crate) fn begin(
-        parts: &Parts,
+    /// Starts the task, and refuses what the handler doesn't read from the request. The task ends with the request. The errors of
+    /// `check` concern the credential and the headers.
+    pub(crate) fn start(
+        received: &ReceivedRequest,
         check: impl Future<Output = Result<T, ApiError>> + Send + 'static,
     ) -> Result<Self, ApiError> {
-        let layer = parts.extensions.get::<CheckOfRequest>();
-        let layer = layer.ok_or_else(|| ApiError::Internal("a route outside http::service".into()))?;
-        Ok(layer.begin(check))
+        let mut task = AbortOnDrop(tokio::spawn(check.in_current_span().with_current_subscriber()));
+        // A panic of the task is an error of this request alone.
+        let result = async move { (&mut task.0).await.unwrap_or_else(|error| Err(ApiError::Internal(error.into()))) };
+        let check = result.map_err(Arc::new).boxed().shared();
+        let _ = received.check.set(check.clone().map_ok(drop).boxed().shared());
+        received.refuse_unread().map(|()| Self(check))
     }
 
     /// Waits until the check has passed. Returns [`ApiError::Unauthorized`] if the check fails; the middleware then sends the
@@ -788,138 +779,76 @@ impl<T: Clone + Send + Sync + 'static> Check<T> {
     }
 }
 
-/// Runs the handler and, once it has begun, the check of the request's credential.
-pub(super) async fn join(mut request: Request, next: Next) -> Response {
-    let of_request = CheckOfRequest::default();
-    request.extensions_mut().insert(of_request.clone());
-    respond(next.run(request), &of_request).await
-}
+struct AbortOnDrop<T>(JoinHandle<T>);
 
-async fn respond(handler: impl Future<Output = Response>, of_request: &CheckOfRequest) -> Response {
-    // Like a response, a panic waits for the check.
-    let mut handler = pin!(AssertUnwindSafe(handler).catch_unwind());
-    let (mut response, mut check, mut has_credential) = (None, None, false);
-    std::future::poll_fn(|context| {
-        // Poll the handler first, so that its first reads join the batch that reads the key.
-        if response.is_none()
-            && let Poll::Ready(ready) = handler.as_mut().poll(context)
-        {
-            response = Some(ready);
-        }
-        if let Some(begun) = of_request.place().check.take() {
-            (check, has_credential) = (Some(begun), true);
-        }
-        if let Some(begun) = &mut check {
-            match begun.poll_unpin(context) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(error)) => return Poll::Ready(Ok(ApiError::response(error))),
-                Poll::Ready(Ok(())) => check = None,
-            }
-        }
-        let Some(response) = response.take() else { return Poll::Pending };
-        let unread = match &of_request.place().received {
-            // Unknown query parameters take precedence over the handler's errors about the path and the body.
-            Some(received) if has_credential => received.refuse_unread(),
-            // The endpoint needs no credential, or the request lacks it.
-            Some(received) if response.as_ref().is_ok_and(|response| !response.status().is_client_error()) => {
-                received.refuse_body()
-            }
-            _ => Ok(()),
-        };
-        Poll::Ready(unread.map_or_else(|error| Ok(error.into_response()), |()| response))
-    })
-    .await
-    .unwrap_or_else(|panic| resume_unwind(panic))
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::StatusCode;
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use tokio::sync::oneshot;
+    use tokio::sync::oneshot::error::TryRecvError;
 
-    impl ReceivedRequest {
-        /// Builds a GET request with a query and nothing else.
-        fn with_query(query: &str) -> Self {
-            Self {
-                path: Some(Vec::new()),
-                query: query.to_owned(),
-                is_query_read: AtomicBool::new(false),
-                method: Method::GET,
-                parameters: OnceLock::new(),
-                content_type: None,
-                is_encoded: false,
-                body: ReceivedBody::Unread,
-            }
-        }
-    }
-
+    /// A request whose check the test completes.
     struct TestRequest {
-        of_request: CheckOfRequest,
-        received: Arc<ReceivedRequest>,
+        received: ReceivedRequest,
         check: Check<()>,
         end: oneshot::Sender<Result<(), ApiError>>,
     }
 
-    /// Builds a request with a check that the test completes.
-    fn begun(query: &str) -> TestRequest {
+    fn received() -> ReceivedRequest {
+        ReceivedRequest {
+            path: Some(Vec::new()),
+            query: String::new(),
+            parameters: None,
+            method: Method::GET,
+            check: OnceLock::new(),
+            content_type: None,
+            is_encoded: false,
+            body: ReceivedBody::Unread,
+        }
+    }
+
+    fn begun() -> TestRequest {
         let (end, ended) = oneshot::channel();
-        let (of_request, received) = (CheckOfRequest::default(), Arc::new(ReceivedRequest::with_query(query)));
-        of_request.place().received = Some(Arc::clone(&received));
-        let check = of_request.begin(async { ended.await.unwrap() });
-        TestRequest { of_request, received, check, end }
+        let received = received();
+        let check = Check::start(&received, async { ended.await.unwrap() }).unwrap();
+        TestRequest { received, check, end }
     }
 
     async fn ok() -> Response {
         StatusCode::OK.into_response()
     }
 
-    async fn not_found() -> Response {
-        ApiError::NotFound.into_response()
-    }
-
     #[tokio::test]
-    async fn a_response_waits_for_the_check() {
-        let request = begun("");
-        let mut response = pin!(respond(ok(), &request.of_request));
+    async fn response_waits_for_the_check() {
+        let request = begun();
+        let mut response = pin!(respond(ok(), &request.received));
         assert!(response.as_mut().now_or_never().is_none(), "sent before the check has passed");
         request.end.send(Ok(())).unwrap();
         assert_eq!(response.await.status(), StatusCode::OK);
     }
 
     #[tokio::test]
-    async fn a_check_that_has_passed_waits_for_the_handler() {
-        let request = begun("");
-        let (go_on, waits) = oneshot::channel();
-        let handler = async {
-            waits.await.unwrap();
-            ok().await
-        };
-        let mut response = pin!(respond(handler, &request.of_request));
-        request.end.send(Ok(())).unwrap();
-        for _ in 0..2 {
-            assert!(response.as_mut().now_or_never().is_none());
-        }
-        go_on.send(()).unwrap();
-        assert_eq!(response.await.status(), StatusCode::OK);
-    }
-
-    #[tokio::test]
-    async fn the_error_of_the_check_is_sent_whatever_the_handler_says() {
+    async fn error_of_the_check_is_sent_whatever_the_handler_says() {
         let panicking = async || -> Response { panic!("a fault of the handler") };
-        for handler in [ok().boxed(), not_found().boxed(), panicking().boxed(), std::future::pending().boxed()] {
-            let request = begun("");
-            let mut response = pin!(respond(handler, &request.of_request));
-            assert!(response.as_mut().now_or_never().is_none());
+        for handler in [ok().boxed(), async { ApiError::NotFound.into_response() }.boxed(), panicking().boxed()] {
+            let request = begun();
             request.end.send(Err(ApiError::Unauthorized)).unwrap();
-            assert_eq!(response.await.status(), StatusCode::UNAUTHORIZED);
+            assert_eq!(respond(handler, &request.received).await.status(), StatusCode::UNAUTHORIZED);
         }
     }
 
     #[tokio::test]
-    async fn an_effect_waits_for_the_check_and_does_not_happen_if_that_fails() {
+    async fn effect_waits_for_the_check_and_does_not_happen_if_that_fails() {
         for is_valid in [true, false] {
-            let request = begun("");
+            let request = begun();
             let is_written = AtomicBool::new(false);
             let handler = async {
                 if let Err(error) = request.check.passed().await {
@@ -928,7 +857,7 @@ mod tests {
                 is_written.store(true, Ordering::Relaxed);
                 ok().await
             };
-            let mut response = pin!(respond(handler, &request.of_request));
+            let mut response = pin!(respond(handler, &request.received));
             assert!(response.as_mut().now_or_never().is_none() && !is_written.load(Ordering::Relaxed));
             request.end.send(if is_valid { Ok(()) } else { Err(ApiError::NotFound) }).unwrap();
             let expected = if is_valid { StatusCode::OK } else { StatusCode::NOT_FOUND };
@@ -937,19 +866,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_query_that_nobody_has_read_is_refused_after_the_check_and_before_the_handlers_errors() {
-        for (query, is_read, is_valid, expected) in [
-            ("x=1", false, true, StatusCode::UNPROCESSABLE_ENTITY),
-            ("x=1", false, false, StatusCode::UNAUTHORIZED),
-            ("x=1", true, true, StatusCode::NOT_FOUND),
-            ("", false, true, StatusCode::NOT_FOUND),
-        ] {
-            let request = begun(query);
-            if is_read {
-                request.received.params().unwrap();
-            }
-            request.end.send(if is_valid { Ok(()) } else { Err(ApiError::Unauthorized) }).unwrap();
-            assert_eq!(respond(not_found(), &request.of_request).await.status(), expected, "{query} {is_read}");
+    async fn panic_of_the_check_is_a_500() {
+        let received = received();
+        let check: Check<()> = Check::start(&received, async { panic!("a fault of the check") }).unwrap();
+        assert!(check.passed().await.is_err());
+        assert_eq!(respond(ok(), &received).await.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    }
+
+    #[tokio::test]
+    async fn check_ends_with_its_request() {
+        let (running, mut ended) = oneshot::channel::<()>();
+        let received = received();
+        let check: Check<()> = Check::start(&received, async move {
+            let _running = running;
+            std::future::pending().await
+        })
+        .unwrap();
+        tokio::task::yield_now().await;
+        assert!(ended.try_recv().is_err_and(|error| error == TryRecvError::Empty));
+        drop((check, received));
+        assert!(ended.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn query_of_a_handler_without_one_is_refused_once_the_check_has_passed() {
+        for is_valid in [true, false] {
+            let received = ReceivedRequest { query: "x=1".into(), ..received() };
+            let check = async move { if is_valid { Ok(()) } else { Err(ApiError::Unauthorized) } };
+            let refused = Check::start(&received, check).err().unwrap();
+            let expected = if is_valid { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::UNAUTHORIZED };
+            assert_eq!(respond(async { refused.into_response() }, &received).await.status(), expected);
         }
     }
 
@@ -964,8 +910,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_without_a_credential_has_nothing_to_wait_for() {
-        assert_eq!(respond(ok(), &CheckOfRequest::default()).await.status(), StatusCode::OK);
+    async fn request_without_a_credential_has_nothing_to_wait_for() {
+        assert_eq!(respond(ok(), &received()).await.status(), StatusCode::OK);
     }
 
     fn dry_run(texts: &[&str]) -> DryRun {

@@ -35,7 +35,6 @@ pub use lists::list_index::{CodedCondition, MAX_SNAPSHOT_TIME, SnapshotReport};
 pub use lists::stats::GroupBy;
 pub use people::{Held, PartAbout};
 pub use signing::KeyError;
-pub(crate) use table::read::KeyBatch;
 pub use table::read::{BatchGet, BatchResult, DryRun, PreviousRequest};
 pub use table::unit_of_work::{ChangeContext, CommitFailure, MAX_TRANSACTION_ITEMS, UnitOfWork};
 pub use tenants::registry::{NewTenant, RegisteredTenant};
@@ -92,8 +91,6 @@ pub struct TenantStore {
     keys: Keys,
     id: TenantId,
     dry_run: Option<DryRun>,
-    /// Batch that reads the request's key. Set while the key is being checked.
-    key_batch: Option<Arc<KeyBatch>>,
 }
 
 impl Store {
@@ -161,7 +158,7 @@ impl Store {
     /// for verification itself.
     #[must_use]
     pub fn tenant(&self, id: TenantId) -> TenantStore {
-        TenantStore { store: self.clone(), keys: Keys::of(id), id, dry_run: None, key_batch: None }
+        TenantStore { store: self.clone(), keys: Keys::of(id), id, dry_run: None }
     }
 
     #[must_use]

@@ -24,17 +24,17 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     let new = || json!({"name": "new"});
     let mut costs = Costs::new(&api);
 
-    // Checking the key takes one read unit, in the same call as the request's first items. Counting the request costs nothing
-    // here, because an earlier request leased a share of the limit.
-    costs.of("GET one asset", client.get(&plain), cost(1, 1, 2.0, 0.0)).await;
-    costs.of("GET one asset with model", client.get(&linked), cost(2, 2, 5.0, 0.0)).await;
-    costs.of("POST an asset", client.post("/assets", new()), cost(3, 3, 2.0, 10.0)).await;
-    costs.of("POST an asset, dry run", client.post("/assets?dry_run=true", new()), cost(2, 2, 4.0, 0.0)).await;
+    // Checking the key takes a call and one read unit, beside the request's own reads. Counting the request costs nothing here,
+    // because an earlier request leased a share of the limit.
+    costs.of("GET one asset", client.get(&plain), cost(1, 2, 2.0, 0.0)).await;
+    costs.of("GET one asset with model", client.get(&linked), cost(2, 3, 5.0, 0.0)).await;
+    costs.of("POST an asset", client.post("/assets", new()), cost(3, 4, 2.0, 10.0)).await;
+    costs.of("POST an asset, dry run", client.post("/assets?dry_run=true", new()), cost(2, 3, 4.0, 0.0)).await;
     let with_model = json!({"name": "new", "model_id": model});
-    costs.of("POST an asset with model", client.post("/assets", with_model), cost(4, 4, 5.0, 14.0)).await;
-    costs.of("PATCH a name", client.patch(&plain, json!({"name": "newer"})), cost(2, 2, 2.0, 7.0)).await;
-    costs.of("PATCH an assignment", client.patch(&plain, json!({"assigned_to": user})), cost(2, 2, 3.0, 9.0)).await;
-    costs.of("PATCH without a change", client.patch(&plain, json!({"name": "newer"})), cost(1, 1, 2.0, 0.0)).await;
+    costs.of("POST an asset with model", client.post("/assets", with_model), cost(4, 5, 5.0, 14.0)).await;
+    costs.of("PATCH a name", client.patch(&plain, json!({"name": "newer"})), cost(2, 3, 2.0, 7.0)).await;
+    costs.of("PATCH an assignment", client.patch(&plain, json!({"assigned_to": user})), cost(2, 3, 3.0, 9.0)).await;
+    costs.of("PATCH without a change", client.patch(&plain, json!({"name": "newer"})), cost(1, 2, 2.0, 0.0)).await;
     costs.of("GET the first page, list index not loaded", client.get("/assets"), cost(3, 8, 40.0, 0.0)).await;
     let as_of_now = format!("{linked}?as_of={}", api.now());
     costs.of("GET an asset with model, as of now", client.get(&as_of_now), cost(7, 13, 11.0, 0.0)).await;
@@ -51,7 +51,7 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     costs.of("GET a receipt of four steps", client.get(&receipt), cost(6, 12, 20.0, 0.0)).await;
     costs.of("GET 20 events", client.get("/events"), cost(2, 3, 36.0, 0.0)).await;
     costs.of("GET a page of 20 of 23 assets", client.get("/assets"), cost(2, 3, 22.0, 0.0)).await;
-    costs.of("GET statistics", client.get("/stats"), cost(1, 4, 5.0, 0.0)).await;
+    costs.of("GET statistics", client.get("/stats"), cost(1, 5, 5.0, 0.0)).await;
     costs.of("GET page 2", client.get("/assets?page=2"), cost(2, 3, 5.0, 0.0)).await;
     costs.of("GET a search for nothing", client.get("/assets?q=none"), cost(1, 2, 2.0, 0.0)).await;
     let by_kind = "/assets?kind=physical&status=in_stock&sort=name";
@@ -63,7 +63,7 @@ async fn requests_cost_no_more_round_trips_and_units_than_planned() {
     let body = json!({"asset_id": laptop, "step_data": values, "through": "complete"});
     let start = format!("/processes/{onboarding}/start");
     // The response includes the signature, which is read again.
-    costs.of("POST a whole onboarding", client.post(&start, body), cost(3, 3, 5.0, 34.0)).await;
+    costs.of("POST a whole onboarding", client.post(&start, body), cost(3, 4, 5.0, 34.0)).await;
     costs.print();
 }
 
@@ -91,7 +91,7 @@ async fn counting_takes_few_writes_with_the_default_limit_and_the_tenants_ceilin
     let client = api.limited_tenant(DEFAULT_RATE_LIMIT).await;
     let path = format!("/assets/{}", client.asset(json!({"name": "a"})).await);
     // Each instance reads the tenant's limit once a minute.
-    for (ceiling, calls, write_units) in [(None, 114, 13.0), (Some(6_000), 116, 15.0), (Some(600), 127, 26.0)] {
+    for (ceiling, calls, write_units) in [(None, 214, 13.0), (Some(6_000), 216, 15.0), (Some(600), 227, 26.0)] {
         api.store.tenant(client.tenant).set_ceiling(ceiling).await.unwrap();
         api.advance_clock(60);
         api.meter.take();

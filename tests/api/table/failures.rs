@@ -13,9 +13,10 @@ async fn after_three_throttled_attempts_the_response_is_503() {
     api.faults.throttle("GetItem", 3);
     unknown.get(&path).await.problem(503, "UNAVAILABLE");
     assert_eq!(api.faults.planned(), 0);
-    for operation in ["BatchGetItem", "TransactWriteItems"] {
+    // The key and the asset's references are read side by side.
+    for (operation, attempts) in [("BatchGetItem", 6), ("TransactWriteItems", 3)] {
         let before = api.dump().await;
-        api.faults.throttle(operation, 3);
+        api.faults.throttle(operation, attempts);
         let refused = client.patch(&path, json!({"name": "y"})).await;
         refused.problem(503, "UNAVAILABLE");
         assert_eq!(api.faults.planned(), 0, "{operation}");

@@ -184,8 +184,8 @@ async fn a_key_says_in_one_round_trip_what_it_is_what_it_permits_and_when_a_rota
     api.meter.take();
     assert_eq!(old.get("/me").await.data()["key"]["expires_at"], Value::Null);
     let cost = api.meter.take();
-    // Reads: the key, its count and, once a minute, the tenant's limit.
-    assert_eq!((cost.round_trips, cost.calls), (1, 3), "{cost:?}");
+    // Reads: the key, the tenant, the key's count and, once a minute, the tenant's limit.
+    assert_eq!((cost.round_trips, cost.calls), (1, 4), "{cost:?}");
     let path = format!("/keys/{}/rotate", key["id"].as_str().unwrap());
     client.post(&path, json!({"grace_seconds": 60})).await.data();
     assert!(old.get("/me").await.data()["key"]["expires_at"].is_string());

@@ -229,13 +229,31 @@ fn accept(operation: &mut Operation, name: &str) {
     operation.parameters.get_or_insert_default().push(RefOr::Ref(Ref::new(format!("#/components/parameters/{name}"))));
 }
 
+/// Returns the names of query parameters.
+pub type QueryParameters = fn() -> Vec<&'static str>;
+
 pub trait Describe {
+    /// The query parameters that the type reads; `None` for a type that reads no query.
+    const QUERY: Option<QueryParameters> = None;
+
     /// Adds the type's part to an operation, and the schemas that it refers to.
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
 }
 
 pub trait DescribedHandler<A> {
+    /// The query parameters that the handler reads; `None` for a handler without a query.
+    const QUERY: Option<QueryParameters>;
+
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
+}
+
+/// Returns the last member of a list that is not `None`.
+const fn last(queries: &[Option<QueryParameters>]) -> Option<QueryParameters> {
+    match queries {
+        [.., Some(query)] => Some(*query),
+        [rest @ .., None] => last(rest),
+        [] => None,
+    }
 }
 
 macro_rules! described_handler {
@@ -247,6 +265,8 @@ macro_rules! described_handler {
             $($argument: Describe,)*
             R: Describe,
         {
+            const QUERY: Option<QueryParameters> = last(&[$($argument::QUERY),*]);
+
             fn describe(operation: &mut Operation, schemas: &mut Schemas) {
                 $($argument::describe(operation, schemas);)*
                 R::describe(operation, schemas);

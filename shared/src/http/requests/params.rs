@@ -21,7 +21,7 @@ use crate::domain::values::text::{self, Name, SearchText};
 use crate::domain::values::time::{Date, Timestamp};
 use crate::domain::webhooks::DeliveryStatus;
 use crate::http::endpoints::received;
-use crate::http::openapi::{Describe, Schemas, add_parameter, add_schema, schema_or_reference};
+use crate::http::openapi::{Describe, QueryParameters, Schemas, add_parameter, add_schema, schema_or_reference};
 use crate::http::responses::ApiError;
 use crate::store::{AssetSort, Assignee, GroupBy, ManufacturerName, PageRequest, PlaceFilter, Statuses};
 use axum::extract::FromRequestParts;
@@ -42,15 +42,22 @@ impl<Q: FromQuery, S: Sync> FromRequestParts<S> for Query<Q> {
         let received = received(parts)?;
         let mut params = received.params()?;
         let query = Q::take(&mut params);
-        received.note_parameters(&params.known);
         params.finish().map(|()| Self(query))
     }
 }
 
 impl<Q: FromQuery> Describe for Query<Q> {
+    const QUERY: Option<QueryParameters> = Some(parameters_of::<Q>);
+
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Q::describe(schemas).into_iter().for_each(|parameter| add_parameter(operation, parameter));
     }
+}
+
+fn parameters_of<Q: FromQuery>() -> Vec<&'static str> {
+    let mut params = Params::default();
+    Q::take(&mut params);
+    params.known
 }
 
 pub trait PathParameter {
@@ -313,6 +320,7 @@ fn are_several<T: FromParam>(text: &str) -> bool {
     !T::IS_LIST && text.contains(',') && text.split(',').all(|value| T::from_param(value).is_ok())
 }
 
+#[derive(Default)]
 pub struct Params {
     /// Values that are not taken yet, by parameter name.
     given: Vec<(String, Vec<String>)>,
@@ -338,7 +346,7 @@ impl Params {
                 None => given.push((name, vec![value])),
             }
         }
-        Ok(Self { given, known: Vec::new(), errors: Vec::new() })
+        Ok(Self { given, ..Self::default() })
     }
 
     /// Takes an optional parameter. Records an error if its value is invalid.

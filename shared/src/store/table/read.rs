@@ -28,7 +28,6 @@ use serde_dynamo::aws_sdk_dynamodb_1::from_item;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::SetOnce;
 use uuid::Uuid;
 
 /// Maximum number of items in a BatchGetItem (AWS: "Quotas in Amazon DynamoDB").
@@ -94,50 +93,6 @@ impl BatchResult {
     }
 }
 
-/// The batch that reads an API key. A request's reads are polled before the check of its key, so that the reads can join the
-/// batch.
-#[derive(Default)]
-pub(crate) struct KeyBatch {
-    joined: Mutex<Joined>,
-    items: SetOnce<HashMap<Key, Item>>,
-}
-
-#[derive(Default)]
-struct Joined {
-    keys: HashSet<Key>,
-    is_sent: bool,
-}
-
-impl KeyBatch {
-    /// Adds keys to the batch. Returns `false` if the batch is already sent or full; the keys must then be read in a separate
-    /// request.
-    fn join(&self, keys: &[Key]) -> bool {
-        let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
-        // Two slots are reserved for the key and its owner.
-        let joins = !joined.is_sent && joined.keys.len() + keys.len() <= MAX_BATCH_KEYS - 2;
-        if joins {
-            joined.keys.extend(keys.iter().cloned());
-        }
-        joins
-    }
-
-    fn close(&self) -> HashSet<Key> {
-        let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
-        joined.is_sent = true;
-        std::mem::take(&mut joined.keys)
-    }
-
-    /// Reads items in the batch; `None` if the keys could not join the batch. Never completes if the batch fails: the request
-    /// then ends with the error from the key check, and this future is dropped.
-    pub(in crate::store) async fn read(&self, keys: &[Key]) -> Option<HashMap<Key, Item>> {
-        if !self.join(keys) {
-            return None;
-        }
-        let items = self.items.wait().await;
-        Some(keys.iter().filter_map(|key| Some((key.clone(), items.get(key)?.clone()))).collect())
-    }
-}
-
 impl TenantStore {
     /// Reads a record. Costs one read unit per 4 KB. Steps or a schema that are not cached take a second round trip.
     ///
@@ -154,9 +109,6 @@ impl TenantStore {
     pub(in crate::store) async fn item(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         if let Some(left) = self.dry_run.as_ref().and_then(|dry_run| dry_run.item(key)) {
             return Ok(left);
-        }
-        if let Some(mut items) = self.read_with_key(std::slice::from_ref(key)).await {
-            return Ok(items.remove(key));
         }
         let request = self.store.client.get_item().table_name(&self.store.table);
         Ok(Box::pin(request.set_key(Some(key.item())).consistent_read(true).send()).await?.item)
@@ -216,23 +168,13 @@ impl TenantStore {
         batch.0.into_iter().map(|(kind, id)| (self.keys.record(kind, id), (kind, id))).collect()
     }
 
-    /// Reads items in the batch for the request's API key; `None` if the items can't join the batch.
-    async fn read_with_key(&self, keys: &[Key]) -> Option<HashMap<Key, Item>> {
-        self.key_batch.as_ref()?.read(keys).await
-    }
-
     /// Reads up to a hundred items per request, with concurrent requests.
     pub(in crate::store) async fn items(&self, keys: &[Key]) -> Result<HashMap<Key, Item>, StoreError> {
         if keys.is_empty() {
             return Ok(HashMap::new());
         }
-        let mut items = match self.read_with_key(keys).await {
-            Some(items) => items,
-            None => {
-                let batches = try_join_all(keys.chunks(MAX_BATCH_KEYS).map(|chunk| self.batch_of(chunk, true))).await?;
-                batches.into_iter().flatten().collect()
-            }
-        };
+        let batches = try_join_all(keys.chunks(MAX_BATCH_KEYS).map(|chunk| self.batch_of(chunk, true))).await?;
+        let mut items: HashMap<Key, Item> = batches.into_iter().flatten().collect();
         if let Some(dry_run) = &self.dry_run {
             for (key, left) in keys.iter().filter_map(|key| Some((key, dry_run.item(key)?))) {
                 items.remove(key);
@@ -341,23 +283,6 @@ impl TenantStore {
             items.extend(page?.items.unwrap_or_default());
         }
         Ok(items)
-    }
-
-    /// Returns the same store, with reads that can join the batch.
-    pub(crate) fn joining(&self, batch: &Arc<KeyBatch>) -> Self {
-        Self { key_batch: Some(Arc::clone(batch)), ..self.clone() }
-    }
-
-    /// Reads `records`, without steps and schemas, and all items that have joined the batch, in one round trip. Closes the batch.
-    pub(crate) async fn read_key_batch(&self, batch: &KeyBatch, records: BatchGet) -> Result<BatchResult, StoreError> {
-        let records = self.keys_of(records);
-        let mut keys = batch.close();
-        keys.extend(records.keys().cloned());
-        let items = self.items(&Vec::from_iter(keys)).await?;
-        let result = records.iter().filter_map(|(key, record)| Some((*record, items.get(key)?.clone()))).collect();
-        // No other call sets the items.
-        let _ = batch.items.set(items);
-        Ok(BatchResult { items: result })
     }
 }
 
