@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 use shared::auth::caller::{KeysRead, KeysWrite};
-use shared::auth::{Caller, Command, Principal, VerifiedCaller, unknown_reference};
+use shared::auth::{Caller, VerifiedCaller, unknown_reference};
 use shared::domain::keys::api_key::{ApiKey, DEFAULT_RATE_LIMIT, MAX_GRACE_SECONDS, Rate, Scope, Scopes, Secret, Token, prefix};
-use shared::domain::record::{Stored, StoredResponse};
+use shared::domain::record::Stored;
 use shared::domain::user::User;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{ApiKeyId, UserId};
@@ -14,7 +14,7 @@ use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestCo
 use shared::http::requests::body::{BoundedInteger, JsonBody, OptionalJsonBody, RateLimit};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, ConflictCode, Created, CreatedSecret, Data, Success, Versioned, or_not_found};
-use shared::store::{CommitFailure, Page, StoreError, TenantStore, UnitOfWork};
+use shared::store::{Page, TenantStore};
 use utoipa::ToSchema;
 
 /// List API keys
@@ -69,7 +69,7 @@ pub async fn create_key(caller: Caller<KeysWrite>, body: JsonBody<NewKey>) -> Re
         ..ApiKey::new(caller.store.new_id(now)?, body.name, body.scopes, secret.hash(), rate_limit)
     };
     let id = key.id;
-    let key = caller.execute(&CreateKey { caller: &caller, key }, owner).await?;
+    let key = create(&caller, key, owner).await?;
     caller.store.note_assigned(&prefix(id));
     Ok(created(NewKeyView { api_key: expose(&caller, id, secret), record: key.into() }, id))
 }
@@ -83,37 +83,24 @@ async fn owner(reads: &TenantStore, id: Option<UserId>) -> Result<Option<Stored<
 }
 
 /// Creates a key, if its owner still has a role that the caller can grant keys of.
-struct CreateKey<'a> {
-    caller: &'a VerifiedCaller,
-    key: ApiKey,
-}
-
-impl Command for CreateKey<'_> {
-    /// The owner that the request names.
-    type Inputs = Option<Stored<User>>;
-    type Outcome = Stored<ApiKey>;
-
-    async fn read(&self, reads: &TenantStore) -> Result<Self::Inputs, ApiError> {
-        owner(reads, self.key.user_id).await
-    }
-
-    fn decide(
-        &self,
-        _: &Principal,
-        unit: &mut UnitOfWork<'_>,
-        owner: &Self::Inputs,
-    ) -> Result<Stored<ApiKey>, CommitFailure<ApiError>> {
-        check_grantable(self.caller, &self.key, owner.as_ref())?;
-        if let Some(owner) = owner {
+async fn create(caller: &VerifiedCaller, key: ApiKey, named: Option<Stored<User>>) -> Result<Stored<ApiKey>, ApiError> {
+    let key = &key;
+    let attempt = |early| async move {
+        let owner = match early {
+            Some(owner) => owner,
+            None => owner(&caller.store, key.user_id).await?,
+        };
+        check_grantable(caller, key, owner.as_ref())?;
+        let mut unit = caller.unit();
+        if let Some(owner) = &owner {
             unit.expect(owner);
         }
-        Ok(unit.create(self.key.clone())?)
-    }
-
-    /// Builds the stored response, which must not contain the secret.
-    fn stored_response(&self, key: &Stored<ApiKey>) -> Result<StoredResponse, StoreError> {
-        created(KeyView::from(key.clone()), key.value.id).to_stored(Vec::new())
-    }
+        let created_key = unit.create(key.clone())?;
+        // The stored response must not contain the secret.
+        unit.commit_with(|| created(KeyView::from(created_key.clone()), key.id).to_stored(Vec::new())).await?;
+        Ok(created_key)
+    };
+    caller.retry(named, attempt).await
 }
 
 fn expose(caller: &VerifiedCaller, id: ApiKeyId, secret: Secret) -> String {
@@ -160,7 +147,7 @@ pub async fn rotate_key(
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
     let secret = Secret::new(caller.store.store().random()?);
     let next = key.value.rotated(secret.hash(), now, now.plus_seconds(grace));
-    let mut unit = UnitOfWork::new(&caller.store, &caller.context);
+    let mut unit = caller.unit();
     if let Some(owner) = &owner {
         unit.expect(owner);
     }

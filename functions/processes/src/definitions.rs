@@ -21,7 +21,7 @@ use shared::http::openapi::{
 use shared::http::requests::body::{FromJson, JsonBody};
 use shared::http::requests::params::{self, FromParam, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, ConflictCode, Created, Data, PageItems, Success, Versioned, or_not_found};
-use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, TenantStore, UnitOfWork, WriteError};
+use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, TenantStore, WriteError};
 use std::borrow::Cow;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
@@ -108,7 +108,7 @@ async fn create_with_free_slug(caller: &VerifiedCaller, process: Process) -> Res
     for attempt in 1..=MAX_COUNTED_SLUGS + MAX_RANDOM_SLUGS {
         let is_counted = attempt <= MAX_COUNTED_SLUGS;
         let number = if is_counted { attempt } else { u32::from_le_bytes(caller.store.store().random()?) };
-        let mut unit = UnitOfWork::new(&caller.store, &caller.context);
+        let mut unit = caller.unit();
         let stored = unit.create(Process { slug: Slug::from_name(&process.name, number), ..process.clone() })?;
         let created = Created::of("processes", stored);
         match unit.commit_with(|| created.to_stored(Vec::new())).await {
@@ -178,7 +178,10 @@ async fn update_instance(
     let subject: Subject = if status == current {
         caller.verified().await?.update(instance, |old| Ok(old.clone())).await?.into()
     } else {
-        caller.execute(&CancelSubject { id: instance.value.id.into(), reason: None }).await?
+        let command = CancelSubject { id: instance.value.id.into(), reason: None };
+        let inputs = command.read(&caller.store).await?;
+        let principal = caller.verified().await?;
+        command.execute(&principal, inputs).await?
     };
     let Versioned { version, data } = subject::respond(&caller.store, subject, false).await?;
     Ok(Versioned { version, data: DefinitionOrInstance::Instance(Box::new(data)) })

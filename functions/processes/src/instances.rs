@@ -3,8 +3,8 @@
 use crate::subject::start::StartProcess;
 use crate::subject::{self, Advance, Cancel, InstanceOrMovement, InstanceView, Omit, ShowQuery, Start};
 use crate::subject::{Submission, advance, cancel};
+use shared::auth::Caller;
 use shared::auth::caller::{ProcessesRead, ProcessesWrite};
-use shared::auth::{Caller, Command};
 use shared::domain::processes::instance::{Instance, InstanceStatus};
 use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError};
 use shared::domain::values::id::{AssetId, InstanceId, ProcessId};

@@ -4,7 +4,7 @@ use crate::subject::{Subject, part_of_movement, process_error};
 use serde::Serialize;
 use serde_json::Value;
 use shared::auth::caller::{ProcessesRead, ProcessesWrite};
-use shared::auth::{Caller, Command, Principal};
+use shared::auth::{Caller, Principal};
 use shared::domain::keys::api_key::{LinkToken, Secret, SecretHash};
 use shared::domain::processes::instance::{InstanceStatus, ProcessError, SubjectId};
 use shared::domain::processes::process::{Step, StepKind};
@@ -64,7 +64,7 @@ async fn create(
     let secret = Secret::new(caller.store.store().random()?);
     let command = CreateLink { subject, body, errors, hash: secret.hash() };
     let position = inputs.subject.position();
-    let stored = caller.execute(&command, inputs).await?;
+    let stored = command.execute(&caller, inputs).await?;
     let token = LinkToken::new(caller.store.id(), stored.value.id, secret).expose();
     let url = format!("{}/v1/sign#{token}", base.as_str());
     caller.store.note_assigned(&url);
@@ -436,12 +436,23 @@ fn link_steps(steps: &[Step], first: usize, until: Option<&str>) -> Result<LinkS
     Ok(LinkSteps { first, last, until: step.key.clone() })
 }
 
-impl Command for CreateLink {
-    type Inputs = Inputs;
-    type Outcome = Stored<Link>;
-
-    async fn read(&self, reads: &TenantStore) -> Result<Inputs, ApiError> {
-        Inputs::read(reads, self.subject, &self.body).await
+impl CreateLink {
+    async fn execute(&self, principal: &Principal, inputs: Inputs) -> Result<Stored<Link>, ApiError> {
+        let attempt = |early| async move {
+            let inputs = match early {
+                Some(inputs) => inputs,
+                None => Inputs::read(&principal.store, self.subject, &self.body).await?,
+            };
+            let mut unit = principal.unit();
+            let link = self.decide(principal, &mut unit, &inputs)?;
+            match unit.commit_with(|| self.stored_response(&link)).await {
+                Ok(()) => Ok(link),
+                // A concurrent request took the slot. The next attempt takes a different slot.
+                Err(WriteError::Duplicate(..)) => Err(CommitFailure::Outdated(WriteError::Stale)),
+                Err(error) => Err(error.into()),
+            }
+        };
+        principal.retry(inputs, attempt).await
     }
 
     fn decide(
@@ -495,13 +506,5 @@ impl Command for CreateLink {
         let open = (InstanceStatus::InProgress, link.value.steps.first);
         let view = LinkView::new(link.clone(), link.created_at, open, true);
         created(self.subject, link.value.id, view).to_stored(Vec::new())
-    }
-
-    fn classify_failure(&self, error: WriteError, _: &Stored<Link>) -> CommitFailure<ApiError> {
-        match error {
-            // A concurrent request took the slot. The retry takes a different slot.
-            WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
-            error => error.into(),
-        }
     }
 }

@@ -4,7 +4,7 @@ use crate::subject::start::StartProcess;
 use crate::subject::{Subject, Submission, process_error};
 use serde::Serialize;
 use shared::auth::caller::{AssetsRead, ProcessesWrite, UsersWrite};
-use shared::auth::{Caller, Command, VerifiedCaller, unknown_reference};
+use shared::auth::{Caller, VerifiedCaller, unknown_reference};
 use shared::domain::assets::asset::{Asset, Status};
 use shared::domain::processes::instance::{Instance, ProcessError, check_startable};
 use shared::domain::processes::movement::Movement;

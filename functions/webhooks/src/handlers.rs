@@ -4,8 +4,8 @@ use crate::secrets::{self, NewSecret};
 use serde::Serialize;
 use serde_json::json;
 use shared::auth::caller::{WebhooksRead, WebhooksWrite};
-use shared::auth::{Caller, Command, Principal};
-use shared::domain::record::{Stored, StoredResponse};
+use shared::auth::{Caller, VerifiedCaller};
+use shared::domain::record::Stored;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{WebhookId, choose_slot};
 use shared::domain::values::text::Notes;
@@ -18,7 +18,7 @@ use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestCo
 use shared::http::requests::body::{BoundedInteger, JsonBody};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, ConflictCode, Created, CreatedSecret, Data, Success, Versioned};
-use shared::store::{CommitFailure, Page, StoreError, TenantStore, UnitOfWork, WriteError};
+use shared::store::{CommitFailure, Page, WriteError};
 use utoipa::ToSchema;
 
 /// List webhooks
@@ -62,8 +62,7 @@ pub async fn create_webhook(
     }
     let caller = caller.verified().await?;
     let secret = NewSecret::make(&caller).await?;
-    let command = CreateWebhook { body, secret: secret.encrypted.clone() };
-    let webhook = caller.execute(&command, free_slots).await?;
+    let webhook = create(&caller, body, &secret.encrypted, free_slots).await?;
     Ok(created(&webhook.clone(), secret.show(&caller, webhook)))
 }
 
@@ -95,11 +94,6 @@ pub async fn delete_webhook(caller: Caller<WebhooksWrite>, Path(id): Path<Webhoo
     caller.delete::<Webhook, _>(id, |_| Ok(())).await
 }
 
-struct CreateWebhook {
-    body: NewWebhook,
-    secret: EncryptedSecret,
-}
-
 fn created<T>(webhook: &Stored<Webhook>, view: T) -> CreatedSecret<T> {
     Created::new("webhooks", webhook.value.id, view).with_secret()
 }
@@ -109,25 +103,22 @@ fn too_many() -> ApiError {
     ApiError::conflict(ConflictCode::Conflict, detail, json!({"limit": MAX_WEBHOOKS}))
 }
 
-impl Command for CreateWebhook {
-    type Inputs = Vec<u8>;
-    type Outcome = Stored<Webhook>;
-
-    async fn read(&self, reads: &TenantStore) -> Result<Vec<u8>, ApiError> {
-        Ok(reads.free_webhook_slots().await?)
-    }
-
-    fn decide(
-        &self,
-        principal: &Principal,
-        unit: &mut UnitOfWork<'_>,
-        free_slots: &Vec<u8>,
-    ) -> Result<Stored<Webhook>, CommitFailure<ApiError>> {
-        let now = principal.context.at;
-        let id = principal.store.new_id(now)?;
-        let slot = choose_slot(free_slots, id).ok_or_else(too_many)?;
-        let NewWebhook { url, description, events, is_active } = &self.body;
-        Ok(unit.create(Webhook {
+async fn create(
+    caller: &VerifiedCaller,
+    body: NewWebhook,
+    secret: &EncryptedSecret,
+    free_slots: Vec<u8>,
+) -> Result<Stored<Webhook>, ApiError> {
+    let (NewWebhook { url, description, events, is_active }, now) = (&body, caller.context.at);
+    let attempt = |early| async move {
+        let free_slots = match early {
+            Some(free_slots) => free_slots,
+            None => caller.store.free_webhook_slots().await?,
+        };
+        let id = caller.store.new_id(now)?;
+        let slot = choose_slot(&free_slots, id).ok_or_else(too_many)?;
+        let mut unit = caller.unit();
+        let webhook = unit.create(Webhook {
             id,
             url: url.clone(),
             description: description.value().cloned().unwrap_or_default(),
@@ -136,25 +127,20 @@ impl Command for CreateWebhook {
             disabled_reason: None,
             active_since: now,
             slot,
-            secret: self.secret.clone(),
+            secret: secret.clone(),
             previous_secret: None,
             rotated_at: None,
-            created_by: principal.context.actor.key_id,
-        })?)
-    }
-
-    /// Builds the stored response, which must not contain the secret.
-    fn stored_response(&self, webhook: &Stored<Webhook>) -> Result<StoredResponse, StoreError> {
-        created(webhook, WebhookView::from(webhook.clone())).to_stored(Vec::new())
-    }
-
-    fn classify_failure(&self, error: WriteError, _: &Stored<Webhook>) -> CommitFailure<ApiError> {
-        match error {
-            // A concurrent request took the slot. The retry takes a free slot.
-            WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
-            error => error.into(),
+            created_by: caller.context.actor.key_id,
+        })?;
+        // The stored response must not contain the secret.
+        match unit.commit_with(|| created(&webhook, WebhookView::from(webhook.clone())).to_stored(Vec::new())).await {
+            Ok(()) => Ok(webhook),
+            // A concurrent request took the slot. The next attempt takes a free slot.
+            Err(WriteError::Duplicate(..)) => Err(CommitFailure::Outdated(WriteError::Stale)),
+            Err(error) => Err(error.into()),
         }
-    }
+    };
+    caller.retry(free_slots, attempt).await
 }
 
 const READ_ONLY: &[&str] =

@@ -15,7 +15,6 @@ use shared::http::requests::params::Path;
 use shared::http::responses::{ApiError, ConflictCode, Data, or_not_found};
 use shared::key_encryption::Purpose;
 use shared::queue::Queue;
-use shared::store::UnitOfWork;
 
 /// A new secret, in plain text and encrypted.
 pub(crate) struct NewSecret {
@@ -58,7 +57,7 @@ pub async fn rotate_webhook(
     let secret = NewSecret::make(&caller).await?;
     let next = webhook.value.rotated(secret.encrypted.clone(), now, now.plus_seconds(grace));
     // The stored response must not contain the secret.
-    let unit = UnitOfWork::new(&caller.store, &caller.context);
+    let unit = caller.unit();
     let rotated = caller.replace(unit, &webhook, next, |rotated| Data { data: WebhookView::from(rotated) }).await?;
     Ok(Data { data: secret.show(&caller, rotated) })
 }

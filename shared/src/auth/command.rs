@@ -1,6 +1,6 @@
-//! The only way to write on behalf of a caller, with optimistic locking: a command decides, and after a write conflict decides
-//! again from fresh data. Most commands concern one record: handlers get, create, change and delete it with the functions
-//! here.
+//! The only way to write on behalf of a caller, with optimistic locking: an attempt reads, decides and commits, and after a
+//! write conflict another attempt does so from fresh data. Most writes concern one record: handlers get, create, change and
+//! delete it with the functions here.
 
 use super::{Caller, Principal, VerifiedCaller};
 use crate::domain::record::{ChangedSince, Mismatch, Record, Stored, StoredResponse};
@@ -13,83 +13,37 @@ use serde::Serialize;
 /// Maximum number of attempts before the request fails.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// A change to one or more records, decided from its inputs.
-///
-/// The handler reads the inputs with [`Command::read`] while the key is verified, and passes them to [`Principal::execute`].
-pub trait Command: Sync {
-    /// The records that the decision depends on.
-    type Inputs: Send;
-    type Outcome: Send;
-
-    fn read(&self, reads: &TenantStore) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send;
-
-    /// Reads the inputs again after a write conflict.
-    fn reread(
-        &self,
-        _previous: Self::Inputs,
-        principal: &Principal,
-    ) -> impl Future<Output = Result<Self::Inputs, ApiError>> + Send {
-        self.read(&principal.store)
-    }
-
-    /// Decides the change and adds it to `unit`. Must have no other effect, because it is called again if another writer was
-    /// faster.
-    ///
-    /// # Errors
-    ///
-    /// Returns why the change isn't possible, or [`CommitFailure::Outdated`] if the inputs contradict each other.
-    fn decide(
-        &self,
-        principal: &Principal,
-        unit: &mut UnitOfWork<'_>,
-        inputs: &Self::Inputs,
-    ) -> Result<Self::Outcome, CommitFailure<ApiError>>;
-
-    /// Returns the response to store for retries of the request. Only POST requests have an idempotency key.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Internal`] for a change that isn't made by a POST, or if the response can't be serialized.
-    fn stored_response(&self, _: &Self::Outcome) -> Result<StoredResponse, StoreError> {
-        Err(StoreError::broken("a repeatable request without a response to store"))
-    }
-
-    /// Decides whether to retry after a failed commit, or which error to return.
-    fn classify_failure(&self, error: WriteError, _: &Self::Outcome) -> CommitFailure<ApiError> {
-        error.into()
-    }
-}
-
 impl Principal {
-    /// Decides a change from `inputs` and commits it in one transaction. After a write conflict, pauses, reads the inputs again
-    /// and decides again, with at most five attempts.
+    /// Starts an empty unit of work.
+    #[must_use]
+    pub fn unit(&self) -> UnitOfWork<'_> {
+        UnitOfWork::new(&self.store, &self.context)
+    }
+
+    /// Calls `attempt` until it commits, at most five times, with a pause after each write conflict. The first attempt gets `early`,
+    /// what the handler read while the key was verified; any other gets `None` and reads again.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the command, its error for a failed commit, or the last [`WriteError`] if every attempt has a write
-    /// conflict.
-    pub async fn execute<C: Command>(&self, command: &C, mut inputs: C::Inputs) -> Result<C::Outcome, ApiError> {
-        let mut attempt = 1;
+    /// Returns the error of an attempt that failed, or the last [`WriteError`] if every attempt has a write conflict.
+    pub async fn retry<I, T, F>(&self, early: I, mut attempt: impl FnMut(Option<I>) -> F) -> Result<T, ApiError>
+    where
+        F: Future<Output = Result<T, CommitFailure<ApiError>>>,
+    {
+        let (mut early, mut count) = (Some(early), 0);
         loop {
-            let mut unit = UnitOfWork::new(&self.store, &self.context);
-            let failure = match command.decide(self, &mut unit, &inputs) {
+            let failure = match attempt(early.take()).await {
+                Ok(outcome) => return Ok(outcome),
                 Err(failure) => failure,
-                Ok(outcome) => match unit.commit_with(|| command.stored_response(&outcome)).await {
-                    Ok(()) => return Ok(outcome),
-                    Err(error) => command.classify_failure(error, &outcome),
-                },
             };
+            count += 1;
             match failure {
                 CommitFailure::Failed(error) => return Err(error.with_actor(&self.store).await),
-                CommitFailure::Outdated(error) if attempt == MAX_ATTEMPTS || !has_time_for_operation() => {
+                CommitFailure::Outdated(error) if count == MAX_ATTEMPTS || !has_time_for_operation() => {
                     return Err(error.into());
                 }
-                CommitFailure::Outdated(_) => {
-                    pause(self.store.store(), attempt - 1).await;
-                    inputs = command.reread(inputs, self).await?;
-                }
+                CommitFailure::Outdated(_) => pause(self.store.store(), count - 1).await,
             }
-            attempt += 1;
         }
     }
 
@@ -104,7 +58,13 @@ impl Principal {
         value: T,
         respond: impl Fn(Stored<T>) -> R + Sync,
     ) -> Result<R, ApiError> {
-        self.execute(&Creation { value, respond }, ()).await
+        let mut unit = self.unit();
+        let response = respond(unit.create(value)?);
+        match unit.commit_with(|| response.to_stored(Vec::new())).await {
+            Ok(()) => Ok(response),
+            // Nothing was read, so another attempt would fail the same way.
+            Err(error) => Err(error_of_one_record(error).with_actor(&self.store).await),
+        }
     }
 
     /// Changes a record that was just read: `decide` adds the change to the unit of work. If another writer changes the record in
@@ -119,7 +79,21 @@ impl Principal {
         old: Stored<T>,
         decide: impl Fn(&mut UnitOfWork<'_>, &Stored<T>) -> Result<Stored<T>, ApiError> + Sync,
     ) -> Result<Stored<T>, ApiError> {
-        self.execute(&Change { id: old.value.id(), decide }, old).await
+        let (id, decide) = (old.value.id(), &decide);
+        let attempt = |early| async move {
+            let old = match early {
+                Some(old) => old,
+                None => or_not_found(self.store.get::<T>(id).await?)?,
+            };
+            let mut unit = self.unit();
+            let changed = decide(&mut unit, &old)?;
+            match unit.commit().await {
+                Ok(()) => Ok(changed),
+                Err(error @ WriteError::Stale) => Err(CommitFailure::Outdated(error)),
+                Err(error) => Err(CommitFailure::Failed(error_of_one_record(error))),
+            }
+        };
+        self.retry(old, attempt).await
     }
 
     /// Like [`Principal::change`], for a change to the record alone.
@@ -176,62 +150,6 @@ impl Principal {
     }
 }
 
-struct Creation<T, F> {
-    value: T,
-    respond: F,
-}
-
-impl<T: Record, R: Success + Send, F: Fn(Stored<T>) -> R + Sync> Command for Creation<T, F> {
-    type Inputs = ();
-    type Outcome = R;
-
-    async fn read(&self, _: &TenantStore) -> Result<(), ApiError> {
-        Ok(())
-    }
-
-    fn decide(&self, _: &Principal, unit: &mut UnitOfWork<'_>, (): &()) -> Result<R, CommitFailure<ApiError>> {
-        Ok((self.respond)(unit.create(self.value.clone())?))
-    }
-
-    fn stored_response(&self, response: &R) -> Result<StoredResponse, StoreError> {
-        response.to_stored(Vec::new())
-    }
-
-    /// Never retries: there are no inputs to read again, so a retry would fail the same way.
-    fn classify_failure(&self, error: WriteError, _: &R) -> CommitFailure<ApiError> {
-        CommitFailure::Failed(error_of_one_record(error))
-    }
-}
-
-struct Change<T: Record, F> {
-    id: T::Id,
-    decide: F,
-}
-
-impl<T, F> Command for Change<T, F>
-where
-    T: Record,
-    F: Fn(&mut UnitOfWork<'_>, &Stored<T>) -> Result<Stored<T>, ApiError> + Sync,
-{
-    type Inputs = Stored<T>;
-    type Outcome = Stored<T>;
-
-    async fn read(&self, reads: &TenantStore) -> Result<Stored<T>, ApiError> {
-        or_not_found(reads.get::<T>(self.id).await?)
-    }
-
-    fn decide(&self, _: &Principal, unit: &mut UnitOfWork<'_>, old: &Stored<T>) -> Result<Stored<T>, CommitFailure<ApiError>> {
-        Ok((self.decide)(unit, old)?)
-    }
-
-    fn classify_failure(&self, error: WriteError, _: &Stored<T>) -> CommitFailure<ApiError> {
-        match error {
-            WriteError::Stale => CommitFailure::Outdated(error),
-            other => CommitFailure::Failed(error_of_one_record(other)),
-        }
-    }
-}
-
 impl ApiError {
     /// Adds who changed a record since the client read it. Without the name if the history can't be read.
     pub(super) async fn with_actor(self, store: &TenantStore) -> Self {
@@ -269,16 +187,6 @@ pub fn unknown_reference(field: &str) -> FieldError {
 }
 
 impl<S> Caller<S> {
-    /// Reads the inputs of a command, and executes it once the key is verified.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Command::read`], [`Caller::verified`] and [`Principal::execute`].
-    pub async fn execute<C: Command>(&self, command: &C) -> Result<C::Outcome, ApiError> {
-        let inputs = command.read(&self.store).await?;
-        self.verified().await?.execute(command, inputs).await
-    }
-
     /// Reads a record.
     ///
     /// # Errors
@@ -354,11 +262,12 @@ pub trait Operation: Sync + Sized {
         is_retry: bool,
     ) -> impl Future<Output = Result<Vec<Result<Self::Inputs, ApiError>>, ApiError>> + Send;
 
-    /// Like [`Command::decide`].
+    /// Decides the change and adds it to `unit`. Must have no other effect, because it is called again if another writer was
+    /// faster.
     ///
     /// # Errors
     ///
-    /// Same as [`Command::decide`].
+    /// Returns why the change isn't possible, or [`CommitFailure::Outdated`] if the inputs contradict each other.
     fn decide(
         &self,
         principal: &Principal,
@@ -366,7 +275,7 @@ pub trait Operation: Sync + Sized {
         inputs: &Self::Inputs,
     ) -> Result<Self::Outcome, CommitFailure<ApiError>>;
 
-    /// Like [`Command::classify_failure`].
+    /// Decides whether to retry after a failed commit, or which error to return.
     fn classify_failure(&self, error: WriteError) -> CommitFailure<ApiError> {
         error.into()
     }
@@ -382,52 +291,33 @@ pub trait Operation: Sync + Sized {
     fn response(outcome: &Self::Outcome) -> Result<StoredResponse, StoreError>;
 }
 
-/// The command for one operation. `respond` builds the response to store.
-pub(super) struct Alone<'a, O, R> {
-    pub(super) principal: &'a Principal,
-    pub(super) operation: &'a O,
-    pub(super) respond: R,
-}
-
-impl<O: Operation, R: Sync> Alone<'_, O, R> {
-    pub(super) async fn inputs(&self, is_retry: bool) -> Result<O::Inputs, ApiError> {
+impl Principal {
+    /// Reads the inputs of one operation. `is_retry` means that a write conflict preceded.
+    pub(super) async fn inputs<O: Operation>(&self, operation: &O, is_retry: bool) -> Result<O::Inputs, ApiError> {
         // Boxed, because the compiler limits how deep future types can nest.
-        let read = Box::pin(O::read(self.principal, &[self.operation], is_retry)).await?.pop();
+        let read = Box::pin(O::read(self, &[operation], is_retry)).await?.pop();
         read.unwrap_or_else(|| Err(ApiError::Internal("an operation without inputs".into())))
     }
-}
 
-impl<O, R> Command for Alone<'_, O, R>
-where
-    O: Operation,
-    R: Fn(&O::Outcome) -> Result<StoredResponse, StoreError> + Sync,
-{
-    type Inputs = O::Inputs;
-    type Outcome = O::Outcome;
-
-    async fn read(&self, _: &TenantStore) -> Result<O::Inputs, ApiError> {
-        self.inputs(false).await
-    }
-
-    async fn reread(&self, _: O::Inputs, _: &Principal) -> Result<O::Inputs, ApiError> {
-        self.inputs(true).await
-    }
-
-    fn decide(
+    /// Executes one operation. `respond` builds the response to store.
+    pub(super) async fn execute_alone<O: Operation>(
         &self,
-        principal: &Principal,
-        unit: &mut UnitOfWork<'_>,
-        inputs: &O::Inputs,
-    ) -> Result<O::Outcome, CommitFailure<ApiError>> {
-        self.operation.decide(principal, unit, inputs)
-    }
-
-    fn stored_response(&self, outcome: &O::Outcome) -> Result<StoredResponse, StoreError> {
-        (self.respond)(outcome)
-    }
-
-    fn classify_failure(&self, error: WriteError, _: &O::Outcome) -> CommitFailure<ApiError> {
-        self.operation.classify_failure(error)
+        operation: &O,
+        inputs: O::Inputs,
+        respond: impl Fn(&O::Outcome) -> Result<StoredResponse, StoreError> + Sync,
+    ) -> Result<O::Outcome, ApiError> {
+        let respond = &respond;
+        let attempt = |early| async move {
+            let inputs = match early {
+                Some(inputs) => inputs,
+                None => self.inputs(operation, true).await?,
+            };
+            let mut unit = self.unit();
+            let outcome = operation.decide(self, &mut unit, &inputs)?;
+            let committed = unit.commit_with(|| respond(&outcome)).await;
+            committed.map(|()| outcome).map_err(|error| operation.classify_failure(error))
+        };
+        self.retry(inputs, attempt).await
     }
 }
 
@@ -436,19 +326,18 @@ impl VerifiedCaller {
     ///
     /// # Errors
     ///
-    /// Same as [`Principal::execute`].
+    /// Same as [`Principal::retry`].
     pub async fn execute_operation<O: Operation>(&self, operation: &O, inputs: O::Inputs) -> Result<O::Outcome, ApiError> {
-        self.execute(&Alone { principal: self, operation, respond: O::response }, inputs).await
+        self.execute_alone(operation, inputs, O::response).await
     }
 
     /// Like [`VerifiedCaller::execute_operation`], but reads the inputs first.
     ///
     /// # Errors
     ///
-    /// Same as [`Principal::execute`].
+    /// Same as [`Principal::retry`].
     pub async fn read_and_execute<O: Operation>(&self, operation: &O) -> Result<O::Outcome, ApiError> {
-        let alone = Alone { principal: self, operation, respond: O::response };
-        self.execute(&alone, alone.inputs(false).await?).await
+        self.execute_operation(operation, self.inputs(operation, false).await?).await
     }
 
     /// Rejects `If-Match` on a request that changes several records.

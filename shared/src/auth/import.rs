@@ -1,7 +1,7 @@
 //! Imports: one transaction per row. With an idempotency key, each row is a part of the request, and the row's transaction also
 //! stores the row's response. A retry of the request returns the stored responses and executes the remaining rows.
 
-use super::command::{Alone, Operation};
+use super::command::Operation;
 use crate::auth::VerifiedCaller;
 use crate::domain::record::{IdempotentRequest, StoredResponse};
 use crate::http::bulk::import::{Executed, ImportResult, OnError, RowError};
@@ -220,12 +220,11 @@ impl VerifiedCaller {
         inputs: Option<Result<O::Inputs, ApiError>>,
     ) -> Result<StoredResponse, ApiError> {
         let respond = |outcome: &O::Outcome| O::row_response(outcome, skipped);
-        let alone = Alone { principal: self, operation: row, respond };
         let inputs = match inputs {
             Some(inputs) => inputs?,
-            None => alone.inputs(true).await?,
+            None => self.inputs(row, true).await?,
         };
-        let outcome = Box::pin(self.execute(&alone, inputs)).await?;
+        let outcome = Box::pin(self.execute_alone(row, inputs, respond)).await?;
         Ok(O::row_response(&outcome, skipped)?)
     }
 

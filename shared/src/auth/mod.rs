@@ -12,6 +12,6 @@ mod import;
 mod signer;
 
 pub use caller::{Caller, Principal, VerifiedCaller};
-pub use command::{Command, Operation, unknown_reference};
+pub use command::{Operation, unknown_reference};
 pub use import::ImportRow;
 pub use signer::Signer;

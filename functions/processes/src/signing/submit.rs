@@ -5,7 +5,7 @@ use crate::subject::StepIndex;
 use crate::subject::{AdvanceInputs, AdvanceSubject, Subject, Submission, value_error};
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value, json};
-use shared::auth::{Command, Principal, Signer};
+use shared::auth::{Principal, Signer};
 use shared::domain::processes::instance::Instance;
 use shared::domain::processes::process::{Step, StepKind};
 use shared::domain::record::{Stored, StoredResponse};
@@ -18,7 +18,7 @@ use shared::http::openapi::{InputErrors, SubmissionConflict};
 use shared::http::requests::body::{JsonBody, StepData, StepKeys};
 use shared::http::responses::html::AcceptedLanguage;
 use shared::http::responses::{ApiError, Data, Success};
-use shared::store::{CommitFailure, StoreError, TenantStore, UnitOfWork, WriteError};
+use shared::store::{CommitFailure, StoreError, TenantStore, UnitOfWork};
 
 shared::body! {
     /// Step data to submit with a signing link.
@@ -63,8 +63,8 @@ pub async fn submit_with_link(
     let submission = submission.by_signer(typed, session.language);
     let submitted = AdvanceSubject { id: link.subject, submission };
     let command = SubmitWithLink { submitted, session, link: link.id };
-    let inputs = command.read(store).await?;
-    let outcome = signer.verified().await?.execute(&command, inputs).await?;
+    let inputs = tokio::try_join!(command.submitted.read(store), command.read_link(store))?;
+    let outcome = command.execute(&signer.verified().await?, inputs).await?;
     Ok(Data { data: command.view(&outcome)? })
 }
 
@@ -140,24 +140,31 @@ impl SubmitWithLink {
     }
 }
 
-impl Command for SubmitWithLink {
-    type Inputs = (AdvanceInputs, Stored<Link>);
-    type Outcome = (Subject, Stored<Link>);
+type SubmitInputs = (AdvanceInputs, Stored<Link>);
 
-    async fn read(&self, reads: &TenantStore) -> Result<Self::Inputs, ApiError> {
-        tokio::try_join!(self.submitted.read(reads), self.read_link(reads))
-    }
-
-    async fn reread(&self, (previous, _): Self::Inputs, principal: &Principal) -> Result<Self::Inputs, ApiError> {
-        tokio::try_join!(self.submitted.reread(previous, principal), self.read_link(&principal.store))
+impl SubmitWithLink {
+    async fn execute(&self, principal: &Principal, inputs: SubmitInputs) -> Result<(Subject, Stored<Link>), ApiError> {
+        let step_at_first_read = inputs.0.step_at_first_read;
+        let attempt = |early| async move {
+            let store = &principal.store;
+            let inputs = match early {
+                Some(inputs) => inputs,
+                None => tokio::try_join!(self.submitted.read_again(store, step_at_first_read), self.read_link(store))?,
+            };
+            let mut unit = principal.unit();
+            let outcome = self.decide(principal, &mut unit, &inputs)?;
+            let committed = unit.commit_with(|| self.stored_response(&outcome)).await;
+            committed.map_err(|error| self.submitted.submission.classify_failure(error, &outcome.0)).map(|()| outcome)
+        };
+        principal.retry(inputs, attempt).await
     }
 
     fn decide(
         &self,
         principal: &Principal,
         unit: &mut UnitOfWork<'_>,
-        (inputs, link): &Self::Inputs,
-    ) -> Result<Self::Outcome, CommitFailure<ApiError>> {
+        (inputs, link): &SubmitInputs,
+    ) -> Result<(Subject, Stored<Link>), CommitFailure<ApiError>> {
         let (submission, now) = (&self.submitted.submission, principal.context.at);
         let status = link.value.status(now, inputs.subject.position(), true);
         if status != LinkStatus::Open {
@@ -179,12 +186,8 @@ impl Command for SubmitWithLink {
         if unsigned.is_empty() { Ok((outcome, link)) } else { Err(ApiError::Invalid(unsigned).into()) }
     }
 
-    fn stored_response(&self, outcome: &Self::Outcome) -> Result<StoredResponse, StoreError> {
+    fn stored_response(&self, outcome: &(Subject, Stored<Link>)) -> Result<StoredResponse, StoreError> {
         Data { data: self.view(outcome).map_err(StoreError::broken)? }.to_stored(Vec::new())
-    }
-
-    fn classify_failure(&self, error: WriteError, (outcome, _): &Self::Outcome) -> CommitFailure<ApiError> {
-        self.submitted.classify_failure(error, outcome)
     }
 }
 

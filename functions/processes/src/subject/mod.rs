@@ -6,7 +6,7 @@ pub(crate) mod start;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use shared::auth::caller::ProcessesWrite;
-use shared::auth::{Caller, Command, Principal};
+use shared::auth::{Caller, Principal};
 use shared::domain::assets::asset::Asset;
 use shared::domain::processes::instance::{
     AdvanceOutcome, ImageName, Instance, InstanceStatus, ProcessError, Signed, State, SubjectId, candidate_users,
@@ -172,7 +172,10 @@ pub(crate) async fn advance<R: SubjectResponse>(
     body: JsonBody<Advance>,
 ) -> Result<R, ApiError> {
     let submission = Submission::from(body.parse_with_errors(&caller)?);
-    let subject = caller.execute(&AdvanceSubject { id, submission }).await?;
+    let command = AdvanceSubject { id, submission };
+    let inputs = command.read(&caller.store).await?;
+    let caller = caller.verified().await?;
+    let subject = command.execute(&caller, inputs).await?;
     respond(&caller.store, subject, false).await
 }
 
@@ -188,7 +191,7 @@ pub(crate) struct AdvanceInputs {
     assets: Option<OpenAssets>,
     /// The active users among those in the step data and those picked before.
     active: BTreeSet<UserId>,
-    step_at_first_read: Option<usize>,
+    pub(crate) step_at_first_read: Option<usize>,
 }
 
 impl AdvanceSubject {
@@ -228,11 +231,23 @@ impl AdvanceSubject {
     }
 }
 
-impl Command for AdvanceSubject {
-    type Inputs = AdvanceInputs;
-    type Outcome = Subject;
+impl AdvanceSubject {
+    async fn execute(&self, principal: &Principal, inputs: AdvanceInputs) -> Result<Subject, ApiError> {
+        let step_at_first_read = inputs.step_at_first_read;
+        let attempt = |early| async move {
+            let inputs = match early {
+                Some(inputs) => inputs,
+                None => self.read_again(&principal.store, step_at_first_read).await?,
+            };
+            let mut unit = principal.unit();
+            let subject = self.decide(principal, &mut unit, &inputs)?;
+            let committed = unit.commit_with(|| stored_change(&subject)).await;
+            committed.map_err(|error| self.submission.classify_failure(error, &subject)).map(|()| subject)
+        };
+        principal.retry(inputs, attempt).await
+    }
 
-    async fn read(&self, reads: &TenantStore) -> Result<AdvanceInputs, ApiError> {
+    pub(crate) async fn read(&self, reads: &TenantStore) -> Result<AdvanceInputs, ApiError> {
         let (subject, batch) = Subject::read_with(reads, self.id, self.submission.with_users(BatchGet::new())).await?;
         let sent = self.submission.users(&batch)?;
         let mut active = subject.active_picked_users(reads, &sent).await?;
@@ -243,11 +258,16 @@ impl Command for AdvanceSubject {
         Ok(AdvanceInputs { subject, assets, active, step_at_first_read })
     }
 
-    async fn reread(&self, previous: AdvanceInputs, principal: &Principal) -> Result<AdvanceInputs, ApiError> {
-        Ok(AdvanceInputs { step_at_first_read: previous.step_at_first_read, ..self.read(&principal.store).await? })
+    /// Reads after a write conflict. If another step is open than at the first read, the submission is refused.
+    pub(crate) async fn read_again(
+        &self,
+        reads: &TenantStore,
+        step_at_first_read: Option<usize>,
+    ) -> Result<AdvanceInputs, ApiError> {
+        Ok(AdvanceInputs { step_at_first_read, ..self.read(reads).await? })
     }
 
-    fn decide(
+    pub(crate) fn decide(
         &self,
         principal: &Principal,
         unit: &mut UnitOfWork<'_>,
@@ -271,14 +291,6 @@ impl Command for AdvanceSubject {
         }
         Ok(advanced)
     }
-
-    fn stored_response(&self, subject: &Subject) -> Result<StoredResponse, StoreError> {
-        stored_change(subject)
-    }
-
-    fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {
-        self.submission.classify_failure(error, subject)
-    }
 }
 
 pub(crate) async fn cancel<R: SubjectResponse>(
@@ -289,7 +301,8 @@ pub(crate) async fn cancel<R: SubjectResponse>(
     let command = CancelSubject { id, reason: None };
     let inputs = command.read(&caller.store).await?;
     let reason = body.parse(&caller)?.and_then(|body| body.reason.or(None));
-    let subject = caller.verified().await?.execute(&CancelSubject { reason, ..command }, inputs).await?;
+    let caller = caller.verified().await?;
+    let subject = CancelSubject { reason, ..command }.execute(&caller, inputs).await?;
     respond(&caller.store, subject, false).await
 }
 
@@ -299,11 +312,22 @@ pub(crate) struct CancelSubject {
     pub(crate) reason: Option<Notes>,
 }
 
-impl Command for CancelSubject {
-    type Inputs = (Subject, OpenAssets);
-    type Outcome = Subject;
+impl CancelSubject {
+    pub(crate) async fn execute(&self, principal: &Principal, inputs: (Subject, OpenAssets)) -> Result<Subject, ApiError> {
+        let attempt = |early| async move {
+            let inputs = match early {
+                Some(inputs) => inputs,
+                None => self.read(&principal.store).await?,
+            };
+            let mut unit = principal.unit();
+            let subject = self.decide(principal, &mut unit, &inputs)?;
+            unit.commit_with(|| stored_change(&subject)).await?;
+            Ok(subject)
+        };
+        principal.retry(inputs, attempt).await
+    }
 
-    async fn read(&self, reads: &TenantStore) -> Result<Self::Inputs, ApiError> {
+    pub(crate) async fn read(&self, reads: &TenantStore) -> Result<(Subject, OpenAssets), ApiError> {
         let subject = Subject::read(reads, self.id).await?;
         let assets = OpenAssets::read(reads, &subject).await?;
         Ok((subject, assets))
@@ -313,7 +337,7 @@ impl Command for CancelSubject {
         &self,
         principal: &Principal,
         unit: &mut UnitOfWork<'_>,
-        (subject, assets): &Self::Inputs,
+        (subject, assets): &(Subject, OpenAssets),
     ) -> Result<Subject, CommitFailure<ApiError>> {
         subject.open_step(None).map_err(process_error)?;
         let mut cancelled = subject.clone();
@@ -324,10 +348,6 @@ impl Command for CancelSubject {
             *instance = unit.update(instance, next)?;
         }
         Ok(cancelled)
-    }
-
-    fn stored_response(&self, subject: &Subject) -> Result<StoredResponse, StoreError> {
-        stored_change(subject)
     }
 }
 

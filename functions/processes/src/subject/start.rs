@@ -2,12 +2,12 @@
 
 use super::{InstanceOrMovement, Subject, Submission, change_asset, process_error, put_images, too_many_steps, too_much};
 use serde_json::{Map, Value, json};
-use shared::auth::{Command, Principal};
+use shared::auth::Principal;
 use shared::domain::assets::asset::Asset;
 use shared::domain::processes::instance::{Instance, ProcessError, Signed, Starter};
 use shared::domain::processes::movement::{Movement, NUMBER_TEMPLATE};
 use shared::domain::processes::process::Process;
-use shared::domain::record::{Stored, StoredResponse};
+use shared::domain::record::Stored;
 use shared::domain::tenants::tenant::TagTemplate;
 use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{AssetId, MovementId, ProcessId, UserId};
@@ -39,7 +39,18 @@ impl StartProcess {
         } else {
             String::new()
         };
-        principal.execute(&Self { number, ..self }, inputs).await
+        let command = &Self { number, ..self };
+        let attempt = |early| async move {
+            let inputs = match early {
+                Some(inputs) => inputs,
+                None => command.read(&principal.store).await?,
+            };
+            let mut unit = principal.unit();
+            let subject = command.decide(principal, &mut unit, &inputs)?;
+            let committed = unit.commit_with(|| super::stored::<Created<InstanceOrMovement>>(&subject)).await;
+            committed.map_err(|error| command.failure(error, &subject)).map(|()| subject)
+        };
+        principal.retry(inputs, attempt).await
     }
 
     fn add(
@@ -111,7 +122,7 @@ impl StartProcess {
 
     fn too_many_steps(&self, principal: &Principal, inputs: &StartInputs, instance: &Instance) -> ApiError {
         let fits = |assets: &[Stored<Asset>], through: Option<&str>| {
-            let mut trial = UnitOfWork::new(&principal.store, &principal.context);
+            let mut trial = principal.unit();
             self.add(principal, &mut trial, inputs, assets, through).is_ok() && trial.fits()
         };
         let error = too_many_steps(self.submission.steps_through(instance, 0), |key| fits(&inputs.assets, Some(key)));
@@ -138,11 +149,8 @@ pub(crate) struct StartInputs {
     active: BTreeSet<UserId>,
 }
 
-impl Command for StartProcess {
-    type Inputs = StartInputs;
-    type Outcome = Subject;
-
-    async fn read(&self, reads: &TenantStore) -> Result<StartInputs, ApiError> {
+impl StartProcess {
+    pub(crate) async fn read(&self, reads: &TenantStore) -> Result<StartInputs, ApiError> {
         let batch = BatchGet::new().with::<Process>(Some(self.process)).with_all::<Asset>(self.assets.iter().copied());
         let batch = reads.batch_get(self.submission.with_users(batch)).await?;
         let process = or_not_found(batch.get::<Process>(Some(self.process))?)?;
@@ -174,11 +182,7 @@ impl Command for StartProcess {
         }
     }
 
-    fn stored_response(&self, subject: &Subject) -> Result<StoredResponse, StoreError> {
-        super::stored::<Created<InstanceOrMovement>>(subject)
-    }
-
-    fn classify_failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {
+    fn failure(&self, error: WriteError, subject: &Subject) -> CommitFailure<ApiError> {
         if matches!(error, WriteError::TooLarge) && self.submission.through.is_none() && self.is_movement() {
             let detail =
                 "are too large for one transaction, with their notes, custom fields and values; start fewer of them together";
