@@ -308,7 +308,7 @@ async function move(scene) {
   await page.getByRole('checkbox', { name: 'Select all on this page' }).check()
   await boxes.first().uncheck()
   const basket = page.getByRole('region', { name: 'Selected' })
-  await sees(basket.getByText('At most 20.', { exact: false }), 'the page does not say why 21 assets can’t be handed over')
+  await sees(basket.getByText('the limit is 20.', { exact: false }), 'the page does not say why 21 assets can’t be handed over')
   await basket.getByRole('button', { name: 'Move to' }).click()
   await basket.getByRole('combobox').focus()
   // The basket must not cover the end of the page.

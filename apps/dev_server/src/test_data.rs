@@ -83,3 +83,13 @@ pub fn sample<T>(cases: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
 pub fn case_count(full: u32) -> u32 {
     if full_tests() { full } else { full.div_ceil(16) }
 }
+
+/// A pattern that compares each text of [`text_with_many_states`] in as many states as the text has characters.
+pub const PATTERN_WITH_MANY_STATES: &str = "[ab]*a[ab]{900}";
+
+/// Returns a text of random letters a and b.
+#[must_use]
+pub fn text_with_many_states(seed: u64, length: usize) -> String {
+    let mut random = Rng::with_seed(seed);
+    std::iter::repeat_with(|| if random.bool() { 'a' } else { 'b' }).take(length).collect()
+}

@@ -213,25 +213,15 @@ async fn a_number_in_another_form_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn schemas_are_refused_in_our_own_words() {
+async fn errors_in_a_schema_point_into_it_in_a_post_and_a_patch() {
     let client = over_http().await;
     let asset_type = client.asset_type("Laptop", "LAP", "physical").await;
     let property = |rules: Value| json!({"properties": {"a": rules}});
     for (schema, pointer, words) in [
         (json!({"$defs": {}}), "/$defs", "known: type, title"),
-        (property(json!({"$ref": "other.json"})), "/properties/a/type", "is required"),
-        (property(json!({"type": "string", "$ref": "other.json"})), "/properties/a/$ref", "unknown keyword here; known: "),
-        (property(json!({"type": "string", "pattern": "^(?=x)"})), "/properties/a/pattern", "look-around"),
-        (property(json!({"type": "string", "pattern": r"(a)\1"})), "/properties/a/pattern", "back-references"),
-        (property(json!({"type": "string", "pattern": r"\pL{40}"})), "/properties/a/pattern", "fewer repetitions"),
-        (json!({"required": [" a"]}), "/required/0", "whitespace"),
-        (json!({"required": ["\u{200b}a"]}), "/required/0", "U+200B"),
-        (json!({"properties": {" a ": {"type": "string"}}}), "/properties/ a ", "whitespace"),
+        (property(json!({"type": "string", "pattern": r"\pL{200}"})), "/properties/a/pattern", "fewer repetitions"),
         (json!({"properties": {"\u{200b}a/b": {"type": "string"}}}), "/properties/\u{200b}a~1b", "no asset can have"),
-        (json!({"properties": {"": {"type": "string"}}}), "/properties/", "must not be empty"),
-        (json!({"type": "text"}), "/type", "must be one of object"),
         (property(json!({"type": "integer", "maximum": 9_007_199_254_740_993_u64})), "", "2^53"),
-        (json!([]), "", "an object"),
         (json!("x"), "", "an object"),
     ] {
         let body = json!({"name": "T", "code": "TT", "kind": "physical", "custom_fields_schema": schema});
@@ -352,16 +342,10 @@ async fn store_schema(api: &Api, client: &Client, asset_type: &str, schema: &str
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stored_schema_that_is_refused_today_validates_nothing_and_can_be_replaced() {
+async fn no_fields_are_accepted_under_a_stored_schema_that_is_no_longer_permitted_until_it_is_replaced() {
     let (api, client) = Api::with_tenant().await;
-    for (number, schema) in [
-        &hidden(r##"{"$ref":"#"}"##).to_string(),
-        r##"{"$ref":"#"}"##,
-        r#"{"properties":{"a":{"anyOf":[]}}}"#,
-        r#"{"type":"nothing"}"#,
-    ]
-    .into_iter()
-    .enumerate()
+    for (number, schema) in
+        [&hidden(r##"{"$ref":"#"}"##).to_string(), r#"{"properties":{"a":{"anyOf":[]}}}"#].into_iter().enumerate()
     {
         let asset_type = client.type_with_schema("T", &format!("T{number}"), json!({"type": "object"})).await;
         let path = format!("/catalog/asset-types/{asset_type}");

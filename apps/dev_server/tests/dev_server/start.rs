@@ -2,6 +2,7 @@
 //! else can read.
 
 use super::server::Client;
+use dev_server::test_data::{PATTERN_WITH_MANY_STATES, text_with_many_states};
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
@@ -104,17 +105,13 @@ fn each_start_prints_a_new_signing_link_as_long_as_the_handover_is_open() {
 fn a_request_that_computes_does_not_hold_up_others() {
     let folder = tempfile::tempdir().unwrap();
     let (_session, ready) = start_on(folder.path(), &["--empty"]);
-    let pattern = |n| (format!("f{n}"), json!({"type": "string", "pattern": format!("[ab]*a[ab]{{900}}{n}")}));
+    let pattern = |n| (format!("f{n}"), json!({"type": "string", "pattern": format!("{PATTERN_WITH_MANY_STATES}{n}")}));
     let schema = json!({"properties": (0..8).map(pattern).collect::<serde_json::Map<_, _>>()});
     let body = json!({"name": "Costly", "code": "CC", "kind": "physical", "custom_fields_schema": schema});
     let client = client_of(&ready);
     let (status, made) = client.try_send("POST", "/catalog/asset-types", &body).unwrap();
     assert_eq!(status, 201, "{made}");
-    // The numbers of a linear congruential generator: each character leads to a new state.
-    let next = |x: &u64| Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
-    let text: String =
-        std::iter::successors(Some(1_u64), next).take(3_500).map(|x| if x >> 63 == 0 { 'a' } else { 'b' }).collect();
-    let fields: serde_json::Map<_, _> = (0..8).map(|n| (format!("f{n}"), json!(text))).collect();
+    let fields: serde_json::Map<_, _> = (0..8).map(|n| (format!("f{n}"), json!(text_with_many_states(n, 3_500)))).collect();
     let body = json!({"name": "a", "asset_type_id": made["data"]["id"], "custom_fields": fields});
     let creation = std::thread::spawn({
         let client = client.clone();

@@ -1,6 +1,6 @@
 //! Cells of CSV files, written so that spreadsheets don't run them as formulas, and texts survive the round trip.
 
-use crate::catalog::custom_fields::{self, FieldsSchema};
+use crate::catalog::custom_fields::{FieldsSchema, type_of};
 use crate::values::json::parse_strict;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -79,12 +79,16 @@ pub fn is_cell_of(cell: &str, value: &Value) -> bool {
     cell == value_text(value) || is_same_number()
 }
 
-/// Reads a cell as JSON if the schema permits types other than string and the cell is valid JSON, otherwise as a string.
-/// Booleans are case-insensitive.
+/// Reads a cell as the value of the schema's `enum` or `const` whose export it is. Otherwise reads it as JSON if the schema permits
+/// types other than string and the cell is valid JSON, and else as a string. Booleans are case-insensitive.
 pub fn to_value(text: &str, name: &str, schema: Option<&FieldsSchema>) -> Value {
     let string = || Value::String(unquoted(text).unwrap_or_else(|| text.to_owned()));
     let Some(property) = property(name, schema) else { return string() };
-    let json = match type_of(property) {
+    let mut values = property["enum"].as_array().into_iter().flatten().chain(property.get("const"));
+    if let Some(value) = values.find(|value| value_text(value) == text) {
+        return value.clone();
+    }
+    let json = match type_of(&property["type"]) {
         Some("string") => None,
         Some("boolean") => parse_strict(&text.to_lowercase(), MAX_LEVELS).ok(),
         _ => parse_strict(text, MAX_LEVELS).ok(),
@@ -94,19 +98,11 @@ pub fn to_value(text: &str, name: &str, schema: Option<&FieldsSchema>) -> Value 
 
 /// Whether the schema permits only integers, with or without null.
 pub fn is_integer(name: &str, schema: Option<&FieldsSchema>) -> bool {
-    property(name, schema).and_then(type_of) == Some("integer")
+    property(name, schema).and_then(|property| type_of(&property["type"])) == Some("integer")
 }
 
 fn property<'a>(name: &str, schema: Option<&'a FieldsSchema>) -> Option<&'a Value> {
     schema?.as_value().get("properties")?.get(name)
-}
-
-/// Returns the only type, besides null, that the schema of a property permits.
-fn type_of(property: &Value) -> Option<&str> {
-    custom_fields::type_of(&property["type"]).or_else(|| {
-        let values = property["enum"].as_array().filter(|_| property["type"].is_null())?;
-        values.iter().all(Value::is_string).then_some("string")
-    })
 }
 
 #[cfg(test)]
@@ -145,8 +141,8 @@ mod tests {
     #[test]
     fn a_schema_says_what_a_cell_means() {
         let schema = FieldsSchema::from_json(
-            r#"{"properties": {"imei": {"type": "string"}, "leased": {"type": ["boolean", "null"]}, "size": {"enum": ["8", "16"]},
-                "ram": {"type": "integer"}, "ports": {"type": "array"}}}"#,
+            r#"{"properties": {"imei": {"type": "string"}, "leased": {"type": ["boolean", "null"]}, "size": {"enum": ["8", "16", 32, null]},
+                "floor": {"const": "3"}, "ram": {"type": "integer"}, "ports": {"type": "array"}}}"#,
         );
         let schema = schema.as_ref().ok();
         for (name, text, value) in [
@@ -157,6 +153,10 @@ mod tests {
             ("leased", "TRUE", json!(true)),
             ("leased", "null", json!(null)),
             ("size", "8", json!("8")),
+            ("size", "32", json!(32)),
+            ("size", "32.0", json!(32.0)),
+            ("size", "null", json!(null)),
+            ("floor", "3", json!("3")),
             ("ram", "16", json!(16)),
             ("ram", "007", json!("007")),
             ("ports", "TRUE", json!("TRUE")),

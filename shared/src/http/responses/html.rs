@@ -4,7 +4,7 @@
 use super::ApiResponse;
 use crate::app::App;
 use crate::domain::tenants::tenant::{Language, Locale};
-use crate::domain::values::field_error::{ErrorCode, ValueError};
+use crate::domain::values::field_error::ValueError;
 use crate::http::endpoints::list_header;
 use crate::http::openapi::{Describe, Schemas, add_content, add_headers, add_response};
 use crate::http::requests::params::FromParam;
@@ -50,7 +50,7 @@ impl FromParam for Format {
         match text {
             "json" => Ok(Self::Json),
             "html" => Ok(Self::Html),
-            _ => Err(ValueError::coded(ErrorCode::UnknownValue, "must be json or html")),
+            _ => Err(ValueError::not_one_of(["json", "html"])),
         }
     }
 }

@@ -188,7 +188,11 @@ impl TenantCheck<'_> {
         let facts = RecordFacts::of(self.store, &stored);
         if let Some((pointer, error)) = refused_schema(&stored.value) {
             let problem = format!("its custom_fields_schema is no longer permitted: {pointer} {error}");
-            self.report(named(record), problem, "change the schema; until then, no custom fields of its assets can change");
+            self.report(
+                named(record),
+                problem,
+                "change the schema; until then, no asset of the type can be created and no custom fields can change",
+            );
         }
         let chain = Chain::new(Some(facts.head.chain.clone()));
         self.chains.insert(record.1, ScannedChain { kind: Some(T::KIND), chain, ..ScannedChain::default() });

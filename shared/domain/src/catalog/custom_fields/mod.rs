@@ -88,7 +88,7 @@ fn check_size(size: usize) -> Result<(), ValueError> {
 /// A flat JSON Schema (draft 2020-12). At the top: `type` (`object`), `properties` (at most 100), `required`,
 /// `additionalProperties` (a boolean), `title`, `description`, `$schema`. A property has a `type` (string, number, integer,
 /// boolean, array, or a list of one of these and null), which can be left out beside `enum` or `const`, and `title`,
-/// `description`, `default`; numbers also `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`; strings
+/// `description`, `enum`, `const`, `default`; numbers also `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`; strings
 /// `minLength`, `maxLength`, `pattern`, `format` (date, date-time, email, uri); arrays `items` (a scalar property), `minItems`,
 /// `maxItems`, `uniqueItems`.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
@@ -130,7 +130,8 @@ impl FieldsSchema {
         if errors.is_empty() { Ok(schema) } else { Err(errors) }
     }
 
-    /// Checks custom fields. Returns up to 100 faults, or one for a stored schema that [`FieldsSchema::from_json`] refuses.
+    /// Checks custom fields. Returns up to 100 faults, or one for a stored schema that [`FieldsSchema::from_json`] refuses. Only
+    /// the fields of a pattern that it refuses have a fault.
     pub fn faults(&self, fields: &CustomFields, patterns: &Patterns) -> Vec<SchemaFault> {
         match schema::errors_of_schema(&self.0).first() {
             Some((pointer, error)) => vec![schema::fault_of_stored(pointer, error)],

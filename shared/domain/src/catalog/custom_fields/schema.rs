@@ -8,9 +8,10 @@ use crate::user::Email;
 use crate::values::field_error::{ErrorCode, FieldError, ValueError, pointer_token, unknown_name};
 use crate::values::json;
 use crate::values::time::{Date, Timestamp};
+use regex_automata::Input;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::nfa::thompson;
-use regex_automata::{Input, MatchErrorKind};
+use regex_automata::util::syntax;
 use serde_json::{Map, Number, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,11 +20,9 @@ use url::Url;
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 const MAX_PROPERTIES: usize = 100;
 const MAX_PATTERN_CHARS: usize = 200;
-const MAX_ENUM_VALUES: usize = 1_000;
-/// Maximum size of a compiled pattern. Unicode classes are large: `\w` takes 18 KB, and each repetition copies it.
-const MAX_COMPILED_BYTES: usize = 512 * 1024;
-/// Maximum size of the compiled patterns of a schema together.
-const MAX_COMPILED_BYTES_OF_SCHEMA: usize = 8 * 1024 * 1024;
+/// Maximum size of the compiled patterns of a schema together. Unicode classes are large: `\w` takes 18 KB, and each repetition
+/// copies it.
+const MAX_COMPILED_BYTES: usize = 2 * 1024 * 1024;
 /// Maximum memory for the states of a pattern. A pattern that fills it twice within a request is given up.
 const MAX_MATCHING_BYTES: usize = 256 * 1024;
 /// Maximum number of compiled patterns that a request keeps.
@@ -40,7 +39,7 @@ const SCALARS: [&str; 4] = ["string", "number", "integer", "boolean"];
 const TYPES: [&str; 5] = ["string", "number", "integer", "boolean", "array"];
 const FORMATS: [&str; 4] = ["date", "date-time", "email", "uri"];
 
-const TOO_LARGE: &str = r"is too large; use fewer repetitions, and [0-9] or [A-Za-z0-9_] instead of \d or \w";
+const SMALLER: &str = r"use fewer repetitions, and [0-9] or [A-Za-z0-9_] instead of \d or \w";
 
 type Errors = Vec<(String, ValueError)>;
 
@@ -73,12 +72,10 @@ impl Patterns {
         match dfa.try_search_fwd(cache, &Input::new(text).earliest(true)) {
             Ok(Some(_)) => None,
             Ok(None) => Some(must_be(&format!("a text that matches {pattern}"))),
-            Err(error) => Some(ValueError::new(match error.kind() {
-                MatchErrorKind::Quit { .. } => {
-                    r"can't be checked beyond ASCII: the asset type's pattern must use (?-u:\b) instead of \b"
-                }
-                _ => "can't be checked: the asset type's pattern has too many states",
-            })),
+            Err(_) => {
+                let text = "can't be checked: the asset type's pattern has too many states";
+                Some(ValueError::coded(ErrorCode::TooMuch, text))
+            }
         }
     }
 }
@@ -86,15 +83,18 @@ impl Patterns {
 /// Compiles a pattern to an automaton whose states are built as texts need them. It takes linear time, and gives up where other
 /// engines would become slow.
 fn compile(pattern: &str) -> Result<DFA, ValueError> {
-    let states = DFA::config().cache_capacity(MAX_MATCHING_BYTES).skip_cache_capacity_check(true).unicode_word_boundary(true);
+    let states = DFA::config().cache_capacity(MAX_MATCHING_BYTES).skip_cache_capacity_check(true);
     let states = states.minimum_cache_clear_count(Some(1)).minimum_bytes_per_state(Some(10));
     let size = thompson::Config::new().nfa_size_limit(Some(MAX_COMPILED_BYTES));
-    match DFA::builder().configure(states).thompson(size).build(pattern) {
-        Ok(dfa) => Ok(dfa),
-        // The only error of a pattern that can be parsed.
-        Err(_) if regex_syntax::parse(pattern).is_ok() => Err(ValueError::coded(ErrorCode::TooMuch, TOO_LARGE)),
-        Err(_) => Err(ValueError::form("must be a regular expression without look-around or back-references")),
+    let Ok(parsed) = syntax::parse(pattern) else {
+        return Err(ValueError::form("must be a regular expression without look-around or back-references"));
+    };
+    // Such an engine knows words of ASCII only.
+    if parsed.properties().look_set().contains_word_unicode() {
+        return Err(ValueError::form(r"must have (?-u:\b) instead of \b"));
     }
+    let built = DFA::builder().configure(states).thompson(size).build(pattern);
+    built.map_err(|_| ValueError::coded(ErrorCode::TooMuch, format!("is too large; {SMALLER}")))
 }
 
 /// Returns the errors in a schema, each with its JSON Pointer. Doesn't compile its patterns.
@@ -104,10 +104,10 @@ pub(super) fn errors_of_schema(schema: &Value) -> Errors {
     for (keyword, rule) in members {
         let pointer = format!("/{}", pointer_token(keyword));
         match keyword.as_str() {
-            "$schema" if rule.as_str().is_some_and(|uri| uri.trim_end_matches('#') == DIALECT) => {}
+            "$schema" if *rule == DIALECT => {}
             "$schema" => errors.push(at(&pointer, ValueError::form(format!("must be {DIALECT}")))),
             "type" if *rule == "object" => {}
-            "type" => errors.push(at(&pointer, ValueError::not_one_of(["object"]))),
+            "type" => errors.push(at(&pointer, ValueError::coded(ErrorCode::UnknownValue, "must be object"))),
             "properties" => errors.extend(errors_of_properties(rule)),
             "required" => errors.extend(errors_of_required(rule)),
             "additionalProperties" => errors.extend((!rule.is_boolean()).then(|| at(&pointer, must_be("true or false")))),
@@ -133,7 +133,8 @@ pub(super) fn errors_of_patterns(schema: &Value) -> Errors {
     let mut error = |pattern: &str| match compile(pattern) {
         Ok(dfa) => {
             bytes += dfa.get_nfa().memory_usage();
-            (bytes > MAX_COMPILED_BYTES_OF_SCHEMA).then(|| ValueError::coded(ErrorCode::TooMuch, TOO_LARGE))
+            let text = format!("is too large together with the patterns before it; {SMALLER}");
+            (bytes > MAX_COMPILED_BYTES).then(|| ValueError::coded(ErrorCode::TooMuch, text))
         }
         Err(error) => Some(error),
     };
@@ -173,7 +174,7 @@ fn errors_of_required(required: &Value) -> Errors {
 fn error_of_name(name: &str) -> Option<ValueError> {
     let error = match field_name(name) {
         Ok(stored) if stored == name => return None,
-        Ok(_) => "must be in Unicode's composed form (NFC), with single spaces and without surrounding whitespace".to_owned(),
+        Ok(_) => "must have single spaces and no surrounding whitespace".to_owned(),
         Err(error) => error.text,
     };
     Some(ValueError::new(format!("must not name a field that no asset can have: its name {error}")))
@@ -182,27 +183,32 @@ fn error_of_name(name: &str) -> Option<ValueError> {
 /// Checks a property, or the items of a list, whose type must be one of `types`.
 fn errors_of_property(property: &Value, pointer: &str, types: &[&str], errors: &mut Errors) {
     let Value::Object(rules) = property else { return errors.push(at(pointer, must_be("an object"))) };
-    let kind = match rules.get("type") {
-        None if rules.contains_key("enum") || rules.contains_key("const") => None,
-        None => return errors.push(at(&format!("{pointer}/type"), ValueError::required())),
-        Some(rule) => match type_of(rule).filter(|name| types.contains(name)) {
-            Some(name) => Some(name),
-            None => {
-                let text = format!("must be one of {}, or a list of one of these and null", types.join(", "));
-                return errors.push(at(&format!("{pointer}/type"), ValueError::coded(ErrorCode::UnknownValue, text)));
-            }
-        },
-    };
-    let of_type = match kind {
-        Some("string") => OF_STRING,
-        Some("number" | "integer") => OF_NUMBER,
-        Some("array") => OF_ARRAY,
-        _ => &[],
+    let rule = rules.get("type");
+    let kind = rule.and_then(type_of).filter(|name| types.contains(name));
+    let has_values = rules.contains_key("enum") || rules.contains_key("const");
+    let all = [OF_STRING, OF_NUMBER, OF_ARRAY].concat();
+    let of_type = match (kind, rule) {
+        (Some("string"), _) => OF_STRING,
+        (Some("number" | "integer"), _) => OF_NUMBER,
+        (Some("array"), _) => OF_ARRAY,
+        (Some(_), _) => &[],
+        (None, None) if has_values => &[],
+        (None, None) => {
+            errors.push(at(&format!("{pointer}/type"), ValueError::required()));
+            &all
+        }
+        (None, Some(_)) => {
+            let text = format!("must be one of {}, or a list of one of these and null", types.join(", "));
+            errors.push(at(&format!("{pointer}/type"), ValueError::coded(ErrorCode::UnknownValue, text)));
+            &all
+        }
     };
     for (keyword, rule) in rules {
         let pointer = format!("{pointer}/{}", pointer_token(keyword));
-        if keyword == "items" && of_type == OF_ARRAY {
+        if keyword == "items" && of_type.contains(&"items") {
             errors_of_property(rule, &pointer, &SCALARS, errors);
+        } else if matches!(keyword.as_str(), "const" | "default") && rule.is_array() && !types.contains(&"array") {
+            errors.push(at(&pointer, must_be("a string, number, boolean or null")));
         } else if OF_PROPERTY.contains(&keyword.as_str()) || of_type.contains(&keyword.as_str()) {
             errors.extend(error_of_rule(keyword, rule).map(|error| at(&pointer, error)));
         } else {
@@ -217,11 +223,7 @@ fn error_of_rule(keyword: &str, rule: &Value) -> Option<ValueError> {
     match keyword {
         "title" | "description" => (!rule.is_string()).then(|| must_be("a string")),
         "enum" => match rule {
-            Value::Array(values) if values.len() > MAX_ENUM_VALUES => {
-                let text = format!("must have at most {MAX_ENUM_VALUES} values; this has {}", values.len());
-                Some(ValueError::limited(ErrorCode::TooManyItems, MAX_ENUM_VALUES, text))
-            }
-            Value::Array(values) if !values.is_empty() && values.iter().all(is_flat) => None,
+            Value::Array(values) if !values.is_empty() && is_flat(rule) => None,
             _ => Some(must_be("a list of strings, numbers, booleans or null")),
         },
         "const" | "default" => (!is_flat(rule)).then(|| must_be("a string, number, boolean, null, or a list of these")),
@@ -411,7 +413,7 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
     match kind {
         "string" => value.is_string(),
         "number" => value.is_number(),
-        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         "boolean" => value.is_boolean(),
         "array" => value.is_array(),
         _ => false,
@@ -434,7 +436,7 @@ fn broken_bound(keyword: &str, limit: &Number, number: &Number) -> Option<ValueE
 /// Whether the quotient is whole, except for the rounding of a division of two decimal numbers, such as 0.3 and 0.1.
 fn is_multiple(number: &Number, step: &Number) -> bool {
     if let (Some(number), Some(step)) = (number.as_i64(), step.as_i64()) {
-        return step != 0 && number % step == 0;
+        return number % step == 0;
     }
     let (Some(number), Some(step)) = (number.as_f64(), step.as_f64()) else { return false };
     let quotient = number / step;
@@ -443,26 +445,24 @@ fn is_multiple(number: &Number, step: &Number) -> bool {
 
 fn broken_count(keyword: &str, limit: &Number, count: usize, noun: &str) -> Option<ValueError> {
     let bound = limit.as_u64()?;
-    let (is_broken, word) = match keyword {
-        "minLength" | "minItems" => ((count as u64) < bound, "at least"),
-        _ => (count as u64 > bound, "at most"),
-    };
-    let code = match keyword {
-        "minLength" => ErrorCode::TooShort,
-        "maxLength" => ErrorCode::TooLong,
-        "minItems" => ErrorCode::TooFewItems,
-        _ => ErrorCode::TooManyItems,
+    let (is_few, is_many) = ((count as u64) < bound, count as u64 > bound);
+    let (code, is_broken, word) = match keyword {
+        "minLength" => (ErrorCode::TooShort, is_few, "at least"),
+        "maxLength" => (ErrorCode::TooLong, is_many, "at most"),
+        "minItems" => (ErrorCode::TooFewItems, is_few, "at least"),
+        _ => (ErrorCode::TooManyItems, is_many, "at most"),
     };
     is_broken.then(|| ValueError::limited(code, limit.clone(), format!("must have {word} {limit} {noun}; this has {count}")))
 }
 
 fn broken_format(format: &str, text: &str) -> Option<ValueError> {
+    let has_space = text.contains(|c: char| c.is_whitespace() || c.is_control());
     match format {
         "date" => text.parse::<Date>().err(),
         "date-time" => text.parse::<Timestamp>().err(),
-        "email" if text.contains(char::is_whitespace) => Some(must_be("an e-mail address")),
-        "email" => text.parse::<Email>().err(),
-        "uri" => Url::parse(text).is_err().then(|| must_be("an absolute URI, such as https://example.com")),
+        // The parsers ignore surrounding whitespace.
+        "email" => (has_space || text.parse::<Email>().is_err()).then(|| must_be("an e-mail address")),
+        "uri" => (has_space || Url::parse(text).is_err()).then(|| must_be("an absolute URI, such as https://example.com")),
         _ => None,
     }
 }
