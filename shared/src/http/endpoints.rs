@@ -38,7 +38,7 @@ use std::error::Error;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use tokio::task::JoinHandle;
+use tokio::task::AbortHandle;
 use tracing::Instrument;
 use tracing::instrument::WithSubscriber;
 use utoipa::__dev::Tags;
@@ -554,7 +554,7 @@ pub(crate) struct ReceivedRequest {
     /// Returns the names of the query parameters that the handler reads; `None` for a handler without a query.
     parameters: Option<QueryParameters>,
     method: Method,
-    check: OnceLock<Shared<BoxFuture<'static, Checked<()>>>>,
+    check: OnceLock<(AbortHandle, Shared<BoxFuture<'static, Checked<()>>>)>,
     pub(crate) content_type: Option<String>,
     /// The body is compressed or has another content coding.
     pub(crate) is_encoded: bool,
@@ -663,8 +663,9 @@ async fn receive(State(parameters): State<Option<QueryParameters>>, request: Req
 }
 
 async fn respond(handler: impl Future<Output = Response>, received: &ReceivedRequest) -> Response {
+    let _end = EndOfCheck(received);
     let response = AssertUnwindSafe(handler).catch_unwind().await;
-    if let Some(check) = received.check.get() {
+    if let Some((_, check)) = received.check.get() {
         if let Err(error) = check.clone().await {
             return ApiError::response(error);
         }
@@ -764,11 +765,12 @@ impl<T: Clone + Send + Sync + 'static> Check<T> {
         received: &ReceivedRequest,
         check: impl Future<Output = Result<T, ApiError>> + Send + 'static,
     ) -> Result<Self, ApiError> {
-        let mut task = AbortOnDrop(tokio::spawn(check.in_current_span().with_current_subscriber()));
+        let task = tokio::spawn(check.in_current_span().with_current_subscriber());
+        let abort = task.abort_handle();
         // A panic of the task is an error of this request alone.
-        let result = async move { (&mut task.0).await.unwrap_or_else(|error| Err(ApiError::Internal(error.into()))) };
+        let result = task.map(|ended| ended.unwrap_or_else(|error| Err(ApiError::Internal(error.into()))));
         let check = result.map_err(Arc::new).boxed().shared();
-        let _ = received.check.set(check.clone().map_ok(drop).boxed().shared());
+        let _ = received.check.set((abort, check.clone().map_ok(drop).boxed().shared()));
         received.refuse_unread().map(|()| Self(check))
     }
 
@@ -779,11 +781,14 @@ impl<T: Clone + Send + Sync + 'static> Check<T> {
     }
 }
 
-struct AbortOnDrop<T>(JoinHandle<T>);
+/// Ends the check with its request. The check's task has the request, so dropping the request doesn't drop the task.
+struct EndOfCheck<'a>(&'a ReceivedRequest);
 
-impl<T> Drop for AbortOnDrop<T> {
+impl Drop for EndOfCheck<'_> {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some((abort, _)) = self.0.check.get() {
+            abort.abort();
+        }
     }
 }
 
@@ -876,16 +881,20 @@ mod tests {
     #[tokio::test]
     async fn check_ends_with_its_request() {
         let (running, mut ended) = oneshot::channel::<()>();
-        let received = received();
+        let received = Arc::new(received());
+        // As the check of a key, it has the request.
+        let owned = (running, Arc::clone(&received));
         let check: Check<()> = Check::start(&received, async move {
-            let _running = running;
+            let _owned = owned;
             std::future::pending().await
         })
         .unwrap();
+        let mut response = Box::pin(respond(ok(), &received));
+        assert!(response.as_mut().now_or_never().is_none());
         tokio::task::yield_now().await;
         assert!(ended.try_recv().is_err_and(|error| error == TryRecvError::Empty));
-        drop((check, received));
-        assert!(ended.await.is_err());
+        drop(response);
+        assert!(ended.await.is_err() && check.passed().await.is_err());
     }
 
     #[tokio::test]
