@@ -13,10 +13,25 @@ pub enum CliError {
     #[error("{0}")]
     Unanswered(String),
     /// The service refused a request, with this status and the code of its problem document.
-    #[error("{detail}")]
-    Answered { status: u16, code: String, detail: String },
+    #[error("{detail}{}", lines(errors))]
+    Answered { status: u16, code: String, detail: String, errors: Vec<Fault> },
     #[error("{0}")]
     Interrupted(String),
+}
+
+/// An error about a part of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// A JSON pointer into the body, or the name of a parameter, a header or a column.
+    pub place: String,
+    pub detail: String,
+}
+
+/// Maximum number of errors to show.
+const MAX_SHOWN: usize = 20;
+
+fn lines(errors: &[Fault]) -> String {
+    errors.iter().take(MAX_SHOWN).map(|Fault { place, detail }| format!("\n  {place}: {detail}")).collect()
 }
 
 pub type Result<T, E = CliError> = std::result::Result<T, E>;
@@ -44,12 +59,13 @@ impl CliError {
 
     /// Whether the idempotency key was sent before with a different body, path or query.
     pub fn is_used_key(&self) -> bool {
-        matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("\n  Idempotency-Key: "))
+        matches!(self, Self::Answered { status: 422, errors, .. } if errors.iter().any(|fault| fault.place == "Idempotency-Key"))
     }
 
     /// Whether the steps to submit make too many changes for one transaction.
     pub fn is_too_many_steps(&self) -> bool {
-        matches!(self, Self::Answered { status: 422, detail, .. } if detail.contains("/through: makes "))
+        let is_limit = |fault: &Fault| fault.place == "/through" && fault.detail.starts_with("makes ");
+        matches!(self, Self::Answered { status: 422, errors, .. } if errors.iter().any(is_limit))
     }
 
     /// Whether the request conflicts with the current state, for example because of a concurrent change.
@@ -74,7 +90,10 @@ mod tests {
 
     #[test]
     fn the_code_alone_tells_that_a_resource_is_missing() {
-        let answered = |code: &str| CliError::Answered { status: 404, code: code.into(), detail: "404 NOT_FOUND".into() };
+        let answered = |code: &str| {
+            let (code, detail) = (code.into(), "404 NOT_FOUND".into());
+            CliError::Answered { status: 404, code, detail, errors: Vec::new() }
+        };
         assert!(answered("NOT_FOUND").is_missing() && !answered("").is_missing());
     }
 }

@@ -1,7 +1,7 @@
 //! An HTTP client for the service: sends and retries requests, and reads pages.
 
 use crate::config::Connection;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, Fault, Result};
 use crate::lookup::items;
 use crate::output::{Format, duration, exact, hex};
 use jiff::fmt::rfc2822::DateTimeParser;
@@ -453,7 +453,7 @@ pub fn cause(error: &reqwest::Error) -> String {
 /// Turns a GET's validation error into a usage error, because only a parameter from the command line can cause it.
 fn wrong_parameter(error: CliError) -> CliError {
     match error {
-        CliError::Answered { status: 422, detail, .. } => CliError::Usage(detail),
+        CliError::Answered { status: 422, .. } => CliError::Usage(error.to_string()),
         error => error,
     }
 }
@@ -595,8 +595,17 @@ fn interpret(reply: Reply) -> Answer {
         408 | 429 | 502..=504 => busy(false, detail),
         409 if code == "REQUEST_IN_PROGRESS" => busy(false, detail),
         500 => busy(true, detail),
-        _ => Answer::Refused(CliError::Answered { status, code, detail }),
+        _ => Answer::Refused(CliError::Answered { status, code, detail, errors: faults(&problem) }),
     }
+}
+
+/// Returns the errors of a problem document.
+fn faults(problem: &Value) -> Vec<Fault> {
+    let fault = |error: &Value| {
+        let place = ["column", "parameter", "header", "pointer"].iter().find_map(|name| error[*name].as_str());
+        Fault { place: one_line(place.unwrap_or("request")), detail: one_line(error["detail"].as_str().unwrap_or_default()) }
+    };
+    items(&problem["errors"]).iter().map(fault).collect()
 }
 
 /// Joins the lines, so that none of them can look like a message from this program.
@@ -611,10 +620,6 @@ fn describe(reply: &Reply, problem: &Value) -> String {
     if !detail.is_empty() {
         text.push_str(if code.is_empty() { " " } else { ": " });
         text.push_str(&detail);
-    }
-    for error in items(&problem["errors"]).iter().take(20) {
-        let place = ["column", "parameter", "header", "pointer"].iter().find_map(|name| error[*name].as_str());
-        text.push_str(&format!("\n  {}: {}", one_line(place.unwrap_or("request")), member(error, "detail")));
     }
     if !request.is_empty() && reply.status >= 500 {
         text.push_str(&format!(" (request {request})"));

@@ -102,12 +102,12 @@ pub async fn asset_type(client: &Client, name: &str) -> Result<String> {
     if let Some(found) = found {
         return Ok(id_of(found));
     }
-    let mut similar: Vec<&str> = named.iter().map(|one| text(&one["name"])).collect();
-    let all = if named.is_empty() { client.data("catalog/asset-types", &[("limit", "100")]).await? } else { Value::Null };
-    if named.is_empty() {
-        similar = nearest(name, items(&all).iter().map(|one| text(&one["name"])));
-        similar.truncate(MAX_CANDIDATES);
-    }
+    let candidates = match named {
+        [] => client.rows("catalog/asset-types", Query::new(), u64::MAX).await?.rows,
+        named => named.to_vec(),
+    };
+    let mut similar = nearest(name, candidates.iter().map(|one| text(&one["name"])));
+    similar.truncate(MAX_CANDIDATES);
     let similar = if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) };
     Err(CliError::Failed(format!("no single asset type has the code or name {name}{similar}")))
 }

@@ -107,7 +107,9 @@ async fn show(client: &Client, plan: &Plan, is_done: bool, is_json: bool) -> Res
         for id in plan.picked_in.iter().take(MAX_SHOWN) {
             stopped.push(instance(client, id).await);
         }
-        stopped.extend(plan.picked_in.len().checked_sub(MAX_SHOWN + 1).map(|more| format!("{} more", more + 1)));
+        if plan.picked_in.len() > MAX_SHOWN {
+            stopped.push(format!("{} more", plan.picked_in.len() - MAX_SHOWN));
+        }
         print(&format!("\nThese have picked the user. Cancel them, or reactivate the user:\n  {}", stopped.join("\n  ")))?;
     }
     if plan.has_more && !is_done {

@@ -2,7 +2,7 @@
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
-use crate::http::{Client, Page, local_now};
+use crate::http::{Client, local_now};
 use crate::lookup::{self, id_of, is_id, items, people_with, person_with, tag_and_name, text};
 use crate::output::{digits, print_json};
 use clap::Args;
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use terminal::{Column, Table, print, record, time};
 
 const CHANGES: usize = 5;
-/// Number of latest entries of a history among which the changes are searched.
-const SEARCHED: &str = "100";
+/// Maximum number of pages of a history, with up to 100 entries each, to search for changes among the scans.
+const MAX_PAGES: u64 = 5;
 /// Limits that keep a change on one line: number of fields, fields to show first, and length of a value in characters.
 const MAX_FIELDS: usize = 3;
 const FIRST_FIELDS: [&str; 3] = ["status", "assigned_to", "running_instance_id"];
@@ -39,8 +39,8 @@ pub struct Shown {
     pub process: Value,
     /// The latest changes, without scans that changed nothing else.
     pub history: Vec<Value>,
-    /// Number of changes, with scans before the latest [`SEARCHED`] entries.
-    pub total_changes: u64,
+    /// Whether there are, or can be, earlier changes.
+    pub has_more: bool,
     /// Names of users by ID.
     pub people: BTreeMap<String, String>,
 }
@@ -52,13 +52,25 @@ pub async fn read(client: &Client, name: &str, changes: usize, with_process: boo
     let query = [("asset_id", id), ("status", "in_progress"), ("limit", "1"), ("omit", "signatures")];
     let running = if with_process { client.data("processes/instances", &query).await? } else { Value::Null };
     let process = running.get(0).cloned().unwrap_or_default();
-    let Page { rows: mut history, meta } = client.page(&format!("assets/{id}/history"), &[("limit", SEARCHED)]).await?;
-    let searched = history.len();
-    history.retain(|entry| !is_only_scan(entry));
-    let scans = (searched - history.len()) as u64;
-    history.truncate(changes);
+    let (history, has_more) = latest_changes(client, id, changes).await?;
     let people = people_with(client, assigned(&history).chain(asset["assigned_to"].as_str())).await?;
-    Ok(Shown { asset, process, history, total_changes: meta["total"].as_u64().unwrap_or_default().saturating_sub(scans), people })
+    Ok(Shown { asset, process, history, has_more, people })
+}
+
+/// Returns this number of latest changes without scans, and whether there are, or can be, earlier ones.
+async fn latest_changes(client: &Client, id: &str, changes: usize) -> Result<(Vec<Value>, bool)> {
+    let (path, mut found, mut is_all) = (format!("assets/{id}/history"), Vec::new(), false);
+    for number in 1..=MAX_PAGES {
+        let page = client.page(&path, &[("limit", "100"), ("page", &number.to_string())]).await?;
+        found.extend(page.rows.into_iter().filter(|entry| !is_only_scan(entry)));
+        is_all = page.meta["total_pages"].as_u64().is_none_or(|pages| pages <= number);
+        if is_all || found.len() > changes {
+            break;
+        }
+    }
+    let has_more = found.len() > changes || !is_all;
+    found.truncate(changes);
+    Ok((found, has_more))
 }
 
 pub async fn show(name: &str, connection: &Connection, is_json: bool) -> Result<u8> {

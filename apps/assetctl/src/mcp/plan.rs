@@ -2,7 +2,7 @@
 //! within a few minutes, by this process. Field changes use batches. Handovers and offboardings work as on the command line,
 //! but a handover's link is a secret that only the command line shows.
 
-use crate::error::{CliError, Result};
+use crate::error::{CliError, Fault, Result};
 use crate::handover::{Handover, Order, RunOptions, Running};
 use crate::http::{new_run_id, object, take, unreadable};
 use crate::import::columns::CUSTOM_FIELD;
@@ -195,10 +195,10 @@ async fn preview_change(access: &Access, arguments: &Value) -> Result<Preview> {
     }
     let batches = operations.chunks(MAX_OPERATIONS).map(|operations| json!({"operations": operations}));
     let (batches, mut answers): (Vec<Value>, Vec<Value>) = (batches.collect(), Vec::new());
-    for batch in &batches {
-        let tags: Vec<&String> = seen.keys().skip(answers.len()).take(MAX_OPERATIONS).collect();
+    let tags: Vec<&String> = seen.keys().collect();
+    for (batch, tags) in batches.iter().zip(tags.chunks(MAX_OPERATIONS)) {
         let answer = access.client.post("assets/batch", DRY_RUN, batch, None).await;
-        answers.extend(items(&answer.map_err(|error| in_set(error, &tags))?).to_vec());
+        answers.extend(items(&answer.map_err(|error| in_set(error, tags))?).to_vec());
     }
     let (mut changes, mut words): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
     for (before, answer) in seen.values().zip(&answers) {
@@ -225,28 +225,33 @@ async fn preview_change(access: &Access, arguments: &Value) -> Result<Preview> {
 /// Replaces the pointers into a batch's operations with the members of the argument `set`. Errors that don't concern all the
 /// batch's assets, which have these `tags`, also name the assets.
 fn in_set(error: CliError, tags: &[&String]) -> CliError {
-    let CliError::Answered { status, code, detail } = error else { return error };
+    let CliError::Answered { status, code, detail, errors } = error else { return error };
     // Tags by member and detail.
-    let mut faults: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
-    let mut lines: Vec<String> = Vec::new();
-    for line in detail.lines() {
-        let fault = line.strip_prefix("  /operations/").and_then(|rest| rest.split_once(": "));
-        let tag = |index: &str| tags.get(index.parse::<usize>().ok()?).map(|tag| tag.as_str());
-        let fault = fault.and_then(|(pointer, why)| {
-            let (index, member) = pointer.split_once('/').unwrap_or((pointer, ""));
-            Some((member.strip_prefix("body/").map_or_else(String::new, argument), why, tag(index)?))
-        });
-        match fault {
-            Some((name, why, tag)) => faults.entry((name, why)).or_default().push(tag),
-            None => lines.push(line.to_owned()),
+    let mut of_members: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
+    let mut faults = Vec::new();
+    for fault in errors {
+        match operation(&fault.place, tags) {
+            Some((tag, member)) => of_members.entry((member, fault.detail)).or_default().push(tag),
+            None => faults.push(fault),
         }
     }
-    lines.extend(faults.into_iter().map(|((name, why), of)| match (name.is_empty(), of.len() == tags.len()) {
-        (true, _) => format!("  {}: {why}", of.join(", ")),
-        (false, true) => format!("  {name}: {why}"),
-        (false, false) => format!("  {name} of {}: {why}", of.join(", ")),
+    faults.extend(of_members.into_iter().map(|((member, detail), of)| {
+        let place = match (member.is_empty(), of.len() == tags.len()) {
+            (true, _) => of.join(", "),
+            (false, true) => member,
+            (false, false) => format!("{member} of {}", of.join(", ")),
+        };
+        Fault { place, detail }
     }));
-    CliError::Answered { status, code, detail: lines.join("\n") }
+    CliError::Answered { status, code, detail, errors: faults }
+}
+
+/// Returns the tag and the member of `set` for a pointer into a batch's operations. The member is empty for the whole operation.
+fn operation<'t>(pointer: &str, tags: &[&'t String]) -> Option<(&'t str, String)> {
+    let operation = pointer.strip_prefix("/operations/")?;
+    let (index, member) = operation.split_once('/').unwrap_or((operation, ""));
+    let tag = tags.get(index.parse::<usize>().ok()?)?;
+    Some((tag.as_str(), member.strip_prefix("body/").map_or_else(String::new, argument)))
 }
 
 /// Returns the member of `set` for a pointer into a body.
@@ -405,10 +410,17 @@ mod tests {
     #[test]
     fn errors_of_a_batch_name_members_of_the_argument() {
         let tags = ["AST-1".to_owned(), "AST-2".to_owned()];
-        let detail = "422: 4 errors.\n  /operations/0/body/place: unknown: x\n  /operations/1/body/place: unknown: x\n  \
-                      /operations/1/body/custom_fields_patch/a~1b: must\n  /operations/0: is held\n  /operations/7/body/x: y";
-        let error = CliError::Answered { status: 422, code: String::new(), detail: detail.into() };
-        let expected = "422: 4 errors.\n  /operations/7/body/x: y\n  AST-1: is held\n  \
+        let fault = |(place, detail): (&str, &str)| Fault { place: place.into(), detail: detail.into() };
+        let errors = [
+            ("/operations/0/body/place", "unknown: x"),
+            ("/operations/1/body/place", "unknown: x"),
+            ("/operations/1/body/custom_fields_patch/a~1b", "must"),
+            ("/operations/0", "is held"),
+            ("/operations/7/body/x", "y"),
+        ];
+        let errors = errors.map(fault).to_vec();
+        let error = CliError::Answered { status: 422, code: String::new(), detail: "422: 5 errors.".into(), errors };
+        let expected = "422: 5 errors.\n  /operations/7/body/x: y\n  AST-1: is held\n  \
                         set.custom_fields.a/b of AST-2: must\n  set.place: unknown: x";
         assert_eq!(in_set(error, &tags.each_ref()).to_string(), expected);
     }

@@ -308,11 +308,9 @@ pub async fn show(access: &Access, arguments: &Value) -> Result<Answer> {
             data.insert("process".to_owned(), running.into());
         }
         let all: Vec<Value> = shown.history.iter().map(|entry| change(entry, &shown.people)).collect();
-        let total = shown.total_changes;
-        let has_more = total > all.len() as u64;
-        data.extend(answer::rows("changes", all, has_more, |_| "changes_since with this asset returns all changes".to_owned()));
-        more.push_str(&format!("; {} in its history", count(total, "change")));
-        data.insert("total_changes".to_owned(), total.into());
+        data.extend(answer::rows("changes", all, shown.has_more, |_| {
+            "changes_since with this asset returns all changes".to_owned()
+        }));
         asset = shown.asset;
     }
     asset["assigned_to"] = name_of(access, &asset["assigned_to"]).await?;

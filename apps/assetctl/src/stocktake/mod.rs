@@ -9,7 +9,7 @@ mod journal;
 mod report;
 
 use crate::config::Connection;
-use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
+use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Fault, Result};
 use crate::http::{Client, new_run_id, unreadable};
 use crate::interrupt::Interrupt;
 use crate::list;
@@ -206,11 +206,11 @@ impl Session<'_> {
             let sent: Vec<usize> = (0..scans.len()).filter(|index| members[*index] != Members::None).collect();
             let posted = if sent.is_empty() { Ok(Vec::new()) } else { self.post(&sent, scans, &members, is_earlier).await };
             match posted {
-                Err(CliError::Answered { status: 422, detail, .. })
-                    if refused(&detail).first_key_value().is_some_and(|(first, _)| *first < sent.len()) =>
+                Err(CliError::Answered { status: 422, errors, .. })
+                    if refused(&errors).first_key_value().is_some_and(|(first, _)| *first < sent.len()) =>
                 {
                     // The scans are sent again without what was refused.
-                    for (index, is_time) in refused(&detail) {
+                    for (index, is_time) in refused(&errors) {
                         let Some(members) = sent.get(index).and_then(|index| members.get_mut(*index)) else { continue };
                         *members = if is_time && *members == Members::All { Members::Code } else { Members::None };
                     }
@@ -255,15 +255,14 @@ fn is_possible(code: &str) -> bool {
     code.chars().count() <= MAX_CODE && !code.contains('\u{fffd}')
 }
 
-/// Returns the indexes of the refused items in an error such as `… /items/1/at: must not …`, each with whether its time is
-/// refused.
-fn refused(detail: &str) -> BTreeMap<usize, bool> {
-    let refused = |rest: &str| {
-        let (pointer, _) = rest.split_once(':')?;
-        let (index, member) = pointer.split_once('/').unwrap_or((pointer, ""));
+/// Returns the indexes of the refused items, each with whether its time is refused, as in `/items/1/at`.
+fn refused(errors: &[Fault]) -> BTreeMap<usize, bool> {
+    let refused = |fault: &Fault| {
+        let item = fault.place.strip_prefix("/items/")?;
+        let (index, member) = item.split_once('/').unwrap_or((item, ""));
         Some((index.parse().ok()?, member == "at"))
     };
-    detail.split("\n  /items/").skip(1).filter_map(refused).collect()
+    errors.iter().filter_map(refused).collect()
 }
 
 const SEEN: &str = "seen";
@@ -425,8 +424,9 @@ mod tests {
 
     #[test]
     fn refused_items_are_named_by_their_number() {
-        let detail = "the service answered 422\n  /items/3/code: must not\n  /items/12/at: must be: x\n  /items/4: must\n  /location: must not";
-        assert_eq!(refused(detail), BTreeMap::from([(3, false), (4, false), (12, true)]));
+        let fault = |place: &str| Fault { place: place.into(), detail: "must not".into() };
+        let errors = ["/items/3/code", "/items/12/at", "/items/4", "/location"].map(fault);
+        assert_eq!(refused(&errors), BTreeMap::from([(3, false), (4, false), (12, true)]));
         assert!(is_possible("\u{1d}A") && !is_possible("A\u{fffd}") && !is_possible(&"x".repeat(MAX_CODE + 1)));
     }
 
