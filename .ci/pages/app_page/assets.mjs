@@ -296,6 +296,28 @@ async function decimals(scene) {
   }
 }
 
+/** A choice is sent as the schema has it, whatever its type. */
+async function choices(scene) {
+  const { api } = scene
+  const schema = { type: 'object', properties: { ram: { enum: [8, 16] }, screen: { type: 'number', enum: [13.3, 1.234] } } }
+  const code = unique('C').replace(' ', '').toUpperCase()
+  const { id: type } = await api.post('/catalog/asset-types', { name: unique('Chosen'), code, kind: 'physical', custom_fields_schema: schema })
+  const { id } = await newAsset(api, { asset_type_id: type, custom_fields: { ram: 8 } })
+  const visit = await Visit.open(scene, `#/asset/${id}`, { locale: 'de-DE' })
+  await visit.press('Ändern')
+  await visit.label('ram').selectOption('16')
+  await visit.label('screen').selectOption('1.234')
+  await visit.press('Vorschau')
+  await visit.press('Speichern')
+  await sees(visit.page.getByText('Gespeichert.'), 'nothing is saved')
+  assert.deepEqual((await api.get(`/assets/${id}`)).custom_fields, { ram: 16, screen: 1.234 })
+  await visit.press('Ändern')
+  await visit.label('screen').selectOption('–')
+  await visit.press('Vorschau')
+  await visit.press('Speichern')
+  await until(async () => !('screen' in (await api.get(`/assets/${id}`)).custom_fields), 'a choice can’t be removed')
+}
+
 async function move(scene) {
   const { api } = scene
   const [from, to] = [1, 2].map(() => `Room ${Math.random().toString(36).slice(2, 8)}`)
@@ -397,7 +419,8 @@ async function german(scene) {
 /** The page finds the asset that keeps a custom field out of lists. */
 async function unlisted(scene) {
   const field = unique('note').replace(' ', '_')
-  const [long] = [await newAsset(scene.api, { custom_fields: { [field]: 'x'.repeat(201) } }), await newAsset(scene.api, { custom_fields: { [field]: 'x' } })]
+  const long = await newAsset(scene.api, { custom_fields: { [field]: 'x'.repeat(201) } })
+  await newAsset(scene.api, { custom_fields: { [field]: 'x' } })
   const visit = await Visit.open(scene, `#/assets?cf=${field}&cv=x`, { failures: ['status of 422'] })
   const { page } = visit
   await page.getByRole('link', { name: 'Show these assets' }).first().click()
@@ -418,6 +441,7 @@ export const assets = {
   'the address of a label': label,
   'an asset as it was': asOf,
   'decimal commas and points': decimals,
+  'choices of a custom field': choices,
   'many assets that move': move,
   'the changes of a period': changes,
   'a custom field that lists lack': unlisted,

@@ -111,7 +111,8 @@ async function offboarding(scene) {
   const onboarding = (await api.get('/processes')).find(({ slug }) => slug === 'employee-onboarding')
   const { id: waiting } = await api.post('/assets', { name: 'Laptop', status: 'preparing' })
   const [picker] = onboarding.steps
-  await api.post(`/processes/${onboarding.id}/start`, { asset_id: waiting, step_data: { [picker.key]: id }, through: picker.key })
+  const pick = (assets) => api.post(`/processes/${onboarding.id}/start`, { ...assets, step_data: { [picker.key]: id }, through: picker.key })
+  await pick({ asset_id: waiting })
   const visit = await Visit.open(scene, '#/people')
   const { page } = visit
   await page.getByRole('searchbox').fill(name)
@@ -123,13 +124,28 @@ async function offboarding(scene) {
   await asked
   await visit.label('Deactivate the user').uncheck()
   await release()
-  assert.equal(await page.getByRole('heading', { name: 'This would happen' }).count(), 0, 'the plan differs from the form')
+  const plan = page.getByRole('heading', { name: 'This would happen' })
+  assert.equal(await plan.count(), 0, 'the plan differs from the form')
+  const stopped = page.getByText(/Employee Onboarding.* can’t go on without this person/)
+  await visit.press('Show the plan')
+  await sees(plan, 'there is no plan')
+  assert.equal(await stopped.count(), 0, 'a process stops though the person stays active')
   await visit.label('Deactivate the user').check()
   await visit.press('Show the plan')
-  await sees(page.getByRole('link', { name: 'Employee Onboarding' }), 'the plan lacks the process that waits for the person')
+  await sees(stopped.getByRole('link', { name: 'Employee Onboarding' }), 'the plan lacks the process that can’t go on')
   await sees(page.getByText(/Device Return.* starts on .2 assets/), 'the plan lacks the start')
   await sees(page.getByText(/The status is .In service., but must be/), 'the plan lacks what can’t start')
   await visit.look('offboarding')
+  for (let movement = 0; movement < 2; movement++) {
+    const assets = []
+    for (let n = 0; n < 10; n++) assets.push((await api.post('/assets', { name: 'Laptop', status: 'preparing' })).id)
+    await pick({ asset_ids: assets })
+  }
+  const reads = () => visit.requests.filter(({ request }) => request.url().includes('/processes/instances/')).length
+  const before = reads()
+  await visit.press('Show the plan')
+  await sees(page.getByText('and 1 more', { exact: true }), 'the plan does not say how many processes it leaves out')
+  assert.deepEqual([reads() - before, await stopped.count()], [20, 20], 'the plan asks for every process')
   assert.equal((await api.get(`/users/${id}`)).is_active, true, 'the plan changes something')
   await visit.press(/^Offboard/)
   await sees(page.getByRole('heading', { name: 'Done' }), 'nothing is done')

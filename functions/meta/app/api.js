@@ -59,6 +59,12 @@ export function startOf(day) {
 /** Returns the end of a day in the tenant's time zone, or now if that is earlier. @param {string} [day] */
 export const endOf = (day) => day && new Date(Math.min(+startOf(daysAfter(day, 1)) - 1, +now() - 1000)).toISOString()
 
+/**
+ * Whether a process can't go on because a picked user is inactive. Otherwise, only a refusal to erase a link's signer has these
+ * members, and the page never asks for that.
+ */
+export const isAboutInactiveUser = ({ code, user_id: user }) => code === 'CONFLICT' && Boolean(user)
+
 /** A problem document, or a lost connection. */
 export class Problem extends Error {
   constructor(status, body) {
@@ -74,7 +80,7 @@ export class Problem extends Error {
   get text() {
     const { code, body } = this
     if (code === 'FORBIDDEN' && body.scope) return t('scope-missing', { scope: body.scope })
-    if (code === 'CONFLICT' && body.user_id) return t('error.INACTIVE_USER')
+    if (isAboutInactiveUser(body)) return t('error.INACTIVE_USER')
     return t(has(`error.${code}`) ? `error.${code}` : 'error.INTERNAL_ERROR', { id: body.request_id ?? '–' })
   }
 }

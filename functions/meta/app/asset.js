@@ -1,6 +1,6 @@
 // Assets: their fields and values as text; a single asset with its label, processes, history and changes; and changes to several
 // assets.
-import { Problem, assetTypes, daysAfter, endOf, get, instanceName, known, latest, may, send, startOf, today, userName, zonedMoment } from './api.js'
+import { Problem, assetTypes, daysAfter, endOf, get, instanceName, isAboutInactiveUser, known, latest, may, send, startOf, today, userName, zonedMoment } from './api.js'
 import { ago, amount, button, card, date, editable, facts, go, h, has, heading, hint, link, mayLeave, named, own, say, sentence, show, skeleton, status, t, typedAmount } from './page.js'
 import { attempt, blocking, check, clearProblems, dayField, discardOnEdit, empty, field, form, input, locationField, personField, planBox, problemBox, select, showProblems, submit } from './form.js'
 
@@ -221,7 +221,7 @@ export async function asset(main, params, signal, [, id]) {
 }
 
 export const reason = (code, { status_of_asset: is, trigger_status: needs, user_id: user = '' }) =>
-  user ? t('error.INACTIVE_USER') : code === 'WRONG_ASSET_STATUS' ? t('wrong-status', { is: status(is), needs: status(needs) }) : named(`error.${code}`, t('error.CONFLICT'))
+  isAboutInactiveUser({ code, user_id: user }) ? t('error.INACTIVE_USER') : code === 'WRONG_ASSET_STATUS' ? t('wrong-status', { is: status(is), needs: status(needs) }) : named(`error.${code}`, t('error.CONFLICT'))
 
 async function entry(event) {
   const { at, type, actor, changes } = event
@@ -370,12 +370,14 @@ function customField(name, old, schema) {
   const type = [schema?.type ?? (old === null ? 'object' : typeof old)].flat().find((type) => type !== 'null')
   const was = (old ?? '') === '' ? '' : typeof old === 'number' ? editable(old, 0) : plain(old)
   const choice = (options) => select([['', '–'], ...options], String(old ?? ''))
-  const control = Array.isArray(schema?.enum) ? choice(schema.enum.map((value) => [String(value), String(value)]))
+  const permitted = Array.isArray(schema?.enum) ? schema.enum : null
+  const control = permitted ? choice(permitted.map((value) => [String(value), String(value)]))
     : type === 'boolean' ? choice([['true', t('yes')], ['false', t('no')]])
       : input('text', was, { inputMode: { integer: 'numeric', number: 'decimal' }[type] ?? 'text' })
   const start = control.value
   const value = () => {
     const text = control.value.trim()
+    if (permitted) return permitted.find((value) => String(value) === control.value) ?? null
     if (text === '' || type === 'string' || type === 'undefined') return text || null
     if (type === 'number' || type === 'integer') return typedNumber(text)
     try {

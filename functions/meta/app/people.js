@@ -4,6 +4,9 @@ import { ago, button, card, closed, facts, go, h, heading, hint, link, own, sent
 import { attempt, checkbox, dayField, empty, field, pager, planBox, searchField, select } from './form.js'
 import { MOST, assetLink, assetList, reason } from './asset.js'
 
+/** Maximum number of stopped processes to name, each of which is a request. */
+const MAX_NAMED = 20
+
 const state = ({ is_active }) => t(is_active ? 'active' : 'inactive')
 
 export function people(main, params, signal) {
@@ -69,10 +72,10 @@ export async function person(main, params, signal, [, id]) {
       const asked = { ...(process.value ? { process_id: process.value } : {}), deactivate: off.box.checked }
       const planned = newPlan()
       const { data, meta } = await plan(path, asked, planned)
-      const waiting = await waitingFor(meta)
+      const stopped = await stoppedBy(data.user, meta)
       planned.throwIfAborted()
       const act = button(t('offboard'), () => doIt(asked), 'primary')
-      show(outcome, told(data, asked, t('would-happen'), waiting), h('div.actions', act))
+      show(outcome, told(data, asked, t('would-happen'), stopped), h('div.actions', act))
       act.focus()
     }))
     const doIt = (asked) => attempt(outcome, async () => {
@@ -83,7 +86,7 @@ export async function person(main, params, signal, [, id]) {
         data = { ...more, movements: [...data.movements, ...more.movements], instances: [...data.instances, ...more.instances] }
       }
       user = { ...user, ...data.user }
-      show(outcome, told(data, asked, t('done'), await waitingFor(meta)))
+      show(outcome, told(data, asked, t('done'), await stoppedBy(data.user, meta)))
       showPerson()
       showAssets()
     }, () => doIt(asked))
@@ -107,11 +110,18 @@ export async function person(main, params, signal, [, id]) {
   }
 }
 
-/** Returns the processes that have picked the user, with links. @returns {Promise<any[]>} */
-const waitingFor = ({ picked_in: ids }) => Promise.all(ids.map(async (id) => link(own((await instanceName(id)) ?? t('a-process')), `run/instances/${id}`)))
+/** Returns a line for each process that can't go on because the user is inactive. @returns {Promise<any[]>} */
+async function stoppedBy({ is_active: isActive }, { picked_in: picked }) {
+  const ids = isActive ? [] : picked
+  const line = async (id) => {
+    const process = link(own((await instanceName(id)) ?? t('a-process')), `run/instances/${id}`)
+    return h('li', sentence('cant-go-on', { process }))
+  }
+  return [await Promise.all(ids.slice(0, MAX_NAMED).map(line)), ids.length > MAX_NAMED && h('li', t('elsewhere-count', { count: ids.length - MAX_NAMED }))]
+}
 
 /** Shows the preview or the result of an offboarding. */
-function told({ process, movements, instances, in_progress_count: running, not_started: others }, asked, title, waiting) {
+function told({ process, movements, instances, in_progress_count: running, not_started: others }, asked, title, stopped) {
   const started = (path, assets) => {
     const text = t('started-on', { assets: t('assets', { count: assets.length }), process: process.name })
     return h('li', path.endsWith('null') ? text : link(text, path), h('ul', assets.map((one) => h('li', assetLink(one)))))
@@ -121,7 +131,7 @@ function told({ process, movements, instances, in_progress_count: running, not_s
     movements.map(({ id, assets }) => started(`run/movements/${id}`, assets)),
     instances.map((one) => started(`run/instances/${one.instance_id}`, [one])),
     running > 0 && h('li', t('already-running', { count: running })),
-    waiting.map((process) => h('li', sentence('waits-for', { process }))),
+    stopped,
     others.map((one) => h('li', assetLink(one), ': ', reason(one.code, { status_of_asset: one.status, trigger_status: 'in_use' }))),
     movements.length + instances.length + others.length + running === 0 && h('li', t('has-nothing'))])
 }

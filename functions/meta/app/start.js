@@ -27,7 +27,7 @@ const VIEWS = {
   key: [account],
 }
 const TABS = ['assets', 'people', 'hand-over', 'take-back', 'stock']
-/** Views that take scans themselves, or need none. */
+/** Views that take scans themselves. In the others, a scan opens the asset. */
 const TAKES_SCANS = ['assets', 'hand-over', 'take-back', 'start', 'stock']
 const lacking = (view) => (VIEWS[view] ?? []).slice(1).filter((scope) => !may(scope))
 const TAB_OF = { asset: 'assets', tag: 'assets', changes: 'assets', person: 'people', start: 'hand-over' }

@@ -141,7 +141,8 @@ export function stock(main, params, signal) {
     const index = scans.findIndex((one) => one.code.toLowerCase() === code.toLowerCase())
     const [before] = index < 0 ? [] : scans.splice(index, 1)
     // The server's time is known to the second. No scan is earlier than the start.
-    const [, at] = [now().toISOString(), since].sort()
+    const time = now().toISOString()
+    const at = time > since ? time : since
     // The asset of any other code can have been created or corrected meanwhile.
     const isSettled = before && (before.outcome === 'waiting' || isFound(before))
     scans.push(isSettled ? before : { id: uuid(), code, at, outcome: 'waiting' })

@@ -92,7 +92,7 @@ const lostConnection = () => `${navigator.onLine ? t('unreachable') : t('offline
  */
 function refusal({ status, body }) {
   if (status === 0) return lostConnection()
-  const code = status === 429 ? 'RATE_LIMITED' : status > 501 && status < 505 ? 'UNAVAILABLE' : body.user_id ? 'INACTIVE_USER' : body.code
+  const code = status === 429 ? 'RATE_LIMITED' : status > 501 && status < 505 ? 'UNAVAILABLE' : body.code === 'CONFLICT' && body.user_id ? 'INACTIVE_USER' : body.code
   if (code !== 'INTERNAL_ERROR' && has(`error.${code}`)) return `${t(`error.${code}`)}${kept()}`
   const id = body.request_id ? ` ${t('help', { id: body.request_id })}` : ''
   return `${t('error.INTERNAL_ERROR')}${kept()}${id}`
