@@ -33,3 +33,9 @@ export class Api {
     await act().finally(() => this.patch('/settings', Object.fromEntries(Object.keys(changes).map((name) => [name, before[name]]))))
   }
 }
+
+export const unique = (name) => `${name} ${Math.random().toString(36).slice(2, 8)}`
+
+export async function newUser(api, name = unique('Ada')) {
+  return api.post('/users', { display_name: name, email: `${name.replaceAll(' ', '.')}@example.com` })
+}

@@ -4,6 +4,7 @@ import { openLink, submitButton } from '../sign_page/form.mjs'
 import { draw } from '../sign_page/strokes.mjs'
 import { PHONE, Visit as Watched, sees } from '../visit.mjs'
 
+export { newUser, unique } from '../api.mjs'
 export { DESKTOP, PHONE, refuse, sees, until } from '../visit.mjs'
 
 export class Visit extends Watched {
@@ -32,12 +33,6 @@ export async function sign(scene, url) {
   await draw(page)
   await submitButton(page).click()
   await sees(page.locator('.done'), 'the signer can’t sign')
-}
-
-export const unique = (name) => `${name} ${Math.random().toString(36).slice(2, 8)}`
-
-export async function newUser(api, name = unique('Ada')) {
-  return api.post('/users', { display_name: name, email: `${name.replaceAll(' ', '.')}@example.com` })
 }
 
 /**

@@ -1,5 +1,6 @@
 // Lost connections, a busy service, repeated actions, and ended links: nothing is lost or done twice.
 import assert from 'node:assert/strict'
+import { newUser } from '../api.mjs'
 import { DESKTOP, PHONE, Visit, refuse, sees, until } from '../visit.mjs'
 import { again, doneHeading, fill, isDone, open, openLink, part, ready, says, submissions, submit } from './form.mjs'
 import { submitButton, textbox, title } from './form.mjs'
@@ -222,7 +223,7 @@ async function ended(scene) {
 /** Nobody signs for a user who became inactive. */
 async function inactive(scene) {
   const { api } = scene
-  const user = await api.post('/users', { display_name: 'Leaver', email: `l${Math.random()}@example.com` })
+  const user = await newUser(api)
   const handover = await Handover.make(api, { steps: [STEPS.user_picker, signature] })
   await handover.advance({ [STEPS.user_picker.key]: user.id })
   await api.patch(`/users/${user.id}`, { is_active: false })

@@ -353,6 +353,41 @@ async fn a_row_updates_what_it_matches() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_row_without_updated_at_can_be_imported_after_somebody_else_changed_the_status() {
+    let (api, client) = Api::with_tenant().await;
+    let id = client.asset(json!({"name": "a", "notes": "old"})).await;
+    let rows: Vec<Value> = client
+        .export("/assets/export?format=ndjson")
+        .await
+        .concat()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let (mut row, path) = (rows[0].clone(), format!("/assets/{id}"));
+    row["notes"] = json!("new");
+    for left_out in ["updated_at", "status"] {
+        row.as_object_mut().unwrap().remove(left_out);
+    }
+    api.advance_clock(60);
+    client.patch(&path, json!({"status": "in_use"})).await.data();
+    let import =
+        async |row: &Value| client.send("POST", "/assets/import?match=id", Some("application/x-ndjson"), row.to_string()).await;
+    let reply = import(&row).await;
+    assert_eq!(outcomes(&reply), ["updated"], "{}", reply.text());
+    let asset = client.get(&path).await.data();
+    assert_eq!((&asset["notes"], &asset["status"]), (&json!("new"), &json!("in_use")));
+    for (field, wrong) in [
+        ("status_changed_at", "2099-01-01T00:00:00.000Z"),
+        ("status_changed_at", "soon"),
+        ("created_at", "2020-01-01T00:00:00.000Z"),
+    ] {
+        let mut row = row.clone();
+        row[field] = json!(wrong);
+        assert_eq!(row_errors(&import(&row).await, 0)[0].0, field, "{wrong}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn rows_that_could_become_the_wrong_asset_are_refused() {
     let client = over_http().await;
     let csv = "name,serial_number\na,S-1\nb,\nc,n/a\nd, s-1 \ne,S-2\nf,To be filled by O.E.M.\ng,Ｓ- 1\n";

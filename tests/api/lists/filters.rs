@@ -423,41 +423,6 @@ async fn the_time_of_the_last_change_of_the_status_is_the_same_everywhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_without_a_guard_can_be_imported_after_somebody_else_changed_the_status() {
-    let (api, client) = Api::with_tenant().await;
-    let id = client.asset(json!({"name": "a", "notes": "old"})).await;
-    let rows: Vec<Value> = client
-        .export("/assets/export?format=ndjson")
-        .await
-        .concat()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let (mut row, path) = (rows[0].clone(), format!("/assets/{id}"));
-    row["notes"] = json!("new");
-    for left_out in ["updated_at", "status"] {
-        row.as_object_mut().unwrap().remove(left_out);
-    }
-    api.advance_clock(60);
-    client.patch(&path, json!({"status": "in_use"})).await.data();
-    let import =
-        async |row: &Value| client.send("POST", "/assets/import?match=id", Some("application/x-ndjson"), row.to_string()).await;
-    let reply = import(&row).await;
-    assert_eq!(outcomes(&reply), ["updated"], "{}", reply.text());
-    let asset = client.get(&path).await.data();
-    assert_eq!((&asset["notes"], &asset["status"]), (&json!("new"), &json!("in_use")));
-    for (field, wrong) in [
-        ("status_changed_at", "2099-01-01T00:00:00.000Z"),
-        ("status_changed_at", "soon"),
-        ("created_at", "2020-01-01T00:00:00.000Z"),
-    ] {
-        let mut row = row.clone();
-        row[field] = json!(wrong);
-        assert_eq!(row_errors(&import(&row).await, 0)[0].0, field, "{wrong}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_assets_that_make_a_field_unusable_are_named_and_listed() {
     let (api, client) = Api::with_tenant().await;
     let without_index = api.replica(0, 0);

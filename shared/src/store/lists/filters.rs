@@ -435,7 +435,7 @@ impl UserFilter {
                 && self.is_active.is_none_or(|is_active| facet.is_active == is_active)
         };
         // The index has names and addresses in this form: see `UserColumns`.
-        let terms = SearchTerms::of(self.q.as_deref().map(compatible).as_deref());
+        let terms = SearchTerms::of_folded(&self.q.as_deref().map(compatible).unwrap_or_default());
         RowQuery { terms, facets: Some(Box::new(facets)), ..RowQuery::default() }
     }
 }

@@ -384,8 +384,8 @@ impl Columns for UserColumns {
             ("role", Some(role)) => row.facet.role = Some(parse(role)?),
             ("is_active", Some(flag)) => row.facet.is_active = parse(flag)?,
             // Addresses are compared in this form, and a search has words of both.
-            ("display_name", Some(name)) => set_text(&mut row.searched, 0, fold(&compatible(name))),
-            ("email", Some(email)) => set_text(&mut row.searched, 1, fold(&compatible(email))),
+            ("display_name", Some(name)) => set_text(&mut row.searched, 0, compatible(name)),
+            ("email", Some(email)) => set_text(&mut row.searched, 1, compatible(email)),
             _ => {}
         }
         Ok(())

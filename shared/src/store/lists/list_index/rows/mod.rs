@@ -228,7 +228,11 @@ pub struct SearchTerms {
 
 impl SearchTerms {
     pub fn of(search: Option<&str>) -> Self {
-        let text = fold(search.unwrap_or_default());
+        Self::of_folded(&search.map(fold).unwrap_or_default())
+    }
+
+    /// Like [`of`](Self::of), for a search that has the form of the searched texts.
+    pub fn of_folded(text: &str) -> Self {
         let mut words: Vec<&str> = text.split_whitespace().collect();
         words.sort_by_key(|word| word.len());
         let trigrams = words.iter().copied().flat_map(Trigram::all_of).collect();

@@ -23,7 +23,7 @@ use uuid::Uuid;
 const MAGIC: [u8; 8] = *b"ALSNAPSH";
 /// Raise this number with every change that affects the written bytes, such as to columns, case folding or row order, but not for
 /// a new asset filter. Snapshots of other formats are ignored, and rewritten by the deployed version.
-const FORMAT: u32 = 8;
+const FORMAT: u32 = 9;
 const CHECKSUM_BYTES: usize = 32;
 pub const MAX_HEADER_BYTES: usize = 1024;
 
