@@ -46,10 +46,12 @@ async function lostConnection(scene) {
   await scan(`https://labels.example/by-tag/${missing.asset_tag}`, 'waiting', missing.asset_tag)
   await sees(page.getByText('No connection'), 'the page does not report a lost connection')
   await visit.press('Finish')
-  await sees(page.getByText('Some scans are not sent yet.'), 'scans are discarded')
+  const unsent = page.locator('main').getByText('Some scans are not sent yet.')
+  await sees(unsent, 'scans are discarded')
   await visit.look('offline')
   await visit.context.setOffline(false)
   await outcome(page, 'seen', missing.asset_tag)
+  assert.equal(await unsent.count(), 0, 'a sent scan waits')
   // A reload keeps the stock-taking of this tab; another tab has a separate stock-taking.
   await page.reload()
   await outcome(page, 'seen', missing.asset_tag)
@@ -119,11 +121,17 @@ async function mistyped(scene) {
   const { asset_tag: tag } = await scene.api.post('/assets', { name: 'Thing', location: site })
   await type(page, tag)
   await outcome(page, 'waiting', tag)
+  const unsent = page.locator('main').getByText('Some scans are not sent yet.')
+  await visit.press('Finish')
+  await sees(unsent, 'the page does not say why it can’t finish')
   await visit.press('Another place')
+  await sees(unsent, 'the page does not say that a scan waits for the place')
+  await visit.look('waiting')
   assert.equal(await field.inputValue(), wrong)
   await visit.press('Begin')
   await visit.press('Count here anyway')
   await outcome(page, 'elsewhere', tag)
+  assert.equal(await unsent.count(), 0, 'a sent scan waits')
   await visit.press('Show what is missing')
   await sees(page.locator('.card').getByText(new RegExp(`No asset is recorded at .${wrong}`)), 'nothing is recorded here, but everything was found')
   await visit.press('Finish')
@@ -223,6 +231,45 @@ async function held(scene) {
   await sees(page.getByText('Everything was found.'), 'what a person has is missing')
 }
 
+/** A scan removes its asset from what is missing. */
+async function found(scene) {
+  const { visit, page, assets } = await begin(scene, 3)
+  const user = await newUser(scene.api)
+  const lent = await scene.api.post('/assets', { name: 'Lent', location: assets[0].location, status: 'in_use', assigned_to: user.id })
+  await visit.press('Show what is missing')
+  const tags = (name) => page.getByRole('region', { name }).locator('.tag').allTextContents()
+  const lists = (name, expected) =>
+    until(async () => String((await tags(name)).sort()) === String(expected.map(({ asset_tag: tag }) => tag).sort()), `the page does not list ${expected.length} as ${name}`)
+  await lists(/^3 missing/, assets)
+  for (let left = assets; left.length;) {
+    const [{ asset_tag: tag, serial_number: serial }] = left
+    await type(page, left.length === 2 ? serial : tag)
+    await outcome(page, 'seen', tag)
+    left = left.slice(1)
+    await lists(new RegExp(`^${left.length} missing`), left)
+    await lists(/^1 with a person/, [lent])
+  }
+  await sees(page.getByRole('region', { name: /^0 missing/ }).getByText('Everything was found.'), 'the page does not say that nothing is missing')
+  await type(page, lent.asset_tag)
+  await outcome(page, 'seen', lent.asset_tag)
+  await until(async () => (await page.getByRole('region', { name: /with a person/ }).count()) === 0, 'a scanned asset is still with a person')
+  await visit.look('found')
+}
+
+/** A list that is too long to show loses assets that it doesn't show, too. */
+async function longList(scene) {
+  const { visit, page, assets: [{ asset_tag: oldest }] } = await begin(scene, 5)
+  // As if more assets were missing than the page asks for at once.
+  const shorten = (route) => route.continue({ url: route.request().url().replace('limit=100', 'limit=2') })
+  await page.route((url) => url.searchParams.get('limit') === '100', shorten)
+  await visit.press('Show what is missing')
+  const card = (name) => page.getByRole('region', { name })
+  await sees(card(/^5 missing/).getByText('and 3 more'), 'the page does not count what is missing')
+  assert.equal(await card(/missing/).getByText(oldest, { exact: true }).count(), 0)
+  await type(page, oldest)
+  await sees(card(/^4 missing/).getByText('and 2 more'), 'a scanned asset counts as missing')
+}
+
 /** The organization's template says where the tag of an address is. */
 const labels = ({ api, ...scene }) =>
   api.withSettings({ label_url_template: 'https://h.example/a/{asset_tag}?src=qr&v=2' }, async () => {
@@ -270,6 +317,8 @@ export const stock = {
   'stock-taking at an impossible place': impossible,
   'stock-taking of codes scanned again': scannedAgain,
   'stock-taking of what people have': held,
+  'stock-taking until everything is found': found,
+  'stock-taking of more than fits the list': longList,
   'stock-taking with the time of each scan': ownTime,
   'stock-taking of a scrapped asset': scrapped,
 }

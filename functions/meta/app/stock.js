@@ -1,7 +1,7 @@
 // Stock-taking: each scan is announced at once, stored in the tab, and sent exactly once when there is a connection.
-import { Problem, dayOf, get, literal, may, now, post, session, uuid } from './api.js'
-import { button, card, date, h, heading, hint, own, say, show, status, t } from './page.js'
-import { attempt, checkbox, endsScan, fault, faultText, field, form, input, locationField, problemBox, showProblems, submit, takeScans } from './form.js'
+import { Problem, dayOf, get, latest, literal, may, now, post, session, uuid } from './api.js'
+import { button, card, date, h, heading, hint, own, show, status, t } from './page.js'
+import { attempt, checkbox, debounced, endsScan, fault, faultText, field, form, input, locationField, problemBox, showProblems, submit, takeScans } from './form.js'
 import { STATUSES, assetLink, assetList } from './asset.js'
 
 const BATCH = 100
@@ -14,6 +14,7 @@ const OUTCOMES = ['seen', 'moved', 'elsewhere', 'unknown', 'ambiguous', 'waiting
 /** A scrapped asset isn't expected anywhere. */
 const EXPECTED = STATUSES.filter((name) => name !== 'scrapped').join()
 const MOST_PAGES = 10
+const isWaiting = ({ outcome }) => outcome === 'waiting'
 const isFound = ({ outcome }) => outcome === 'seen' || outcome === 'moved'
 const isScrapped = ({ asset }) => asset?.status === 'scrapped'
 const isGood = (one) => isFound(one) && !isScrapped(one)
@@ -43,6 +44,7 @@ export function stock(main, params, signal) {
   let state = JSON.parse(sessionStorage.getItem(kept) ?? 'null')
   const keep = () => (state ? sessionStorage.setItem(kept, JSON.stringify(state)) : sessionStorage.removeItem(kept))
 
+  const waits = () => state !== null && state.scans.some(isWaiting)
   /** @param {Problem} [refusal] why the place was refused */
   function begin(refusal) {
     const place = locationField(state?.place ?? params.location)
@@ -57,7 +59,7 @@ export function stock(main, params, signal) {
       state = { place: name, isChecked: false, move: move.box.checked, since, scans, batch: null }
       keep()
       count()
-    }, h('p', t('stock-hint')), field(t('field.location'), place, '/location'), move.element, wrong, h('div.actions', submit(t('begin'))))
+    }, h('p', t('stock-hint')), waits() && h('p.offline', { role: 'status' }, t('still-waiting')), field(t('field.location'), place, '/location'), move.element, wrong, h('div.actions', submit(t('begin'))))
     element.classList.add('narrow')
     show(main, heading(t('nav.stock')), element)
     if (refusal) showProblems(element, wrong, refusal)
@@ -103,9 +105,17 @@ export function stock(main, params, signal) {
   const totals = h('p.tallies', { role: 'status' })
   const scans = h('ol.scans')
   const problem = h('div')
+  const unsent = h('div', { role: 'status' })
   const missing = h('div')
+  /** What the server has listed as missing at this place. @type {{ lost: any, held: any[], count: number, empty: any, places: Map<string, any> } | null} */
+  let listed = null
+  const newListing = latest(signal)
 
   function count() {
+    newListing()
+    listed = null
+    show(missing)
+    show(unsent)
     const code = input('text', '', { className: 'search', id: 'search', enterKeyHint: 'enter', autocapitalize: 'off', spellcheck: false })
     const take = () => {
       add(code.value)
@@ -120,13 +130,13 @@ export function stock(main, params, signal) {
     const element = form(take, field(t('scan-or-type'), code), h('button', { type: 'submit' }, t('add')))
     element.className = 'scan-form'
     const finish = button(t('finish'), () => {
-      if (state?.scans.some(({ outcome }) => outcome === 'waiting')) return say(t('still-waiting'))
+      if (waits()) return show(unsent, h('p.offline', t('still-waiting')))
       state = null
       keep()
       begin()
     })
     show(main, h('div.title', heading(own(state?.place)), state?.move && hint(t('move'))),
-      element, scanner(add, signal), problem, totals, h('div.actions', may('assets:read') ? button(t('show-missing'), showMissing) : hint(t('scope-missing', { scope: 'assets:read' })), finish), missing, scans)
+      element, scanner(add, signal), problem, totals, h('div.actions', may('assets:read') ? button(t('show-missing'), showMissing) : hint(t('scope-missing', { scope: 'assets:read' })), finish), unsent, missing, scans)
     draw()
     code.focus()
     takeScans(add, signal, code)
@@ -144,9 +154,9 @@ export function stock(main, params, signal) {
     const time = now().toISOString()
     const at = time > since ? time : since
     // The asset of any other code can have been created or corrected meanwhile.
-    const isSettled = before && (before.outcome === 'waiting' || isFound(before))
+    const isSettled = before && (isWaiting(before) || isFound(before))
     scans.push(isSettled ? before : { id: uuid(), code, at, outcome: 'waiting' })
-    if (isSettled && before.outcome !== 'waiting') tone(isGood(before))
+    if (isSettled && !isWaiting(before)) tone(isGood(before))
     changed()
     send()
   }
@@ -159,6 +169,8 @@ export function stock(main, params, signal) {
   function draw() {
     if (!state) return
     const { scans: all } = state
+    if (!waits()) show(unsent)
+    drawMissing()
     show(totals, OUTCOMES.map((name) => {
       const n = all.filter(({ outcome }) => outcome === name).length
       return (n > 0 || name === 'seen') && h('span.tally', h('b', n), ' ', t(`outcome.${name}`))
@@ -177,7 +189,7 @@ export function stock(main, params, signal) {
     isSending = true
     try {
       while (state && !signal.aborted) {
-        const waiting = state.scans.filter(({ outcome }) => outcome === 'waiting').slice(0, BATCH)
+        const waiting = state.scans.filter(isWaiting).slice(0, BATCH)
         if (waiting.length === 0) break
         // A batch that may have arrived is sent again unchanged, because its idempotency key permits no other body.
         if (!state.batch) {
@@ -222,24 +234,30 @@ export function stock(main, params, signal) {
     changed()
   }
 
-  const settle = (results) => end((one, n) => {
-    const { outcome, ...asset } = results.find(({ index }) => index === n) ?? one
+  const settle = (results) => {
+    end((one, n) => settleOne(one, results.find(({ index }) => index === n) ?? one))
+    // A scanned asset can be one of those that the list is too long to show.
+    if (listed && (listed.lost.meta.total > listed.lost.data.length || listed.count > listed.held.length)) showMissingSoon()
+  }
+  function settleOne(one, { outcome, ...asset }) {
     one.outcome = outcome
     one.asset = asset.asset_tag ? asset : null
     // The tag and the serial number of an asset count once.
     if (state && one.asset) state.scans = state.scans.filter((other) => other === one || other.asset?.id !== asset.id)
-    if (outcome !== 'waiting') tone(isGood(one))
-  })
+    if (!isWaiting(one)) tone(isGood(one))
+  }
 
   const refuse = (error) => end((one, n) => {
     const faults = error.errors.filter(({ pointer }) => pointer?.startsWith(`/items/${n}/`) || !pointer?.startsWith('/items/'))
     if (faults.length || !error.errors.length) Object.assign(one, { outcome: 'refused', why: faults, text: error.text })
   })
 
+  const showMissingSoon = debounced(() => signal.aborted || (listed && showMissing()), 500)
   async function showMissing() {
+    const reading = newListing()
     await attempt(missing, async () => {
       const { place, since } = /** @type {any} */ (state)
-      const unseen = (more) => get('/assets', signal, { ...expected(place), last_seen_before: since, limit: 100, ...more })
+      const unseen = (more) => get('/assets', reading, { ...expected(place), last_seen_before: since, limit: 100, ...more })
       const [lost, all] = await Promise.all([unseen({ assigned_to: 'none' }), unseen({ expand: may('users:read') ? 'assigned_to' : '' })])
       // Lists can't be filtered by whether anyone has an asset.
       const count = all.meta.total - lost.meta.total
@@ -247,13 +265,28 @@ export function stock(main, params, signal) {
       const held = all.data.filter(isHeld)
       for (let page = 2; held.length < count && page <= Math.min(all.meta.total_pages, MOST_PAGES); page++)
         held.push(...(await unseen({ expand: may('users:read') ? 'assigned_to' : '', page })).data.filter(isHeld))
-      const rest = (total, shown) => total > shown && hint(t('elsewhere-count', { count: total - shown }))
       const empty = lost.meta.total + count === 0 && (await emptiness(place))
-      show(missing,
-        card(t('missing', { count: lost.meta.total }), empty || (lost.meta.total === 0 ? h('p', t('all-found')) : assetList(lost.data, () => null)),
-          rest(lost.meta.total, lost.data.length)),
-        count > 0 && card(t('with-people', { count }), assetList(held, holderOf), rest(count, held.length)))
+      reading.throwIfAborted()
+      listed = { lost, held, count, empty, places: new Map(held.map((asset) => [asset.id, holderOf(asset)])) }
+      drawMissing()
     }, showMissing)
+    if (missing.querySelector('.problem')) listed = null
+  }
+
+  /** Shows what is missing without what has been scanned since it was listed. */
+  function drawMissing() {
+    if (!listed || !state) return
+    const { lost, held, count, empty, places } = listed
+    const found = new Set(state.scans.filter(isFound).map(({ asset }) => asset?.id))
+    const left = (assets, total) => {
+      const shown = assets.filter(({ id }) => !found.has(id))
+      return { shown, total: total - (assets.length - shown.length) }
+    }
+    const rest = ({ total, shown }) => total > shown.length && hint(t('elsewhere-count', { count: total - shown.length }))
+    const [gone, lent] = [left(lost.data, lost.meta.total), left(held, count)]
+    show(missing,
+      card(t('missing', { count: gone.total }), empty || (gone.total === 0 ? h('p', t('all-found')) : assetList(gone.shown, () => null)), rest(gone)),
+      lent.total > 0 && card(t('with-people', { count: lent.total }), assetList(lent.shown, ({ id }) => places.get(id)), rest(lent)))
   }
 
   /** Says who has an asset, and since when. */
