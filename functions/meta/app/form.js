@@ -291,7 +291,8 @@ const SHORTEST_SCAN = 4
 
 /**
  * Takes codes from a scanner wherever the focus is. Outside of fields for text, any character leads to `control`, if there is one;
- * in such a field, a code that is typed as a scanner types goes to `take`, and the field gets back what it had.
+ * in such a field, a code that is typed as a scanner types goes to `take`, and the field gets back what it had. People leave a
+ * search field with Tab, so there Tab ends a scan only after such a code.
  * @param {(code: string) => any} take @param {AbortSignal} signal @param {HTMLInputElement} [control]
  */
 export function takeScans(take, signal, control) {
@@ -299,24 +300,28 @@ export function takeScans(take, signal, control) {
   let typed = none
   addEventListener('keydown', (event) => {
     const { key, target, timeStamp: at, ctrlKey, metaKey, altKey } = event
-    if (!(target instanceof HTMLElement) || target === control || (control && !control.isConnected)) return
+    if (!(target instanceof HTMLElement) || (control && !control.isConnected)) return
     const field = /** @type {any} */ (target)
+    const isControl = field === control
+    if (isControl && field.type !== 'search') return
     // A field with a chosen value is complete, unless someone has selected its text to replace it.
     const isText = target instanceof HTMLInputElement ? !/checkbox|radio/.test(target.type) && !('chosen' in target.dataset && target.selectionStart === target.selectionEnd)
       : target instanceof HTMLTextAreaElement
     const isCharacter = key.length === 1 && (!(ctrlKey || metaKey || altKey) || event.getModifierState('AltGraph'))
     if (control && !isText) {
       if (!isCharacter || key === ' ' || key === '/') return
+      typed = { code: key, at, field: control, before: '' }
       control.select()
       return control.focus()
     }
-    if (isText && (!control || target.closest('.basket'))) return
+    if (!isControl && isText && (!control || target.closest('.basket'))) return
     const isFast = field === typed.field && at - typed.at <= SCAN_MS && !event.repeat
     if (isCharacter) {
       typed = { code: (isFast ? typed.code : '') + key, at, field, before: isFast ? typed.before : field.value }
       // A space would press a button.
       if (isFast && !isText) event.preventDefault()
     } else if (endsScan(event) && isFast && typed.code.length >= SHORTEST_SCAN) {
+      if (isControl && key !== 'Tab') return
       // Leaving a field with suggestions settles what its text means.
       if (key !== 'Tab' || !settlers.has(field)) event.preventDefault()
       event.stopPropagation()
@@ -327,7 +332,7 @@ export function takeScans(take, signal, control) {
 
   async function finish({ code, field, before }) {
     if (await settlers.get(field)?.()) return
-    if (before !== undefined && field.value !== before) {
+    if (field !== control && before !== undefined && field.value !== before) {
       field.value = before
       for (const type of ['input', 'change']) field.dispatchEvent(new Event(type, { bubbles: true }))
     }
