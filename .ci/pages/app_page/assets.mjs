@@ -86,6 +86,17 @@ async function filters(scene) {
   await page.getByLabel('Value', { exact: true }).fill('A, B')
   await page.keyboard.press('Tab')
   await until(() => shows([one]), 'a custom field does not filter')
+  // An empty field filters nothing, and the other one stays.
+  for (const [name, text, other] of [['Value', 'A, B', 'Field'], ['Field', 'team', 'Value']]) {
+    const cleared = page.getByLabel(name, { exact: true })
+    await cleared.fill('')
+    await page.keyboard.press('Tab')
+    await until(() => shows([one, two]), `an empty ${name} filters`)
+    assert.notEqual(await page.getByLabel(other, { exact: true }).inputValue(), '')
+    await cleared.fill(text)
+    await page.keyboard.press('Tab')
+    await until(() => shows([one]), 'a custom field does not filter again')
+  }
   await visit.button('Clear filters').first().click()
   await until(async () => (await page.locator('td.c-tag').count()) > 2, 'the filters remain')
   await visit.go('#/assets?q=nothing-has-this-name')
@@ -277,20 +288,30 @@ async function decimals(scene) {
   const schema = { type: 'object', properties: { weight: { type: 'number' }, ports: { type: ['integer', 'null'] } } }
   const code = unique('S').replace(' ', '').toUpperCase()
   const { id: type } = await api.post('/catalog/asset-types', { name: unique('Scale'), code, kind: 'physical', custom_fields_schema: schema })
-  const { id } = await newAsset(api, { asset_type_id: type, custom_fields: { weight: 1.249, height: 2 } })
+  const { id, asset_tag: tag } = await newAsset(api, { asset_type_id: type, custom_fields: { weight: 1.249, height: 2 } })
   const fields = async () => (await api.get(`/assets/${id}`)).custom_fields
   for (const [locale, words, entries, expected] of [
-    ['de-DE', ['Ändern', 'Vorschau', 'Speichern', 'Gespeichert.', '1,249'], { weight: '1,5', ports: '3', height: '1.234,5' }, { weight: 1.5, ports: 3, height: 1234.5 }],
-    ['en-US', ['Change', 'Preview', 'Save', 'Saved.', '1.5'], { weight: '2,5', ports: '4', height: '-0.25' }, { weight: 2.5, ports: 4, height: -0.25 }],
+    ['de-DE', ['Ändern', 'Vorschau', 'Speichern', 'Gespeichert.', '1,249', ['Feld', 'Wert']], { weight: '1,5', ports: '3', height: '1.234,5' }, { weight: 1.5, ports: 3, height: 1234.5 }],
+    ['en-US', ['Change', 'Preview', 'Save', 'Saved.', '1.5', ['Field', 'Value']], { weight: '2,5', ports: '4', height: '-0.25' }, { weight: 2.5, ports: 4, height: -0.25 }],
   ]) {
     const visit = await Visit.open(scene, `#/asset/${id}`, { locale })
-    const [change, preview, save, saved, weight] = words
+    const [change, preview, save, saved, weight, controls] = words
+    await sees(visit.page.getByRole('definition').getByText(weight, { exact: true }), 'a number is not shown as the form reads it')
     await visit.press(change)
     assert.equal(await visit.label('weight').inputValue(), weight, 'a number is not written as readers write it')
     for (const [name, text] of Object.entries(entries)) await visit.label(name).fill(text)
     await visit.press(preview)
+    const written = (value) => value.toLocaleString(locale, { useGrouping: false })
+    for (const name of ['weight', 'height'])
+      await sees(visit.page.locator('.plan ins').getByText(written(expected[name]), { exact: true }), 'a number is not previewed as the form reads it')
     await visit.press(save)
     await sees(visit.page.getByText(saved), 'nothing is saved')
+    await visit.go('#/assets')
+    for (const name of ['weight', 'height']) {
+      for (const [n, text] of [name, entries[name]].entries()) await visit.page.getByLabel(controls[n], { exact: true }).fill(text)
+      await visit.page.keyboard.press('Tab')
+      await until(async () => String(await visit.page.locator('td.c-tag').allTextContents()) === tag, `${entries[name]} does not find the asset`)
+    }
     assert.deepEqual(await fields(), { weight: expected.weight, height: expected.height, ports: expected.ports })
     await visit.close()
   }

@@ -57,8 +57,15 @@ async function valueOf(name, value) {
   }
 }
 
-export const plain = (value) =>
-  typeof value === 'boolean' ? t(value ? 'yes' : 'no') : typeof value === 'object' ? JSON.stringify(value) : String(value)
+/** Returns a value as text. A number is written as the form reads it. */
+export const plain = (value) => {
+  switch (typeof value) {
+    case 'boolean': return t(value ? 'yes' : 'no')
+    case 'number': return editable(value, 0)
+    case 'object': return JSON.stringify(value)
+    default: return String(value)
+  }
+}
 
 const isSame = (one, other) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null)
 
@@ -359,7 +366,7 @@ async function changeForm(asset, etag, signal, saved, cancelled) {
 }
 
 /** Reads a number, such as `-1.249,5` in German. Keeps other texts. */
-function typedNumber(text) {
+export function typedNumber(text) {
   const [, sign, digits] = /^([-\u2212]?)(.*)$/.exec(text)
   const number = Number((sign && '-') + typedAmount(digits))
   return Number.isFinite(number) ? number : text
@@ -368,7 +375,7 @@ function typedNumber(text) {
 /** Creates the control for a custom field, by the type in the schema or, without one, by the type of the value. */
 function customField(name, old, schema) {
   const type = [schema?.type ?? (old === null ? 'object' : typeof old)].flat().find((type) => type !== 'null')
-  const was = (old ?? '') === '' ? '' : typeof old === 'number' ? editable(old, 0) : plain(old)
+  const was = (old ?? '') === '' ? '' : plain(old)
   const choice = (options) => select([['', '–'], ...options], String(old ?? ''))
   const permitted = Array.isArray(schema?.enum) ? schema.enum : null
   const control = permitted ? choice(permitted.map((value) => [String(value), String(value)]))

@@ -2,7 +2,7 @@
 import { Problem, assetTypes, cached, fresh, get, intent, known, latest, literal, may, plan, today } from './api.js'
 import { ago, amount, button, card, closed, current, date, every, go, h, hint, link, number, own, query, say, show, skeleton, status, svg, t } from './page.js'
 import { attempt, debounced, empty, clearProblems, endsScan, fault, field, input, locationField, mark, pager, personField, planBox, problemBox, searchField, select, takeScans } from './form.js'
-import { MOST, STATUSES, assetLink, codeOpens, fieldName, pill } from './asset.js'
+import { MOST, STATUSES, assetLink, codeOpens, fieldName, pill, typedNumber } from './asset.js'
 
 const LIMIT = 50
 const MOST_CHOSEN = 100
@@ -12,12 +12,18 @@ const SORTABLE = COLUMNS.filter((name) => !/type|assigned/.test(name))
 /** IDs of assets selected to be handed over, taken back or moved. @type {Set<string>} */
 export const chosen = new Set()
 
+/**
+ * Returns the values that a typed value of a custom field can mean: the text and, for a text such as `2,5`, the number that the form
+ * of an asset reads. Digits alone, such as `0815`, find numbers as text.
+ */
+const meanings = (text) => [...new Set([text, /^\d+$/.test(text) ? text : String(typedNumber(text))])].map(literal).join()
+
 /** Converts a fragment's filters to the API's. */
 function filters({ q, status, type, location, person, cf, cv, from, before, unlisted }) {
   return {
     q, status, asset_type_id: type, unlisted_field: unlisted, assigned_to: person, warranty_from: from, warranty_before: before,
     location: location && (location === 'none' ? location : literal(location)),
-    ...(cf && cv ? { [`custom_fields.${cf}`]: literal(cv) } : {}),
+    ...(cf && cv ? { [`custom_fields.${cf}`]: meanings(cv) } : {}),
   }
 }
 
@@ -94,7 +100,7 @@ export function inventory(main, first, signal) {
     })
     const [name, value] = [['cf', 'custom-name'], ['cv', 'custom-value']].map(([key, text]) =>
       input('text', params[key], { placeholder: t(text), ariaLabel: t(text), change: () =>
-        Boolean(name.value) === Boolean(value.value) && set({ cf: name.value.trim(), cv: value.value.trim() }) }))
+        set({ cf: name.value.trim(), cv: value.value.trim() }) }))
     const sort = choice('sort', SORTABLE.flatMap((key) => [[key, `${fieldName(key)} ↑`], [`-${key}`, `${fieldName(key)} ↓`]]))
     sort.options[0].text = t('newest')
     const sorting = field(t('sort'), sort)
