@@ -128,14 +128,21 @@ pub fn in_options(error: CliError) -> CliError {
     renamed(error, option_of)
 }
 
-/// Replaces the names of parameters in an error.
+/// Replaces the names of parameters in an error, and leaves parameters that are not filters out of its lists of known ones.
 pub fn renamed(error: CliError, name: impl Fn(&str) -> String) -> CliError {
     let CliError::Usage(detail) = error else { return error };
     let renamed = |line: &str| match line.strip_prefix("  ").and_then(|line| line.split_once(": ")) {
-        Some((parameter, detail)) => format!("  {}: {detail}", name(parameter)),
+        Some((parameter, detail)) => format!("  {}: {}", name(parameter), with_filters_only(detail)),
         None => line.to_owned(),
     };
     CliError::Usage(detail.lines().map(renamed).collect::<Vec<_>>().join("\n"))
+}
+
+fn with_filters_only(detail: &str) -> String {
+    const KNOWN: &str = "unknown parameter; known: ";
+    let Some((start, known)) = detail.split_once(KNOWN) else { return detail.to_owned() };
+    let filters: Vec<&str> = known.split(", ").filter(|name| !NO_FILTERS.contains(name)).collect();
+    format!("{start}{KNOWN}{}", filters.join(", "))
 }
 
 fn option_of(parameter: &str) -> String {
@@ -250,6 +257,13 @@ mod tests {
     fn errors_name_options() {
         let detail = "answered 422: 4\n  asset_type_code: must be: 2\n  custom_fields.a b: is\n  status: must\n  foo: unknown";
         let expected = "answered 422: 4\n  --type: must be: 2\n  --custom a b: is\n  --status: must\n  --filter foo: unknown";
+        assert_eq!(in_options(CliError::Usage(detail.into())).to_string(), expected);
+    }
+
+    #[test]
+    fn known_filters_are_no_other_parameters() {
+        let detail = "answered 422\n  foo: unknown parameter; known: limit, q, page, location, sort";
+        let expected = "answered 422\n  --filter foo: unknown parameter; known: q, location";
         assert_eq!(in_options(CliError::Usage(detail.into())).to_string(), expected);
     }
 

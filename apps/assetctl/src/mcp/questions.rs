@@ -59,6 +59,8 @@ const COMPARED: [(&str, &str); 7] = [
 ];
 /// Types of events to show: all types except events of keys, links and webhooks.
 const TYPES: &str = "asset.*,user.*,instance.*,movement.*,process.*,asset_type.*,manufacturer.*,model.*,tenant.*";
+/// Fields that can't change while a process is running on the asset.
+const FIXED: [&str; 2] = ["status", "assigned_to"];
 pub const PROMPT: &str = "who_has_what";
 
 #[derive(Deserialize)]
@@ -101,7 +103,12 @@ pub fn check(mut given: Map<String, Value>, tool: &Tool) -> Result<Value> {
         let is_list = |all: &Vec<Value>| !all.is_empty() && all.len() as u64 <= most && all.iter().all(is_text);
         let (fits, what) = match properties[name]["type"].as_str() {
             None => return wrong(format!("unknown {name}; known: {}", known().unwrap_or_default())),
-            Some("integer") => (value.is_u64(), "a whole number, 0 or more".to_owned()),
+            Some("integer") => {
+                let (least, most) = (properties[name]["minimum"].as_u64().unwrap_or(0), properties[name]["maximum"].as_u64());
+                let range = most.map_or(format!("{least} or more"), |most| format!("{least} to {most}"));
+                let is_within = |number| least <= number && most.is_none_or(|most| number <= most);
+                (value.as_u64().is_some_and(is_within), format!("a whole number, {range}"))
+            }
             Some("boolean") => (value.is_boolean(), "true or false".to_owned()),
             Some("array") => {
                 let upper = if most == u64::MAX { "or more".to_owned() } else { format!("to {most}") };
@@ -301,7 +308,7 @@ pub async fn show(access: &Access, arguments: &Value) -> Result<Answer> {
     let (mut asset, _, when) = asset_on(&access.client, name, day, access.zone()).await?;
     let (mut data, mut more) = (Map::new(), String::new());
     if when.starts_with("now") {
-        let changes = arguments["changes"].as_u64().map_or(5, |changes| changes.clamp(1, 50) as usize);
+        let changes = arguments["changes"].as_u64().and_then(|changes| usize::try_from(changes).ok()).unwrap_or(5);
         let shown = show::read(&access.client, text(&asset["id"]), changes, access.has("processes:read")).await?;
         if let Some(running) = show::running(&shown.process) {
             more = format!(", in the process {}", quoted(&running.as_str().into()));
@@ -366,19 +373,26 @@ pub async fn possible(access: &Access, arguments: &Value) -> Result<Answer> {
     let found = access.client.data(&format!("assets/{}/processes", text(&asset["id"])), &[]).await?;
     let found = items(&found);
     let is_running = found.iter().any(|process| process["code"] == "PROCESS_RUNNING");
-    let why_not = match access.has("assets:write") {
-        false => Some("the key lacks assets:write"),
-        true => is_running.then_some("a process is running: until it ends, status and assigned_to can't change"),
-    };
-    let mut edit = json!({"allowed": why_not.is_none(), "why_not": why_not});
-    if access.has("settings:read") {
+    let (may_edit, fixed) = (access.has("assets:write"), if is_running { &FIXED[..] } else { &[] });
+    let why_not = (!may_edit).then_some("the key lacks assets:write");
+    let mut edit = json!({"allowed": may_edit, "why_not": why_not, "fixed_until_process_ends": fixed});
+    if is_running {
+        edit["next_status"] = json!([]);
+    } else if access.has("settings:read") {
         let next = access.client.data("settings", &[]).await?["status_transitions"][text(&asset["status"])].clone();
         edit["next_status"] = if next.is_null() { "any".into() } else { next };
     }
     let can_start: Vec<Value> = found.iter().filter(|process| process["can_start"] == true).cloned().collect();
     let in_short = |process: &Value| format!("{} → {}", quoted(&process["name"]), text(&process["target_status"]));
     let starts = answer::first(&can_start, 5, in_short);
-    let why = why_not.map_or(String::new(), |why| format!(" Its fields can't change: {why}."));
+    let why = match why_not {
+        Some(why) => format!(" Its fields can't change: {why}."),
+        None if is_running => {
+            let fixed = fixed.join(" and ");
+            format!(" A process is running: until it ends, {fixed} can't change; its other fields can.")
+        }
+        None => String::new(),
+    };
     let able = if access.has("processes:write") { "" } else { ", though not with this key, which lacks processes:write" };
     let number = count(can_start.len() as u64, "kind");
     let line = format!("{}. {number} of process can start{able}{starts}{why}", in_words(&asset));

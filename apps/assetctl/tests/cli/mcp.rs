@@ -375,6 +375,8 @@ fn errors_name_the_arguments_of_a_tool_and_similar_types() {
         ("find_assets", json!({"type": "Laptp"}), "no single asset type has the code or name Laptp; similar: Laptop, "),
         ("statistics", json!({"type": "Laptp"}), "; similar: Laptop, "),
         ("find_assets", json!({"skip": -1}), "wrong arguments: skip must be a whole number, 0 or more"),
+        ("show_asset", json!({"asset": "A-1", "changes": 0}), "wrong arguments: changes must be a whole number, 1 to 50"),
+        ("show_asset", json!({"asset": "A-1", "changes": 51}), "wrong arguments: changes must be a whole number, 1 to 50"),
         ("changes_since", json!({"since": "today"}), "since must be YYYY-MM-DD or a time "),
         ("changes_since", json!({"since": "2026-01-01", "until": "later"}), "until must be YYYY-MM-DD or a time "),
         ("plan_change", json!({"assets": both, "set": {"place": "Berlin"}}), "\n  set.place: unknown field"),
@@ -384,6 +386,44 @@ fn errors_name_the_arguments_of_a_tool_and_similar_types() {
         let detail = line.split("\n  ").skip(1).collect::<Vec<_>>();
         assert!(failed && line.contains(text) && !line.contains("/operations/") && detail.len() < 2, "{tool}: {line}");
     }
+    assert_eq!(session.end(), 0);
+}
+
+#[test]
+fn an_unknown_filter_is_answered_with_the_filters() {
+    let service = Service::start();
+    let mut session = McpSession::start(service.command(&["mcp"]));
+    let (failed, line, _) = session.call("find_assets", &json!({"filters": {"colour": "red"}}));
+    let (_, known) = line.split_once("filters.colour: unknown parameter; known: ").expect("the known filters");
+    let known: Vec<&str> = known.split(", ").collect();
+    assert!(failed && known.contains(&"location") && known.contains(&"warranty_before"), "{line}");
+    for other in ["expand", "ids", "limit", "page", "sort"] {
+        assert!(!known.contains(&other), "{other} is no filter: {line}");
+    }
+    assert_eq!(session.end(), 0);
+}
+
+#[test]
+fn while_a_process_is_running_only_status_and_assignment_are_fixed() {
+    let service = Service::start();
+    service.create("/assets", &json!({"name": "Dock", "asset_tag": "A-1", "status": "in_stock"}));
+    let mut session = McpSession::start(service.command(&["mcp", "--allow-writes"]));
+    let (_, line, data) = session.call("what_can_be_done", &json!({"asset": "A-1"}));
+    assert!(!line.contains("can't change") && data["edit"]["fixed_until_process_ends"] == json!([]), "{line} {data}");
+    let asset = service.get("/assets/by-tag/A-1")["data"]["id"].clone();
+    let processes = service.get("/processes");
+    let prepare = processes["data"].as_array().unwrap().iter().find(|one| one["slug"] == "prepare").expect("the process");
+    let start = format!("/processes/{}/start", prepare["id"].as_str().unwrap());
+    service.create(&start, &json!({"asset_id": asset}));
+    let (_, line, data) = session.call("what_can_be_done", &json!({"asset": "A-1"}));
+    let told = " A process is running: until it ends, status and assigned_to can't change; its other fields can.";
+    assert!(line.ends_with(told), "{line}");
+    let edit = json!({
+        "allowed": true, "why_not": null, "fixed_until_process_ends": ["status", "assigned_to"], "next_status": []
+    });
+    assert_eq!(data["edit"], edit);
+    let (failed, line, plan) = session.call("plan_change", &json!({"assets": ["A-1"], "set": {"notes": "x"}}));
+    assert!(!failed && session.apply(&plan).2["applied"] == true, "{line}");
     assert_eq!(session.end(), 0);
 }
 
