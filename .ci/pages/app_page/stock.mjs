@@ -1,7 +1,7 @@
 // Stock-taking with a scanner, with a camera, and offline.
 import assert from 'node:assert/strict'
 import { ENDS, SPEEDS, scan as type, tap } from '../hands.mjs'
-import { PHONE, Visit, newUser, sees, unique, until } from './visit.mjs'
+import { PHONE, Visit, hold, newUser, sees, unique, until } from './visit.mjs'
 
 /** Starts at a new location with some assets. */
 async function begin(scene, count, options) {
@@ -128,7 +128,11 @@ async function mistyped(scene) {
   await sees(unsent, 'the page does not say that a scan waits for the place')
   await visit.look('waiting')
   assert.equal(await field.inputValue(), wrong)
+  const check = await hold(page, ({ pathname, searchParams }) => pathname === '/v1/assets' && searchParams.get('limit') === '1')
   await visit.press('Begin')
+  await check.asked
+  assert.equal(await visit.button('Count here anyway').count(), 0, 'the question about the earlier place stays')
+  await check.release()
   await visit.press('Count here anyway')
   await outcome(page, 'elsewhere', tag)
   assert.equal(await unsent.count(), 0, 'a sent scan waits')

@@ -116,6 +116,8 @@ export function stock(main, params, signal) {
     listed = null
     show(missing)
     show(unsent)
+    // The question of an earlier place would still be there.
+    show(problem)
     const code = input('text', '', { className: 'search', id: 'search', enterKeyHint: 'enter', autocapitalize: 'off', spellcheck: false })
     const take = () => {
       add(code.value)
