@@ -50,18 +50,21 @@ const KEYS = {
   Tab: { type: 'rawKeyDown', code: 'Tab', windowsVirtualKeyCode: 9 },
 }
 
-/** Types a code wherever the focus is, with a pause between the characters by the times of the keys. `end` can be empty. */
+/** Types a code wherever the focus is, with a pause after each character by the times of the keys. `end` can be empty. */
 export async function scan(page, code, { pause = 0, end = 'Enter' } = {}) {
   const session = await page.context().newCDPSession(page)
   const start = Date.now()
-  for (const [n, name] of [...code, end].filter(Boolean).entries()) {
+  const until = (time) => new Promise((resolve) => setTimeout(resolve, time - Date.now()))
+  const keys = [...code, end].filter(Boolean)
+  for (const [n, name] of keys.entries()) {
     const at = start + n * pause
-    await new Promise((resolve) => setTimeout(resolve, at - Date.now()))
+    await until(at)
     const [key, modifiers] = name.startsWith('Control+') ? [name.at(-1), CONTROL] : [name, 0]
     const space = key === ' ' ? { code: 'Space', windowsVirtualKeyCode: 32 } : {}
     const down = KEYS[key] ?? { type: 'keyDown', ...(modifiers ? {} : { text: key }), ...space }
     await session.send('Input.dispatchKeyEvent', { key, modifiers, timestamp: at / 1000, ...down })
     await session.send('Input.dispatchKeyEvent', { key, modifiers, timestamp: at / 1000, ...down, type: 'keyUp', text: undefined })
   }
+  await until(start + keys.length * pause)
   await session.detach()
 }
