@@ -1,6 +1,6 @@
 // Finds, reads and changes assets.
 import assert from 'node:assert/strict'
-import { scan, tap } from '../hands.mjs'
+import { scan } from '../hands.mjs'
 import { PHONE, Visit, hold, isPlan, refuse, sees, unique, until } from './visit.mjs'
 
 const newAsset = (api, more = {}) => api.post('/assets', { name: unique('Falcon'), manufacturer: 'Acme', model: 'F1', ...more })
@@ -54,9 +54,11 @@ async function backToRow(scene) {
     const row = page.locator('a.row').nth(37)
     await sees(row, 'the list is short')
     const name = await row.textContent()
-    await row.scrollIntoViewIfNeeded()
+    const choose = (options) => (device === PHONE ? row.tap(options) : row.click(options))
+    // Waits until the row rests where it can be chosen.
+    await choose({ trial: true })
     const { y } = await row.boundingBox()
-    await (device === PHONE ? tap(row) : row.click())
+    await choose()
     await sees(page.getByRole('heading', { level: 1, name }), 'the row opens another asset')
     await until(() => page.evaluate(() => scrollY === 0), 'an asset does not begin at its top')
     await page.goBack()
