@@ -211,6 +211,26 @@ async function found(scene) {
   await sees(page.getByRole('heading', { level: 1, name: asset.name }), 'the next scan does not replace an unknown code')
 }
 
+/** What a field had before is no part of a scanned code. */
+async function afterText(scene) {
+  const asset = await newAsset(scene.api)
+  const { page } = await Visit.open(scene)
+  const search = page.getByRole('searchbox')
+  for (const end of ENDS) {
+    await search.fill('latit')
+    await search.press('End')
+    await scan(page, asset.asset_tag, { pause: 10, end })
+    await sees(page.getByRole('heading', { level: 1, name: asset.name }), `a code behind other text opens nothing with ${end}`)
+    await page.goBack()
+    await sees(page.locator('a.row').first(), 'the list is empty')
+  }
+  const { page: handOver } = await Visit.open(scene, '#/hand-over')
+  await assetField(handOver).fill('AST')
+  await assetField(handOver).press('End')
+  await scan(handOver, asset.asset_tag, { pause: 10 })
+  await until(async () => String(await added(handOver)) === asset.asset_tag, 'a code behind other text is not added')
+}
+
 async function twoPeople(scene) {
   const { api } = scene
   const [ada, bob] = [await newUser(api), await newUser(api, unique('Bob'))]
@@ -397,5 +417,6 @@ export const scanning = {
   'a serial number of two assets': ambiguous,
   'a person typed faster than the list': typed,
   'a scanner in the search': found,
+  'a scanner behind other text': afterText,
   'a take-back from two people': twoPeople,
 }

@@ -303,10 +303,9 @@ export function takeScans(take, signal, control) {
     if (!(target instanceof HTMLElement) || (control && !control.isConnected)) return
     const field = /** @type {any} */ (target)
     const isControl = field === control
-    if (isControl && field.type !== 'search') return
     // A field with a chosen value is complete, unless someone has selected its text to replace it.
-    const isText = target instanceof HTMLInputElement ? !/checkbox|radio/.test(target.type) && !('chosen' in target.dataset && target.selectionStart === target.selectionEnd)
-      : target instanceof HTMLTextAreaElement
+    const isText = isControl || (target instanceof HTMLInputElement ? !/checkbox|radio/.test(target.type) && !('chosen' in target.dataset && target.selectionStart === target.selectionEnd)
+      : target instanceof HTMLTextAreaElement)
     const isCharacter = key.length === 1 && (!(ctrlKey || metaKey || altKey) || event.getModifierState('AltGraph'))
     if (control && !isText) {
       if (!isCharacter || key === ' ' || key === '/') return
@@ -321,7 +320,13 @@ export function takeScans(take, signal, control) {
       // A space would press a button.
       if (isFast && !isText) event.preventDefault()
     } else if (endsScan(event) && isFast && typed.code.length >= SHORTEST_SCAN) {
-      if (isControl && key !== 'Tab') return
+      const { code, before } = typed
+      if (isControl && before && /\d/.test(code)) {
+        // What the field had before is no part of the code. A word without a digit can be the end of a person's typing.
+        field.value = code
+        field.dispatchEvent(new Event('input', { bubbles: true }))
+      }
+      if (isControl && !(field.type === 'search' && key === 'Tab')) return
       // Leaving a field with suggestions settles what its text means.
       if (key !== 'Tab' || !settlers.has(field)) event.preventDefault()
       event.stopPropagation()
