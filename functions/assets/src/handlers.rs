@@ -14,7 +14,7 @@ use shared::domain::catalog::custom_fields::{CustomFields, CustomFieldsPatch};
 use shared::domain::keys::api_key::Scope;
 use shared::domain::record::{Patch, Stored};
 use shared::domain::user::{Email, User};
-use shared::domain::values::field_error::{ErrorCode, FieldError, ValueError};
+use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{AssetId, AssetTypeId, ModelId, UserId};
 use shared::domain::values::money::{Price, PriceNumber, PriceText};
 use shared::domain::values::text::{Line, Location, Name, Notes, SearchText, SerialNumber};
@@ -667,11 +667,7 @@ pub enum Expand {
 
 impl FromParam for Expand {
     fn from_param(text: &str) -> Result<Self, ValueError> {
-        if text == "assigned_to" {
-            Ok(Self::AssignedTo)
-        } else {
-            Err(ValueError::coded(ErrorCode::UnknownValue, "must be assigned_to"))
-        }
+        if text == "assigned_to" { Ok(Self::AssignedTo) } else { Err(ValueError::not_one_of(["assigned_to"])) }
     }
 }
 

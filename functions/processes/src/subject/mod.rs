@@ -599,11 +599,7 @@ pub enum Omit {
 
 impl FromParam for Omit {
     fn from_param(text: &str) -> Result<Self, ValueError> {
-        if text == "signatures" {
-            Ok(Self::Signatures)
-        } else {
-            Err(ValueError::coded(ErrorCode::UnknownValue, "must be signatures"))
-        }
+        if text == "signatures" { Ok(Self::Signatures) } else { Err(ValueError::not_one_of(["signatures"])) }
     }
 }
 

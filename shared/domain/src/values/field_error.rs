@@ -93,7 +93,8 @@ impl ValueError {
     }
 
     pub fn not_one_of<const N: usize>(values: [&str; N]) -> Self {
-        Self::coded(ErrorCode::UnknownValue, format!("must be one of {}", values.join(", ")))
+        let several = if N > 1 { "one of " } else { "" };
+        Self::coded(ErrorCode::UnknownValue, format!("must be {several}{}", values.join(", ")))
     }
 }
 

@@ -107,7 +107,7 @@ pub(super) fn errors_of_schema(schema: &Value) -> Errors {
             "$schema" if *rule == DIALECT => {}
             "$schema" => errors.push(at(&pointer, ValueError::form(format!("must be {DIALECT}")))),
             "type" if *rule == "object" => {}
-            "type" => errors.push(at(&pointer, ValueError::coded(ErrorCode::UnknownValue, "must be object"))),
+            "type" => errors.push(at(&pointer, ValueError::not_one_of(["object"]))),
             "properties" => errors.extend(errors_of_properties(rule)),
             "required" => errors.extend(errors_of_required(rule)),
             "additionalProperties" => errors.extend((!rule.is_boolean()).then(|| at(&pointer, must_be("true or false")))),
