@@ -85,11 +85,7 @@ async fn owner(reads: &TenantStore, id: Option<UserId>) -> Result<Option<Stored<
 /// Creates a key, if its owner still has a role that the caller can grant keys of.
 async fn create(caller: &VerifiedCaller, key: ApiKey, named: Option<Stored<User>>) -> Result<Stored<ApiKey>, ApiError> {
     let key = &key;
-    let attempt = |early| async move {
-        let owner = match early {
-            Some(owner) => owner,
-            None => owner(&caller.store, key.user_id).await?,
-        };
+    let attempt = |owner: Option<Stored<User>>| async move {
         check_grantable(caller, key, owner.as_ref())?;
         let mut unit = caller.unit();
         if let Some(owner) = &owner {
@@ -100,7 +96,7 @@ async fn create(caller: &VerifiedCaller, key: ApiKey, named: Option<Stored<User>
         unit.commit_with(|| created(KeyView::from(created_key.clone()), key.id).to_stored(Vec::new())).await?;
         Ok(created_key)
     };
-    caller.retry(named, attempt).await
+    caller.retry(named, || owner(&caller.store, key.user_id), attempt).await
 }
 
 fn expose(caller: &VerifiedCaller, id: ApiKeyId, secret: Secret) -> String {

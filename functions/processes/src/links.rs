@@ -438,11 +438,8 @@ fn link_steps(steps: &[Step], first: usize, until: Option<&str>) -> Result<LinkS
 
 impl CreateLink {
     async fn execute(&self, principal: &Principal, inputs: Inputs) -> Result<Stored<Link>, ApiError> {
-        let attempt = |early| async move {
-            let inputs = match early {
-                Some(inputs) => inputs,
-                None => Inputs::read(&principal.store, self.subject, &self.body).await?,
-            };
+        let read = || Inputs::read(&principal.store, self.subject, &self.body);
+        let attempt = |inputs| async move {
             let mut unit = principal.unit();
             let link = self.decide(principal, &mut unit, &inputs)?;
             match unit.commit_with(|| self.stored_response(&link)).await {
@@ -452,7 +449,7 @@ impl CreateLink {
                 Err(error) => Err(error.into()),
             }
         };
-        principal.retry(inputs, attempt).await
+        principal.retry(inputs, read, attempt).await
     }
 
     fn decide(

@@ -110,11 +110,8 @@ async fn create(
     free_slots: Vec<u8>,
 ) -> Result<Stored<Webhook>, ApiError> {
     let (NewWebhook { url, description, events, is_active }, now) = (&body, caller.context.at);
-    let attempt = |early| async move {
-        let free_slots = match early {
-            Some(free_slots) => free_slots,
-            None => caller.store.free_webhook_slots().await?,
-        };
+    let read = || async { Ok(caller.store.free_webhook_slots().await?) };
+    let attempt = |free_slots: Vec<u8>| async move {
         let id = caller.store.new_id(now)?;
         let slot = choose_slot(&free_slots, id).ok_or_else(too_many)?;
         let mut unit = caller.unit();
@@ -140,7 +137,7 @@ async fn create(
             Err(error) => Err(error.into()),
         }
     };
-    caller.retry(free_slots, attempt).await
+    caller.retry(free_slots, read, attempt).await
 }
 
 const READ_ONLY: &[&str] =

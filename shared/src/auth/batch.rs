@@ -25,18 +25,14 @@ impl VerifiedCaller {
     ) -> Result<BatchResult, ApiError> {
         self.refuse_precondition()?;
         let inputs = self.inputs_of_all(operations, faults, false).await?;
-        let attempt = |early| async move {
-            let inputs = match early {
-                Some(inputs) => inputs,
-                None => self.inputs_of_all(operations, faults, true).await?,
-            };
+        let attempt = |inputs: Vec<O::Inputs>| async move {
             let mut unit = self.unit();
             let result = self.decide_all(operations, &mut unit, &inputs)?;
             let stored = || Ok(StoredResponse::new(200, serde_json::to_string(&result).map_err(StoreError::broken)?));
             let committed = unit.commit_with(stored).await;
             committed.map(|()| result).map_err(|error| failure_of_all(operations, error))
         };
-        match Box::pin(self.retry(inputs, attempt)).await {
+        match Box::pin(self.retry(inputs, || self.inputs_of_all(operations, faults, true), attempt)).await {
             Err(error @ ApiError::Conflict(_)) => Err(self.error_of_one(operations, error).await?),
             result => result,
         }

@@ -20,30 +20,29 @@ impl Principal {
         UnitOfWork::new(&self.store, &self.context)
     }
 
-    /// Calls `attempt` until it commits, at most five times, with a pause after each write conflict. The first attempt gets `early`,
-    /// what the handler read while the key was verified; any other gets `None` and reads again.
+    /// Calls `attempt` until it commits, at most five times. The first attempt gets `inputs`, which the handler read while the key
+    /// was verified. After a write conflict, pauses and reads the inputs again.
     ///
     /// # Errors
     ///
-    /// Returns the error of an attempt that failed, or the last [`WriteError`] if every attempt has a write conflict.
-    pub async fn retry<I, T, F>(&self, early: I, mut attempt: impl FnMut(Option<I>) -> F) -> Result<T, ApiError>
+    /// Returns the error of an attempt that failed or of `read`, or the last [`WriteError`] if every attempt has a write conflict.
+    pub async fn retry<I, T, R, F>(&self, mut inputs: I, read: impl Fn() -> R, attempt: impl Fn(I) -> F) -> Result<T, ApiError>
     where
+        R: Future<Output = Result<I, ApiError>>,
         F: Future<Output = Result<T, CommitFailure<ApiError>>>,
     {
-        let (mut early, mut count) = (Some(early), 0);
+        let mut number = 1;
         loop {
-            let failure = match attempt(early.take()).await {
+            match attempt(inputs).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(failure) => failure,
-            };
-            count += 1;
-            match failure {
-                CommitFailure::Failed(error) => return Err(error.with_actor(&self.store).await),
-                CommitFailure::Outdated(error) if count == MAX_ATTEMPTS || !has_time_for_operation() => {
+                Err(CommitFailure::Failed(error)) => return Err(error.with_actor(&self.store).await),
+                Err(CommitFailure::Outdated(error)) if number == MAX_ATTEMPTS || !has_time_for_operation() => {
                     return Err(error.into());
                 }
-                CommitFailure::Outdated(_) => pause(self.store.store(), count - 1).await,
+                Err(CommitFailure::Outdated(_)) => pause(self.store.store(), number - 1).await,
             }
+            number += 1;
+            inputs = read().await?;
         }
     }
 
@@ -80,11 +79,8 @@ impl Principal {
         decide: impl Fn(&mut UnitOfWork<'_>, &Stored<T>) -> Result<Stored<T>, ApiError> + Sync,
     ) -> Result<Stored<T>, ApiError> {
         let (id, decide) = (old.value.id(), &decide);
-        let attempt = |early| async move {
-            let old = match early {
-                Some(old) => old,
-                None => or_not_found(self.store.get::<T>(id).await?)?,
-            };
+        let read = || async move { or_not_found(self.store.get::<T>(id).await?) };
+        let attempt = |old| async move {
             let mut unit = self.unit();
             let changed = decide(&mut unit, &old)?;
             match unit.commit().await {
@@ -93,7 +89,7 @@ impl Principal {
                 Err(error) => Err(CommitFailure::Failed(error_of_one_record(error))),
             }
         };
-        self.retry(old, attempt).await
+        self.retry(old, read, attempt).await
     }
 
     /// Like [`Principal::change`], for a change to the record alone.
@@ -307,17 +303,13 @@ impl Principal {
         respond: impl Fn(&O::Outcome) -> Result<StoredResponse, StoreError> + Sync,
     ) -> Result<O::Outcome, ApiError> {
         let respond = &respond;
-        let attempt = |early| async move {
-            let inputs = match early {
-                Some(inputs) => inputs,
-                None => self.inputs(operation, true).await?,
-            };
+        let attempt = |inputs| async move {
             let mut unit = self.unit();
             let outcome = operation.decide(self, &mut unit, &inputs)?;
             let committed = unit.commit_with(|| respond(&outcome)).await;
             committed.map(|()| outcome).map_err(|error| operation.classify_failure(error))
         };
-        self.retry(inputs, attempt).await
+        self.retry(inputs, || self.inputs(operation, true), attempt).await
     }
 }
 

@@ -124,6 +124,8 @@ async fn with_users(
     Ok(data)
 }
 
+type SubmitInputs = (AdvanceInputs, Stored<Link>);
+
 struct SubmitWithLink {
     submitted: AdvanceSubject,
     link: LinkId,
@@ -138,25 +140,19 @@ impl SubmitWithLink {
     async fn read_link(&self, reads: &TenantStore) -> Result<Stored<Link>, ApiError> {
         reads.get::<Link>(self.link).await?.ok_or(ApiError::BadLink(None))
     }
-}
 
-type SubmitInputs = (AdvanceInputs, Stored<Link>);
-
-impl SubmitWithLink {
     async fn execute(&self, principal: &Principal, inputs: SubmitInputs) -> Result<(Subject, Stored<Link>), ApiError> {
         let step_at_first_read = inputs.0.step_at_first_read;
-        let attempt = |early| async move {
-            let store = &principal.store;
-            let inputs = match early {
-                Some(inputs) => inputs,
-                None => tokio::try_join!(self.submitted.read_again(store, step_at_first_read), self.read_link(store))?,
-            };
+        let store = &principal.store;
+        let read =
+            || async move { tokio::try_join!(self.submitted.read_again(store, step_at_first_read), self.read_link(store)) };
+        let attempt = |inputs| async move {
             let mut unit = principal.unit();
             let outcome = self.decide(principal, &mut unit, &inputs)?;
             let committed = unit.commit_with(|| self.stored_response(&outcome)).await;
             committed.map_err(|error| self.submitted.submission.classify_failure(error, &outcome.0)).map(|()| outcome)
         };
-        principal.retry(inputs, attempt).await
+        principal.retry(inputs, read, attempt).await
     }
 
     fn decide(

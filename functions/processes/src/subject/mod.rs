@@ -229,22 +229,17 @@ impl AdvanceSubject {
         }
         Ok(Subject { movement: movement.clone(), instances })
     }
-}
 
-impl AdvanceSubject {
     async fn execute(&self, principal: &Principal, inputs: AdvanceInputs) -> Result<Subject, ApiError> {
         let step_at_first_read = inputs.step_at_first_read;
-        let attempt = |early| async move {
-            let inputs = match early {
-                Some(inputs) => inputs,
-                None => self.read_again(&principal.store, step_at_first_read).await?,
-            };
+        let read = || self.read_again(&principal.store, step_at_first_read);
+        let attempt = |inputs| async move {
             let mut unit = principal.unit();
             let subject = self.decide(principal, &mut unit, &inputs)?;
             let committed = unit.commit_with(|| stored_change(&subject)).await;
             committed.map_err(|error| self.submission.classify_failure(error, &subject)).map(|()| subject)
         };
-        principal.retry(inputs, attempt).await
+        principal.retry(inputs, read, attempt).await
     }
 
     pub(crate) async fn read(&self, reads: &TenantStore) -> Result<AdvanceInputs, ApiError> {
@@ -314,17 +309,13 @@ pub(crate) struct CancelSubject {
 
 impl CancelSubject {
     pub(crate) async fn execute(&self, principal: &Principal, inputs: (Subject, OpenAssets)) -> Result<Subject, ApiError> {
-        let attempt = |early| async move {
-            let inputs = match early {
-                Some(inputs) => inputs,
-                None => self.read(&principal.store).await?,
-            };
+        let attempt = |inputs| async move {
             let mut unit = principal.unit();
             let subject = self.decide(principal, &mut unit, &inputs)?;
             unit.commit_with(|| stored_change(&subject)).await?;
             Ok(subject)
         };
-        principal.retry(inputs, attempt).await
+        principal.retry(inputs, || self.read(&principal.store), attempt).await
     }
 
     pub(crate) async fn read(&self, reads: &TenantStore) -> Result<(Subject, OpenAssets), ApiError> {

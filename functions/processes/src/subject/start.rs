@@ -40,17 +40,13 @@ impl StartProcess {
             String::new()
         };
         let command = &Self { number, ..self };
-        let attempt = |early| async move {
-            let inputs = match early {
-                Some(inputs) => inputs,
-                None => command.read(&principal.store).await?,
-            };
+        let attempt = |inputs| async move {
             let mut unit = principal.unit();
             let subject = command.decide(principal, &mut unit, &inputs)?;
             let committed = unit.commit_with(|| super::stored::<Created<InstanceOrMovement>>(&subject)).await;
             committed.map_err(|error| command.failure(error, &subject)).map(|()| subject)
         };
-        principal.retry(inputs, attempt).await
+        principal.retry(inputs, || command.read(&principal.store), attempt).await
     }
 
     fn add(
