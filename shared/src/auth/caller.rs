@@ -56,13 +56,16 @@ impl<S: RequiredScopes> FromRequestParts<App> for Caller<S> {
         let request = UnverifiedRequest::<ApiKeyId>::new(parts, app, ApiError::Unauthorized)?;
         let (store, received) = (request.store.clone(), Arc::clone(&request.received));
         let check = request.key_check(S::SCOPES);
-        let key = match check.known() {
-            Some(known) => KeyToCheck::Known(known),
-            // Read before anything else, so that unauthenticated requests stay cheap.
-            None => KeyToCheck::Read(Box::new(check.credentials().await?)),
+        let (known, read) = match check.known() {
+            Some(known) => (known, None),
+            None => {
+                // Read before anything else, so that unauthenticated requests stay cheap.
+                let credentials = check.credentials().await?;
+                (KnownKey::from(&credentials.key), Some(credentials))
+            }
         };
         let is_permitted = check.known().is_some();
-        let check = Check::start(&received, request.checked(S::SCOPES, key))?;
+        let check = Check::start(&received, request.checked(S::SCOPES, known, read))?;
         if !is_permitted {
             check.passed().await?;
         }
@@ -302,22 +305,23 @@ impl<C: Credential> UnverifiedRequest<C> {
 }
 
 impl UnverifiedRequest<ApiKeyId> {
-    /// Verifies the key, counts the request, and looks up the idempotency key, at once.
-    async fn checked(self, scopes: &'static [Scope], key: KeyToCheck) -> Result<VerifiedCaller, ApiError> {
+    /// Verifies the key, counts the request, and looks up the idempotency key, at once. `read` is the key if it is already read.
+    async fn checked(
+        self,
+        scopes: &'static [Scope],
+        known: KnownKey,
+        read: Option<Credentials>,
+    ) -> Result<VerifiedCaller, ApiError> {
         let check = self.key_check(scopes);
         let count = check.count();
-        let (rate_limit, owner) = match &key {
-            KeyToCheck::Known(known) => (known.rate_limit, known.owner),
-            KeyToCheck::Read(credentials) => (credentials.key.rate_limit_per_minute, None),
-        };
-        let read = async {
-            match key {
-                KeyToCheck::Known(_) => check.credentials_at_once(owner).await,
-                KeyToCheck::Read(credentials) => Ok(*credentials),
+        let credentials = async {
+            match read {
+                Some(credentials) => Ok(credentials),
+                None => check.credentials_at_once(known.owner).await,
             }
         };
         let look_up = self.idempotency(&self.store);
-        let (credentials, begun, idempotency) = futures_util::join!(read, count.begin(rate_limit), look_up);
+        let (credentials, begun, idempotency) = futures_util::join!(credentials, count.begin(known.rate_limit), look_up);
         let caller = check.verify(credentials?, &count, begun).await?;
         let (context, is_resumed) = self.context_with_headers(&caller, idempotency?)?;
         Ok(VerifiedCaller { is_resumed, ..caller.with_context(context) })
@@ -419,14 +423,6 @@ struct KeyCheck<'a> {
     notes: &'a RequestContext,
 }
 
-/// A key whose check begins.
-enum KeyToCheck {
-    /// The key was verified recently, but is not yet read for this request.
-    Known(KnownKey),
-    /// The key was read for this request.
-    Read(Box<Credentials>),
-}
-
 /// A key and its owner, just read from the table.
 struct Credentials {
     key: ApiKey,
@@ -478,8 +474,7 @@ impl KeyCheck<'_> {
             return Err(ApiError::Unauthorized);
         };
         let scopes = key.effective_scopes(owner.as_ref().map(|owner| owner.role));
-        let values = KnownKey { rate_limit: key.rate_limit_per_minute, owner: key.user_id };
-        known.insert(self.token, scopes, values, self.at);
+        known.insert(self.token, scopes, KnownKey::from(&key), self.at);
         Ok(Credentials { key, owner })
     }
 
@@ -617,6 +612,12 @@ pub struct KnownKey {
     pub rate_limit: u32,
     /// `None` for a tenant key.
     pub owner: Option<UserId>,
+}
+
+impl From<&ApiKey> for KnownKey {
+    fn from(key: &ApiKey) -> Self {
+        Self { rate_limit: key.rate_limit_per_minute, owner: key.user_id }
+    }
 }
 
 #[derive(Debug)]
