@@ -88,9 +88,9 @@ fn check_size(size: usize) -> Result<(), ValueError> {
 /// A flat JSON Schema (draft 2020-12). At the top: `type` (`object`), `properties` (at most 100), `required`,
 /// `additionalProperties` (a boolean), `title`, `description`, `$schema`. A property has a `type` (string, number, integer,
 /// boolean, array, or a list of one of these and null), which can be left out beside `enum` or `const`, and `title`,
-/// `description`, `enum`, `const`, `default`; numbers also `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`; strings
-/// `minLength`, `maxLength`, `pattern`, `format` (date, date-time, email, uri); arrays `items` (a scalar property), `minItems`,
-/// `maxItems`, `uniqueItems`.
+/// `description`, `enum`, `const`, `default`; numbers also `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`,
+/// `multipleOf`; strings `minLength`, `maxLength`, `pattern`, `format` (date, date-time, email, uri); arrays `items` (a scalar
+/// property), `minItems`, `maxItems`, `uniqueItems`.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = Object)]
