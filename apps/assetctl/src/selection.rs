@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn known_filters_are_no_other_parameters() {
+    fn error_about_an_unknown_filter_lists_only_filters() {
         let detail = "answered 422\n  foo: unknown parameter; known: limit, q, page, location, sort";
         let expected = "answered 422\n  --filter foo: unknown parameter; known: q, location";
         assert_eq!(in_options(CliError::Usage(detail.into())).to_string(), expected);

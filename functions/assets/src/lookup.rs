@@ -47,8 +47,8 @@ pub(crate) struct Lookup {
 }
 
 impl Lookup {
-    /// Looks all identifiers up together. Takes two round trips for tags and IDs, two more for serial numbers (more if the list index
-    /// isn't in memory), and one more for addresses.
+    /// Looks all identifiers up together. Takes two round trips for tags and IDs, two more for serial numbers (more if the list
+    /// index isn't in memory), and one more for addresses.
     pub(crate) async fn read(store: &TenantStore, identifiers: &[Identifier], base_url: &str) -> Result<Self, ApiError> {
         let has_address =
             identifiers.iter().any(|identifier| matches!(identifier, Identifier::Code(code) if code.contains("://")));

@@ -342,7 +342,7 @@ async fn store_schema(api: &Api, client: &Client, asset_type: &str, schema: &str
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_fields_are_accepted_under_a_stored_schema_that_is_no_longer_permitted_until_it_is_replaced() {
+async fn type_with_a_refused_stored_schema_has_no_new_assets_until_the_schema_is_replaced() {
     let (api, client) = Api::with_tenant().await;
     for (number, schema) in
         [&hidden(r##"{"$ref":"#"}"##).to_string(), r#"{"properties":{"a":{"anyOf":[]}}}"#].into_iter().enumerate()
