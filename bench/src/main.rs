@@ -5,12 +5,10 @@
 mod coldstart;
 mod compare;
 mod generated_index;
-mod import;
 mod lists;
 mod service;
 mod simulate;
 mod statistics;
-mod webhooks;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -32,15 +30,9 @@ enum Command {
     /// Measure the cost and latency of lists, by the number of assets in a tenant.
     #[command(after_help = examples("bench lists --sizes 1000,5000 --samples 20\nbench lists --generated 1000000"))]
     Lists(lists::Options),
-    /// Measure how fast rows are imported into a table that throttles, and how fast GETs are during the import.
-    #[command(after_help = examples("bench import --rows 200 --report"))]
-    Import(import::Options),
     /// Simulate clients on a table that is as weak as AWS permits, and compare every response with a model.
     #[command(after_help = examples("bench simulate --seed 7\nbench simulate --seeds 4"))]
     Simulate(simulate::Options),
-    /// Deliver events to healthy, dead, slow and failing receivers, and measure how long the healthy receivers wait.
-    #[command(after_help = examples("bench webhooks\nbench webhooks --events 600 --rate 20 --hurry 300 --report"))]
-    Webhooks(webhooks::Options),
     /// Measure the cold starts of the functions' release binaries, compared with a minimal function.
     #[command(after_help = examples("bench coldstart"))]
     Coldstart(coldstart::Options),
@@ -57,9 +49,7 @@ async fn main() -> ExitCode {
         .init();
     let result = match Options::parse().command {
         Command::Lists(options) => lists::run(options).await,
-        Command::Import(options) => import::run(&options),
         Command::Simulate(options) => simulate::run(options),
-        Command::Webhooks(options) => webhooks::run(options).await,
         Command::Coldstart(options) => coldstart::run(options).await,
         Command::Compare(options) => compare::run(&options).await,
     };

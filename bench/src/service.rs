@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use axum::Router;
 use dev_server::api::{ApiClient, JSON};
 use dev_server::engine::{self, Engine};
-use dev_server::faulty_table::{CapacityLimit, Usage};
+use dev_server::faulty_table::CapacityLimit;
 use dev_server::meter::Meter;
 use dev_server::server::{self, TABLE};
 use dev_server::table;
@@ -55,7 +55,7 @@ impl Service {
             TimeoutConfig::builder().operation_timeout(ENGINE_TIMEOUT).operation_attempt_timeout(ENGINE_TIMEOUT).build();
         let config = engine::config(&engine.url).timeout_config(timeouts).interceptor(meter.clone());
         let generated_index = GeneratedIndex::new(aws_smithy_http_client::Builder::new().build_http());
-        let read_limit = CapacityLimit::new(generated_index.clone(), Usage::Read, READ_UNITS_PER_SECOND);
+        let read_limit = CapacityLimit::new(generated_index.clone(), READ_UNITS_PER_SECOND);
         let config = config.http_client(read_limit.clone());
         let dynamo = Client::from_conf(config.build());
         table::create(&dynamo, TABLE).await?;
@@ -95,7 +95,7 @@ impl Service {
 }
 
 /// Sends a request, which must succeed. Returns the body of the response.
-pub async fn successful(client: &ApiClient, method: &str, path: &str, body: &str) -> Result<Value> {
+async fn successful(client: &ApiClient, method: &str, path: &str, body: &str) -> Result<Value> {
     let (status, response) = client.send(method, path, &[JSON], body).await?;
     ensure!(status.is_success(), "{method} {path} returned {status}: {response}");
     Ok(response)

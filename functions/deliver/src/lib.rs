@@ -13,7 +13,7 @@ use delivery::{Age, EventOfMessage, Place, RecentWebhooks, Secrets};
 use futures_util::future::join_all;
 use shared::app::BatchHandler;
 use shared::app::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use shared::domain::webhooks::{DeliveryRequest, FanoutRequest, Message, RETRY_DELAYS};
+use shared::domain::webhooks::{DeliveryRequest, FanoutRequest, Message};
 use shared::key_encryption::KeyEncryption;
 use shared::log::error_chain;
 use shared::queue::{MAX_DELAY, NewMessage, Queue, QueueError};
@@ -35,7 +35,6 @@ pub struct Deliver {
     webhooks: RecentWebhooks,
     batches: AtomicU64,
     transport: Arc<dyn Transport>,
-    retry_delays: Vec<TimeDelta>,
 }
 
 impl Deliver {
@@ -48,12 +47,7 @@ impl Deliver {
     ) -> Self {
         let secrets = Secrets::new(key_encryption);
         let (webhooks, batches) = (RecentWebhooks::default(), AtomicU64::default());
-        Self { store, queue, secrets, webhooks, batches, transport: Arc::new(sender), retry_delays: RETRY_DELAYS.to_vec() }
-    }
-
-    #[must_use]
-    pub fn with_retry_delays(self, retry_delays: Vec<TimeDelta>) -> Self {
-        Self { retry_delays, ..self }
+        Self { store, queue, secrets, webhooks, batches, transport: Arc::new(sender) }
     }
 
     /// Handles the messages concurrently. Returns the unfinished messages, which SQS redelivers later.

@@ -4,7 +4,7 @@ use super::{Deliver, Failure};
 use futures_util::future::join;
 use shared::domain::record::Stored;
 use shared::domain::webhooks::{
-    Attempted, Delivery, DeliveryRequest, DisabledReason, Health, Message, Race, Retries, Webhook, after_race,
+    Attempted, Delivery, DeliveryRequest, DisabledReason, Health, Message, RETRY_DELAYS, Race, Retries, Webhook, after_race,
 };
 use shared::log::error_chain;
 use shared::queue::{NewMessage, QueueError, SOON};
@@ -86,7 +86,7 @@ impl Deliver {
     ) -> Result<Result<(), QueueError>, Failure> {
         // Without random bytes, there is no jitter.
         let random = u16::from_le_bytes(self.store.random().unwrap_or_default());
-        let retries = Retries { delays: &self.retry_delays, random };
+        let retries = Retries { delays: &RETRY_DELAYS, random };
         // If the message only records an attempt, the attempt can be older than the record.
         let mut is_raced = request.attempted.is_some();
         for _ in 0..MAX_ROUNDS {

@@ -1,7 +1,6 @@
 //! Limits the units per second of each partition of a table, as DynamoDB does.
 
 use super::Weaknesses;
-use super::table::write_actions;
 use crate::in_process::{http_response, table_call};
 use crate::table::TableResponse;
 use aws_smithy_runtime_api::client::http::{
@@ -25,21 +24,20 @@ struct State {
     throttled: u64,
 }
 
-/// An HTTP client that throttles requests once their units are used up: writes by partition, or reads as if in one partition. A
-/// request that starts while units are left is executed, and charged afterwards with the consumed capacity from its response,
-/// which the meter requests. Cheap to clone.
+/// An HTTP client that throttles reads once their units are used up, as if all were in one partition. A read that starts while
+/// units are left is executed, and charged afterwards with the consumed capacity from its response, which the meter requests.
+/// Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct CapacityLimit {
     inner: SharedHttpClient,
-    usage: Usage,
     units_per_second: f64,
     state: Arc<Mutex<State>>,
 }
 
 impl CapacityLimit {
     #[must_use]
-    pub fn new(inner: impl HttpClient + 'static, usage: Usage, units_per_second: f64) -> Self {
-        Self { inner: SharedHttpClient::new(inner), usage, units_per_second, state: Arc::default() }
+    pub fn new(inner: impl HttpClient + 'static, units_per_second: f64) -> Self {
+        Self { inner: SharedHttpClient::new(inner), units_per_second, state: Arc::default() }
     }
 
     /// Starts or stops limiting requests, and resets the counts.
@@ -57,33 +55,21 @@ impl CapacityLimit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the partition to charge for the request; `None` while requests are not limited.
-    fn limited_partition(&self, request: &HttpRequest) -> Option<Partition> {
-        if !self.state().is_limited {
-            return None;
-        }
-        let (operation, body) = table_call(request);
-        let partition = match (self.usage, operation.as_str()) {
-            (Usage::Read, "Query" | "GetItem" | "BatchGetItem") => String::new(),
-            (Usage::Write, "UpdateItem" | "TransactWriteItems") => {
-                write_actions(&operation, &body).into_iter().next()?.key.partition
-            }
-            _ => return None,
-        };
-        Some((None, partition))
+    fn is_limited(&self, request: &HttpRequest) -> bool {
+        self.state().is_limited && matches!(&*table_call(request).0, "Query" | "GetItem" | "BatchGetItem")
     }
 
-    fn is_exhausted(&self, partition: &Partition) -> bool {
+    fn is_exhausted(&self) -> bool {
         let mut state = self.state();
-        let is_exhausted = !state.capacity.has_any(partition, self.usage, self.units_per_second, Instant::now());
+        let is_exhausted = !state.capacity.has_any(&Partition::default(), Usage::Read, self.units_per_second, Instant::now());
         state.throttled += u64::from(is_exhausted);
         is_exhausted
     }
 
-    fn consume(&self, partition: &Partition, units: f64) {
+    fn consume(&self, units: f64) {
         let mut state = self.state();
         state.consumed += units;
-        state.capacity.take(partition, self.usage, units, self.units_per_second, Instant::now());
+        state.capacity.take(&Partition::default(), Usage::Read, units, self.units_per_second, Instant::now());
     }
 }
 
@@ -102,15 +88,17 @@ struct Connector {
 
 impl HttpConnector for Connector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let Some(partition) = self.limit.limited_partition(&request) else { return self.inner.call(request) };
-        if self.limit.is_exhausted(&partition) {
+        if !self.limit.is_limited(&request) {
+            return self.inner.call(request);
+        }
+        if self.limit.is_exhausted() {
             let throttled = TableResponse::error(400, "ThrottlingException", "slow down");
             return HttpConnectorFuture::ready(http_response(&throttled));
         }
         let (response, limit) = (self.inner.call(request), self.limit.clone());
         HttpConnectorFuture::new(async move {
             let response = read(response.await?).await?;
-            limit.consume(&partition, consumed_units(response.body().bytes().unwrap_or_default()));
+            limit.consume(consumed_units(response.body().bytes().unwrap_or_default()));
             Ok(response)
         })
     }

@@ -14,7 +14,7 @@ mod objects;
 pub mod planned;
 mod table;
 
-pub use capacity_limit::{CapacityLimit, Usage};
+pub use capacity_limit::CapacityLimit;
 pub use objects::FaultyObjects;
 pub use table::{FaultyTable, WHOLE_LISTS};
 
