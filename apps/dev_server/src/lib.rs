@@ -6,6 +6,7 @@ mod data_folder;
 mod demo;
 pub mod document;
 pub mod engine;
+pub mod fake_sqs;
 pub mod faulty_table;
 mod greeting;
 pub mod in_process;

@@ -1,7 +1,6 @@
 //! The environment of a function: a table that contains a tenant, behind a TLS proxy, because functions reach their table over
 //! TLS and the embedded engine speaks plain HTTP.
 
-use crate::emulator::Emulator;
 use crate::function::{Function, binaries_dir};
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::Client;
@@ -88,13 +87,6 @@ impl Environment {
     pub async fn start_function_with(&self, name: &str, variables: &[(&'static str, &str)]) -> Result<Function> {
         let variables = variables.iter().map(|(name, value)| (*name, OsStr::new(value)));
         Function::start(&binaries_dir().join(name), self.variables().into_iter().chain(variables)).await
-    }
-
-    /// # Errors
-    ///
-    /// See [`Emulator::start`].
-    pub async fn start_in_emulator(&self, name: &str) -> Result<Emulator> {
-        Emulator::start(&binaries_dir().join(name), self.variables()).await
     }
 
     fn variables(&self) -> [(&'static str, &OsStr); 3] {

@@ -14,6 +14,10 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// Longer than the snapshot writer's timeout in the template.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(590);
 
+const QUEUE_SAMPLE: &str = include_str!("../../../events/background/deliver.json");
+const DELIVERIES: (&str, &str) = ("DELIVERY_QUEUE_URL", "https://127.0.0.1:1/123456789012/deliveries");
+const RETRIES: (&str, &str) = ("RETRY_QUEUE_URL", "https://127.0.0.1:1/123456789012/retries");
+
 fn header<'a>(response: &'a Value, name: &str) -> &'a str {
     response["headers"][name].as_str().unwrap_or_default()
 }
@@ -49,42 +53,20 @@ async fn each_function_returns_the_expected_status_for_the_sample_events() {
 
 #[tokio::test]
 #[ignore = "needs .ci/functions/build"]
-async fn a_handover_uses_three_functions_and_returns_its_signature_unchanged() {
-    const SIGNATURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAAAAADRSSBWAAAAC0lEQVR42mNg+A8AAQIBANEay48AAAAASUVORK5CYII=";
+async fn the_sample_events_of_stream_and_queue_are_handled() {
     let environment = Environment::start().await.unwrap();
-    let (users, assets) =
-        (environment.start_function("users").await.unwrap(), environment.start_function("assets").await.unwrap());
-    let processes = environment.start_function("processes").await.unwrap();
-    let send = async |function: &Function, method: &str, path: &str, body: Value| {
-        let event = request(method, path, &environment.api_key, Some(&body).filter(|body| !body.is_null()));
-        let response = function.runtime_api.invoke(&event, TIMEOUT).await.unwrap().response;
-        assert!(matches!(response["statusCode"].as_u64(), Some(200 | 201)), "{method} {path}: {response}");
-        let body: Value = serde_json::from_str(response["body"].as_str().unwrap()).unwrap_or_default();
-        (body["data"].clone(), response)
-    };
-    let person = json!({"display_name": "Ada Lovelace", "email": "ada@example.com"});
-    let (user, _) = send(&users, "POST", "/v1/users", person).await;
-    let asset = format!("/v1/assets/{}", environment.asset_id);
-    send(&assets, "PATCH", &asset, json!({"status": "preparing"})).await;
-    let (startable, _) = send(&assets, "GET", &format!("{asset}/processes"), Value::Null).await;
-    let onboarding = startable.as_array().unwrap().iter().find(|process| process["name"] == "Employee Onboarding").unwrap();
-    let start = format!("/v1/processes/{}/start", onboarding["id"].as_str().unwrap());
-    let (instance, _) = send(&processes, "POST", &start, json!({"asset_id": environment.asset_id})).await;
-    let instance = format!("/v1/processes/instances/{}", instance["id"].as_str().unwrap());
-    for step in [
-        json!({"employee": user["id"]}),
-        json!({"handover": ["Device", "Power supply"]}),
-        json!({"signature": format!("data:image/png;base64,{SIGNATURE}")}),
-        json!({"complete": true}),
-    ] {
-        send(&processes, "POST", &format!("{instance}/advance"), json!({"step_data": step})).await;
+    let folder = tempfile::tempdir().unwrap();
+    let key_file = folder.path().join("secrets.key");
+    let key = ("RECEIPT_KEY_FILE", key_file.to_str().unwrap());
+    // The samples' tenant doesn't exist, so nothing is sent.
+    for (name, sample) in [("fanout", include_str!("../../../events/background/fanout.json")), ("deliver", QUEUE_SAMPLE)] {
+        let mut function = environment.start_function_with(name, &[DELIVERIES, RETRIES, key]).await.unwrap();
+        for _ in 0..2 {
+            let response = function.runtime_api.invoke(sample, TIMEOUT).await.unwrap().response;
+            assert_eq!(response, json!({"batchItemFailures": []}), "{name}");
+        }
+        assert!(function.is_running());
     }
-    let (_, signature) = send(&processes, "GET", &format!("{instance}/signatures/signature"), Value::Null).await;
-    assert_eq!((&signature["isBase64Encoded"], &signature["body"]), (&json!(true), &json!(SIGNATURE)));
-    assert_eq!(header(&signature, "content-type"), "image/png");
-    let (asset, response) = send(&assets, "GET", &asset, Value::Null).await;
-    assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("in_use"), &user["id"]));
-    assert_eq!(response["isBase64Encoded"], false);
 }
 
 #[tokio::test]
@@ -203,7 +185,7 @@ async fn every_request_that_the_gateway_forwards_gets_a_response() {
 #[ignore = "needs .ci/functions/build"]
 async fn a_misconfigured_function_names_the_variable_to_set() {
     let environment = Environment::start().await.unwrap();
-    for (variable, value, expected) in [
+    let processes = [
         ("TABLE_NAME", "", "set TABLE_NAME"),
         ("AWS_REGION", "", "set AWS_REGION"),
         ("AWS_ACCESS_KEY_ID", "", "set AWS_ACCESS_KEY_ID"),
@@ -212,9 +194,18 @@ async fn a_misconfigured_function_names_the_variable_to_set() {
         ("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000", "AWS_ENDPOINT_URL_DYNAMODB must start with http:// or https://"),
         ("RECEIPT_KEY_FILE", "/nowhere/key", "/nowhere"),
         ("PUBLIC_URL", "api.example.com", "PUBLIC_URL must be http:// or https:// and a host"),
-    ] {
-        let error = environment.start_function_with("processes", &[(variable, value)]).await.err().map(|error| error.to_string());
-        let error = error.unwrap_or_else(|| panic!("the function starts with {variable}={value}"));
+    ];
+    let processes = processes.map(|(variable, value, expected)| ("processes", vec![(variable, value)], expected));
+    let background = [
+        ("fanout", vec![], "set DELIVERY_QUEUE_URL"),
+        ("fanout", vec![("DELIVERY_QUEUE_URL", "deliveries")], "DELIVERY_QUEUE_URL must start with http:// or https://"),
+        ("fanout", vec![DELIVERIES], "set RETRY_QUEUE_URL"),
+        ("fanout", vec![DELIVERIES, ("AWS_ENDPOINT_URL_SQS", "127.0.0.1:9324")], "AWS_ENDPOINT_URL_SQS must start with"),
+        ("deliver", vec![DELIVERIES, RETRIES], "RECEIPT_KMS_KEY_ID"),
+    ];
+    for (function, variables, expected) in processes.into_iter().chain(background) {
+        let error = environment.start_function_with(function, &variables).await.err().map(|error| error.to_string());
+        let error = error.unwrap_or_else(|| panic!("{function} starts with {variables:?}"));
         assert!(error.contains("\"level\":\"ERROR\"") && error.contains(expected), "{error}");
     }
 }

@@ -245,6 +245,37 @@ async fn a_batch_ends_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn unreadable_message_fails_without_the_rest_of_its_batch() {
+    let (api, client, mut pipeline, _) = with_webhook(&["asset.created"]).await;
+    client.asset(json!({"name": "a"})).await;
+    pipeline.fan_out(&api).await;
+    let mut event = pipeline.queue.receive().unwrap();
+    let mut damaged = event.records[0].clone();
+    (damaged.message_id, damaged.body) = (Some("damaged".into()), Some("{".into()));
+    event.records.push(damaged);
+    let failures = pipeline.deliver.handle(event).await.batch_item_failures;
+    assert_eq!(failures.iter().map(|failure| &*failure.item_identifier).collect::<Vec<_>>(), ["damaged"]);
+    assert_eq!(pipeline.receivers.got().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn log_of_a_failed_attempt_has_no_address_and_no_secret() {
+    let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
+    created(&api, &client, &mut pipeline).await;
+    pipeline.receivers.respond(|_| 500);
+    log::begin();
+    let mut event = pipeline.queue.receive().unwrap();
+    let mut damaged = event.records[0].clone();
+    damaged.body = Some(json!({"url": hook.url, "secret": hook.secret.expose()}).to_string());
+    event.records.push(damaged);
+    pipeline.deliver.handle(event).await;
+    assert_eq!(pipeline.receivers.len(), 1);
+    let log = log::text();
+    assert!(log.contains("a message can't be read") && !log.contains("example.com"), "{log}");
+    assert!(!log.contains(hook.secret.expose().trim_start_matches("whsec_")), "{log}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delivery_costs_little() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, first) = created(&api, &client, &mut pipeline).await;

@@ -103,7 +103,9 @@ async fn other_records_of_the_stream_are_ignored_and_unreadable_events_skipped()
         changed(&["NewImage"], json!({})),
         good.clone(),
     ];
+    log::begin();
     assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&strange)).await), [""; 0]);
+    assert!(log::text().contains(r#""metric":"unreadable_events""#), "{}", log::text());
     assert_eq!(deliveries(&pipeline.queue.take_sent()), [pair(&all, &event_id(&good))]);
     assert_eq!(reported(&pipeline.fanout.handle(stream_batch(&[])).await), [""; 0]);
 }

@@ -1,7 +1,8 @@
 //! `admin check`, with and without `--repair`.
 
 use crate::{Operator, UNKNOWN_ID};
-use rig::fake_sqs::FakeSqs;
+use axum::http::StatusCode;
+use dev_server::fake_sqs::FakeSqs;
 use serde_json::{Value, json};
 use shared::domain::record::{Kind, Stored, Unique};
 use shared::domain::user::User;
@@ -226,7 +227,7 @@ async fn a_queue_that_is_down_hides_no_repair() {
     overdue_delivery(&operator, &tenant).await;
     operator.delete(&email_marker(&tenant)).await;
     let sqs = FakeSqs::start().await.unwrap();
-    sqs.set_down(true);
+    sqs.fail(vec![(StatusCode::SERVICE_UNAVAILABLE, "InternalFailure"); 10]);
     operator.more_variables.push(("AWS_ENDPOINT_URL_SQS", sqs.url.clone()));
     let (code, report) = check(&operator, &tenant, &["--repair", "--retry-queue", &sqs.retry_queue_url()]);
     let findings = report["findings"].as_array().unwrap();

@@ -1,11 +1,8 @@
 //! The queue, against a small fake SQS server that rejects messages on demand.
 #![expect(clippy::unwrap_used, reason = "tests, and helpers that only tests call")]
 
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
-use axum::routing::post;
+use axum::http::StatusCode;
+use dev_server::fake_sqs::FakeSqs;
 use queue::sdk::Client;
 use queue::sdk::config::{BehaviorVersion, Credentials, Region};
 use queue::{Sqs, configure};
@@ -14,54 +11,19 @@ use shared::domain::values::id::{Id, TenantId, WebhookId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::Message;
 use shared::queue::{NewMessage, Queue};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The requests received so far, and the upcoming failures.
-#[derive(Default)]
-struct FakeSqs {
-    requests: Vec<(String, Value)>,
-    failures: Vec<(StatusCode, &'static str)>,
-    /// For each upcoming batch, the indexes of the messages to reject. The last element is for the next batch.
-    refused: Vec<Vec<usize>>,
-}
-
-type Shared = Arc<Mutex<FakeSqs>>;
-
-async fn handle(State(sqs): State<Shared>, headers: HeaderMap, body: Bytes) -> (StatusCode, String) {
-    let operation = headers["x-amz-target"].to_str().unwrap().strip_prefix("AmazonSQS.").unwrap().to_owned();
-    assert!(headers["authorization"].to_str().unwrap().contains("/sqs/aws4_request"), "the request is signed for SQS");
-    let request: Value = serde_json::from_slice(&body).unwrap();
-    let mut sqs = sqs.lock().unwrap();
-    sqs.requests.push((operation.clone(), request.clone()));
-    if let Some((status, code)) = sqs.failures.pop() {
-        return (status, json!({"__type": code, "message": "no"}).to_string());
-    }
-    let empty = Vec::new();
-    let refused = sqs.refused.pop().unwrap_or_default();
-    let entries = request["Entries"].as_array().unwrap_or(&empty).iter().enumerate();
-    let (failed, successful): (Vec<_>, Vec<_>) = entries.partition(|(place, _)| refused.contains(place));
-    let failed = failed.iter().map(|(_, entry)| json!({"Id": entry["Id"], "SenderFault": false, "Code": "InternalError"}));
-    let successful = successful.iter().map(|(_, entry)| json!({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": "0"}));
-    let response = json!({"Failed": failed.collect::<Vec<_>>(), "Successful": successful.collect::<Vec<_>>()});
-    (StatusCode::OK, response.to_string())
-}
-
-async fn fake_sqs() -> (Sqs, Shared) {
-    let sqs = Shared::default();
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let router = Router::new().route("/", post(handle)).with_state(Arc::clone(&sqs));
-    tokio::spawn(async move { axum::serve(listener, router).await });
+async fn fake_sqs() -> (Sqs, FakeSqs) {
+    let sqs = FakeSqs::start().await.unwrap();
     let config = configure(queue::sdk::Config::builder())
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
-        .endpoint_url(&url)
+        .endpoint_url(&sqs.url)
         .credentials_provider(Credentials::new("test", "test", None, None, "test"))
         .http_client(aws_smithy_http_client::Builder::new().build_http());
     let client = Client::from_conf(config.build());
-    let queue = Sqs::new(Box::new(move || Ok(client.clone())), format!("{url}/123456789012/deliveries"));
-    (queue.with_retries(format!("{url}/123456789012/retries")), sqs)
+    let queue = Sqs::new(Box::new(move || Ok(client.clone())), sqs.queue_url());
+    (queue.with_retries(sqs.retry_queue_url()), sqs)
 }
 
 fn webhook(n: u8) -> WebhookId {
@@ -81,8 +43,8 @@ fn messages(count: u8) -> Vec<NewMessage> {
 }
 
 /// Takes the entries of each batch received so far, in no particular order.
-fn batches(sqs: &Shared) -> Vec<Vec<Value>> {
-    let requests = std::mem::take(&mut sqs.lock().unwrap().requests);
+fn batches(sqs: &FakeSqs) -> Vec<Vec<Value>> {
+    let requests = sqs.take_requests();
     let of_batch = |(operation, request): (String, Value)| {
         assert_eq!(operation, "SendMessageBatch");
         assert!(request["QueueUrl"].as_str().unwrap().ends_with("/123456789012/deliveries"));
@@ -116,7 +78,7 @@ async fn messages_are_sent_in_batches_with_their_tenant_as_group() {
 #[tokio::test]
 async fn what_is_refused_of_a_batch_is_sent_once_more() {
     let (queue, sqs) = fake_sqs().await;
-    sqs.lock().unwrap().refused = vec![vec![1, 3]];
+    sqs.refuse(vec![vec![1, 3]]);
     queue.send(messages(5)).await.unwrap();
     let sent = batches(&sqs);
     let body = |entry: &Value| entry["MessageBody"].clone();
@@ -127,7 +89,7 @@ async fn what_is_refused_of_a_batch_is_sent_once_more() {
 #[tokio::test]
 async fn what_is_refused_twice_is_an_error() {
     let (queue, sqs) = fake_sqs().await;
-    sqs.lock().unwrap().refused = vec![vec![0], vec![2]];
+    sqs.refuse(vec![vec![0], vec![2]]);
     let error = queue.send(messages(3)).await.unwrap_err();
     assert_eq!(error.to_string(), "the queue is unavailable");
     assert_eq!(error.0.to_string(), "the queue rejected a message twice: InternalError");
@@ -138,13 +100,13 @@ async fn what_is_refused_twice_is_an_error() {
 async fn throttled_and_failed_requests_are_repeated_and_others_are_not() {
     let (queue, sqs) = fake_sqs().await;
     let unavailable = (StatusCode::SERVICE_UNAVAILABLE, "InternalFailure");
-    sqs.lock().unwrap().failures = vec![(StatusCode::BAD_REQUEST, "ThrottlingException"), unavailable];
+    sqs.fail(vec![(StatusCode::BAD_REQUEST, "ThrottlingException"), unavailable]);
     queue.send(messages(1)).await.unwrap();
     assert_eq!(batches(&sqs).len(), 3);
-    sqs.lock().unwrap().failures = vec![unavailable; 3];
+    sqs.fail(vec![unavailable; 3]);
     queue.send(messages(1)).await.unwrap_err();
     assert_eq!(batches(&sqs).len(), 3);
-    sqs.lock().unwrap().failures = vec![(StatusCode::BAD_REQUEST, "com.amazonaws.sqs#QueueDoesNotExist")];
+    sqs.fail(vec![(StatusCode::BAD_REQUEST, "com.amazonaws.sqs#QueueDoesNotExist")]);
     queue.send(messages(1)).await.unwrap_err();
     assert_eq!(batches(&sqs).len(), 1);
 }
@@ -154,7 +116,7 @@ async fn retries_have_a_queue_of_their_own() {
     let (queue, sqs) = fake_sqs().await;
     let delayed = NewMessage { message: message(webhook(7), 1), delay: Duration::from_millis(5200) };
     queue.send_retry(vec![delayed.clone()]).await.unwrap();
-    let (operation, request) = sqs.lock().unwrap().requests.pop().unwrap();
+    let (operation, request) = sqs.take_requests().pop().unwrap();
     assert_eq!(operation, "SendMessageBatch");
     assert!(request["QueueUrl"].as_str().unwrap().ends_with("/123456789012/retries"));
     let entry = &request["Entries"][0];

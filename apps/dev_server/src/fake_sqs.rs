@@ -1,4 +1,5 @@
-//! A fake Amazon SQS that records its requests. `.ci/aws/queue` tests the client against a server that is closer to the real SQS.
+//! A fake Amazon SQS that records its requests, and fails or refuses messages on demand. `.ci/aws/queue` tests the client against a
+//! server that is closer to the real SQS.
 
 use anyhow::Result;
 use axum::Router;
@@ -7,14 +8,15 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 #[derive(Default)]
 struct Requests {
     received: Vec<(String, Value)>,
-    is_down: bool,
+    failures: Vec<(StatusCode, &'static str)>,
+    refused: Vec<Vec<usize>>,
 }
 
 type Shared = Arc<Mutex<Requests>>;
@@ -61,8 +63,14 @@ impl FakeSqs {
         format!("{}/123456789012/retries", self.url)
     }
 
-    pub fn set_down(&self, is_down: bool) {
-        lock(&self.requests).is_down = is_down;
+    /// Answers the next requests with these statuses and error codes. The last element is for the next request.
+    pub fn fail(&self, failures: Vec<(StatusCode, &'static str)>) {
+        lock(&self.requests).failures = failures;
+    }
+
+    /// Rejects messages of the next batches, by their place in the batch. The last element is for the next batch.
+    pub fn refuse(&self, places: Vec<Vec<usize>>) {
+        lock(&self.requests).refused = places;
     }
 
     /// Returns the operation and body of each request since the last call.
@@ -72,20 +80,28 @@ impl FakeSqs {
     }
 }
 
-fn lock(requests: &Shared) -> std::sync::MutexGuard<'_, Requests> {
+fn lock(requests: &Shared) -> MutexGuard<'_, Requests> {
     requests.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn respond(State(requests): State<Shared>, headers: HeaderMap, body: Bytes) -> (StatusCode, String) {
-    let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
-    let operation = target.trim_start_matches("AmazonSQS.").to_owned();
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let error = |status: StatusCode, code: &str| (status, json!({"__type": code, "message": "no"}).to_string());
+    if !header("authorization").contains("/sqs/aws4_request") {
+        return error(StatusCode::FORBIDDEN, "IncompleteSignature");
+    }
+    let operation = header("x-amz-target").trim_start_matches("AmazonSQS.").to_owned();
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let entries = request["Entries"].as_array().cloned().unwrap_or_default();
     let mut requests = lock(&requests);
     requests.received.push((operation, request));
-    if requests.is_down {
-        return (StatusCode::SERVICE_UNAVAILABLE, json!({"__type": "InternalFailure", "message": "down"}).to_string());
+    if let Some((status, code)) = requests.failures.pop() {
+        return error(status, code);
     }
-    let successful = entries.iter().map(|entry| json!({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": "0"}));
-    (StatusCode::OK, json!({"Failed": [], "Successful": successful.collect::<Vec<_>>()}).to_string())
+    let refused = requests.refused.pop().unwrap_or_default();
+    let (failed, successful): (Vec<_>, Vec<_>) = entries.iter().enumerate().partition(|(place, _)| refused.contains(place));
+    let failed = failed.iter().map(|(_, entry)| json!({"Id": entry["Id"], "SenderFault": false, "Code": "InternalError"}));
+    let successful = successful.iter().map(|(_, entry)| json!({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": "0"}));
+    let response = json!({"Failed": failed.collect::<Vec<_>>(), "Successful": successful.collect::<Vec<_>>()});
+    (StatusCode::OK, response.to_string())
 }
