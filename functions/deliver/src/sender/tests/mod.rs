@@ -1,15 +1,11 @@
 //! Sending to receivers on this machine, with a fake resolver.
 
 mod addresses;
-mod connections;
+mod exchange;
 mod receiver;
-mod requests;
-mod responses;
-mod times;
-mod tls;
 
 use super::{CheckedResolver, Limits, Sender, SignedDelivery, Transport};
-use receiver::{Receiver, certificates};
+use receiver::certificates;
 use rustls::RootCertStore;
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{AddressPolicy, Attempt, AttemptFailure, WebhookUrl, is_public};
@@ -17,7 +13,6 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// Address that counts as public in tests, so that a local receiver can use it.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -40,11 +35,6 @@ impl Rules {
 /// Returns the service's rules, with [`PUBLIC`] as a public address.
 fn test_rules() -> Rules {
     Rules { is_public: |address| address == PUBLIC || is_public(address), policy: AddressPolicy::Public }
-}
-
-/// Limits an attempt to `total` milliseconds.
-fn short(total: u64) -> Limits {
-    Limits { total: Duration::from_millis(total), ..Limits::default() }
 }
 
 /// A resolver with a list of answers for each name; the last answer repeats. Other names don't exist.
@@ -107,16 +97,6 @@ async fn send(sender: &Sender, url: &str) -> Attempt {
 async fn send_body(sender: &Sender, url: &str, body: &str) -> Attempt {
     let address = "https://example.com/".parse().unwrap();
     sender.send_to(url, delivery(&address, body), Timestamp::from_millis(1_700_000_000_123)).await
-}
-
-/// Attempts a delivery to a receiver without TLS that responds with this text.
-async fn after_response(text: String) -> Attempt {
-    let receiver = Receiver::plain(move |accepted| {
-        let text = text.clone();
-        async move { accepted.respond_once(&text).await }
-    })
-    .await;
-    send(&plain_sender(Limits::default()), &receiver.plain_url()).await
 }
 
 /// Checks the address first, as the service does.

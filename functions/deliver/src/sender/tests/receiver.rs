@@ -185,10 +185,6 @@ impl Accepted {
         true
     }
 
-    pub async fn read_byte(&mut self) {
-        self.stream.read_u8().await.unwrap();
-    }
-
     /// Returns `false` if the connection has ended.
     pub async fn write(&mut self, text: &str) -> bool {
         self.stream.write_all(text.as_bytes()).await.is_ok() && self.stream.flush().await.is_ok()
