@@ -1,5 +1,6 @@
-//! Injects faults into requests: a call to the table fails, or the request is dropped at an await point.
+//! Injects faults into requests and messages: a call to the table or to the queue fails, or the work is dropped at an await point.
 
+use super::queue::TestQueue;
 use super::{Api, Reply};
 use dev_server::faulty_table::planned::CallFailure;
 use dev_server::test_data::{full_tests, sample};
@@ -43,6 +44,8 @@ pub fn at_each_place<W: Copy + Debug>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disturbance {
     Fails(CallFailure),
+    /// Sending a message fails; with `true`, after the message was sent.
+    QueueFails(bool),
     /// The request is dropped, as by Lambda at its deadline.
     IsDropped,
 }
@@ -51,18 +54,28 @@ impl Disturbance {
     /// Sends a request, injects this fault at the table call or await point `place` (from 0), and retries while the response is a
     /// 503 or `REQUEST_IN_PROGRESS`. Returns the last response, and whether the fault was injected.
     pub async fn at(self, api: &Api, place: usize, send: impl AsyncFn() -> Reply) -> (Reply, bool) {
+        if self == Self::IsDropped {
+            let done = dropped_after(place + 1, send()).await;
+            return (insist(&send).await, done.is_none());
+        }
+        self.begin(api, &api.queue, place);
+        let reply = insist(&send).await;
+        (reply, end(api, &api.queue))
+    }
+
+    /// Lets call number `place` (from 0) fail, until [`end`].
+    pub fn begin(self, api: &Api, queue: &TestQueue, place: usize) {
         match self {
-            Self::Fails(failure) => {
-                api.faults.fail_call(place, failure);
-                let reply = insist(&send).await;
-                (reply, api.faults.stop_failing())
-            }
-            Self::IsDropped => {
-                let done = dropped_after(place + 1, send()).await;
-                (insist(&send).await, done.is_none())
-            }
+            Self::Fails(failure) => api.faults.fail_call(place, failure),
+            Self::QueueFails(is_sent) => queue.fail_call(place, is_sent),
+            Self::IsDropped => {}
         }
     }
+}
+
+/// Returns whether a call has failed.
+pub fn end(api: &Api, queue: &TestQueue) -> bool {
+    api.faults.stop_failing() | queue.stop_failing()
 }
 
 /// Sends a request up to five times, while the response is a 503 or `REQUEST_IN_PROGRESS`.

@@ -1,9 +1,10 @@
 //! Webhooks, and the functions that deliver events to them ([`Pipeline`]), with a stream, queues, receivers and key encryption
 //! that tests control.
 
+use super::disturbance::{Disturbance, dropped_after, end};
 use super::queue::{self, TestQueue, VISIBILITY};
 use super::table::wire_json;
-use super::{Api, Client, Disturbance, dropped_after};
+use super::{Api, Client};
 use aws_sdk_dynamodb::Client as Dynamo;
 use chrono::TimeDelta;
 use deliver::{Deliver, SignedDelivery, Transport};
@@ -154,16 +155,34 @@ impl Pipeline {
 
     /// Handles due messages and injects a fault, then handles everything else. Returns whether the fault was injected.
     pub async fn run_disturbed(&self, api: &Api, place: usize, way: Disturbance) -> bool {
-        let is_disturbed = match way {
-            Disturbance::IsDropped => self.run_dropped_after(api, place + 1).await,
-            Disturbance::Fails(failure) => {
-                api.faults.fail_call(place, failure);
-                self.run().await;
-                api.faults.stop_failing()
-            }
+        let is_disturbed = if way == Disturbance::IsDropped {
+            self.run_dropped_after(api, place + 1).await
+        } else {
+            way.begin(api, &self.queue, place);
+            self.run().await;
+            end(api, &self.queue)
         };
         self.run_to_end(api).await;
         is_disturbed
+    }
+
+    /// Fans out the events since the last call and injects a fault, then repeats what wasn't fanned out. Returns the events' IDs,
+    /// oldest first, and whether the fault was injected.
+    pub async fn fan_out_disturbed(&mut self, api: &Api, place: usize, way: Disturbance) -> (Vec<String>, bool) {
+        let records = self.stream.new_records(&api.dynamo, &api.table).await;
+        way.begin(api, &self.queue, place);
+        let polls = if way == Disturbance::IsDropped { place + 1 } else { usize::MAX };
+        let response = dropped_after(polls, self.fanout.handle(stream_batch(&records))).await;
+        let has_failed = end(api, &self.queue) || response.is_none();
+        let failures = response.map(|response| response.batch_item_failures);
+        let is_first = |record: &Value| {
+            let number = record["dynamodb"]["SequenceNumber"].as_str();
+            failures.as_ref().is_none_or(|failures| failures.iter().any(|it| it.item_identifier.as_deref() == number))
+        };
+        if let Some(from) = records.iter().position(is_first) {
+            assert_eq!(self.fanout.handle(stream_batch(&records[from..])).await.batch_item_failures, []);
+        }
+        (records.iter().map(event_id).collect(), has_failed)
     }
 
     /// Delivers until the queue is empty, advancing the clock to the time at which the next message becomes visible.

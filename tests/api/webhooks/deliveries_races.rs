@@ -3,6 +3,7 @@
 
 use crate::support::prelude::*;
 use crate::support::webhooks::*;
+use crate::webhooks::waits::{Waiting, advance_to};
 use deliver::Deliver;
 use shared::domain::webhooks::{Attempted, DeliveryRequest, DeliveryStatus, DisabledReason, Message};
 use shared::queue::Queue;
@@ -11,7 +12,7 @@ use shared::queue::Queue;
 struct Case {
     client: Client,
     hooks: [TestWebhook; 2],
-    event: String,
+    events: Vec<String>,
 }
 
 /// Creates a tenant with two webhooks, delivers the events so far, and creates an event with messages in the queue.
@@ -23,41 +24,26 @@ async fn case(api: &Api, pipeline: &mut Pipeline) -> Case {
     ];
     pipeline.stream.skip(&api.dynamo, &api.table).await;
     client.asset(json!({"name": "a"})).await;
-    let event = pipeline.fan_out(api).await.remove(0);
-    Case { client, hooks, event }
-}
-
-/// The attempt that meets the fault.
-#[derive(Debug, Clone, Copy)]
-enum Attempt {
-    First,
-    Second,
-}
-
-impl Attempt {
-    /// Runs everything before the attempt. The receivers refuse all first attempts.
-    async fn prepare(self, api: &Api, pipeline: &mut Pipeline) {
-        pipeline.receivers.fail_first();
-        if matches!(self, Self::Second) {
-            pipeline.run().await;
-            api.advance_clock(6);
-        }
-    }
+    let events = pipeline.fan_out(api).await;
+    Case { client, hooks, events }
 }
 
 impl Case {
-    /// Checks that both webhooks received the event, and have records of it.
+    /// Checks that both webhooks received the events, and have records of them.
     async fn check(&self, api: &Api, pipeline: &Pipeline, name: &str) {
         let received = pipeline.receivers.take();
         for hook in &self.hooks {
             let of_hook: Vec<_> = received.iter().filter(|sent| sent.url == hook.url).collect();
-            assert!(!of_hook.is_empty() && of_hook.iter().all(|sent| sent.id == self.event), "{name}");
-            for sent in of_hook {
+            for sent in &of_hook {
                 assert_eq!(sent.signatures, hook.secret.sign(&sent.id, sent.seconds, &sent.body), "{name}");
             }
-            let record = hook.delivery(&self.event).await.unwrap();
-            assert_eq!((record.status, record.next_attempt_at), (DeliveryStatus::Delivered, None), "{name}");
-            assert_eq!(record.attempt_count, record.attempts.len() as u64, "{name}");
+            let ids: BTreeSet<_> = of_hook.iter().map(|sent| &sent.id).collect();
+            assert_eq!(ids, self.events.iter().collect(), "{name}");
+            for event in &self.events {
+                let record = hook.delivery(event).await.unwrap();
+                assert_eq!((record.status, record.next_attempt_at), (DeliveryStatus::Delivered, None), "{name}");
+                assert_eq!(record.attempt_count, record.attempts.len() as u64, "{name}");
+            }
             let health = api.store.tenant(hook.tenant).webhook_health(hook.id).await.unwrap();
             assert_eq!(health.failing_since, None, "{name}");
             assert!(hook.read().await.value.is_active, "{name}");
@@ -67,20 +53,100 @@ impl Case {
     }
 }
 
+/// The step that meets the fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Fanout,
+    /// Fails, so that the next attempt is queued.
+    FirstAttempt,
+    SecondAttempt,
+    /// The response is 410, which must not be lost.
+    Gone,
+    /// A waiting delivery is sent to the queue again.
+    Wait,
+    /// The last message of a wait: its attempt.
+    EndOfWait,
+    Replay,
+}
+
+impl Step {
+    /// Runs everything before the step, injects the fault, and checks that nothing is lost in the end. Returns whether the fault
+    /// was injected. Each case has a separate table, because the stream and the check read the whole table.
+    async fn survives(self, place: usize, way: Disturbance) -> bool {
+        let (api, client, mut pipeline) = delivering().await;
+        let name = format!("{self:?}, {way:?} {place}");
+        match self {
+            Self::Replay => {
+                let replayed = replayed(&api, &mut pipeline, 11).await;
+                let requested_at = replayed.replay(&api, &pipeline).await;
+                let is_disturbed = pipeline.run_disturbed(&api, place, way).await;
+                replayed.check(&pipeline, requested_at, &name).await;
+                is_disturbed
+            }
+            Self::Wait | Self::EndOfWait => {
+                let waiting = Waiting::of(&api, &client, &mut pipeline).await;
+                while self == Self::EndOfWait && waiting.due.since(api.now()) > TimeDelta::seconds(1) {
+                    pipeline.run().await;
+                    advance_to(&api, pipeline.queue.next_visible().unwrap());
+                }
+                let is_disturbed = pipeline.run_disturbed(&api, place, way).await;
+                let received = pipeline.receivers.take();
+                assert_eq!(waiting.record().await.status, DeliveryStatus::Delivered, "{name}");
+                if self == Self::Wait {
+                    let late = received[0].at.since(waiting.due).num_milliseconds();
+                    assert!(received.len() == 1 && (-1_000..2_000).contains(&late), "{name}: {late} ms late");
+                }
+                is_disturbed
+            }
+            Self::Fanout => {
+                let mut case = case(&api, &mut pipeline).await;
+                client.asset(json!({"name": "of a tenant without webhooks"})).await;
+                case.client.asset(json!({"name": "b"})).await;
+                let (events, is_disturbed) = pipeline.fan_out_disturbed(&api, place, way).await;
+                case.events.push(events[1].clone());
+                pipeline.run_to_end(&api).await;
+                case.check(&api, &pipeline, &name).await;
+                is_disturbed
+            }
+            Self::FirstAttempt | Self::SecondAttempt | Self::Gone => {
+                let case = case(&api, &mut pipeline).await;
+                pipeline.receivers.fail_first();
+                if self == Self::SecondAttempt {
+                    pipeline.run().await;
+                    api.advance_clock(6);
+                } else if self == Self::Gone {
+                    pipeline.receivers.respond(|_| 410);
+                }
+                let is_disturbed = pipeline.run_disturbed(&api, place, way).await;
+                if self != Self::Gone {
+                    case.check(&api, &pipeline, &name).await;
+                }
+                for hook in case.hooks.iter().filter(|_| self == Self::Gone) {
+                    assert_eq!(hook.read().await.value.disabled_reason, Some(DisabledReason::Gone), "{name}");
+                }
+                is_disturbed
+            }
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_delivery_survives_any_disturbance() {
-    // Each case has a separate table, because the stream and the check read the whole table.
-    let case = async |place, (attempt, way): (Attempt, Disturbance)| {
-        let (api, _, mut pipeline) = delivering().await;
-        let case = case(&api, &mut pipeline).await;
-        attempt.prepare(&api, &mut pipeline).await;
-        let is_disturbed = pipeline.run_disturbed(&api, place, way).await;
-        case.check(&api, &pipeline, &format!("{attempt:?} attempt, {way:?} {place}")).await;
-        is_disturbed
-    };
-    let of_both = |way| [(Attempt::First, way), (Attempt::Second, way)];
-    at_each_place(&of_both(Disturbance::IsDropped), 6, 2, &case).await;
-    at_each_place(&CallFailure::ALL.map(|failure| of_both(Disturbance::Fails(failure))).concat(), 8, 3, &case).await;
+async fn every_event_arrives_whatever_fails() {
+    // The least numbers of calls to the table, of messages to a queue, and of await points.
+    for (step, calls, messages, places) in [
+        (Step::Fanout, 1, 1, 3),
+        (Step::FirstAttempt, 8, 2, 6),
+        (Step::SecondAttempt, 8, 0, 6),
+        (Step::Gone, 4, 0, 6),
+        (Step::Wait, 0, 1, 1),
+        (Step::EndOfWait, 3, 0, 3),
+        (Step::Replay, 8, 2, 4),
+    ] {
+        let case = async |place, way| step.survives(place, way).await;
+        at_each_place(&CallFailure::ALL.map(Disturbance::Fails), calls, 2, case).await;
+        at_each_place(&[false, true].map(Disturbance::QueueFails), messages, 1, case).await;
+        at_each_place(&[Disturbance::IsDropped], places, 1, case).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,10 +156,10 @@ async fn a_failure_that_is_recorded_after_a_success_does_not_count_as_the_last_a
     pipeline.receivers.fail_first();
     pipeline.run_to_end(&api).await;
     for hook in &case.hooks {
-        let record = hook.delivery(&case.event).await.unwrap();
+        let record = hook.delivery(&case.events[0]).await.unwrap();
         let attempted = Attempted { event_type: "asset.created".to_owned(), attempt: record.attempts[0].clone() };
         assert!(!attempted.attempt.is_success());
-        let request = DeliveryRequest { attempted: Some(attempted), ..delivery(hook, &case.event, record.requested_at) };
+        let request = DeliveryRequest { attempted: Some(attempted), ..delivery(hook, &case.events[0], record.requested_at) };
         send(&pipeline, request).await;
     }
     pipeline.run_to_end(&api).await;
@@ -101,46 +167,16 @@ async fn a_failure_that_is_recorded_after_a_success_does_not_count_as_the_last_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delivery_survives_failures_of_the_queue_and_of_key_encryption() {
+async fn delivery_waits_for_a_secret_that_cannot_be_decrypted() {
     let (api, _) = Api::with_tenant().await;
     let key_encryption = Arc::new(ObservedKeyEncryption::new(&api));
     let mut pipeline = Pipeline::with_key_encryption(&api, Arc::clone(&key_encryption) as Arc<dyn KeyEncryption>).await;
-    let mut failures = 0;
-    for (place, after) in [(0, false), (0, true), (1, false), (1, true)] {
-        let case = case(&api, &mut pipeline).await;
-        pipeline.receivers.fail_first();
-        pipeline.queue.fail_call(place, after);
-        pipeline.run().await;
-        failures += usize::from(pipeline.queue.stop_failing());
-        pipeline.run_to_end(&api).await;
-        case.check(&api, &pipeline, &format!("{place} {after}")).await;
-    }
-    assert_eq!(failures, 4);
     let case = case(&api, &mut pipeline).await;
-    pipeline.receivers.respond(|_| 200);
     key_encryption.fail_to_decrypt();
     pipeline.run().await;
     assert_eq!((key_encryption.has_failed(), pipeline.queue.len()), (true, 1));
     pipeline.run_to_end(&api).await;
     case.check(&api, &pipeline, "key encryption").await;
-}
-
-/// The webhook is disabled despite the failure: a 410 must not be lost.
-#[tokio::test(start_paused = true)]
-async fn status_410_disables_whatever_fails() {
-    let (api, _, mut pipeline) = delivering().await;
-    pipeline.receivers.respond(|_| 410);
-    at_each_place(&CallFailure::ALL, 4, 3, async |place, failure| {
-        let client = api.tenant().await;
-        let hook = webhook(&api, client.tenant, "https://example.com/one", &["asset.created"]).await;
-        pipeline.stream.skip(&api.dynamo, &api.table).await;
-        client.asset(json!({"name": "a"})).await;
-        pipeline.fan_out(&api).await;
-        let has_failed = pipeline.run_disturbed(&api, place, Disturbance::Fails(failure)).await;
-        assert_eq!(hook.read().await.value.disabled_reason, Some(DisabledReason::Gone), "{failure:?} {place}");
-        has_failed
-    })
-    .await;
 }
 
 /// Two functions handle the same message concurrently, and the slower one writes last. A success is never lost.
@@ -234,21 +270,6 @@ impl Replayed {
         assert_eq!(pipeline.queue.len(), 0, "{name}");
         pipeline.queue.take_sent().iter().filter(|new| matches!(new.message, Message::Replay(_))).count()
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replay_survives_any_disturbance() {
-    // Each case has a separate table, because the stream reads the whole table.
-    let replayed = async |place, way| {
-        let (api, _, mut pipeline) = delivering().await;
-        let replayed = replayed(&api, &mut pipeline, if way == Disturbance::IsDropped { 11 } else { 2 }).await;
-        let requested_at = replayed.replay(&api, &pipeline).await;
-        let is_disturbed = pipeline.run_disturbed(&api, place, way).await;
-        replayed.check(&pipeline, requested_at, &format!("{way:?} {place}")).await;
-        is_disturbed
-    };
-    at_each_place(&[Disturbance::IsDropped], 4, 1, &replayed).await;
-    at_each_place(&CallFailure::ALL.map(Disturbance::Fails), 8, 3, &replayed).await;
 }
 
 /// The message for the rest of a replay is sent last, because otherwise two messages could continue the same replay.

@@ -1,7 +1,6 @@
 //! Waits for the next attempt: a message is sent again until it is due. Nothing is lost, and no step counts twice.
 
 use crate::support::prelude::*;
-use crate::support::queue::VISIBILITY;
 use crate::support::webhooks::*;
 use deliver::{Deliver, SignedDelivery, Transport};
 use futures_util::future::BoxFuture;
@@ -11,14 +10,14 @@ use std::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
 /// A delivery that has failed three times, and is due in half an hour.
-struct Waiting {
-    hook: TestWebhook,
+pub struct Waiting {
+    pub hook: TestWebhook,
     event: String,
-    due: Timestamp,
+    pub due: Timestamp,
 }
 
 impl Waiting {
-    async fn of(api: &Api, client: &Client, pipeline: &mut Pipeline) -> Self {
+    pub async fn of(api: &Api, client: &Client, pipeline: &mut Pipeline) -> Self {
         let hook = webhook(api, client.tenant, "https://example.com/hook", &["asset.created"]).await;
         pipeline.stream.skip(&api.dynamo, &api.table).await;
         let (_, event) = created(api, client, pipeline).await;
@@ -33,12 +32,12 @@ impl Waiting {
         Self { hook, event, due }
     }
 
-    async fn record(&self) -> Delivery {
+    pub async fn record(&self) -> Delivery {
         self.hook.delivery(&self.event).await.unwrap()
     }
 }
 
-fn advance_to(api: &Api, time: Timestamp) {
+pub fn advance_to(api: &Api, time: Timestamp) {
     api.advance_clock_millis(time.since(api.now()).num_milliseconds().max(0));
 }
 
@@ -98,43 +97,6 @@ async fn a_repeated_step_sends_nothing_again() {
     let record = hook.delivery(&event).await.unwrap();
     assert_eq!((record.status, record.attempt_count, pipeline.receivers.len()), (DeliveryStatus::Failed, 10, 10));
     assert_eq!(doubled, 10);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_wait_survives_any_disturbance() {
-    let case = async |place, way: Disturbance| {
-        let (api, client, mut pipeline) = delivering().await;
-        let waiting = Waiting::of(&api, &client, &mut pipeline).await;
-        while waiting.due.since(api.now()) > TimeDelta::seconds(1) {
-            pipeline.run().await;
-            advance_to(&api, pipeline.queue.next_visible().unwrap());
-        }
-        let is_disturbed = pipeline.run_disturbed(&api, place, way).await;
-        assert_eq!(waiting.record().await.status, DeliveryStatus::Delivered, "{place} {way:?}");
-        is_disturbed
-    };
-    let ways =
-        [Disturbance::IsDropped, Disturbance::Fails(CallFailure::TimedOutBefore), Disturbance::Fails(CallFailure::TimedOutAfter)];
-    at_each_place(&ways, 3, 3, case).await;
-}
-
-/// If a waiting delivery's message can't be sent again, the queue redelivers the old message, and the delivery is still made on
-/// time.
-#[tokio::test(start_paused = true)]
-async fn a_wait_survives_failures_of_the_queue() {
-    for after in [false, true] {
-        let (api, client, mut pipeline) = delivering().await;
-        let waiting = Waiting::of(&api, &client, &mut pipeline).await;
-        pipeline.queue.fail_call(0, after);
-        pipeline.run().await;
-        assert!(pipeline.queue.stop_failing());
-        api.advance_clock(VISIBILITY.num_seconds());
-        pipeline.run_to_end(&api).await;
-        let received = pipeline.receivers.take();
-        let late = received[0].at.since(waiting.due);
-        assert!(received.len() == 1 && late > -TimeDelta::seconds(1) && late < TimeDelta::seconds(2), "{late}");
-        assert_eq!(waiting.record().await.status, DeliveryStatus::Delivered);
-    }
 }
 
 /// Each attempt sends the event in its message, because a test event is in no history.
