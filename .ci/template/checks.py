@@ -1,25 +1,12 @@
-"""Checks mistakes in template.yaml that AWS accepts silently, the cost of an idle stack, and the deployer's policy.
+"""Checks mistakes in template.yaml that AWS accepts silently, and the cost of an idle stack.
 
 The emulated account and cfn-lint test the rest, and tests/api/deployment.rs compares roles with the functions' calls.
 """
 
-import json
-from fnmatch import fnmatchcase
-
-from created import created, of_type
+from created import EVERYTHING, created, of_type
 from samtranslator.yaml_helper import yaml_parse
 
-# Parameter values for every kind of template.
-EVERYTHING = {
-    "AlarmEmail": "ops@example.com",
-    "MonthlyBudget": 20,
-    "Dashboard": "true",
-    "EventBusArn": "arn:aws:events:REGION:ACCOUNT:event-bus/inventory",
-    "DomainName": "example.com",
-    "HostedZoneId": "HOSTED-ZONE",
-    "Tracing": "true",
-}
-RESOURCES = created(**EVERYTHING)
+RESOURCES = created(**EVERYTHING, Tracing="true")
 WITH_ALARMS = created(AlarmEmail="ops@example.com")
 SMALLEST = created(Webhooks="false")
 
@@ -103,74 +90,6 @@ def idle():
     assert modes == {str({"Fn::If": ["IsTraced", "Active", "PassThrough"]})}, f"functions are traced: {modes}"
 
 
-# For each resource type, the action that creates it, and an ARN as CloudFormation generates it.
-CREATIONS = """
-ApiGatewayV2::Api           apigateway:POST                      arn:aws:apigateway:REGION::/apis
-ApiGatewayV2::ApiMapping    apigateway:POST                      arn:aws:apigateway:REGION::/domainnames/example.com/apimappings
-ApiGatewayV2::DomainName    apigateway:POST                      arn:aws:apigateway:REGION::/domainnames
-ApiGatewayV2::Stage         apigateway:POST                      arn:aws:apigateway:REGION::/apis/a1/stages
-Budgets::Budget             budgets:ModifyBudget                 arn:aws:budgets::ACCOUNT:budget/STACK-Budget-1
-CloudWatch::Alarm           cloudwatch:PutMetricAlarm            arn:aws:cloudwatch:REGION:ACCOUNT:alarm:STACK-CrashAlarm-1
-CloudWatch::Dashboard       cloudwatch:PutDashboard              arn:aws:cloudwatch::ACCOUNT:dashboard/Dashboard-1
-DynamoDB::Table             dynamodb:CreateTable                 arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-Table-1
-Events::Rule                events:PutRule                       arn:aws:events:REGION:ACCOUNT:rule/STACK-Rule-1
-IAM::ManagedPolicy          iam:CreatePolicy                     arn:aws:iam::ACCOUNT:policy/STACK-Policy-1
-IAM::Role                   iam:CreateRole                       arn:aws:iam::ACCOUNT:role/STACK-Role-1
-KMS::Key                    kms:CreateKey                        *
-Lambda::EventInvokeConfig   lambda:PutFunctionEventInvokeConfig  arn:aws:lambda:REGION:ACCOUNT:function:STACK-Function-1
-Lambda::EventSourceMapping  lambda:CreateEventSourceMapping      arn:aws:lambda:REGION:ACCOUNT:event-source-mapping:1
-Lambda::Function            lambda:CreateFunction                arn:aws:lambda:REGION:ACCOUNT:function:STACK-Function-1
-Lambda::Permission          lambda:AddPermission                 arn:aws:lambda:REGION:ACCOUNT:function:STACK-Function-1
-Logs::LogGroup              logs:CreateLogGroup                  arn:aws:logs:REGION:ACCOUNT:log-group:STACK-Logs-1
-Logs::MetricFilter          logs:PutMetricFilter                 arn:aws:logs:REGION:ACCOUNT:log-group:STACK-Logs-1
-Pipes::Pipe                 pipes:CreatePipe                     arn:aws:pipes:REGION:ACCOUNT:pipe/Pipe-1
-Route53::RecordSet          route53:ChangeResourceRecordSets     arn:aws:route53:::hostedzone/HOSTED-ZONE
-S3::Bucket                  s3:CreateBucket                      arn:aws:s3:::STACK-snapshotbucket-1
-S3::BucketPolicy            s3:PutBucketPolicy                   arn:aws:s3:::STACK-snapshotbucket-1
-SNS::Subscription           sns:Subscribe                        arn:aws:sns:REGION:ACCOUNT:STACK-Topic-1
-SNS::Topic                  sns:CreateTopic                      arn:aws:sns:REGION:ACCOUNT:STACK-Topic-1
-SQS::Queue                  sqs:CreateQueue                      arn:aws:sqs:REGION:ACCOUNT:STACK-Queue-1
-SQS::QueuePolicy            sqs:SetQueueAttributes               arn:aws:sqs:REGION:ACCOUNT:STACK-Queue-1
-"""
-# Further actions of CloudFormation and the SAM CLI: for a custom domain ("Using service-linked roles for API Gateway"), and for
-# `sam delete`, which deletes uploads.
-SERVICE = "ops.apigateway.amazonaws.com"
-LINKED = f"arn:aws:iam::ACCOUNT:role/aws-service-role/{SERVICE}/AWSServiceRoleForAPIGateway"
-UPLOAD = "arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1/STACK/1"
-# The deployer can neither read nor write tenant data.
-DATA = ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:PutItem", "dynamodb:DeleteTable", "sqs:ReceiveMessage"]
-DATA += ["kms:Decrypt", "kms:Encrypt", "lambda:InvokeFunction", "logs:FilterLogEvents"]
-
-
-def deploy_policy():
-    """Compares docs/policies/deploy.json with the template's resources."""
-    with open("docs/policies/deploy.json", encoding="utf-8") as file:
-        statements = json.load(file)["Statement"]
-
-    def permits(action, resource):
-        def fits(statement, key, value):
-            return any(fnmatchcase(value, pattern) for pattern in statement[key])
-
-        resource = resource.replace("STACK", "asset-lifecycle-dev")
-        return any(fits(it, "Action", action) and fits(it, "Resource", resource) for it in statements)
-
-    creations = {f"AWS::{kind}": creation for kind, *creation in map(str.split, CREATIONS.strip().splitlines())}
-    kinds = {resource["Type"] for resource in RESOURCES.values()}
-    assert set(creations) == kinds, f"only one of template and CREATIONS has {set(creations) ^ kinds}"
-    for action, resource in [*creations.values(), ("iam:CreateServiceLinkedRole", LINKED), ("s3:DeleteObject", UPLOAD)]:
-        assert permits(action, resource), f"deploy.json does not permit {action} on {resource}"
-    conditions = [it.get("Condition") for it in statements if "iam:CreateServiceLinkedRole" in it["Action"]]
-    assert conditions == [{"StringEquals": {"iam:AWSServiceName": SERVICE}}], "deploy.json permits roles of other services"
-    # The deployer can't read snapshots either: they contain names.
-    assert not permits("s3:DeleteObject", "arn:aws:s3:::STACK-snapshotbucket-1/x"), "deploy.json permits deleting snapshots"
-    for action in DATA:
-        granted = any(fnmatchcase(action, pattern) for it in statements for pattern in it["Action"])
-        assert not granted, f"deploy.json permits {action}"
-    everywhere = {action for it in statements if "*" in it["Resource"] for action in it["Action"]}
-    everywhere -= {"kms:CreateKey", "kms:TagResource"}
-    assert all("Log" in action or "ResourcePolic" in action for action in everywhere), f"permits {everywhere} on everything"
-
-
-for part in (roles, routes, events, idle, deploy_policy):
+for part in (roles, routes, events, idle):
     part()
 print(f"template: {len(RESOURCES)} resources, of which the smallest stack has {len(SMALLEST)}")

@@ -10,6 +10,16 @@ from samtranslator.yaml_helper import yaml_parse
 # Hides samtranslator's log messages about its own statistics.
 logging.getLogger("samtranslator").setLevel(logging.ERROR)
 
+# Parameter values for every kind of resource.
+EVERYTHING = {
+    "AlarmEmail": "ops@example.com",
+    "MonthlyBudget": 20,
+    "Dashboard": "true",
+    "EventBusArn": "arn:aws:events:REGION:ACCOUNT:event-bus/inventory",
+    "DomainName": "example.com",
+    "HostedZoneId": "HOSTED-ZONE",
+}
+
 
 def created(**parameters):
     """Returns the transformed resources whose condition holds. Other parameters have their defaults."""

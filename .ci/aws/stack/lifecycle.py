@@ -2,10 +2,12 @@
 
 import re
 import shlex
+import time
 
 from api import Api
-from aws import client, expect, outputs, pages, resources, run, stack
+from aws import Failed, client, expect, outputs, pages, resources, run, stack, wait
 from leftovers import added, contents
+from people import person
 
 ORIGIN = "https://inventory.example.com"
 
@@ -18,13 +20,23 @@ def indexes():
     return client("dynamodb").describe_table(TableName=outputs()["TableName"])["Table"]["GlobalSecondaryIndexes"]
 
 
+def refused(person, *command):
+    """Checks that a policy is enforced."""
+    try:
+        run("aws", *command, env=person)
+    except Failed as error:
+        return expect("AccessDenied" in str(error) or "not authorized" in str(error), str(error))
+    expect(False, f"permitted: {command}")
+
+
 class Lifecycle:
     def __init__(self, repository, folder):
+        self.folder, self.drill = folder, str(repository / "docs/restore.sh")
         self.guide = (repository / "docs/deploy.md").read_text(encoding="utf-8")
-        self.folder = folder
+        self.deployer = person("deployer", "deploy", "deploy-data", "deploy-options")
 
     def deploy(self, *arguments):
-        run("sam", "deploy", "--no-confirm-changeset", *arguments, cwd=self.folder)
+        run("sam", "deploy", "--no-confirm-changeset", *arguments, cwd=self.folder, env=self.deployer)
 
     def update(self, api):
         """Deploys with parameters that differ from samconfig.toml, and checks that they have only the expected effects."""
@@ -84,9 +96,39 @@ class Lifecycle:
         expect(names == {"list_index", "history"}, f"the indexes are {names}")
         expect(api.total("/assets") == 3, "the assets from before the removal are missing")
 
+    def operate(self):
+        """Runs the first command of each alarm and commands of the runbook, with the policy for operators."""
+        operator = person("operator", "operate")
+        texts = [alarm["AlarmDescription"] for alarm in pages("cloudwatch", "describe_alarms", "MetricAlarms")]
+        commands = [re.search(r"First: (aws .*) - ", text)[1] for text in texts]
+        snapshots = resources()["SnapshotsFunction"]
+        commands += [f"aws lambda invoke --function-name {snapshots} /dev/null", "aws lambda get-account-settings"]
+        commands += [f"aws sqs purge-queue --queue-url {outputs()['StreamFailuresUrl']}"]
+        for command in commands:
+            # Version 1 of the AWS CLI, which PyPI has, lacks this command. Version 2 calls FilterLogEvents for it.
+            command = re.sub(r"logs tail (\S+) --since \w+", r"logs filter-log-events --log-group-name \1", command)
+            run(*shlex.split(command), env=operator)
+        refused(operator, "dynamodb", "scan", "--table-name", outputs()["TableName"])
+        return len(commands)
+
+    def restore(self, api):
+        """Restores the table as in a drill, and switches to the restored table. Returns who may delete it."""
+        names = {"TABLE": outputs()["TableName"], "SNAPSHOT_BUCKET": outputs()["SnapshotBucketName"]}
+        restorer = person("restorer", "admin", "restore", **names) | {"TABLE_NAME": names["TABLE"]}
+        refused(restorer, "dynamodb", "delete-table", "--table-name", names["TABLE"])
+        text = run(self.drill, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), env=restorer)
+        before = api.total("/assets")
+        self.deploy("--parameter-overrides", re.search(r"RestoredTable=\S+ RestoredTableStream=\S+", text)[0])
+        expect(outputs()["TableName"] == "asset-lifecycle-restored", f"the table is {outputs()['TableName']}")
+        api.create("/assets", {"name": "Only in the restored table"})
+        expect(api.total("/assets") == before + 1, "the restored table has other assets")
+        return restorer
+
     def without_webhooks(self, api):
         """Deploys the smallest stack: nobody can create webhooks, but everything else still works."""
         parameters = {"Webhooks": "false", "AlarmEmail": "", "EventBusArn": "", "CorsOrigin": ORIGIN}
+        # Back to the table of the stack.
+        parameters |= {"RestoredTable": "", "RestoredTableStream": ""}
         # Passed as one argument, because the CLI would drop an empty value.
         self.deploy("--parameter-overrides", " ".join(f"{name}='{value}'" for name, value in parameters.items()))
         left = {kind: resources(kind) for kind in ("AWS::SQS::Queue", "AWS::CloudWatch::Alarm", "AWS::Pipes::Pipe")}
@@ -94,14 +136,15 @@ class Lifecycle:
         refused = api.post("/webhooks", {"url": "https://hooks.example.com/in", "events": ["asset.*"]}, want=409).json()
         expect("queue for deliveries" in refused["detail"], f"a new webhook is refused: {refused}")
         api.get("/webhooks")
-        expect(api.data("/assets"), "no assets without webhooks")
+        names = {asset["name"] for asset in api.data("/assets")}
+        expect("Announced" in names and "Only in the restored table" not in names, f"the assets are {names}")
         return len(resources())
 
     def delete(self, before):
         """Deletes the stack, compares the leftovers with the guide, and deletes them with the guide's commands."""
         names = outputs()
         key = names["ReceiptKeyArn"].rpartition("/")[2]
-        run("sam", "delete", "--no-prompts", cwd=self.folder)
+        run("sam", "delete", "--no-prompts", cwd=self.folder, env=self.deployer)
         left = added(before, contents())
         # Bucket for uploads, which the first `sam deploy` in an account and region creates for all stacks.
         uploads = left["AWS::S3::Bucket"] - {names["SnapshotBucketName"]}

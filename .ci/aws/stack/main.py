@@ -17,7 +17,7 @@ import functions
 import leftovers
 import permissions
 from api import Api
-from aws import Failed, expect, explain, logs, outputs
+from aws import Failed, expect, explain, logs, outputs, run
 from lifecycle import Lifecycle
 
 
@@ -26,8 +26,8 @@ def step(text):
 
 
 def checks(repository, folder):
-    before = leftovers.contents()
     lifecycle = Lifecycle(repository, folder)
+    before = leftovers.contents()
     lifecycle.deploy()
     step(f"deployed: {leftovers.check_lists(before)} resources")
     names = outputs()
@@ -48,13 +48,17 @@ def checks(repository, folder):
     step(f"every function ran, and none of their {len(logs())} log lines says that a permission is missing")
     lifecycle.update(api)
     step("an update with different parameters")
+    step(f"{lifecycle.operate()} commands of alarms and of the runbook, with the policy for operators")
     lifecycle.migrate_index(api)
     step("an index with one more attribute, added and removed again")
     permissions.expect_none_missing()
     other = Api(api.base, functions.first_tenant("Other")).data("/me")["tenant"]["id"]
     permissions.controls(api, other)
     step("a permission denied: 500 for a partition and an encryption context, no delivery without a queue")
-    step(f"without webhooks, alarms and a bus: {lifecycle.without_webhooks(api)} resources")
+    restorer = lifecycle.restore(api)
+    step("a restore, and a switch to the restored table, with the policies for it")
+    step(f"back to the table, without webhooks, alarms and a bus: {lifecycle.without_webhooks(api)} resources")
+    run(lifecycle.drill, "--drop", env=restorer)
     lifecycle.delete(before)
     step("sam delete left the table, the key and the bucket, which the guide's commands delete")
 
