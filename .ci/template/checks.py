@@ -3,6 +3,10 @@
 The emulated account and cfn-lint test the rest, and tests/api/deployment.rs compares roles with the functions' calls.
 """
 
+import shlex
+import sys
+
+import tomlkit
 from created import EVERYTHING, created, of_type
 from samtranslator.yaml_helper import yaml_parse
 
@@ -90,6 +94,15 @@ def idle():
     assert modes == {str({"Fn::If": ["IsTraced", "Active", "PassThrough"]})}, f"functions are traced: {modes}"
 
 
+def environment(name):
+    """Checks the parameters of an environment in samconfig.toml by the template's rules, as `sam deploy` does later."""
+    with open("samconfig.toml", encoding="utf-8") as file:
+        given = tomlkit.load(file)[name]["deploy"]["parameters"].get("parameter_overrides", "")
+    created(**dict(part.split("=", 1) for part in (shlex.split(given) if isinstance(given, str) else given)))
+
+
+for name in sys.argv[1:]:
+    environment(name)
 for part in (roles, routes, events, idle):
     part()
 print(f"template: {len(RESOURCES)} resources, of which the smallest stack has {len(SMALLEST)}")

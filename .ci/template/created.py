@@ -17,6 +17,7 @@ EVERYTHING = {
     "Dashboard": "true",
     "EventBusArn": "arn:aws:events:REGION:ACCOUNT:event-bus/inventory",
     "DomainName": "example.com",
+    "CertificateArn": "arn:aws:acm:REGION:ACCOUNT:certificate/1",
     "HostedZoneId": "HOSTED-ZONE",
 }
 
@@ -45,6 +46,10 @@ def created(**parameters):
         results = map(holds, operands)
         return {"Fn::Not": lambda: not next(results), "Fn::And": lambda: all(results), "Fn::Or": lambda: any(results)}[function]()
 
+    for name, rule in template.get("Rules", {}).items():
+        if not holds(rule["RuleCondition"]) or all(holds(it["Assert"]) for it in rule["Assertions"]):
+            continue
+        raise SystemExit(f"{name}: {rule['Assertions'][0]['AssertDescription']}")
     resources = transformed["Resources"].items()
     return {name: it for name, it in resources if "Condition" not in it or holds({"Condition": it["Condition"]})}
 

@@ -3,6 +3,7 @@
 import re
 import shlex
 import time
+import zipfile
 
 from api import Api
 from aws import Failed, client, expect, outputs, pages, resources, run, stack, wait
@@ -18,6 +19,10 @@ def key_state(key):
 
 def indexes():
     return client("dynamodb").describe_table(TableName=outputs()["TableName"])["Table"]["GlobalSecondaryIndexes"]
+
+
+def code_of(function):
+    return client("lambda").get_function(FunctionName=resources()[function])["Configuration"]["CodeSha256"]
 
 
 def refused(person, *command):
@@ -78,20 +83,28 @@ class Lifecycle:
         expect(api.total("/assets") == 3, "the assets from before the update are missing")
 
     def migrate_index(self, api):
-        """Adds an index with one more attribute and removes it again, as docs/deploy.md describes."""
-        path = self.folder / ".aws-sam/build/template.yaml"
+        """Adds an index with one more attribute and removes it again, as docs/deploy.md describes, with a new release of a function
+        and a rollback to the release before.
+        """
+        path, code = self.folder / "template.yaml", self.folder / "functions/meta.zip"
+        before = code.read_bytes(), code_of("MetaFunction")
         template, table = path.read_text(encoding="utf-8"), outputs()["TableName"]
         index = re.search(r" +- IndexName: list_index\n.*?(?= +# The events)", template, re.DOTALL)[0]
         another = index.replace("list_index", "list_index_2") + " " * 14 + "- notes\n"
         path.write_text(template.replace(index, index + another), encoding="utf-8")
+        with zipfile.ZipFile(code, "a") as archive:
+            archive.writestr("RELEASE", "2")
         self.deploy()
+        expect(code_of("MetaFunction") != before[1], "the function still has the code of the old release")
         attributes = {it["IndexName"]: set(it["Projection"].get("NonKeyAttributes", [])) for it in indexes()}
         expect(attributes["list_index_2"] - attributes["list_index"] == {"notes"}, f"the indexes have {attributes}")
         rows = [pages("dynamodb", "scan", "Items", TableName=table, IndexName=name) for name in ("list_index", "list_index_2")]
         expect(len(rows[0]) == len(rows[1]) > 0, f"the indexes have {len(rows[0])} and {len(rows[1])} rows")
         expect(api.total("/assets") == 3, "the assets from before the new index are missing")
         path.write_text(template, encoding="utf-8")
+        code.write_bytes(before[0])
         self.deploy()
+        expect(code_of("MetaFunction") == before[1], "the function doesn't have the code of the old release again")
         names = {it["IndexName"] for it in indexes()}
         expect(names == {"list_index", "history"}, f"the indexes are {names}")
         expect(api.total("/assets") == 3, "the assets from before the removal are missing")

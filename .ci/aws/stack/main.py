@@ -2,7 +2,7 @@
 
     main.py REPOSITORY STACK [COMMAND [ARGUMENT…]]
 
-REPOSITORY has the template and the documents, STACK the output of `sam build`. Runs COMMAND instead of the checks, with a
+REPOSITORY has the documents, STACK the unpacked archive. Runs COMMAND instead of the checks, with a
 tenant's key.
 """
 
@@ -31,6 +31,7 @@ def checks(repository, folder):
     lifecycle.deploy()
     step(f"deployed: {leftovers.check_lists(before)} resources")
     names = outputs()
+    expect(f"-{names['Release']}-" in folder.name, f"the release is {names['Release']} instead of {folder.name}")
     os.environ["TABLE_NAME"] = names["TableName"]
     api = Api(names["BaseUrl"], functions.first_tenant("Acme"))
     hook = functions.webhook(api)
@@ -50,7 +51,7 @@ def checks(repository, folder):
     step("an update with different parameters")
     step(f"{lifecycle.operate()} commands of alarms and of the runbook, with the policy for operators")
     lifecycle.migrate_index(api)
-    step("an index with one more attribute, added and removed again")
+    step("a new release with one more index, and a rollback to the release before")
     permissions.expect_none_missing()
     other = Api(api.base, functions.first_tenant("Other")).data("/me")["tenant"]["id"]
     permissions.controls(api, other)

@@ -50,8 +50,7 @@ pub struct Function {
     stdout: tempfile::NamedTempFile,
 }
 
-/// Returns `FUNCTIONS_DIR`, or by default `target/functions`, where `.ci/functions/build` creates links to the output of `sam
-/// build`.
+/// Returns `FUNCTIONS_DIR`, or by default `target/functions`, where `.ci/functions/build` creates links to the functions.
 #[must_use]
 pub fn binaries_dir() -> PathBuf {
     let built = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/functions");
