@@ -6,7 +6,7 @@ use crate::domain::history::event::{Event, EventType};
 use crate::domain::record::Kind;
 use crate::domain::values::id::EventId;
 use crate::domain::values::time::Timestamp;
-use crate::store::{RecordNames, StoreError, TenantStore};
+use crate::store::{Reader, RecordNames, StoreError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -129,7 +129,7 @@ fn record(event: &EventView) -> Option<(Kind, Uuid)> {
 /// # Errors
 ///
 /// Returns [`StoreError::Unavailable`] if the table doesn't respond in time.
-pub async fn feed_entries(store: &TenantStore, entries: Vec<HistoryEntry>) -> Result<Vec<FeedEntry>, StoreError> {
+pub async fn feed_entries(store: &Reader, entries: Vec<HistoryEntry>) -> Result<Vec<FeedEntry>, StoreError> {
     let events: Vec<EventView> = entries.into_iter().filter_map(EventView::read).collect();
     let names = store.record_names(events.iter().filter_map(record).collect()).await?;
     let entry = |event: EventView| {

@@ -26,6 +26,18 @@ fn each_layer_knows_only_what_lies_below() {
     }
 }
 
+/// Checks that handlers get their writer from `Caller::verified`. Functions without callers make their own.
+#[test]
+fn only_a_verified_caller_writes() {
+    let functions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions");
+    let without_callers = ["deliver", "fanout", "snapshots"].map(|name| functions.join(name));
+    let sources = files(&functions).into_iter().filter(|path| path.extension().is_some_and(|it| it == "rs"));
+    for file in sources.filter(|path| !without_callers.iter().any(|folder| path.starts_with(folder))) {
+        let text = fs::read_to_string(&file).expect("a source file");
+        assert!(!text.contains(".writer("), "{} makes a writer", file.display());
+    }
+}
+
 /// Checks that only `domain::values::json` deserializes a `Value`: serde_json gives some member names a special meaning, and this
 /// module keeps them as data.
 #[test]

@@ -210,7 +210,7 @@ async fn receipts_are_refused_without_key_encryption_and_simultaneous_ones_creat
     assert_eq!(made.len(), 1);
     assert_eq!(made[0]["changes"]["kid"]["new"], keys.keys[0].kid);
     // The private key is never in an event, and in the table only encrypted.
-    let key = api.store.tenant(client.tenant).receipt_keys().await.unwrap().unwrap().value.current;
+    let key = api.store.writer(client.tenant).receipt_keys().await.unwrap().unwrap().value.current;
     let encrypted = String::from(key.encrypted_seed.clone());
     assert!(!json!(events).to_string().contains(&encrypted));
     let seed = api.key_encryption.decrypt_key(Purpose::ReceiptKey, client.tenant, &key.encrypted_seed.0).await.unwrap();
@@ -228,7 +228,7 @@ async fn old_receipts_stay_verifiable_after_a_rotation_and_a_receipt_is_the_same
     let user = client.user("Ada").await;
     let (asset, path) = completed_receipt(&client, &user).await;
     let old = client.get(&path).await.text().to_owned();
-    let store = api.store.tenant(client.tenant);
+    let store = api.store.writer(client.tenant);
     let context = ChangeContext::operator(api.now());
     store.rotate_receipt_key(api.key_encryption.as_ref(), &context).await.unwrap();
     let new = client.get(&path).await.text().to_owned();
@@ -486,7 +486,7 @@ async fn the_page_shows_signatures_and_escapes_every_text() {
     assert_eq!(page.header("x-content-type-options"), "nosniff");
     // An image replaced after the signature is not shown.
     let id: InstanceId = instance.parse().unwrap();
-    let instance = api.store.tenant(client.tenant).get::<Instance>(id).await.unwrap().unwrap();
+    let instance = api.store.writer(client.tenant).get::<Instance>(id).await.unwrap().unwrap();
     let (name, _) = instance.value.signatures().find(|(name, _)| name.step == "g").unwrap();
     let key = Keys::of(client.tenant).signature(&name).item();
     set_attribute(&api, &key, "image", AttributeValue::B(Blob::new(b"other"))).await;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use shared::domain::record::Kind;
 use shared::domain::webhooks::{DeliveryRequest, Message};
 use shared::queue::Queue;
-use shared::store::{CheckMode, CheckReport, Finding, PendingDeliveries, Removal, StoreError, TenantStore};
+use shared::store::{CheckMode, CheckReport, Finding, PendingDeliveries, Removal, StoreError, Writer};
 use terminal::Column;
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ use uuid::Uuid;
 const OVERDUE: TimeDelta = TimeDelta::hours(1);
 
 /// Checks a tenant and, with [`CheckMode::Repair`], repairs it where possible. The exit code is 0 if no finding is left open.
-pub async fn tenant(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Output> {
+pub async fn tenant(store: &Writer, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Output> {
     let bar = progress(ProgressBar::new_spinner(), "{spinner} {pos} events, {elapsed}")?;
     let CheckReport { records, events, mut findings } = store.check_items(mode, |done| bar.set_position(done)).await?;
     bar.finish_and_clear();
@@ -54,7 +54,7 @@ const FIELDS: &[Field] = &[
 ];
 
 /// Finds pending deliveries that are more overdue than a queue can be late, or whose record can't be read.
-async fn overdue_deliveries(store: &TenantStore, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Vec<Finding>, StoreError> {
+async fn overdue_deliveries(store: &Writer, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Vec<Finding>, StoreError> {
     let latest = store.store().now().plus(-OVERDUE);
     let PendingDeliveries { requests: mut overdue, unreadable } = store.pending_deliveries().await?;
     overdue.retain(|request| request.due.is_some_and(|due| due <= latest));
@@ -90,7 +90,7 @@ fn row(Finding { subject, problem, repair, is_repaired }: Finding) -> Value {
     json!({"subject": subject, "problem": problem, "repair": repair, "obstacle": obstacle, "repaired": is_repaired})
 }
 
-pub async fn remove(store: &TenantStore, kind: Kind, id: Uuid) -> Result<Output> {
+pub async fn remove(store: &Writer, kind: Kind, id: Uuid) -> Result<Output> {
     let (noun, tenant) = (kind.as_str(), store.id());
     match store.remove_unreadable(kind, id).await? {
         Removal::Removed => {

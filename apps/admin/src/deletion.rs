@@ -9,7 +9,7 @@ use shared::app::system_clock;
 use shared::aws::environment::{endpoint, operator_environment};
 use shared::aws::object_store::{ObjectStore, S3};
 use shared::domain::tenants::tenant::Tenant;
-use shared::store::{Store, StoreError, TenantStore};
+use shared::store::{Reader, Store, StoreError, Writer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use terminal::{clean, print_note};
@@ -34,7 +34,7 @@ struct Plan {
 }
 
 pub async fn delete(store: &Store, tenant: &str, deletion: Deletion) -> Result<Output> {
-    let store = store.tenant(tenants::id_of(store, tenant).await?);
+    let store = store.writer(tenants::id_of(store, tenant).await?);
     let bucket = Bucket::from_env().await?;
     let plan = plan(&store, bucket.is_some()).await?;
     let id = store.id();
@@ -59,7 +59,7 @@ pub async fn delete(store: &Store, tenant: &str, deletion: Deletion) -> Result<O
     Ok(json!({"tenant_id": id, "name": plan.name, "deleted": true, "items": deleted + 1, "snapshots": bucket.is_some()}).into())
 }
 
-async fn plan(store: &TenantStore, has_bucket: bool) -> Result<Plan> {
+async fn plan(store: &Reader, has_bucket: bool) -> Result<Plan> {
     let name = match store.get::<Tenant>(store.id()).await {
         Ok(tenant) => tenant.map(|tenant| tenant.value.name.to_string()),
         Err(StoreError::Unreadable(_)) => None,
@@ -120,7 +120,7 @@ impl Bucket {
         Ok(Some(Self(S3::new(&url, &environment, system_clock()))))
     }
 
-    pub async fn delete(&self, store: &TenantStore) -> Result<()> {
+    pub async fn delete(&self, store: &Writer) -> Result<()> {
         for key in store.snapshot_keys() {
             self.0.delete(&key).await.with_context(|| format!("can't delete the snapshot {key} in {SNAPSHOTS_URL}"))?;
         }

@@ -11,7 +11,7 @@ use shared::domain::tenants::tenant::Tenant;
 use shared::domain::user::User;
 use shared::domain::values::id::{LinkId, TenantId, UserId};
 use shared::domain::values::time::Timestamp;
-use shared::store::{ChangeContext, Store, TenantStore};
+use shared::store::{ChangeContext, Reader, Store, Writer};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
@@ -40,7 +40,7 @@ const LISTED: &[Field] = &[
 ];
 
 /// With `since`, lists the erasures that are missing or incomplete in a table restored to that time.
-pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Output> {
+pub async fn list(store: &Reader, since: Option<Timestamp>) -> Result<Output> {
     let erasures = store.erasures().await?.into_iter();
     let listed = erasures.filter(|erasure| since.is_none_or(|since| erasure.is_since(since)));
     let row = |Erasure { person, erased_at, done_at, .. }| {
@@ -50,14 +50,14 @@ pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Outpu
 }
 
 /// Erases a person, unless there is an obstacle.
-pub async fn erase(store: &TenantStore, person: Person) -> Result<Output> {
+pub async fn erase(store: &Writer, person: Person) -> Result<Output> {
     match person {
         Person::User(user) => erase_user(store, user).await,
         Person::Guest(link) => erase_guest(store, link).await,
     }
 }
 
-async fn erase_guest(store: &TenantStore, id: LinkId) -> Result<Output> {
+async fn erase_guest(store: &Writer, id: LinkId) -> Result<Output> {
     let Some(link) = store.get::<Link>(id).await? else { bail!("link {id} not found in tenant {}", store.id()) };
     if let Some(obstacle) = store.guest_obstacle(&link.value, store.store().now()).await? {
         bail!("{obstacle}");
@@ -66,7 +66,7 @@ async fn erase_guest(store: &TenantStore, id: LinkId) -> Result<Output> {
     Ok(erased(store, id.into(), removed, None).into())
 }
 
-async fn erase_user(store: &TenantStore, user: UserId) -> Result<Output> {
+async fn erase_user(store: &Writer, user: UserId) -> Result<Output> {
     let (record, context) = (store.get::<User>(user).await?, ChangeContext::operator(store.store().now()));
     match store.erase_unhindered(user, record.as_ref(), &context).await? {
         None => {}
@@ -79,7 +79,7 @@ async fn erase_user(store: &TenantStore, user: UserId) -> Result<Output> {
 }
 
 /// Erases the person's data outside the user's record; in a dry run, only counts it.
-async fn remove(store: &TenantStore, person: Person, bucket: Option<&Bucket>) -> Result<Removed> {
+async fn remove(store: &Writer, person: Person, bucket: Option<&Bucket>) -> Result<Removed> {
     if store.is_dry_run() {
         return Ok(store.remains(person, usize::MAX).await?.1);
     }
@@ -100,7 +100,7 @@ fn still(obstacle: &Obstacle) -> Option<Value> {
     }
 }
 
-fn erased(store: &TenantStore, person: Person, removed: Removed, still_refer: Option<Value>) -> Value {
+fn erased(store: &Reader, person: Person, removed: Removed, still_refer: Option<Value>) -> Value {
     let value = json!({"done": !store.is_dry_run(), "removed": removed, "still_refer": still_refer});
     let value = of_person(store.id(), person, value);
     tenants::mark_dry_run(value, store.is_dry_run(), &[])
@@ -143,7 +143,7 @@ async fn repeat_one(
     bucket: Option<&Bucket>,
     is_dry_run: bool,
 ) -> Result<Result<Value, &'static str>> {
-    let restored = store.tenant(tenant);
+    let restored = store.writer(tenant);
     if restored.deletion_began().await?.is_some() {
         return Ok(Err("the tenant is being deleted"));
     }

@@ -5,7 +5,7 @@ use anyhow::Result;
 use serde_json::Value;
 use shared::domain::values::id::{EventId, Id};
 use shared::domain::values::time::Timestamp;
-use shared::store::TenantStore;
+use shared::store::Reader;
 use terminal::Column;
 
 const PAGE_SIZE: u32 = 1000;
@@ -29,7 +29,7 @@ fn actor(row: &Value) -> String {
 
 /// Lists changes, oldest first; with `since`, only from that time on. Leaves out the last few seconds, in which earlier entries
 /// could still appear.
-pub async fn list(store: &TenantStore, since: Option<Timestamp>) -> Result<Output> {
+pub async fn list(store: &Reader, since: Option<Timestamp>) -> Result<Output> {
     let mut after = since.map(|time| EventId::new(time, [0; 10]));
     let mut entries = Vec::new();
     loop {

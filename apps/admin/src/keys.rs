@@ -11,10 +11,10 @@ use shared::domain::record::{Kind, Stored};
 use shared::domain::user::User;
 use shared::domain::values::id::{ApiKeyId, Id};
 use shared::domain::values::time::Timestamp;
-use shared::store::{BatchGet, ChangeContext, StoreError, TenantStore, UnitOfWork, WriteError};
+use shared::store::{BatchGet, ChangeContext, Reader, StoreError, UnitOfWork, WriteError, Writer};
 use terminal::Column;
 
-pub async fn create(store: &TenantStore, new: NewKey) -> Result<Output> {
+pub async fn create(store: &Writer, new: NewKey) -> Result<Output> {
     let context = ChangeContext::operator(store.store().now());
     if new.expires_at.is_some_and(|expires_at| expires_at <= context.at) {
         bail!("--expires-at must be in the future");
@@ -50,7 +50,7 @@ fn expiry(row: &Value) -> String {
     cell(&row["expires_at"]) + mark
 }
 
-pub async fn list(store: &TenantStore) -> Result<Output> {
+pub async fn list(store: &Reader) -> Result<Output> {
     let mut keys: Vec<Stored<ApiKey>> = store.all().await?;
     keys.sort_by_key(|key| key.value.id);
     let owners = keys.iter().filter_map(|key| key.value.user_id);
@@ -74,7 +74,7 @@ fn row(key: &Stored<ApiKey>, owner: Option<&User>, now: Timestamp) -> Value {
     })
 }
 
-pub async fn revoke(store: &TenantStore, id: ApiKeyId) -> Result<Output> {
+pub async fn revoke(store: &Writer, id: ApiKeyId) -> Result<Output> {
     let context = ChangeContext::operator(store.store().now());
     let revoked = || {
         let value = json!({"tenant_id": store.id(), "key_id": id, "revoked": !store.is_dry_run()});

@@ -428,7 +428,7 @@ async fn execute(store: &Store, aws: &SdkConfig, table: &str, command: Command) 
         }
         Command::Tenant(TenantCommand::List) => tenants::list(store).await,
         Command::Tenant(TenantCommand::Limit { tenant, per_minute, none: _, effect }) => {
-            tenants::limit(&tenants::existing(store, &tenant).await?, per_minute, effect.dry_run).await
+            tenants::limit(&tenants::writable(store, &tenant, effect.dry_run).await?, per_minute).await
         }
         Command::Tenant(TenantCommand::Upgrade { tenant, effect }) => {
             tenants::upgrade(store, tenant.as_deref(), effect.dry_run).await
@@ -467,7 +467,7 @@ async fn execute(store: &Store, aws: &SdkConfig, table: &str, command: Command) 
         Command::Check { tenant, repair, dry_run, retry_queue: url } => {
             let mode = if repair && !dry_run { CheckMode::Repair } else { CheckMode::ReadOnly };
             // Unlike `existing`, doesn't read the tenant's record if the tenant is specified by ID: the record may be missing.
-            let store = store.tenant(tenants::id_of(store, &tenant).await?);
+            let store = store.writer(tenants::id_of(store, &tenant).await?);
             tenants::refuse_deletion(&store).await?;
             check::tenant(&store, mode, url.map(|url| retry_queue(aws, url))).await
         }

@@ -9,7 +9,7 @@ use key_encryption::{KEY_FILE, KMS_KEY};
 use serde_json::{Value, json};
 use shared::aws::environment::variable;
 use shared::domain::receipts::key::{self, Jwks};
-use shared::store::{ChangeContext, TenantStore};
+use shared::store::{ChangeContext, Writer};
 use std::fs;
 use std::path::Path;
 use terminal::Column;
@@ -44,7 +44,7 @@ pub fn verify(file: &Path, keys: &Path) -> Result<Output> {
 }
 
 /// Returns the new key's ID and the number of retired keys.
-pub async fn rotate_key(store: &TenantStore) -> Result<Output> {
+pub async fn rotate_key(store: &Writer) -> Result<Output> {
     if store.is_dry_run() {
         // A real rotation creates the new key in the file, or encrypts it with AWS KMS.
         return dry_rotate(store).await;
@@ -60,7 +60,7 @@ pub async fn rotate_key(store: &TenantStore) -> Result<Output> {
 }
 
 /// Reports the key that a rotation would retire.
-async fn dry_rotate(store: &TenantStore) -> Result<Output> {
+async fn dry_rotate(store: &Writer) -> Result<Output> {
     if variable(KMS_KEY).or(variable(KEY_FILE)).is_none() {
         bail!("set {KMS_KEY} or {KEY_FILE} to the key that encrypts signing keys");
     }

@@ -10,7 +10,7 @@ use shared::domain::user::Email;
 use shared::domain::values::field_error::nearest_first;
 use shared::domain::values::id::TenantId;
 use shared::domain::values::text::{Name, composed, fold, single_spaced};
-use shared::store::{DryRun, RegisteredTenant, Store, StoreError, TenantStore};
+use shared::store::{DryRun, Reader, RegisteredTenant, Store, StoreError, Writer};
 use terminal::Column;
 
 /// Returns the ID of the tenant with this ID or name. Doesn't check whether a tenant has the ID.
@@ -28,8 +28,8 @@ pub async fn id_of(store: &Store, tenant: &str) -> Result<TenantId> {
 /// # Errors
 ///
 /// Returns an error if the tenant doesn't exist or is being deleted.
-pub async fn existing(store: &Store, tenant: &str) -> Result<TenantStore> {
-    let store = store.tenant(id_of(store, tenant).await?);
+pub async fn existing(store: &Store, tenant: &str) -> Result<Reader> {
+    let store = store.reader(id_of(store, tenant).await?);
     refuse_deletion(&store).await?;
     match store.get::<Tenant>(store.id()).await {
         // A tenant whose record is damaged must be repairable.
@@ -40,13 +40,13 @@ pub async fn existing(store: &Store, tenant: &str) -> Result<TenantStore> {
 }
 
 /// Returns the tenant's store, which writes nothing in a dry run.
-pub async fn writable(store: &Store, tenant: &str, is_dry_run: bool) -> Result<TenantStore> {
-    let store = existing(store, tenant).await?;
+pub async fn writable(store: &Store, tenant: &str, is_dry_run: bool) -> Result<Writer> {
+    let store = store.writer(existing(store, tenant).await?.id());
     Ok(if is_dry_run { store.in_dry_run(DryRun::default()) } else { store })
 }
 
 /// Fails if the tenant is being deleted: its remains must not be repaired or extended.
-pub async fn refuse_deletion(store: &TenantStore) -> Result<()> {
+pub async fn refuse_deletion(store: &Reader) -> Result<()> {
     match store.deletion_began().await? {
         Some(_) => bail!("tenant {0} is being deleted; finish that with `admin tenant delete {0}`", store.id()),
         None => Ok(()),
@@ -105,7 +105,7 @@ pub async fn list(store: &Store) -> Result<Output> {
     for RegisteredTenant { id, record, deletion_began } in store.tenants().await? {
         let name = record.as_ref().map(|record| &record.value.name);
         let created_at = record.as_ref().map(|record| record.created_at);
-        let limit = store.tenant(id).ceiling().await?;
+        let limit = store.writer(id).ceiling().await?;
         rows.push(json!({
             "tenant_id": id, "name": name, "requests_per_minute": limit, "created_at": created_at,
             "deletion_began": deletion_began
@@ -114,13 +114,13 @@ pub async fn list(store: &Store) -> Result<Output> {
     Ok(Output::table(rows, LISTED, "There are no tenants."))
 }
 
-pub async fn limit(store: &TenantStore, per_minute: Option<u32>, is_dry_run: bool) -> Result<Output> {
+pub async fn limit(store: &Writer, per_minute: Option<u32>) -> Result<Output> {
     let before = store.ceiling().await?;
-    if !is_dry_run {
+    if !store.is_dry_run() {
         store.set_ceiling(per_minute).await?;
     }
     let value = json!({"tenant_id": store.id(), "requests_per_minute": per_minute, "before": before});
-    Ok(mark_dry_run(value, is_dry_run, &[]).into())
+    Ok(mark_dry_run(value, store.is_dry_run(), &[]).into())
 }
 
 const UPGRADED: &[Field] =
@@ -137,7 +137,7 @@ pub async fn upgrade(store: &Store, tenant: Option<&str>, is_dry_run: bool) -> R
     };
     let mut rows = Vec::new();
     for id in tenants {
-        let store = store.tenant(id);
+        let store = store.writer(id);
         let store = if is_dry_run { store.in_dry_run(DryRun::default()) } else { store };
         rows.push(mark_dry_run(json!({"tenant_id": id, "added": store.upgrade().await?}), is_dry_run, &[]));
     }

@@ -6,11 +6,11 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use shared::domain::history::chain::BrokenLink;
 use shared::domain::record::Kind;
-use shared::store::TenantStore;
+use shared::store::Reader;
 use uuid::Uuid;
 
 /// Recomputes every hash chain. Returns the number of records and changes.
-pub async fn tenant(store: &TenantStore) -> Result<Output> {
+pub async fn tenant(store: &Reader) -> Result<Output> {
     let bar = progress(ProgressBar::new(0), "{bar:40} {pos} of {len} changes, {elapsed}")?;
     let verification = store
         .verify_chains(|done, total| {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use aws_sdk_dynamodb::Client;
 use shared::store::keys::{Item, Key, LIST_INDEX, LS};
-use shared::store::{CheckMode, TenantStore};
+use shared::store::{CheckMode, Writer};
 use std::collections::HashMap;
 
 /// Attributes that must have the record's values in each row of the GSI `list_index`.
@@ -15,7 +15,7 @@ const PROJECTED: [&str; 5] = ["version", "updated_at", "status", "name", "listed
 /// # Errors
 ///
 /// Returns an error if the table can't be read.
-pub async fn violations(store: &TenantStore, client: &Client, table: &str) -> Result<Vec<String>> {
+pub async fn violations(store: &Writer, client: &Client, table: &str) -> Result<Vec<String>> {
     let report = store.check_items(CheckMode::ReadOnly, |_| ()).await?;
     let mut violations: Vec<String> =
         report.findings.iter().map(|finding| format!("{}: {}", finding.subject, finding.problem)).collect();

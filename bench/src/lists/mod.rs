@@ -211,7 +211,7 @@ async fn measure_snapshot(
     let store = service.store.clone().with_list_index_bytes(service.store.list_index_bytes() / 10 * 9);
     let list = async || {
         let page = PageRequest { number: 1, limit: 20 };
-        let page = store.tenant(service.tenant).list_assets(&AssetFilter::default(), page).await?;
+        let page = store.reader(service.tenant).list_assets(&AssetFilter::default(), page).await?;
         ensure!(page.total == size, "the list has {} of {size} assets", page.total);
         Ok::<_, anyhow::Error>(())
     };

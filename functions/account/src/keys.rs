@@ -14,7 +14,7 @@ use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestCo
 use shared::http::requests::body::{BoundedInteger, JsonBody, OptionalJsonBody, RateLimit};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, ConflictCode, Created, CreatedSecret, Data, Success, Versioned, or_not_found};
-use shared::store::{Page, TenantStore};
+use shared::store::{Page, Reader};
 use utoipa::ToSchema;
 
 /// List API keys
@@ -75,7 +75,7 @@ pub async fn create_key(caller: Caller<KeysWrite>, body: JsonBody<NewKey>) -> Re
 }
 
 /// Reads the user that a key is or will be bound to.
-async fn owner(reads: &TenantStore, id: Option<UserId>) -> Result<Option<Stored<User>>, ApiError> {
+async fn owner(reads: &Reader, id: Option<UserId>) -> Result<Option<Stored<User>>, ApiError> {
     match id {
         Some(id) => Ok(reads.get::<User>(id).await?),
         None => Ok(None),

@@ -12,7 +12,7 @@ use shared::domain::values::text::Name;
 use shared::http::openapi::{ChangeConflict, InputErrors, SettingsErrors};
 use shared::http::requests::body::JsonBody;
 use shared::http::responses::{ApiError, Versioned};
-use shared::store::TenantStore;
+use shared::store::Reader;
 use utoipa::ToSchema;
 
 const MAX_SHOWN_RANGES: usize = 100;
@@ -112,7 +112,7 @@ impl SettingsView {
     }
 }
 
-async fn read(store: &TenantStore) -> Result<(Stored<Tenant>, Vec<NumberRange>), ApiError> {
+async fn read(store: &Reader) -> Result<(Stored<Tenant>, Vec<NumberRange>), ApiError> {
     let (tenant, ranges) = tokio::try_join!(store.get::<Tenant>(store.id()), store.number_ranges())?;
     let tenant = tenant.ok_or_else(|| ApiError::Internal("the key's tenant has no record".into()))?;
     Ok((tenant, ranges))

@@ -22,7 +22,7 @@ use shared::http::bulk::rows::{CUSTOM_FIELD, CustomCell};
 use shared::http::requests::body::ReadOnlyFields;
 use shared::http::responses::{ApiError, ConflictCode, Created, Data, Dependency, Success, Versioned, or_not_found};
 use shared::store::{
-    BatchGet, BatchResult, CommitFailure, SerialMatch, StoreError, TenantStore, UnitOfWork, UnreadableRecord, WriteError,
+    BatchGet, BatchResult, CommitFailure, Reader, SerialMatch, StoreError, UnitOfWork, UnreadableRecord, WriteError,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -368,7 +368,7 @@ impl Operation for AssetOperation {
         if let (Some(new), None) = (new, &self.expected.versions) {
             let asset = unit.create(new.clone())?;
             if let Target::Serial(serial) = &self.target {
-                unit.claim_serial(&principal.store, serial, &records.by_serial(serial), new.id);
+                unit.claim_serial(serial, &records.by_serial(serial), new.id);
             }
             return Ok(AssetOutcome::new(asset, RowResult::Created, records));
         }
@@ -537,20 +537,16 @@ pub(crate) struct AssetRecords {
 
 impl AssetRecords {
     /// Takes two round trips, or one for a change that doesn't need the asset type.
-    pub(crate) async fn of_one(store: &TenantStore, target: &Target, change: Option<&AssetChange>) -> Result<Self, StoreError> {
+    pub(crate) async fn of_one(store: &Reader, target: &Target, change: Option<&AssetChange>) -> Result<Self, StoreError> {
         Self::read(store, &[(target, change)], false).await
     }
 
     /// Also reads the names shown in responses. Takes two round trips, and two more for serial numbers.
-    pub(crate) async fn of_all(store: &TenantStore, changes: &[(&Target, Option<&AssetChange>)]) -> Result<Self, StoreError> {
+    pub(crate) async fn of_all(store: &Reader, changes: &[(&Target, Option<&AssetChange>)]) -> Result<Self, StoreError> {
         Self::read(store, changes, true).await
     }
 
-    async fn read(
-        store: &TenantStore,
-        changes: &[(&Target, Option<&AssetChange>)],
-        with_names: bool,
-    ) -> Result<Self, StoreError> {
+    async fn read(store: &Reader, changes: &[(&Target, Option<&AssetChange>)], with_names: bool) -> Result<Self, StoreError> {
         let serials = changes.iter().filter_map(|(target, _)| target.serial().map(str::to_owned)).collect();
         let mut records = Self { by_serial: store.assets_by_serial(&serials).await?, ..Self::default() };
         let with_serial = records.by_serial.values().flat_map(|matched| &matched.assets);
@@ -682,7 +678,7 @@ impl AssetRecords {
 }
 
 /// Builds the response to a GET. Takes a round trip if the asset has a type or a model.
-pub(crate) async fn view(store: &TenantStore, asset: Stored<Asset>) -> Result<Versioned<AssetView>, ApiError> {
+pub(crate) async fn view(store: &Reader, asset: Stored<Asset>) -> Result<Versioned<AssetView>, ApiError> {
     let mut names = store.catalog_names(std::slice::from_ref(&asset)).await?;
     let names = names.pop().ok_or_else(|| ApiError::Internal("no catalog names for an asset".into()))?;
     Ok(Versioned { version: asset.tag_version(), data: AssetView::new(asset, names) })

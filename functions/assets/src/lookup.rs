@@ -6,7 +6,7 @@ use shared::domain::record::Stored;
 use shared::domain::tenants::tenant::Tenant;
 use shared::domain::values::id::AssetId;
 use shared::http::responses::ApiError;
-use shared::store::{BatchGet, BatchResult, SerialMatch, TenantStore};
+use shared::store::{BatchGet, BatchResult, Reader, SerialMatch};
 use std::collections::{BTreeSet, HashMap};
 
 /// What identifies an asset in a request.
@@ -29,7 +29,7 @@ pub(crate) enum Match {
 }
 
 /// Returns the assets that a code can mean: several if a serial number is ambiguous.
-pub(crate) async fn assets_of_code(store: &TenantStore, code: String, base_url: &str) -> Result<BTreeSet<AssetId>, ApiError> {
+pub(crate) async fn assets_of_code(store: &Reader, code: String, base_url: &str) -> Result<BTreeSet<AssetId>, ApiError> {
     let lookup = Lookup::read(store, &[Identifier::Code(code)], base_url).await?;
     Ok(match lookup.find(0)? {
         Match::Asset { asset, .. } => BTreeSet::from([asset.value.id]),
@@ -49,7 +49,7 @@ pub(crate) struct Lookup {
 impl Lookup {
     /// Looks all identifiers up together. Takes two round trips for tags and IDs, two more for serial numbers (more if the list
     /// index isn't in memory), and one more for addresses.
-    pub(crate) async fn read(store: &TenantStore, identifiers: &[Identifier], base_url: &str) -> Result<Self, ApiError> {
+    pub(crate) async fn read(store: &Reader, identifiers: &[Identifier], base_url: &str) -> Result<Self, ApiError> {
         let has_address =
             identifiers.iter().any(|identifier| matches!(identifier, Identifier::Code(code) if code.contains("://")));
         let template = match has_address {

@@ -16,7 +16,7 @@ use shared::domain::webhooks::{
 };
 use shared::event_view::{EventView, FeedEntry, feed_entries};
 use shared::key_encryption::{KeyEncryption, KeyEncryptionError, Purpose};
-use shared::store::{RecordNames, StoreError, TenantStore, WriteError};
+use shared::store::{RecordNames, StoreError, WriteError, Writer};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
@@ -48,12 +48,12 @@ pub(crate) struct EventOfMessage {
 }
 
 impl EventOfMessage {
-    async fn read(&self, store: &TenantStore, event: EventId) -> Result<Option<&HistoryEntry>, StoreError> {
+    async fn read(&self, store: &Writer, event: EventId) -> Result<Option<&HistoryEntry>, StoreError> {
         Ok(self.event.get_or_try_init(|| store.event_entry(event)).await?.as_ref())
     }
 
     /// Returns the event as the feed shows it.
-    async fn entry(&self, store: &TenantStore, event: &HistoryEntry) -> Result<&FeedEntry, Failure> {
+    async fn entry(&self, store: &Writer, event: &HistoryEntry) -> Result<&FeedEntry, Failure> {
         let read = async || {
             let entry = feed_entries(store, vec![event.clone()]).await?.pop();
             // A different version of the service might be able to read the event.
@@ -74,7 +74,7 @@ impl Deliver {
 
     /// Attempts a delivery once, or requeues it if it is not due yet.
     pub(crate) async fn deliver(&self, place: Place, event: &EventOfMessage, request: &DeliveryRequest) -> Result<(), Failure> {
-        let (store, now) = (self.store.tenant(request.tenant_id), self.store.now());
+        let (store, now) = (self.store.writer(request.tenant_id), self.store.now());
         let DeliveryRequest { webhook_id, event_id, .. } = *request;
         let is_of_history = request.test.is_none() && request.attempted.is_none();
         let read = try_join4(
@@ -102,7 +102,7 @@ impl Deliver {
 
     async fn attempt(
         &self,
-        store: &TenantStore,
+        store: &Writer,
         request: &DeliveryRequest,
         before: Before,
         event: &EventOfMessage,
@@ -141,7 +141,7 @@ impl Deliver {
         Ok(())
     }
 
-    async fn secrets_of(&self, store: &TenantStore, webhook: &Webhook) -> Result<Vec<WebhookSecret>, Failure> {
+    async fn secrets_of(&self, store: &Writer, webhook: &Webhook) -> Result<Vec<WebhookSecret>, Failure> {
         let secrets = webhook.secrets(self.store.now());
         Ok(try_join_all(secrets.map(|secret| self.secrets.decrypt(store.id(), secret))).await?)
     }
@@ -149,7 +149,7 @@ impl Deliver {
 
 /// Returns whether to attempt the delivery: false for a duplicate message.
 async fn claimed(
-    store: &TenantStore,
+    store: &Writer,
     request: &DeliveryRequest,
     record: Option<&Delivery>,
     now: Timestamp,
@@ -174,7 +174,7 @@ fn signed<'a>(
 
 /// Records that the service has given up the delivery, because its webhook is not active.
 async fn give_up(
-    store: &TenantStore,
+    store: &Writer,
     request: &DeliveryRequest,
     record: Option<&Delivery>,
     event: Option<&HistoryEntry>,
@@ -261,7 +261,7 @@ impl RecentWebhooks {
     /// Returns `None` for a deleted webhook.
     pub(crate) async fn get(
         &self,
-        store: &TenantStore,
+        store: &Writer,
         webhook: WebhookId,
         age: Age,
         (batch, now): (u64, Timestamp),
@@ -280,7 +280,7 @@ impl RecentWebhooks {
     }
 
     /// Reads a webhook's health. Caches it for one batch, whose messages are often for the same webhooks.
-    pub(crate) async fn health(&self, store: &TenantStore, webhook: WebhookId, batch: u64) -> Result<Health, StoreError> {
+    pub(crate) async fn health(&self, store: &Writer, webhook: WebhookId, batch: u64) -> Result<Health, StoreError> {
         let cell = {
             let mut kept = self.health.lock().unwrap_or_else(PoisonError::into_inner);
             if kept.batch != batch {

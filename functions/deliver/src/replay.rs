@@ -15,7 +15,7 @@ impl Deliver {
     /// Sends a message for each event in the next part of a replay, then one message for the rest. After an interruption, the
     /// part is sent again: deliveries that already succeeded drop the duplicates.
     pub(crate) async fn replay(&self, request: &ReplayRequest) -> Result<(), Failure> {
-        let store = self.store.tenant(request.tenant_id);
+        let store = self.store.writer(request.tenant_id);
         let (id, requested_at) = (request.webhook_id, request.requested_at);
         let confirm = |replays: Replays| {
             let confirmed = replays.clone().confirmed(id, requested_at, self.store.now());

@@ -8,7 +8,7 @@ use shared::domain::webhooks::{
 };
 use shared::log::error_chain;
 use shared::queue::{NewMessage, QueueError, SOON};
-use shared::store::{TenantStore, WriteError};
+use shared::store::{WriteError, Writer};
 
 /// Maximum number of attempts to write a record that others change concurrently. After that, the write fails.
 const MAX_ROUNDS: u32 = 5;
@@ -24,7 +24,7 @@ impl Deliver {
     /// Records an attempt. If that fails, queues a message to record the attempt later, so that nothing is sent again.
     pub(crate) async fn settle(
         &self,
-        store: &TenantStore,
+        store: &Writer,
         request: &DeliveryRequest,
         before: Before,
         attempted: Attempted,
@@ -44,7 +44,7 @@ impl Deliver {
     /// Records an attempt. Returns whether the message for the next attempt was sent.
     async fn record(
         &self,
-        store: &TenantStore,
+        store: &Writer,
         request: &DeliveryRequest,
         before: Before,
         attempted: &Attempted,
@@ -79,7 +79,7 @@ impl Deliver {
     /// before the record expects it: a record without a message would wait forever, but a message without a record is dropped.
     async fn write_record(
         &self,
-        store: &TenantStore,
+        store: &Writer,
         request: &DeliveryRequest,
         mut previous: Option<Delivery>,
         Attempted { event_type, attempt }: &Attempted,
@@ -123,7 +123,7 @@ impl Deliver {
     }
 
     /// Disables a webhook, unless it has been disabled or deleted, or got a different URL, since it was read.
-    async fn disable(&self, store: &TenantStore, webhook: &Stored<Webhook>, reason: DisabledReason) -> Result<(), Failure> {
+    async fn disable(&self, store: &Writer, webhook: &Stored<Webhook>, reason: DisabledReason) -> Result<(), Failure> {
         let (webhook_id, tenant_id) = (webhook.value.id, store.id());
         let mut current = webhook.clone();
         for _ in 0..MAX_ROUNDS {

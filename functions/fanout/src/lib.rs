@@ -53,7 +53,7 @@ impl Fanout {
         }
         let requests = tenants.into_iter().map(|(tenant_id, events)| FanoutRequest { tenant_id, events });
         let read = stream::iter(requests).map(|request| async {
-            let webhooks = self.store.tenant(request.tenant_id).all::<Webhook>().await;
+            let webhooks = self.store.reader(request.tenant_id).all::<Webhook>().await;
             (request, webhooks)
         });
         let (mut requests, mut aside) = (Vec::new(), Vec::new());

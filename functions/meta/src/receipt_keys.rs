@@ -26,6 +26,6 @@ shared::query! {
 pub async fn get_receipt_keys(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Json<Jwks>, ApiError> {
     let query = KeysQuery::from_params(Params::parse(query.as_deref().unwrap_or_default())?)?;
     let tenant = query.tenant.ok_or_else(|| ApiError::Invalid(vec![FieldError::parameter("tenant", ValueError::required())]))?;
-    let keys = app.store().tenant(tenant).receipt_keys().await?;
+    let keys = app.store().reader(tenant).receipt_keys().await?;
     Ok(Json(keys.map(|keys| Jwks::from(&keys.value)).unwrap_or_default()))
 }

@@ -21,7 +21,7 @@ use shared::http::openapi::{
 use shared::http::requests::body::{FromJson, JsonBody};
 use shared::http::requests::params::{self, FromParam, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, ConflictCode, Created, Data, PageItems, Success, Versioned, or_not_found};
-use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, TenantStore, WriteError};
+use shared::store::{BatchGet, Page, PageRequest, ProcessFilter, Reader, WriteError};
 use std::borrow::Cow;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
@@ -188,7 +188,7 @@ async fn update_instance(
 }
 
 /// Compares the read-only fields. The body can have signatures as images or as paths, as a GET returns them.
-async fn differing(store: &TenantStore, instance: &Stored<Instance>, body: &InstancePatch) -> Result<Vec<FieldError>, ApiError> {
+async fn differing(store: &Reader, instance: &Stored<Instance>, body: &InstancePatch) -> Result<Vec<FieldError>, ApiError> {
     let mut fewest: Option<Vec<FieldError>> = None;
     for omit_signatures in [true, false] {
         let shown = subject::views(store, vec![instance.clone()], omit_signatures).await?;

@@ -20,7 +20,7 @@ use shared::http::openapi::{CancellationConflict, ChangeConflict, ChangeErrors, 
 use shared::http::requests::body::{BoundedInteger, FromJson, JsonBody, read_nested};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, ConflictCode, Created, CreatedSecret, Data, Success, Versioned, or_not_found};
-use shared::store::{BatchGet, CommitFailure, Page, StoreError, TenantStore, UnitOfWork, WriteError};
+use shared::store::{BatchGet, CommitFailure, Page, Reader, StoreError, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 use utoipa::ToSchema;
 
@@ -138,7 +138,7 @@ async fn get(caller: Caller<ProcessesRead>, of: SubjectId, link: LinkId) -> Resu
     Ok(Versioned { version: link.tag_version(), data: LinkView::new(link, now, subject.position(), has_signer) })
 }
 
-pub(crate) async fn read_link(store: &TenantStore, of: SubjectId, id: LinkId) -> Result<Stored<Link>, ApiError> {
+pub(crate) async fn read_link(store: &Reader, of: SubjectId, id: LinkId) -> Result<Stored<Link>, ApiError> {
     let link = store.get::<Link>(id).await?;
     or_not_found(link.filter(|link| link.value.subject == of))
 }
@@ -147,7 +147,7 @@ pub(crate) async fn read_link(store: &TenantStore, of: SubjectId, id: LinkId) ->
 struct Signers(BTreeSet<UserId>);
 
 impl Signers {
-    async fn read<'a>(store: &TenantStore, links: impl IntoIterator<Item = &'a Link>) -> Result<Self, ApiError> {
+    async fn read<'a>(store: &Reader, links: impl IntoIterator<Item = &'a Link>) -> Result<Self, ApiError> {
         let ids: BTreeSet<UserId> = links.into_iter().filter_map(|link| link.signer.user_id).collect();
         if ids.is_empty() {
             return Ok(Self(ids));
@@ -380,7 +380,7 @@ struct Inputs {
 }
 
 impl Inputs {
-    async fn read(reads: &TenantStore, id: SubjectId, body: &NewLink) -> Result<Self, ApiError> {
+    async fn read(reads: &Reader, id: SubjectId, body: &NewLink) -> Result<Self, ApiError> {
         let user = async {
             match body.signer.user_id {
                 Some(id) => Ok(reads.get::<User>(id).await?),

@@ -21,7 +21,7 @@ use crate::http::openapi::{API_KEY, Describe, Schemas};
 use crate::http::requests::body::{ReadOnlyFields, VerifiedSender};
 use crate::http::responses::ApiError;
 use crate::log::error_chain;
-use crate::store::{BatchGet, ChangeContext, PreviousRequest, StoreError, TenantStore, WriteError};
+use crate::store::{BatchGet, ChangeContext, PreviousRequest, Reader, StoreError, WriteError, Writer};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
@@ -37,11 +37,11 @@ use uuid::Uuid;
 /// The sender of a request with an API key that has the scopes `S`: the first argument of a handler.
 ///
 /// A key that this instance hasn't verified recently is verified before the handler runs. Any other key is checked beside the
-/// handler, and the middleware sends no response until the check passes. [`Caller::verified`] waits for the check and
-/// returns what a change needs. Only code review prevents a handler from writing through `store` earlier.
+/// handler, and the middleware sends no response until the check passes. [`Caller::verified`] waits for the check and is the
+/// only way to a [`Writer`].
 pub struct Caller<S> {
     /// Store for the handler's reads.
-    pub store: TenantStore,
+    pub store: Reader,
     pub app: App,
     check: Check<VerifiedCaller>,
     /// The record that a PATCH changes, and its `updated_at` in the body.
@@ -54,7 +54,7 @@ impl<S: RequiredScopes> FromRequestParts<App> for Caller<S> {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let request = UnverifiedRequest::<ApiKeyId>::new(parts, app, ApiError::Unauthorized)?;
-        let (store, received) = (request.store.clone(), Arc::clone(&request.received));
+        let (store, received) = (request.store.reads().clone(), Arc::clone(&request.received));
         let check = request.key_check(S::SCOPES);
         let (known, read) = match check.known() {
             Some(known) => (known, None),
@@ -118,7 +118,7 @@ impl<S> Caller<S> {
 /// The authenticated sender of a request, with everything its changes need: a [`VerifiedCaller`] or the holder of a signing link.
 #[derive(Clone)]
 pub struct Principal {
-    pub store: TenantStore,
+    pub store: Writer,
     pub context: ChangeContext,
     pub app: App,
     /// Compiled patterns of custom fields, shared by all changes of the request.
@@ -236,7 +236,7 @@ pub(super) struct UnverifiedRequest<C> {
     pub(super) at: Timestamp,
     pub(super) token: BearerToken<C>,
     /// Writes nothing in a dry run.
-    pub(super) store: TenantStore,
+    pub(super) store: Writer,
     pub(super) received: Arc<ReceivedRequest>,
     headers: RequestHeaders,
     pub(super) notes: RequestContext,
@@ -247,7 +247,7 @@ impl<C: Credential> UnverifiedRequest<C> {
     pub(super) fn new(parts: &Parts, app: &App, without: ApiError) -> Result<Self, ApiError> {
         let token: BearerToken<C> = bearer_token(&parts.headers).ok_or(without)?;
         let received = received(parts)?;
-        let store = app.store().tenant(token.tenant);
+        let store = app.store().writer(token.tenant);
         let store = match received.dry_run() {
             Some(dry_run) => store.in_dry_run(dry_run),
             None => store,
@@ -283,7 +283,7 @@ impl<C: Credential> UnverifiedRequest<C> {
             is_resumed = matches!(&previous, Some(PreviousRequest::Same(response)) if response.is_in_parts);
             let previous = previous.filter(|_| !is_resumed);
             let is_repeated = previous.is_some();
-            self.notes.note_idempotent_request(principal.store.clone(), request.clone(), previous);
+            self.notes.note_idempotent_request(principal.store.reads().clone(), request.clone(), previous);
             if is_repeated {
                 return Err(WriteError::AlreadyAnswered.into());
             }
@@ -292,7 +292,7 @@ impl<C: Credential> UnverifiedRequest<C> {
         Ok((context, is_resumed))
     }
 
-    pub(super) async fn idempotency(&self, store: &TenantStore) -> Result<Idempotency, ApiError> {
+    pub(super) async fn idempotency(&self, store: &Reader) -> Result<Idempotency, ApiError> {
         // A request with an incomplete body is rejected, so there is nothing to deduplicate.
         let ReceivedBody::Whole(body) = &self.received.body else { return Ok(None) };
         if store.is_dry_run() {
@@ -417,7 +417,7 @@ const UNCOUNTED: &str = "uncounted_requests";
 struct KeyCheck<'a> {
     app: &'a App,
     at: Timestamp,
-    store: &'a TenantStore,
+    store: &'a Writer,
     token: &'a Token,
     scopes: &'static [Scope],
     notes: &'a RequestContext,
@@ -523,7 +523,7 @@ fn is_outdated(last_used_at: Option<Timestamp>, now: Timestamp) -> bool {
 
 /// Counts a request against the rate limits.
 pub(super) struct RequestCount<'a> {
-    pub(super) store: &'a TenantStore,
+    pub(super) store: &'a Writer,
     pub(super) credential: Uuid,
     pub(super) at: Timestamp,
 }

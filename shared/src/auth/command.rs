@@ -7,7 +7,7 @@ use crate::domain::record::{ChangedSince, Mismatch, Record, Stored, StoredRespon
 use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
 use crate::http::requests::body::{JsonBody, PatchBody};
 use crate::http::responses::{ApiError, Created, Data, Success, Versioned, or_not_found};
-use crate::store::{CommitFailure, DryRun, StoreError, TenantStore, UnitOfWork, WriteError, has_time_for_operation, pause};
+use crate::store::{CommitFailure, DryRun, Reader, StoreError, UnitOfWork, WriteError, has_time_for_operation, pause};
 use serde::Serialize;
 
 /// Maximum number of attempts before the request fails.
@@ -148,7 +148,7 @@ impl Principal {
 
 impl ApiError {
     /// Adds who changed a record since the client read it. Without the name if the history can't be read.
-    pub(super) async fn with_actor(self, store: &TenantStore) -> Self {
+    pub(super) async fn with_actor(self, store: &Reader) -> Self {
         match self {
             Self::InOperations(first, mut errors) => {
                 let anonymous = first.detail();

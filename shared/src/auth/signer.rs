@@ -13,7 +13,7 @@ use crate::http::endpoints::Check;
 use crate::http::openapi::{Describe, Schemas};
 use crate::http::requests::body::VerifiedSender;
 use crate::http::responses::ApiError;
-use crate::store::{ChangeContext, StoreError, TenantStore};
+use crate::store::{ChangeContext, Reader, StoreError};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use utoipa::openapi::path::Operation;
 /// Verifying the secret costs one read of the link. Then the request is counted against the rate limit. The handler runs only
 /// after that, because link holders are untrusted. The idempotency key is looked up while the handler reads.
 pub struct Signer {
-    pub store: TenantStore,
+    pub store: Reader,
     /// The link as it was when the request arrived: open, or used less than 24 hours ago.
     pub link: Stored<Link>,
     check: Check<Principal>,
@@ -35,12 +35,12 @@ impl FromRequestParts<App> for Signer {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let request = UnverifiedRequest::<LinkId>::new(parts, app, ApiError::BadLink(None))?;
-        let (store, received, now) = (request.store.clone(), Arc::clone(&request.received), request.at);
+        let (store, received, now) = (request.store.reads().clone(), Arc::clone(&request.received), request.at);
         let link = request.verified_link(now).await?;
         let signer = &link.value.signer;
         let actor = Actor::signer(link.value.id, &signer.name, signer.user_id);
         let context = ChangeContext { actor, at: now, idempotency: None, precondition: None, is_erasure: false };
-        let principal = Principal { store: store.clone(), context, app: app.clone(), patterns: Patterns::default() };
+        let principal = Principal { store: request.store.clone(), context, app: app.clone(), patterns: Patterns::default() };
         let check = async move {
             let idempotency = request.idempotency(&principal.store).await?;
             let (context, _) = request.context_with_headers(&principal, idempotency)?;

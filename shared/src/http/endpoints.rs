@@ -16,7 +16,7 @@ use crate::domain::record::{ERASED, IdempotentRequest, StoredResponse, if_none_m
 use crate::domain::values::field_error::{ErrorLocation, FieldError};
 use crate::domain::values::id::{ApiKeyId, LinkId, TenantId};
 use crate::log::error_chain;
-use crate::store::{DryRun, PreviousRequest, TenantStore, with_deadline};
+use crate::store::{DryRun, PreviousRequest, Reader, with_deadline};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
@@ -421,7 +421,7 @@ struct Notes {
     key: OnceLock<ApiKeyId>,
     link: OnceLock<LinkId>,
     rate: OnceLock<Rate>,
-    idempotent_request: OnceLock<(TenantStore, IdempotentRequest)>,
+    idempotent_request: OnceLock<(Reader, IdempotentRequest)>,
     previous: OnceLock<PreviousRequest>,
     replayed: OnceLock<()>,
     dry_run: OnceLock<DryRun>,
@@ -465,12 +465,7 @@ impl RequestContext {
         let _ = self.0.rate.set(rate);
     }
 
-    pub(crate) fn note_idempotent_request(
-        &self,
-        store: TenantStore,
-        request: IdempotentRequest,
-        previous: Option<PreviousRequest>,
-    ) {
+    pub(crate) fn note_idempotent_request(&self, store: Reader, request: IdempotentRequest, previous: Option<PreviousRequest>) {
         let _ = self.0.idempotent_request.set((store, request));
         if let Some(previous) = previous {
             let _ = self.0.previous.set(previous);

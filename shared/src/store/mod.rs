@@ -1,6 +1,6 @@
 //! The DynamoDB table: one for all tenants, each in a separate partition (docs/adr/0002).
 //!
-//! A tenant's data is read and written only through a [`TenantStore`], which builds keys for that tenant only.
+//! A tenant's data is read and written only through a [`Reader`], which builds keys for that tenant only.
 //!
 //! Also the client with its timeouts and retries (docs/adr/0003-client.md), and the time limits of the store: backoff between
 //! attempts, retries of contradictory reads, the time a request has left for reads, and the maximum delays until a write is
@@ -53,6 +53,7 @@ use chrono::TimeDelta;
 use keys::Keys;
 use lists::list_index::{ListIndexCache, Pace};
 use std::error::Error;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use table::read::BlobCache;
@@ -83,14 +84,59 @@ pub struct Store {
     ceilings: Arc<Ceilings>,
 }
 
-/// One tenant's part of the table. A handler gets a `TenantStore` only if this function instance has verified the key, for this
-/// request or recently.
+/// Reads one tenant's part of the table. A handler gets a `Reader` only if this function instance has verified the key, for this
+/// request or recently. In a dry run, it also reads what the dry run would have written.
+///
+/// A `Reader` can't write:
+///
+/// ```compile_fail,E0308
+/// use shared::store::{ChangeContext, Reader, UnitOfWork};
+///
+/// fn unit<'a>(store: &'a Reader, context: &'a ChangeContext) -> UnitOfWork<'a> {
+///     UnitOfWork::new(store, context)
+/// }
+/// ```
+///
+/// The same with a [`Writer`]:
+///
+/// ```
+/// use shared::store::{ChangeContext, UnitOfWork, Writer};
+///
+/// fn unit<'a>(store: &'a Writer, context: &'a ChangeContext) -> UnitOfWork<'a> {
+///     UnitOfWork::new(store, context)
+/// }
+/// ```
 #[derive(Clone)]
-pub struct TenantStore {
+pub struct Reader {
     store: Store,
     keys: Keys,
     id: TenantId,
     dry_run: Option<DryRun>,
+}
+
+/// Reads and writes one tenant's part of the table. A handler gets a `Writer` only after the check of the key, from
+/// `Caller::verified`.
+#[derive(Clone)]
+pub struct Writer(Reader);
+
+impl Deref for Writer {
+    type Target = Reader;
+    fn deref(&self) -> &Reader {
+        &self.0
+    }
+}
+
+impl Writer {
+    #[must_use]
+    pub fn reads(&self) -> &Reader {
+        &self.0
+    }
+
+    /// Returns a writer that only plans its writes.
+    #[must_use]
+    pub fn in_dry_run(self, dry_run: DryRun) -> Self {
+        Self(self.0.in_dry_run(dry_run))
+    }
 }
 
 impl Store {
@@ -154,11 +200,18 @@ impl Store {
         self.list_indexes.clear();
     }
 
-    /// Returns a tenant's part of the table. Must be called only for verified callers, for callers that need no verification, and
-    /// for verification itself.
+    /// Returns a tenant's part of the table, for reading. Must be called only for verified callers, for callers that need no
+    /// verification, and for verification itself.
     #[must_use]
-    pub fn tenant(&self, id: TenantId) -> TenantStore {
-        TenantStore { store: self.clone(), keys: Keys::of(id), id, dry_run: None }
+    pub fn reader(&self, id: TenantId) -> Reader {
+        Reader { store: self.clone(), keys: Keys::of(id), id, dry_run: None }
+    }
+
+    /// Returns a tenant's part of the table, for writing. Only for callers that need no verification, such as the operator's
+    /// command line: a handler gets its writer from `Caller::verified`.
+    #[must_use]
+    pub fn writer(&self, id: TenantId) -> Writer {
+        Writer(self.reader(id))
     }
 
     #[must_use]
@@ -188,7 +241,7 @@ impl Store {
     }
 }
 
-impl TenantStore {
+impl Reader {
     #[must_use]
     pub fn id(&self) -> TenantId {
         self.id
@@ -221,7 +274,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::new_id`].
+    /// Same as [`Reader::new_id`].
     pub fn new_ids<I: crate::domain::values::id::Id + Ord>(&self, at: Timestamp, count: usize) -> Result<Vec<I>, StoreError> {
         let mut ids = (0..count).map(|_| self.new_id(at)).collect::<Result<Vec<I>, _>>()?;
         ids.sort_unstable();

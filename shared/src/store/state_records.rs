@@ -1,7 +1,7 @@
 //! Records that contain a single value, without a version or a history: a tenant's replays, and erasures of people.
 
 use crate::store::keys::{Item, Key, PK, TYPE};
-use crate::store::{MAX_ROUNDS, StoreError, TenantStore, pause, unless_condition_failed};
+use crate::store::{MAX_ROUNDS, StoreError, Writer, pause, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -16,7 +16,7 @@ fn text_of(item: Option<&Item>) -> Option<&str> {
     item.and_then(|item| item.get(STATE)?.as_s().ok()).map(String::as_str)
 }
 
-impl TenantStore {
+impl Writer {
     /// Changes the state with `decide`, and retries after a write conflict. Writes nothing if the state stays the same, or
     /// in a dry run.
     pub(super) async fn change_state<S: Serialize + DeserializeOwned + PartialEq + Clone, T, E: From<StoreError>>(

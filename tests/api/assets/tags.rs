@@ -22,7 +22,7 @@ async fn tags_follow_the_template_and_a_full_range_goes_on_with_one_more_digit()
     // Moves the counter of A-NNN to where its tags collide with tags of A-1NNN.
     let range = "A-NNN".parse::<shared::domain::tenants::tenant::TagTemplate>().unwrap();
     let range = range.range(&"AST".parse().unwrap(), None, api.now());
-    let store = api.store.tenant(client.tenant);
+    let store = api.store.writer(client.tenant);
     while store.next_number(&range, 1).await.unwrap() < 999 {}
     assert_eq!(tag().await, "A-1000");
     assert_eq!(tag().await, "A-1003");

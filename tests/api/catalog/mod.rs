@@ -91,7 +91,7 @@ async fn lists_are_searched_and_filtered_and_codes_and_names_of_manufacturers_ar
 
 /// Creates asset types with schemas of 32 KB, every tenth of kind `logical`.
 async fn create_types(api: &Api, client: &Client, count: usize) {
-    let store = api.store.tenant(client.tenant);
+    let store = api.store.writer(client.tenant);
     for n in 0..count {
         let schema = json!({"type": "object", "title": format!("{n} {}", "x".repeat(32_000))});
         let context = ChangeContext::operator(api.now());

@@ -183,13 +183,13 @@ async fn a_deleted_record_whose_last_entries_were_removed_is_found() {
     api.advance_clock(3_700);
     let found = client.get(&format!("{path}?verify=true")).await.json();
     assert_eq!(found["verification"]["broken"], json!({"event_id": null, "version": 3, "reason": "missing"}));
-    let verification = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    let verification = api.store.writer(client.tenant).verify_chains(|_, _| {}).await.unwrap();
     assert_eq!(verification.broken_links.len(), 1, "the operator's check must find it, too");
     let tombstone = Keys::of(client.tenant).tombstone(Kind::Asset, id.parse().unwrap()).item();
     delete_item(&api, &tombstone).await;
     let found = client.get(&format!("{path}?verify=true")).await.json();
     assert_eq!(found["verification"]["broken"], json!({"event_id": null, "version": 3, "reason": "gone"}));
-    let verification = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    let verification = api.store.writer(client.tenant).verify_chains(|_, _| {}).await.unwrap();
     assert_eq!(verification.broken_links.len(), 1);
 }
 
@@ -229,7 +229,7 @@ async fn a_tenant_can_be_verified_while_others_write() {
             }
         })
     });
-    let store = api.store.tenant(client.tenant);
+    let store = api.store.writer(client.tenant);
     let mut checks = 0;
     while !writers.iter().all(tokio::task::JoinHandle::is_finished) {
         let verification = store.verify_chains(|done, of| assert!(done <= of)).await.unwrap();

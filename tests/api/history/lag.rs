@@ -222,7 +222,7 @@ async fn a_transaction_that_is_visible_in_part_is_never_a_verdict() {
             let (old, new) = (before.get(sort), after.get(sort));
             let present = new.or(old).unwrap();
             set_item(&api, present, old).await;
-            let store = api.store.tenant(client.tenant);
+            let store = api.store.writer(client.tenant);
             let late = async {
                 tokio::time::sleep(LATE_BY).await;
                 set_item(&api, present, new).await;
@@ -265,7 +265,7 @@ async fn what_may_be_in_flight_is_unavailable_and_then_found() {
         let (sort, record) =
             after.iter().find(|(sort, item)| sort.starts_with("ASSET#") && before.get(*sort) != Some(item)).unwrap();
         set_item(&api, record, before.get(sort)).await;
-        let store = api.store.tenant(client.tenant);
+        let store = api.store.writer(client.tenant);
         let path = format!("/assets/{asset}/history?verify=true");
         client.get(&path).await.problem(503, "UNAVAILABLE");
         assert!(matches!(store.verify_chains(|_, _| {}).await, Err(StoreError::Unsettled(_))), "{kind}");

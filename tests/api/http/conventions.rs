@@ -422,7 +422,7 @@ fn whatever_is_accepted_can_be_read_changed_verified_and_deleted() {
         Ok(())
     });
     runtime.block_on(async {
-        let store = api.store.tenant(client.tenant);
+        let store = api.store.writer(client.tenant);
         assert_eq!(store.verify_chains(|_, _| ()).await.unwrap().broken_links, []);
         assert_eq!(store.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap().findings, []);
     });

@@ -3,7 +3,7 @@
 use crate::support::prelude::*;
 use shared::domain::catalog::{AssetType, Model};
 use shared::domain::record::Stored;
-use shared::store::{DryRun, TenantStore};
+use shared::store::{DryRun, Writer};
 
 /// Returns all writes, deletions last, so that every write finds the sample resources.
 fn writes(operations: &[Operation]) -> Vec<&Operation> {
@@ -351,19 +351,19 @@ fn dry_runs_on_a_faulty_table_get_an_answer_and_write_nothing() {
     });
 }
 
-fn viewer(store: &TenantStore, context: &ChangeContext, email: &str) -> User {
+fn viewer(store: &Writer, context: &ChangeContext, email: &str) -> User {
     let (id, display_name) = (store.new_id(context.at).unwrap(), "U".parse().unwrap());
     User { id, email: email.parse().unwrap(), display_name, role: Role::Viewer, is_active: true, erased_at: None }
 }
 
 struct Units {
-    store: TenantStore,
+    store: Writer,
     context: ChangeContext,
 }
 
 impl Units {
     fn new(api: &Api, client: &Client) -> Self {
-        let store = api.store.tenant(client.tenant).in_dry_run(DryRun::default());
+        let store = api.store.writer(client.tenant).in_dry_run(DryRun::default());
         Self { store, context: ChangeContext::operator(api.now()) }
     }
 
@@ -435,7 +435,7 @@ async fn a_unit_that_is_refused_leaves_nothing_to_later_ones_and_one_too_large_o
     assert!(matches!(unit.commit().await, Err(WriteError::Duplicate(..))));
     units.create("new@example.com").await.unwrap();
     // A unit of work can't write an item twice.
-    for store in [&units.store, &api.store.tenant(client.tenant)] {
+    for store in [&units.store, &api.store.writer(client.tenant)] {
         let user = store.get::<User>(ada.parse().unwrap()).await.unwrap().unwrap();
         let mut unit = UnitOfWork::new(store, &units.context);
         for name in ["A", "B"] {
@@ -445,7 +445,7 @@ async fn a_unit_that_is_refused_leaves_nothing_to_later_ones_and_one_too_large_o
         assert!(matches!(refused, Err(WriteError::Store(StoreError::Internal(_)))), "{refused:?}");
     }
     // No transaction can hold this unit of work.
-    for store in [&units.store, &api.store.tenant(client.tenant)] {
+    for store in [&units.store, &api.store.writer(client.tenant)] {
         let mut unit = UnitOfWork::new(store, &units.context);
         // Creating a user writes four items.
         for n in 0..26 {

@@ -454,7 +454,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
 }
 
 async fn rights(api: &Api, client: &Client) -> Option<(ApiKey, Vec<Scope>)> {
-    let store = api.store.tenant(client.tenant);
+    let store = api.store.writer(client.tenant);
     let key = store.get::<ApiKey>(Token::parse(&client.key).unwrap().id).await.unwrap()?.value;
     let owner = match key.user_id {
         Some(user) => store.get::<User>(user).await.unwrap().map(|user| user.value),

@@ -185,7 +185,7 @@ async fn a_request_that_can_not_be_counted_or_whose_count_never_answers_is_let_t
 }
 
 async fn set(api: &Api, client: &Client, limit: Option<u32>) {
-    api.store.tenant(client.tenant).set_ceiling(limit).await.unwrap();
+    api.store.writer(client.tenant).set_ceiling(limit).await.unwrap();
     // The new limit takes effect in the next minute.
     api.advance_clock(60);
 }
@@ -231,7 +231,7 @@ async fn only_the_operator_sees_and_changes_the_ceiling_and_one_that_can_not_be_
     let ceilings = [(Some(2), vec![200, 200, 429, 429]), (Some(3), vec![200, 200, 200, 429]), (None, vec![200; 4])];
     for (limit, expected) in ceilings {
         set(&api, &client, limit).await;
-        assert_eq!(api.store.tenant(client.tenant).ceiling().await.unwrap(), limit);
+        assert_eq!(api.store.writer(client.tenant).ceiling().await.unwrap(), limit);
         assert_eq!(statuses(&client, 4).await, expected, "{limit:?}");
     }
 
@@ -239,7 +239,7 @@ async fn only_the_operator_sees_and_changes_the_ceiling_and_one_that_can_not_be_
     let before: Value = client.get("/settings").await.data();
     set(&api, &client, Some(500)).await;
     assert_eq!(client.get("/settings").await.data(), before);
-    let unknown = api.store.tenant(Id::from_uuid(uuid::Uuid::nil()));
+    let unknown = api.store.writer(Id::from_uuid(uuid::Uuid::nil()));
     assert!(unknown.set_ceiling(Some(5)).await.is_err(), "a tenant that does not exist gets none");
 
     client.use_key_once().await;

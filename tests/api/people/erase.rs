@@ -9,7 +9,7 @@ use shared::store::Finding;
 use shared::store::keys::SK;
 
 async fn assert_histories_hold(api: &Api, client: &Client, paths: &[String]) {
-    let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    let verified = api.store.writer(client.tenant).verify_chains(|_, _| {}).await.unwrap();
     assert_eq!(verified.broken_links, []);
     for path in paths {
         let history = client.get(&format!("{path}/history?verify=true&limit=100")).await.json();
@@ -176,7 +176,7 @@ async fn two_people_of_one_process_are_erased_one_after_the_other() {
         client.patch(&format!("/assets/{asset}"), json!({"assigned_to": null})).await.data();
         erase_leaver(&api, &client, user).await;
     }
-    let tenant = api.store.tenant(client.tenant);
+    let tenant = api.store.writer(client.tenant);
     for user in [&ada, &grace] {
         let remains = tenant.remains(user.parse::<UserId>().unwrap().into(), usize::MAX).await.unwrap();
         assert_eq!(remains, (true, Removed::default()), "of {user}");
@@ -208,7 +208,7 @@ async fn a_text_that_looks_like_a_pseudonym_is_erased_too() {
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
     let again = erase(&client, &user).await.data();
     assert_eq!((&again["done"], &again["removed"]["entries"]), (&json!(true), &json!(0)), "{again}");
-    let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    let verified = api.store.writer(client.tenant).verify_chains(|_, _| {}).await.unwrap();
     assert_eq!(verified.broken_links, []);
 }
 
@@ -262,7 +262,7 @@ async fn a_key_of_an_erased_user_gets_no_new_secret() {
 
 async fn findings(api: &Api, client: &Client, mode: CheckMode) -> Vec<Finding> {
     api.advance_clock(11);
-    api.store.tenant(client.tenant).check_items(mode, |_| ()).await.unwrap().findings
+    api.store.writer(client.tenant).check_items(mode, |_| ()).await.unwrap().findings
 }
 
 fn id_of(path: &str) -> Uuid {
@@ -277,7 +277,7 @@ async fn what_came_back_is_one_finding_for_each_person_and_what_is_erased_is_non
     let about = |item: &Item| format!("{item:?}").contains(MARK) && !item.contains_key("version");
     let old: Vec<Item> = all_items(&api).await.into_iter().filter(|item| about(item) || is(item, "signature")).collect();
     erase_all(&client, &ada.id).await;
-    let (tenant, person): (_, UserId) = (api.store.tenant(client.tenant), ada.id.parse().unwrap());
+    let (tenant, person): (_, UserId) = (api.store.writer(client.tenant), ada.id.parse().unwrap());
     // One item of each type, and some events.
     let is_taken = |(index, item): &(usize, &Item)| !is(item, "event") || index % 8 == 0;
     for (_, item) in old.iter().enumerate().filter(is_taken) {

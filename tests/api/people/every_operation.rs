@@ -147,7 +147,7 @@ async fn a_mark_in_every_field_is_nowhere_after_the_erasure() {
     erase_all(&client, &user).await;
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
 
-    let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    let verified = api.store.writer(client.tenant).verify_chains(|_, _| {}).await.unwrap();
     assert_eq!(verified.broken_links, []);
     for path in ["/users", "/assets", "/processes/instances", "/movements", "/keys", "/events"] {
         let list = client.get(&format!("{path}?limit=100")).await;
@@ -317,7 +317,7 @@ impl World {
     }
 
     async fn check(&self) {
-        let store = self.api.store.tenant(self.client.tenant);
+        let store = self.api.store.writer(self.client.tenant);
         assert_eq!(store.verify_chains(|_, _| {}).await.unwrap().broken_links, []);
         for human in &self.people {
             let left = items_with(&self.api, &human.mark).await;

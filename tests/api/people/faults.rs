@@ -24,7 +24,7 @@ async fn an_erasure_can_end_anywhere_and_goes_on() {
         let (_, is_disturbed) = way.at(&api, place, async || erase(&client, &ada.id).await).await;
         erase_all(&client, &ada.id).await;
         assert_eq!(items_with(&api, MARK).await, Vec::<String>::new(), "{way:?} at {place}");
-        let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+        let verified = api.store.writer(client.tenant).verify_chains(|_, _| {}).await.unwrap();
         assert_eq!(verified.broken_links, [], "{way:?} at {place}");
         is_disturbed
     };
@@ -58,11 +58,11 @@ async fn another_pass_follows_an_erasure_that_ended_before_its_part() {
             continue;
         }
         let user: UserId = ada.id.parse().unwrap();
-        if let Some(state) = api.store.tenant(client.tenant).erasure(user.into()).await.unwrap() {
+        if let Some(state) = api.store.writer(client.tenant).erasure(user.into()).await.unwrap() {
             assert!(!state.has_removed, "the part has ended");
             api.advance_clock(1);
             erase_all(&client, &ada.id).await;
-            let done = api.store.tenant(client.tenant).erasure(user.into()).await.unwrap().unwrap();
+            let done = api.store.writer(client.tenant).erasure(user.into()).await.unwrap().unwrap();
             assert!(done.is_done && done.began_at > state.began_at, "{done:?} after {state:?}");
         }
         return;

@@ -130,7 +130,7 @@ async fn link_of_an_erased_signer_opens_nothing_even_if_it_was_used() {
         let shown = link.shown(&client).await;
         assert!(shown["status"] == "revoked" && shown["used_at"].is_string() && shown["opened_at"].is_null(), "{shown}");
         api.advance_clock(11);
-        let checked = api.store.tenant(client.tenant).check_items(CheckMode::ReadOnly, |_| ()).await.unwrap();
+        let checked = api.store.writer(client.tenant).check_items(CheckMode::ReadOnly, |_| ()).await.unwrap();
         assert_eq!(checked.findings, []);
     }
 }
@@ -226,7 +226,7 @@ async fn erasure_of_a_guest_can_end_anywhere_and_goes_on() {
         let (_, is_disturbed) = way.at(&api, place, async || signed.erase(&client).await).await;
         while signed.erase(&client).await.data()["done"] == false {}
         assert_eq!(items_with(&api, MARK).await, Vec::<String>::new(), "{way:?} at {place}");
-        let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+        let verified = api.store.writer(client.tenant).verify_chains(|_, _| {}).await.unwrap();
         assert_eq!(verified.broken_links, [], "{way:?} at {place}");
         is_disturbed
     };

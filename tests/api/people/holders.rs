@@ -46,7 +46,7 @@ async fn the_signature_of_a_return_is_about_the_user_who_had_the_assets() {
     erase_leaver(&api, &client, &ada).await;
     assert_eq!(items_with(&api, MARK).await, Vec::<String>::new());
     assert!(all_items(&api).await.iter().all(|item| item["type"].as_s().unwrap() != "signature"));
-    let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    let verified = api.store.writer(client.tenant).verify_chains(|_, _| {}).await.unwrap();
     assert_eq!(verified.broken_links, []);
     let shown = client.get(&movement).await.data();
     assert!(shown["instances"][0]["step_data"]["signature"].as_str().unwrap().starts_with("Erased user "), "{shown}");
@@ -107,7 +107,7 @@ async fn notes_of_the_change_that_hands_an_asset_on_are_not_about_the_user_befor
     for (asset, (_, notes)) in assets.iter().zip(&handed_on) {
         assert_eq!(client.get(asset).await.data()["notes"], *notes);
     }
-    let verified = api.store.tenant(client.tenant).verify_chains(|_, _| {}).await.unwrap();
+    let verified = api.store.writer(client.tenant).verify_chains(|_, _| {}).await.unwrap();
     assert_eq!(verified.broken_links, []);
 }
 

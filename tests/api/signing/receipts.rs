@@ -52,7 +52,7 @@ async fn everything_that_a_link_changes_names_the_link_and_its_signer() {
         let by_link = feed.iter().filter(|event| event["actor"] == actor).count();
         assert_eq!(by_link, 5, "two of the instance, one of the asset, two of the link");
         assert_eq!(instance["started_by"], actors[0]["key_id"]);
-        let found = api.store.tenant(client.tenant).verify_chains(|_, _| ()).await.unwrap();
+        let found = api.store.writer(client.tenant).verify_chains(|_, _| ()).await.unwrap();
         assert!(found.broken_links.is_empty(), "{:?}", found.broken_links);
     }
 }

@@ -198,7 +198,7 @@ impl Api {
 
     /// Checks the invariants of a tenant's items. The failure message starts with `what`.
     pub async fn check_invariants(&self, tenant: TenantId, what: &str) {
-        let found = violations(&self.store.tenant(tenant), &self.dynamo, &self.table).await.unwrap();
+        let found = violations(&self.store.writer(tenant), &self.dynamo, &self.table).await.unwrap();
         assert!(found.is_empty(), "{what}: {found:?}");
     }
 

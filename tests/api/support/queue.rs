@@ -59,7 +59,7 @@ impl TestQueue {
 
     /// Replaces the stored record.
     pub async fn put(&self, tenant: TenantId, delivery: &Delivery) {
-        let store = self.store.tenant(tenant);
+        let store = self.store.writer(tenant);
         let present = store.delivery(delivery.webhook_id, delivery.event_id).await.unwrap();
         store.write_delivery(present.as_ref(), delivery).await.unwrap();
     }

@@ -129,7 +129,7 @@ pub struct Snapshot {
 impl Snapshot {
     pub async fn of(api: &Api, tenant: TenantId) -> Self {
         let mut items = HashMap::new();
-        for partition in api.store.tenant(tenant).partitions().await.unwrap() {
+        for partition in api.store.reader(tenant).partitions().await.unwrap() {
             let query = api.dynamo.query().table_name(&api.table).consistent_read(true).key_condition_expression("PK = :pk");
             let pages = query.expression_attribute_values(":pk", partition).into_paginator();
             let found: Vec<Item> = pages.items().send().try_collect().await.unwrap();

@@ -43,11 +43,11 @@ pub struct TestWebhook {
 
 impl TestWebhook {
     pub async fn read(&self) -> Stored<Webhook> {
-        self.store.tenant(self.tenant).get(self.id).await.unwrap().unwrap()
+        self.store.writer(self.tenant).get(self.id).await.unwrap().unwrap()
     }
 
     pub async fn change(&self, change: impl FnOnce(Webhook) -> Webhook) {
-        let (store, context) = (self.store.tenant(self.tenant), ChangeContext::operator(self.store.now()));
+        let (store, context) = (self.store.writer(self.tenant), ChangeContext::operator(self.store.now()));
         let old = self.read().await;
         let mut unit = UnitOfWork::new(&store, &context);
         unit.update(&old, change(old.value.clone())).unwrap();
@@ -61,13 +61,13 @@ impl TestWebhook {
 
     pub async fn delete(&self) {
         let context = ChangeContext::operator(self.store.now());
-        self.store.tenant(self.tenant).delete(&self.read().await, &context).await.unwrap();
+        self.store.writer(self.tenant).delete(&self.read().await, &context).await.unwrap();
     }
 
     pub async fn delivery(&self, event: &str) -> Option<Delivery> {
         let event: EventId = event.parse().unwrap();
         loop {
-            match self.store.tenant(self.tenant).delivery(self.id, event).await {
+            match self.store.writer(self.tenant).delivery(self.id, event).await {
                 // The faulty table also throttles the test's own reads.
                 Err(StoreError::Unavailable(_)) => {}
                 read => return read.unwrap(),
@@ -77,7 +77,7 @@ impl TestWebhook {
 }
 
 pub async fn webhook(api: &Api, tenant: TenantId, url: &str, events: &[&str]) -> TestWebhook {
-    let store = api.store.tenant(tenant);
+    let store = api.store.writer(tenant);
     let secret = WebhookSecret::new(api.store.random().unwrap());
     let encrypted = encrypted(api.key_encryption.as_ref(), tenant, &secret).await;
     let at = api.store.now();

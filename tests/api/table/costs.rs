@@ -92,7 +92,7 @@ async fn counting_takes_few_writes_with_the_default_limit_and_the_tenants_ceilin
     let path = format!("/assets/{}", client.asset(json!({"name": "a"})).await);
     // Each instance reads the tenant's limit once a minute.
     for (ceiling, calls, write_units) in [(None, 214, 13.0), (Some(6_000), 216, 15.0), (Some(600), 227, 26.0)] {
-        api.store.tenant(client.tenant).set_ceiling(ceiling).await.unwrap();
+        api.store.writer(client.tenant).set_ceiling(ceiling).await.unwrap();
         api.advance_clock(60);
         api.meter.take();
         for _ in 0..100 {

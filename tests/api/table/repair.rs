@@ -112,7 +112,7 @@ fn is_one_of(prefixes: &[&str], (_, sort): &(String, String)) -> bool {
 /// Runs the check after a while without writes.
 async fn check(transaction: &Transaction, mode: CheckMode) -> CheckReport {
     transaction.api.advance_clock(11);
-    transaction.api.store.tenant(transaction.client.tenant).check_items(mode, |_| ()).await.unwrap()
+    transaction.api.store.writer(transaction.client.tenant).check_items(mode, |_| ()).await.unwrap()
 }
 
 fn findings<'a>(findings: impl IntoIterator<Item = &'a shared::store::Finding>) -> Vec<String> {
@@ -165,7 +165,7 @@ async fn check_damage(transaction: &Transaction, damages: &[Damage]) {
         assert!(now == transaction.after, "{}", context());
     }
     if open.is_empty() {
-        let tenant = transaction.api.store.tenant(transaction.client.tenant);
+        let tenant = transaction.api.store.writer(transaction.client.tenant);
         let violations = invariants::violations(&tenant, &transaction.api.dynamo, &transaction.api.table).await.unwrap();
         assert_eq!(violations, Vec::<String>::new(), "{}", context());
         let verification = tenant.verify_chains(|_, _| ()).await.unwrap();
@@ -324,7 +324,7 @@ async fn change_otherwise(kind: &str) -> Transaction {
             Transaction::commit(api, client, async |client| drop(client.get(&path).await.json())).await
         }
         "receipt_key_rotation" => {
-            let store = api.store.tenant(client.tenant);
+            let store = api.store.writer(client.tenant);
             let context = ChangeContext::operator(api.now());
             store.rotate_receipt_key(api.key_encryption.as_ref(), &context).await.unwrap();
             let key_encryption = api.key_encryption.clone();
@@ -443,7 +443,7 @@ async fn a_row_whose_effect_is_lost_is_imported_again_and_no_other() {
         }
     }
     api.advance_clock(11);
-    let tenant = api.store.tenant(client.tenant);
+    let tenant = api.store.writer(client.tenant);
     let report = tenant.check_items(CheckMode::Repair, |_| ()).await.unwrap();
     assert!(report.findings.iter().all(|finding| finding.is_repaired), "{:#?}", report.findings);
     let is_response = |subject: &str| subject.starts_with("stored response IDEMPOTENCY#");
@@ -461,7 +461,7 @@ async fn a_row_whose_effect_is_lost_is_imported_again_and_no_other() {
 
 async fn repair(api: &Api, client: &Client) -> CheckReport {
     api.advance_clock(11);
-    api.store.tenant(client.tenant).check_items(CheckMode::Repair, |_| ()).await.unwrap()
+    api.store.writer(client.tenant).check_items(CheckMode::Repair, |_| ()).await.unwrap()
 }
 
 fn entry(item: &Item) -> Value {
@@ -538,7 +538,7 @@ async fn a_repair_begins_when_no_event_is_recent_and_leaves_what_a_newer_release
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
     remove(&api, |sort, _| sort.starts_with("UNIQ#user.email#")).await;
-    let tenant = api.store.tenant(client.tenant);
+    let tenant = api.store.writer(client.tenant);
     let early = tokio::time::timeout(Duration::from_secs(1), tenant.check_items(CheckMode::Repair, |_| ())).await;
     assert!(early.is_err(), "a repair has begun while {user} may still be written: {early:?}");
     assert!(items_with(&api, &["UNIQ#user.email#"]).await.is_empty());
@@ -570,7 +570,7 @@ async fn nothing_is_repaired_while_others_write() {
     api.advance_clock(60);
     client.asset(json!({"name": "a"})).await;
     api.advance_clock(-60);
-    let (damaged, tenant) = (items(&api).await, api.store.tenant(client.tenant));
+    let (damaged, tenant) = (items(&api).await, api.store.writer(client.tenant));
     let found = tenant.check_items(CheckMode::ReadOnly, |_| ()).await.unwrap();
     let [marker, others] = problems(&found)[..] else { panic!("{found:#?}") };
     assert!(marker.ends_with("is missing") && others.starts_with("others wrote to it during the check"), "{found:#?}");
@@ -645,7 +645,7 @@ async fn a_creation_that_cannot_be_read_and_has_no_event_can_be_removed() {
     })
     .await;
     stays_open(&api, &client, &["it can't be read: its steps or its schema are lost"]).await;
-    let removal = api.store.tenant(client.tenant).remove_unreadable(Kind::Process, process.parse().unwrap()).await;
+    let removal = api.store.writer(client.tenant).remove_unreadable(Kind::Process, process.parse().unwrap()).await;
     assert_eq!(removal.unwrap(), Removal::Removed);
     let report = repair(&api, &client).await;
     assert!(report.findings.iter().all(|finding| finding.is_repaired), "{report:#?}");

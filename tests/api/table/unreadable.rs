@@ -131,7 +131,7 @@ async fn a_damaged_key_or_owner_is_a_401() {
 #[tokio::test(start_paused = true)]
 async fn a_damaged_record_is_a_finding_until_it_is_taken_from_a_backup() {
     let (api, client, samples) = Api::with_samples().await;
-    let store = api.store.tenant(client.tenant);
+    let store = api.store.writer(client.tenant);
     client.get(&samples.path("/v1/processes/instances/{id}/receipt")).await;
     let tenant_key = Keys::of(client.tenant).record(Kind::Tenant, Uuid::nil()).item();
     let mut all: Vec<(Kind, Uuid, Item)> = LISTED
@@ -179,7 +179,7 @@ async fn receipt_keys(api: &Api, client: &Client) -> (Kind, Uuid, Item) {
 #[tokio::test(start_paused = true)]
 async fn a_key_that_cannot_be_read_is_removed_with_all_that_belongs_to_it() {
     let (api, client, samples) = Api::with_samples().await;
-    let store = api.store.tenant(client.tenant);
+    let store = api.store.writer(client.tenant);
     client.get(&samples.path("/v1/processes/instances/{id}/receipt")).await;
     let (id, key) = sample_item(&client, &samples, Kind::ApiKey, "/keys");
     for (kind, id, key) in [(Kind::ApiKey, id, key), receipt_keys(&api, &client).await] {
@@ -198,7 +198,7 @@ async fn a_key_that_cannot_be_read_is_removed_with_all_that_belongs_to_it() {
 async fn the_history_of_a_removed_record_ends_with_the_operators_entry() {
     for (kind, collection) in sample(LISTED, 2) {
         let (api, client, samples) = Api::with_samples().await;
-        let store = api.store.tenant(client.tenant);
+        let store = api.store.writer(client.tenant);
         let (id, key) = sample_item(&client, &samples, kind, collection);
         set_attribute(&api, &key, "version", AttributeValue::S("one".into())).await;
         let links = store.verify_chains(|_, _| ()).await.unwrap().broken_links;

@@ -1,7 +1,7 @@
 //! Tenants and their settings.
 
 use crate::support::prelude::*;
-use shared::store::TenantStore;
+use shared::store::Writer;
 
 #[tokio::test(start_paused = true)]
 async fn new_settings_have_defaults_and_show_number_ranges() {
@@ -98,11 +98,11 @@ async fn fill(client: &Client) {
     client.post("/keys", json!({"name": "second", "scopes": ["assets:read"]})).await;
 }
 
-fn store(api: &Api, client: &Client) -> TenantStore {
-    api.store.tenant(client.tenant)
+fn store(api: &Api, client: &Client) -> Writer {
+    api.store.writer(client.tenant)
 }
 
-async fn delete(store: &TenantStore) -> u64 {
+async fn delete(store: &Writer) -> u64 {
     store.begin_deletion().await.unwrap();
     let deleted = store.delete_items(Duration::ZERO, |_| {}).await.unwrap();
     store.finish_deletion().await.unwrap();

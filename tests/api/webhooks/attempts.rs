@@ -110,7 +110,7 @@ async fn a_list_counts_the_newest_five_hundred_at_a_bounded_cost() {
     };
     let failed: Vec<Delivery> = (1..=505).map(|n| stored(n, DeliveryStatus::Failed)).collect();
     let many: Vec<Delivery> = (1001..=1505).map(|n| stored(n, DeliveryStatus::Delivered)).collect();
-    let store = api.store.tenant(client.tenant);
+    let store = api.store.writer(client.tenant);
     for some in [&failed[..], &many].concat().chunks(100) {
         join_all(some.iter().map(async |delivery| store.write_delivery(None, delivery).await.unwrap())).await;
     }

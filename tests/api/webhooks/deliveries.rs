@@ -116,7 +116,7 @@ async fn both_secrets_sign_while_the_grace_of_a_rotation_lasts() {
 async fn a_test_is_delivered_to_an_inactive_webhook_too() {
     let (api, client, pipeline, hook) = with_webhook(&["asset.created"]).await;
     hook.activate(false).await;
-    let event_id: EventId = api.store.tenant(client.tenant).new_id(api.now()).unwrap();
+    let event_id: EventId = api.store.writer(client.tenant).new_id(api.now()).unwrap();
     let test = Some(TestEvent { actor: Actor::operator() });
     let request = DeliveryRequest { test, ..delivery(&hook, &event_id.to_string(), api.now()) };
     send(&pipeline, request).await;
@@ -189,7 +189,7 @@ async fn messages_that_lead_nowhere_come_back_or_end() {
         pipeline.queue.add(body);
     }
     // The ID of an event that isn't in the table yet.
-    let missing: EventId = api.store.tenant(client.tenant).new_id(api.now()).unwrap();
+    let missing: EventId = api.store.writer(client.tenant).new_id(api.now()).unwrap();
     let missing = missing.to_string();
     send(&pipeline, delivery(&hook, &missing, api.now())).await;
     pipeline.run().await;
@@ -573,7 +573,7 @@ async fn pending_and_failed_deliveries_disturb_nothing() {
     }
     assert!(feed().await.contains(before.0.split_once("],\"meta\"").unwrap().0), "the feed still has the earlier events");
     assert_eq!(client.get("/stats").await.data()["assets"], before.1["assets"]);
-    let store = api.store.tenant(client.tenant);
+    let store = api.store.writer(client.tenant);
     let counts = store.count_items(|_| {}).await.unwrap();
     assert!(counts["delivery"] >= 4 && counts["webhook_health"] == 1, "{counts:?}");
     api.check_invariants(client.tenant, "deliveries").await;

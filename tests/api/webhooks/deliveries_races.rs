@@ -44,7 +44,7 @@ impl Case {
                 assert_eq!((record.status, record.next_attempt_at), (DeliveryStatus::Delivered, None), "{name}");
                 assert_eq!(record.attempt_count, record.attempts.len() as u64, "{name}");
             }
-            let health = api.store.tenant(hook.tenant).webhook_health(hook.id).await.unwrap();
+            let health = api.store.writer(hook.tenant).webhook_health(hook.id).await.unwrap();
             assert_eq!(health.failing_since, None, "{name}");
             assert!(hook.read().await.value.is_active, "{name}");
         }

@@ -20,7 +20,7 @@ fn days(days: i64) -> i64 {
 }
 
 async fn failing_since(api: &Api, hook: &TestWebhook) -> Option<Timestamp> {
-    api.store.tenant(hook.tenant).webhook_health(hook.id).await.unwrap().failing_since
+    api.store.writer(hook.tenant).webhook_health(hook.id).await.unwrap().failing_since
 }
 
 async fn disablings(api: &Api, client: &Client, hook: &TestWebhook) -> Vec<Value> {
@@ -94,7 +94,7 @@ async fn five_days_of_failures_disable() {
 /// Tests the webhook with a receiver that responds with this status. Returns the test event's ID.
 async fn tested(api: &Api, pipeline: &Pipeline, hook: &TestWebhook, status: u16) -> String {
     pipeline.receivers.respond(move |_| status);
-    let (event_id, requested_at) = (api.store.tenant(hook.tenant).new_id(api.now()).unwrap(), api.now());
+    let (event_id, requested_at) = (api.store.writer(hook.tenant).new_id(api.now()).unwrap(), api.now());
     let test = Some(TestEvent { actor: Actor::operator() });
     let request = DeliveryRequest { test, ..DeliveryRequest::first(hook.tenant, hook.id, event_id, requested_at) };
     pipeline.queue.send(vec![Message::Delivery(request).into()]).await.unwrap();
@@ -204,7 +204,7 @@ async fn a_failing_or_slow_webhook_is_attempted_apart_until_it_succeeds_or_is_qu
     first_attempts(&api, &client, &mut pipeline).await;
     assert_eq!((arrived(&pipeline).len(), pipeline.queue.take_sent_retries()), (3, vec![]));
 
-    let health = async || api.store.tenant(client.tenant).webhook_health(hooks[1].id).await.unwrap();
+    let health = async || api.store.writer(client.tenant).webhook_health(hooks[1].id).await.unwrap();
     pipeline.receivers.set_slow(&[URLS[1]]);
     for expected in [3, 2] {
         first_attempts(&api, &client, &mut pipeline).await;

@@ -103,7 +103,7 @@ async fn a_repeated_step_sends_nothing_again() {
 #[tokio::test(start_paused = true)]
 async fn a_test_event_waits_as_well() {
     let (api, client, pipeline, hook) = with_webhook(&["asset.created"]).await;
-    let event_id: EventId = api.store.tenant(client.tenant).new_id(api.now()).unwrap();
+    let event_id: EventId = api.store.writer(client.tenant).new_id(api.now()).unwrap();
     let test = Some(TestEvent { actor: Actor::operator() });
     send(&pipeline, DeliveryRequest { test, ..delivery(&hook, &event_id.to_string(), api.now()) }).await;
     pipeline.receivers.respond(|_| 500);
@@ -121,7 +121,7 @@ async fn a_delivery_whose_message_is_lost_goes_on_from_its_record() {
     api.advance_clock(24 * 3600);
     pipeline.run_to_end(&api).await;
     assert_eq!(pipeline.receivers.len(), 0);
-    let pending = api.store.tenant(client.tenant).pending_deliveries().await.unwrap().requests;
+    let pending = api.store.writer(client.tenant).pending_deliveries().await.unwrap().requests;
     assert_eq!(pending.len(), 1);
     assert_eq!(api.store.pending_requests().await.unwrap(), pending);
     let messages: Vec<NewMessage> = pending.into_iter().map(|request| Message::Delivery(request).into()).collect();
@@ -138,7 +138,7 @@ async fn a_delivery_whose_message_is_lost_goes_on_from_its_record() {
 async fn a_record_that_cant_be_read_holds_up_no_other() {
     let (api, client, mut pipeline) = delivering().await;
     let waiting = Waiting::of(&api, &client, &mut pipeline).await;
-    let store = api.store.tenant(client.tenant);
+    let store = api.store.writer(client.tenant);
     let damaged = Delivery { event_id: store.new_id(api.now()).unwrap(), ..waiting.record().await };
     store.write_delivery(None, &damaged).await.unwrap();
     let key = Keys::of(client.tenant).delivery(damaged.webhook_id, damaged.event_id).item();

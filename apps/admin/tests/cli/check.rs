@@ -21,7 +21,7 @@ fn check(operator: &Operator, tenant: &str, options: &[&str]) -> (Option<i32>, V
 async fn tenant_with_user(operator: &Operator) -> (String, Item) {
     let made = operator.json(&["tenant", "create", "--name", "Acme", "--admin-email", "ada@example.com"]);
     let tenant = made["tenant_id"].as_str().unwrap().to_owned();
-    let store = operator.store().tenant(tenant.parse().unwrap());
+    let store = operator.store().writer(tenant.parse().unwrap());
     let users: Vec<Stored<User>> = store.all().await.unwrap();
     (tenant, Keys::of(store.id()).record(Kind::User, users[0].value.id.uuid()).item())
 }
@@ -155,7 +155,7 @@ async fn a_damaged_tenant_or_key_does_not_stop_the_operator() {
 
 /// Creates a webhook with three deliveries: due in an hour, 50 minutes late, and 61 minutes late. Returns the last one.
 async fn overdue_delivery(operator: &Operator, tenant: &str) -> Delivery {
-    let store = operator.store().tenant(tenant.parse().unwrap());
+    let store = operator.store().writer(tenant.parse().unwrap());
     let now = store.store().now();
     let id: WebhookId = store.new_id(now).unwrap();
     let webhook = json!({

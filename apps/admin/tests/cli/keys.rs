@@ -42,7 +42,7 @@ async fn keys_are_listed_with_owner_expiry_and_scopes() {
     let scopes = ["--scopes", "assets:read"];
     operator.json(&[&["key", "create", "--tenant", tenant, "--name", "late", "--rate-limit", "5"], &scopes[..]].concat());
     // Binds the key to the user, with an expiry time an hour ago.
-    let store = operator.store_with_clock(-7200).tenant(tenant.parse().unwrap());
+    let store = operator.store_with_clock(-7200).writer(tenant.parse().unwrap());
     let keys: Vec<Stored<ApiKey>> = store.all().await.unwrap();
     let late = keys.iter().find(|key| &*key.value.name == "late").unwrap();
     let users: Vec<Stored<User>> = store.all().await.unwrap();

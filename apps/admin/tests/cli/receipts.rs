@@ -97,7 +97,7 @@ async fn after_a_rotation_the_old_key_is_still_published() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("receipt.key");
     operator.more_variables = vec![("RECEIPT_KEY_FILE", file.to_str().unwrap().to_owned())];
-    let store = operator.store().tenant(tenant.parse().unwrap());
+    let store = operator.store().writer(tenant.parse().unwrap());
     let context = ChangeContext::operator(store.store().now());
     let first = store.signing_key(&FileKeyEncryption::open(&file).unwrap(), &context).await.unwrap();
     let rotated = operator.json(&rotate);

@@ -87,7 +87,7 @@ async fn an_upgrade_adds_missing_system_processes() {
     let tenant = operator.create_tenant();
     assert_eq!(operator.json(&["tenant", "upgrade"]), json!({"tenant_id": tenant, "added": []}));
     // Removes a system process, as if the tenant had been created before the process was introduced.
-    let store = operator.store().tenant(tenant.parse().unwrap());
+    let store = operator.store().writer(tenant.parse().unwrap());
     let processes: Vec<Stored<Process>> = store.all().await.unwrap();
     let repair = processes.into_iter().find(|process| process.value.slug.as_str() == "repair").unwrap();
     let context = ChangeContext::operator(store.store().now());
@@ -179,7 +179,7 @@ async fn the_tenants_name_must_be_typed() {
 async fn an_interrupted_deletion_is_shown_and_finished() {
     let operator = Operator::start().await;
     let tenant = operator.create_tenant();
-    let store = operator.store().tenant(tenant.parse().unwrap());
+    let store = operator.store().writer(tenant.parse().unwrap());
     store.begin_deletion().await.unwrap();
     assert!(operator.json(&["tenant", "list"])["deletion_began"].is_string());
     for command in [&["key", "list"][..], &["check", "--repair"], &["tenant", "upgrade"], &["verify"]] {

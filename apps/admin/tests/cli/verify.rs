@@ -10,16 +10,16 @@ use shared::domain::user::User;
 use shared::domain::values::id::Id;
 use shared::domain::values::time::Timestamp;
 use shared::store::keys::{Item, Keys};
-use shared::store::{ChangeContext, Store, TenantStore, UnitOfWork};
+use shared::store::{ChangeContext, Store, UnitOfWork, Writer};
 use std::sync::Arc;
 
 /// Creates a tenant with a user who was changed twice, some time ago. Returns the tenant, its store, and the keys of the user's
 /// events, oldest first.
-async fn tenant_with_changed_user(operator: &Operator) -> (String, TenantStore, Vec<Item>) {
+async fn tenant_with_changed_user(operator: &Operator) -> (String, Writer, Vec<Item>) {
     // Writes made in the last few seconds are not verified, because they may not be visible yet.
     let past = operator.store_with_clock(-60);
     let created = past.create_tenant("Acme".parse().unwrap(), Some("ada@example.com".parse().unwrap()), 600).await.unwrap();
-    let (store, id) = (past.tenant(created.tenant_id), created.user_id.unwrap());
+    let (store, id) = (past.writer(created.tenant_id), created.user_id.unwrap());
     let mut user = store.get::<User>(id).await.unwrap().unwrap();
     for name in ["Ada", "Grace"] {
         let next = User { display_name: name.parse().unwrap(), ..user.value.clone() };

@@ -45,7 +45,7 @@ pub async fn check(service: &Service, tenant: &Tenant, client: &Client) -> Resul
         list_instances(service, tenant, &random).await;
     }
     list_users(service, tenant).await;
-    for violation in violations(&service.store().tenant(tenant.id), client, TABLE).await? {
+    for violation in violations(&service.store().writer(tenant.id), client, TABLE).await? {
         wrong(violation);
     }
     check_feed(tenant, client, &wrong).await?;

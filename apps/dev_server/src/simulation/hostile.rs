@@ -122,7 +122,7 @@ pub async fn check(service: &Service, target: &Tenant, client: &Client) -> Resul
     }
     read(service, target, "/settings").await;
     finish_erasures(service, target).await?;
-    for violation in violations(&service.store().tenant(target.id), client, TABLE).await? {
+    for violation in violations(&service.store().writer(target.id), client, TABLE).await? {
         service.add_violation(format!("{}: in the end, {violation}", target.name));
     }
     Ok(())
@@ -130,10 +130,10 @@ pub async fn check(service: &Service, target: &Tenant, client: &Client) -> Resul
 
 /// Repeats erasures until they are done, because attackers send each request only once.
 async fn finish_erasures(service: &Service, target: &Tenant) -> Result<()> {
-    for erasure in service.store().tenant(target.id).erasures().await? {
+    for erasure in service.store().writer(target.id).erasures().await? {
         let path = match erasure.person {
             Person::User(id) => format!("/users/{id}/erase"),
-            Person::Guest(id) => match service.store().tenant(target.id).get::<Link>(id).await?.map(|link| link.value.subject) {
+            Person::Guest(id) => match service.store().writer(target.id).get::<Link>(id).await?.map(|link| link.value.subject) {
                 Some(SubjectId::Instance(instance)) => format!("/processes/instances/{instance}/links/{id}/erase"),
                 Some(SubjectId::Movement(movement)) => format!("/movements/{movement}/links/{id}/erase"),
                 None => continue,

@@ -48,7 +48,7 @@ impl Local {
 
     /// Creates a webhook. The creation is an event, too.
     async fn webhook(&self, tenant: TenantId, slot: u8) {
-        let (store, now) = (self.store.tenant(tenant), self.store.now());
+        let (store, now) = (self.store.writer(tenant), self.store.now());
         let id: WebhookId = store.new_id(now).unwrap();
         let webhook = json!({
             "id": id, "url": "https://example.com/hook", "description": "", "events": ["*"], "is_active": true,

@@ -21,7 +21,7 @@ use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
 use shared::http::openapi::InputErrors;
 use shared::http::requests::params::{Query, decode};
 use shared::http::responses::ApiError;
-use shared::store::{BatchGet, StoreError, TenantStore, has_time_for_operation};
+use shared::store::{BatchGet, Reader, StoreError, has_time_for_operation};
 use std::collections::HashMap;
 use utoipa::ToSchema;
 
@@ -194,7 +194,7 @@ struct ExportNames {
 
 impl ExportNames {
     /// Reads the names that haven't been read yet, as `None` for damaged records.
-    async fn read(&mut self, store: &TenantStore, assets: &[Stored<Asset>]) -> Result<(), StoreError> {
+    async fn read(&mut self, store: &Reader, assets: &[Stored<Asset>]) -> Result<(), StoreError> {
         let types = assets.iter().filter_map(|asset| asset.value.asset_type_id).filter(|id| !self.codes.contains_key(id));
         let users = assets.iter().filter_map(|asset| asset.value.assigned_to);
         let users = users.filter(|id| self.has_emails && !self.emails.contains_key(id));

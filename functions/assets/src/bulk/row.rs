@@ -14,7 +14,7 @@ use shared::fields::compared::name_key;
 use shared::fields::serial_number;
 use shared::http::bulk::import::AssetMatch;
 use shared::http::bulk::rows::Row;
-use shared::store::{StoreError, TenantStore};
+use shared::store::{Reader, StoreError};
 use std::collections::{BTreeSet, HashMap};
 
 /// Maximum number of similar names in an error.
@@ -268,7 +268,7 @@ fn unique(field: &'static str, values: &BTreeSet<String>) -> Vec<Unique> {
 
 impl NamedRecords {
     /// Reads the named records in one round trip, or two if there are asset tags. Models need the whole catalog, which is small.
-    pub(crate) async fn read(store: &TenantStore, names: &NamesInRows) -> Result<Self, StoreError> {
+    pub(crate) async fn read(store: &Reader, names: &NamesInRows) -> Result<Self, StoreError> {
         let (codes, emails, tags) =
             (unique("code", &names.type_codes), unique("email", &names.emails), unique("asset_tag", &names.tags));
         let catalog = async { if names.has_models { models_by_name(store).await } else { Ok(HashMap::new()) } };
@@ -326,7 +326,7 @@ fn similar<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     if nearest.is_empty() { String::new() } else { format!("; similar: {}", nearest.join(", ")) }
 }
 
-async fn models_by_name(store: &TenantStore) -> Result<HashMap<String, ManufacturerModels>, StoreError> {
+async fn models_by_name(store: &Reader) -> Result<HashMap<String, ManufacturerModels>, StoreError> {
     let (manufacturers, models) =
         tokio::try_join!(store.all_without_blobs::<Manufacturer>(), store.all_without_blobs::<Model>())?;
     let keys: HashMap<_, _> = manufacturers.iter().map(|stored| (stored.value.id, name_key(&stored.value.name))).collect();

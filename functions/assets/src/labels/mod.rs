@@ -21,7 +21,7 @@ use shared::http::openapi::{Describe, InputErrors, ResourceErrors, Schemas, add_
 use shared::http::requests::params::{Path, Query};
 use shared::http::responses::html::{self, AcceptedLanguage, HtmlPage};
 use shared::http::responses::{ApiError, ApiResponse, or_not_found};
-use shared::store::{BatchGet, BatchResult, TenantStore};
+use shared::store::{BatchGet, BatchResult, Reader};
 use utoipa::PartialSchema;
 use utoipa::openapi::path::Operation;
 
@@ -66,7 +66,7 @@ impl Describe for LabelFile {
 }
 
 /// Reads the assets, and the tenant, whose settings define the contents of codes.
-async fn read(store: &TenantStore, ids: &[AssetId]) -> Result<(Tenant, BatchResult), ApiError> {
+async fn read(store: &Reader, ids: &[AssetId]) -> Result<(Tenant, BatchResult), ApiError> {
     let batch = BatchGet::new().with::<Tenant>(Some(store.id())).with_all::<Asset>(ids.iter().copied());
     let records = store.batch_get(batch).await?;
     let tenant = records.get::<Tenant>(Some(store.id()))?;

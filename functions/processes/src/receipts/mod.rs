@@ -24,7 +24,7 @@ use shared::http::openapi::{ReceiptConflict, ResourceErrors};
 use shared::http::requests::params::{Path, Query};
 use shared::http::responses::html::{self, AcceptedLanguage, Format, Printable, STYLE};
 use shared::http::responses::{ApiError, ApiResponse, ConflictCode, Json, Success};
-use shared::store::{StoreError, TenantStore};
+use shared::store::{Reader, StoreError};
 use std::collections::BTreeMap;
 
 /// Number of instances whose histories are read at once for a movement's receipt. Each history is dropped once its part is built.
@@ -157,7 +157,7 @@ async fn images(principal: &Principal, instance: &Stored<Instance>) -> Result<Im
     Ok(Images { images: images.into_iter().map(|(name, image)| (name.step, image)).collect(), paths })
 }
 
-async fn user_histories(store: &TenantStore, instance: &Instance) -> Result<BTreeMap<UserId, Vec<HistoryEntry>>, StoreError> {
+async fn user_histories(store: &Reader, instance: &Instance) -> Result<BTreeMap<UserId, Vec<HistoryEntry>>, StoreError> {
     let mut users = BTreeMap::new();
     for user in instance.picked_users() {
         users.insert(user, store.whole_history::<User>(user).await?.unwrap_or_default());

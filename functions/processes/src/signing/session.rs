@@ -16,7 +16,7 @@ use shared::domain::values::time::Timestamp;
 use shared::http::openapi::{ChangeConflict, InputErrors};
 use shared::http::responses::html::AcceptedLanguage;
 use shared::http::responses::{ApiError, Data};
-use shared::store::{BatchGet, TenantStore};
+use shared::store::{BatchGet, Reader};
 use std::collections::{BTreeSet, HashMap};
 use utoipa::ToSchema;
 
@@ -36,7 +36,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) async fn read(reads: &TenantStore, link: &Link, accepted: AcceptedLanguage) -> Result<Self, ApiError> {
+    pub(super) async fn read(reads: &Reader, link: &Link, accepted: AcceptedLanguage) -> Result<Self, ApiError> {
         let subject = Subject::read(reads, link.subject).await?;
         let assets = subject.instances.iter().map(|it| it.value.asset_id);
         let picked = subject.instances.iter().flat_map(|it| it.value.picked_users());

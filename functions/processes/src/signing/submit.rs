@@ -18,7 +18,7 @@ use shared::http::openapi::{InputErrors, SubmissionConflict};
 use shared::http::requests::body::{JsonBody, StepData, StepKeys};
 use shared::http::responses::html::AcceptedLanguage;
 use shared::http::responses::{ApiError, Data, Success};
-use shared::store::{CommitFailure, StoreError, TenantStore, UnitOfWork};
+use shared::store::{CommitFailure, Reader, StoreError, UnitOfWork};
 
 shared::body! {
     /// Step data to submit with a signing link.
@@ -83,7 +83,7 @@ fn not_opened(opened: &LinkSteps, steps: &[Step], body: &SubmissionBody) -> Vec<
 /// Replaces e-mail addresses with user IDs, because the signer can't list users. Adds the names of all picked users to the
 /// session.
 async fn with_users(
-    reads: &TenantStore,
+    reads: &Reader,
     session: &mut Session,
     opened: &LinkSteps,
     mut data: Map<String, Value>,
@@ -137,7 +137,7 @@ impl SubmitWithLink {
         self.session.view(&link.value, subject)
     }
 
-    async fn read_link(&self, reads: &TenantStore) -> Result<Stored<Link>, ApiError> {
+    async fn read_link(&self, reads: &Reader) -> Result<Stored<Link>, ApiError> {
         reads.get::<Link>(self.link).await?.ok_or(ApiError::BadLink(None))
     }
 

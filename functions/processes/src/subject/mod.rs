@@ -27,9 +27,7 @@ use shared::http::openapi::either;
 use shared::http::requests::body::{BoundedInteger, JsonBody, OptionalJsonBody, StepData};
 use shared::http::requests::params::FromParam;
 use shared::http::responses::{ApiError, ConflictCode, Created, Data, Success, Versioned, or_not_found};
-use shared::store::{
-    BatchGet, BatchResult, CommitFailure, MAX_BODY_BEFORE_OMISSION, StoreError, TenantStore, UnitOfWork, WriteError,
-};
+use shared::store::{BatchGet, BatchResult, CommitFailure, MAX_BODY_BEFORE_OMISSION, Reader, StoreError, UnitOfWork, WriteError};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use utoipa::openapi::RefOr;
@@ -50,12 +48,12 @@ impl From<Stored<Instance>> for Subject {
 }
 
 impl Subject {
-    pub(crate) async fn read(reads: &TenantStore, id: SubjectId) -> Result<Self, ApiError> {
+    pub(crate) async fn read(reads: &Reader, id: SubjectId) -> Result<Self, ApiError> {
         Ok(Self::read_with(reads, id, BatchGet::new()).await?.0)
     }
 
     /// Also reads `others`, in the batch that reads the instances.
-    pub(crate) async fn read_with(reads: &TenantStore, id: SubjectId, others: BatchGet) -> Result<(Self, BatchResult), ApiError> {
+    pub(crate) async fn read_with(reads: &Reader, id: SubjectId, others: BatchGet) -> Result<(Self, BatchResult), ApiError> {
         let movement = match id {
             SubjectId::Instance(_) => None,
             SubjectId::Movement(id) => Some(or_not_found(reads.get::<Movement>(id).await?)?),
@@ -103,7 +101,7 @@ impl Subject {
     /// already.
     pub(crate) async fn active_picked_users<'a>(
         &self,
-        reads: &TenantStore,
+        reads: &Reader,
         known: impl IntoIterator<Item = &'a Stored<User>>,
     ) -> Result<BTreeSet<UserId>, ApiError> {
         let mut ids: BTreeSet<UserId> = self.open_instances().flat_map(|instance| instance.value.picked_users()).collect();
@@ -131,7 +129,7 @@ impl Subject {
 pub(crate) struct OpenAssets(HashMap<AssetId, Stored<Asset>>);
 
 impl OpenAssets {
-    pub(crate) async fn read(reads: &TenantStore, subject: &Subject) -> Result<Self, ApiError> {
+    pub(crate) async fn read(reads: &Reader, subject: &Subject) -> Result<Self, ApiError> {
         let ids: Vec<AssetId> = subject.open_instances().map(|instance| instance.value.asset_id).collect();
         let batch = reads.batch_get(BatchGet::new().with_all::<Asset>(ids.iter().copied())).await?;
         Ok(Self(batch.get_all::<Asset>(ids)?.into_iter().map(|asset| (asset.value.id, asset)).collect()))
@@ -223,7 +221,7 @@ impl AdvanceSubject {
             }
             // All instances share the images, so only the first instance adds them.
             if !std::mem::replace(&mut has_images, true) {
-                put_images(principal, unit, &next.instance, &next.signatures);
+                put_images(unit, &next.instance, &next.signatures);
             }
             instances.push(unit.update_in_steps(instance, next.versions())?);
         }
@@ -242,7 +240,7 @@ impl AdvanceSubject {
         principal.retry(inputs, read, attempt).await
     }
 
-    pub(crate) async fn read(&self, reads: &TenantStore) -> Result<AdvanceInputs, ApiError> {
+    pub(crate) async fn read(&self, reads: &Reader) -> Result<AdvanceInputs, ApiError> {
         let (subject, batch) = Subject::read_with(reads, self.id, self.submission.with_users(BatchGet::new())).await?;
         let sent = self.submission.users(&batch)?;
         let mut active = subject.active_picked_users(reads, &sent).await?;
@@ -254,11 +252,7 @@ impl AdvanceSubject {
     }
 
     /// Reads after a write conflict. If another step is open than at the first read, the submission is refused.
-    pub(crate) async fn read_again(
-        &self,
-        reads: &TenantStore,
-        step_at_first_read: Option<usize>,
-    ) -> Result<AdvanceInputs, ApiError> {
+    pub(crate) async fn read_again(&self, reads: &Reader, step_at_first_read: Option<usize>) -> Result<AdvanceInputs, ApiError> {
         Ok(AdvanceInputs { step_at_first_read, ..self.read(reads).await? })
     }
 
@@ -318,7 +312,7 @@ impl CancelSubject {
         principal.retry(inputs, || self.read(&principal.store), attempt).await
     }
 
-    pub(crate) async fn read(&self, reads: &TenantStore) -> Result<(Subject, OpenAssets), ApiError> {
+    pub(crate) async fn read(&self, reads: &Reader) -> Result<(Subject, OpenAssets), ApiError> {
         let subject = Subject::read(reads, self.id).await?;
         let assets = OpenAssets::read(reads, &subject).await?;
         Ok((subject, assets))
@@ -527,14 +521,9 @@ pub(crate) fn change_asset(
     unit.update_in_steps(asset, versions).map(|_| ())
 }
 
-pub(crate) fn put_images(
-    principal: &Principal,
-    unit: &mut UnitOfWork<'_>,
-    instance: &Instance,
-    signatures: &BTreeMap<String, SignatureImage>,
-) {
+pub(crate) fn put_images(unit: &mut UnitOfWork<'_>, instance: &Instance, signatures: &BTreeMap<String, SignatureImage>) {
     for (step, image) in signatures {
-        unit.put_signature_image(&principal.store, &instance.image_name(step, image.hash()), image);
+        unit.put_signature_image(&instance.image_name(step, image.hash()), image);
     }
 }
 
@@ -803,7 +792,7 @@ pub(crate) fn shown_images(instances: &[Stored<Instance>]) -> Result<BTreeSet<Im
 
 /// Includes as many signatures as fit into a response.
 pub(crate) async fn views(
-    store: &TenantStore,
+    store: &Reader,
     instances: Vec<Stored<Instance>>,
     omit_signatures: bool,
 ) -> Result<Vec<InstanceView>, StoreError> {
@@ -814,7 +803,7 @@ pub(crate) async fn views(
 }
 
 pub(crate) async fn respond<R: SubjectResponse>(
-    store: &TenantStore,
+    store: &Reader,
     subject: impl Into<Subject>,
     omit_signatures: bool,
 ) -> Result<R, ApiError> {

@@ -12,7 +12,7 @@ use shared::domain::tenants::tenant::TagTemplate;
 use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{AssetId, MovementId, ProcessId, UserId};
 use shared::http::responses::{ApiError, Created, or_not_found};
-use shared::store::{BatchGet, CommitFailure, MAX_TRANSACTION_ITEMS, StoreError, TenantStore, UnitOfWork, WriteError};
+use shared::store::{BatchGet, CommitFailure, MAX_TRANSACTION_ITEMS, Reader, StoreError, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 
 pub(crate) struct StartProcess {
@@ -84,7 +84,7 @@ impl StartProcess {
             change_asset(unit, asset, vec![reserved], begun.last())?;
             // All instances share the images, so only the first instance adds them.
             if instances.is_empty() {
-                put_images(principal, unit, begun.last(), &begun.signatures);
+                put_images(unit, begun.last(), &begun.signatures);
             }
             instances.push(unit.create_in_steps(begun.created, begun.later)?);
         }
@@ -146,7 +146,7 @@ pub(crate) struct StartInputs {
 }
 
 impl StartProcess {
-    pub(crate) async fn read(&self, reads: &TenantStore) -> Result<StartInputs, ApiError> {
+    pub(crate) async fn read(&self, reads: &Reader) -> Result<StartInputs, ApiError> {
         let batch = BatchGet::new().with::<Process>(Some(self.process)).with_all::<Asset>(self.assets.iter().copied());
         let batch = reads.batch_get(self.submission.with_users(batch)).await?;
         let process = or_not_found(batch.get::<Process>(Some(self.process))?)?;

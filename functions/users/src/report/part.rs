@@ -11,7 +11,7 @@ use shared::domain::user::User;
 use shared::domain::values::id::{EventId, UserId};
 use shared::domain::values::time::Timestamp;
 use shared::http::responses::ApiError;
-use shared::store::{PartAbout, StoreError, TenantStore, has_time_for_operation, max_event_delay};
+use shared::store::{PartAbout, Reader, StoreError, has_time_for_operation, max_event_delay};
 
 const CONCURRENT: usize = 8;
 /// Maximum number of parts that a request examines. If all are empty, the response is empty too, with `next`.
@@ -46,7 +46,7 @@ impl Finding {
 
 /// Reports the data after the event `from`, or all data from the start.
 pub(super) async fn report(
-    store: &TenantStore,
+    store: &Reader,
     person: UserId,
     user: Option<Stored<User>>,
     from: Option<EventId>,
@@ -76,7 +76,7 @@ pub(super) async fn report(
 /// Returns the next findings and, if there are more, the last event covered. Skips parts whose records were all in earlier parts,
 /// so that clients needn't request such parts.
 async fn next_findings(
-    store: &TenantStore,
+    store: &Reader,
     person: UserId,
     from: Option<EventId>,
     until: Timestamp,
@@ -94,12 +94,7 @@ async fn next_findings(
 }
 
 /// Returns the findings that are new in this part, oldest first.
-async fn findings(
-    store: &TenantStore,
-    person: UserId,
-    part: &PartAbout,
-    after: Option<EventId>,
-) -> Result<Vec<Finding>, StoreError> {
+async fn findings(store: &Reader, person: UserId, part: &PartAbout, after: Option<EventId>) -> Result<Vec<Finding>, StoreError> {
     let records = part.records.iter().copied();
     let records = stream::iter(records).map(|(kind, id)| RecordReport::read(store, person, kind, id, after));
     let records: Vec<Option<RecordReport>> = records.buffer_unordered(CONCURRENT).try_collect().await?;

@@ -16,7 +16,7 @@ use shared::domain::signing::Link;
 use shared::domain::user::User;
 use shared::domain::values::id::{EventId, Id, UserId};
 use shared::domain::values::signature_image::data_url;
-use shared::store::{Held, StoreError, TenantStore};
+use shared::store::{Held, Reader, StoreError};
 use std::collections::HashMap;
 use uuid::Uuid;
 
@@ -48,7 +48,7 @@ impl RecordReport {
     /// Reads a record with its history. Returns `None` if nothing in the history is readable, or if an event up to `after` names
     /// the person: then an earlier part has the record, with its complete history.
     pub(super) async fn read(
-        store: &TenantStore,
+        store: &Reader,
         person: UserId,
         kind: Kind,
         id: Uuid,
@@ -173,7 +173,7 @@ fn other(event: &Event, person: UserId) -> Option<String> {
 }
 
 /// Reads the images of the person's signatures, by step: as data URLs or, for images that don't fit into a response, as paths.
-async fn images(store: &TenantStore, held: &Held<Instance>) -> Result<HashMap<String, String>, StoreError> {
+async fn images(store: &Reader, held: &Held<Instance>) -> Result<HashMap<String, String>, StoreError> {
     let Some(stored) = &held.record else { return Ok(HashMap::new()) };
     let own = stored.value.signatures().filter(|(name, _)| is_about(held, &name.step));
     let mut bytes = 0;

@@ -19,7 +19,7 @@ use crate::http::requests::params::{self, Limit, PageNumber};
 use crate::key_encryption::KeyEncryptionError;
 use crate::queue::QueueError;
 use crate::store::{
-    CommitFailure, HistoryPage, KeyError, MAX_BODY_BEFORE_OMISSION, Page, PageRequest, StoreError, TenantStore, UnreadableRecord,
+    CommitFailure, HistoryPage, KeyError, MAX_BODY_BEFORE_OMISSION, Page, PageRequest, Reader, StoreError, UnreadableRecord,
     WriteError,
 };
 use axum::body::{Body, Bytes};
@@ -499,7 +499,7 @@ pub struct History {
 ///
 /// Returns [`ApiError::NotFound`] if the record never existed, and [`ApiError::Unavailable`] if the table doesn't respond or the
 /// index still lacks an entry.
-pub async fn read_history<T: Record>(store: &TenantStore, id: T::Id, query: HistoryQuery) -> Result<History, ApiError> {
+pub async fn read_history<T: Record>(store: &Reader, id: T::Id, query: HistoryQuery) -> Result<History, ApiError> {
     let request = params::page(query.page, query.limit);
     let verification = async {
         match query.verify {

@@ -20,7 +20,7 @@ use crate::store::lists::indexed_lists::{Page, PageRequest};
 use crate::store::lists::list_index::{AssetColumns, AssetIndex, ChangeEvent, Freshness, SortedRows};
 use crate::store::table::read::{BatchGet, OWNER, UNREADABLE, seconds};
 use crate::store::table::unit_of_work::{Condition, Purpose, TransactionItem, UnitOfWork, Write};
-use crate::store::{StoreError, TenantStore, UnreadableRecord, max_secondary_index_delay};
+use crate::store::{Reader, StoreError, UnreadableRecord, Writer, max_secondary_index_delay};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use fields::serial_number;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -61,12 +61,12 @@ struct Claim {
     version: Option<u64>,
 }
 
-impl TenantStore {
+impl Reader {
     /// Lists the assets that the user had at the time `at`, newest first.
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::asset_as_of`].
+    /// Same as [`Reader::asset_as_of`].
     pub async fn assets_of_user_as_of(
         &self,
         user: UserId,
@@ -183,18 +183,18 @@ fn ids_of(rows: &SortedRows<AssetColumns>, serials: &BTreeSet<String>) -> Vec<(S
 impl UnitOfWork<'_> {
     /// Requires that no other upsert has created an asset with this serial number since `matched` was read. Otherwise, the commit
     /// fails with [`WriteError::Stale`](crate::store::WriteError::Stale). `serial` is a [key](serial_number::key).
-    pub fn claim_serial(&mut self, store: &TenantStore, serial: &str, matched: &SerialMatch, asset: AssetId) {
-        let expires = seconds(store.store.now()) + CLAIM_SECONDS;
-        let mut claim: Item = store.keys.serial_claim(serial).item();
+    pub fn claim_serial(&mut self, serial: &str, matched: &SerialMatch, asset: AssetId) {
+        let expires = seconds(self.store.store.now()) + CLAIM_SECONDS;
+        let mut claim: Item = self.store.keys.serial_claim(serial).item();
         claim.insert(TYPE.to_owned(), AttributeValue::S("serial_claim".to_owned()));
-        claim.insert(OWNER.to_owned(), AttributeValue::S(store.keys.record(Kind::Asset, asset.uuid()).sort().to_owned()));
+        claim.insert(OWNER.to_owned(), AttributeValue::S(self.store.keys.record(Kind::Asset, asset.uuid()).sort().to_owned()));
         claim.insert(EXPIRES.to_owned(), AttributeValue::N(expires.to_string()));
         let mut condition = Condition::MISSING;
         if let Some(previous) = &matched.claim {
-            let owner = store.keys.record(Kind::Asset, previous.asset.uuid());
+            let owner = self.store.keys.record(Kind::Asset, previous.asset.uuid());
             condition = Condition::is(OWNER, AttributeValue::S(owner.sort().to_owned()));
             // Reads of several items can see a transaction's claim before its asset. The version check sees both, or fails.
-            self.add(store.version_check(owner, previous.version));
+            self.add(self.store.version_check(owner, previous.version));
         }
         self.add(TransactionItem { purpose: Purpose::RecordState, condition, write: Write::Put(claim) });
     }
@@ -206,7 +206,33 @@ pub(in crate::store) const WIDTH: &str = "width";
 /// Further ranges are omitted. A tag template that contains the month has twelve ranges per year and asset type.
 const MAX_RANGES: usize = 10_000;
 
-impl TenantStore {
+impl Reader {
+    /// Returns the used ranges of asset tags, ordered by pattern, at most 10,000. Omits unreadable counters, and logs them.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the counters can't be read from the table.
+    pub async fn number_ranges(&self) -> Result<Vec<NumberRange>, StoreError> {
+        let mut pages = self.beginning(AttributeValue::S(COUNTERS.to_owned())).into_paginator().send();
+        let mut ranges = Vec::new();
+        while ranges.len() < MAX_RANGES
+            && let Some(page) = pages.next().await
+        {
+            for item in page?.items.unwrap_or_default() {
+                match number_range(&item) {
+                    Some(range) => ranges.push(range),
+                    None => {
+                        tracing::error!(metric = UNREADABLE, kind = "counter", tenant_id = %self.id, "a counter of asset tags can't be read")
+                    }
+                }
+            }
+        }
+        ranges.truncate(MAX_RANGES);
+        Ok(ranges)
+    }
+}
+
+impl Writer {
     /// Reserves the number that is `step` above the last one; 1 reserves the next number.
     ///
     /// A number is reserved only once. If its asset is not created, a gap remains. A dry run reserves nothing, and gets a number
@@ -249,30 +275,6 @@ impl TenantStore {
         let response = Box::pin(update.send()).await?;
         let number = response.attributes.as_ref().and_then(|item| item.get(LAST_NUMBER)?.as_n().ok()?.parse().ok());
         number.ok_or_else(|| StoreError::broken("a counter without a number"))
-    }
-
-    /// Returns the used ranges of asset tags, ordered by pattern, at most 10,000. Omits unreadable counters, and logs them.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`StoreError`] when the counters can't be read from the table.
-    pub async fn number_ranges(&self) -> Result<Vec<NumberRange>, StoreError> {
-        let mut pages = self.beginning(AttributeValue::S(COUNTERS.to_owned())).into_paginator().send();
-        let mut ranges = Vec::new();
-        while ranges.len() < MAX_RANGES
-            && let Some(page) = pages.next().await
-        {
-            for item in page?.items.unwrap_or_default() {
-                match number_range(&item) {
-                    Some(range) => ranges.push(range),
-                    None => {
-                        tracing::error!(metric = UNREADABLE, kind = "counter", tenant_id = %self.id, "a counter of asset tags can't be read")
-                    }
-                }
-            }
-        }
-        ranges.truncate(MAX_RANGES);
-        Ok(ranges)
     }
 }
 

@@ -27,7 +27,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::keys::Key;
 use crate::store::people::PartAbout;
 use crate::store::table::read::BlobName;
-use crate::store::{StoreError, TenantStore};
+use crate::store::{Reader, StoreError, Writer};
 use histories::ResponseFacts;
 pub use removal::Removal;
 use scan::{RecordFacts, ScannedChain};
@@ -57,7 +57,7 @@ pub enum CheckMode {
     Repair,
 }
 
-impl TenantStore {
+impl Writer {
     /// Checks every invariant across the tenant's items; with [`CheckMode::Repair`], also repairs derived items. Calls `progress`
     /// with the number of events read so far.
     ///
@@ -99,7 +99,7 @@ impl TenantStore {
 }
 
 struct TenantCheck<'a> {
-    store: &'a TenantStore,
+    store: &'a Reader,
     mode: CheckMode,
     began: Timestamp,
     findings: Vec<Finding>,
@@ -119,7 +119,7 @@ struct TenantCheck<'a> {
 type RecordKey = (Kind, Uuid);
 
 impl<'a> TenantCheck<'a> {
-    fn new(store: &'a TenantStore, mode: CheckMode) -> Self {
+    fn new(store: &'a Reader, mode: CheckMode) -> Self {
         Self {
             store,
             mode,

@@ -27,7 +27,7 @@ use crate::store::people::PartAbout;
 use crate::store::table::read;
 use crate::store::table::unit_of_work::ChangeContext;
 use crate::store::table::unit_of_work::RecordChange;
-use crate::store::{StoreError, TenantStore, WriteError, max_secondary_index_delay};
+use crate::store::{Reader, StoreError, WriteError, Writer, max_secondary_index_delay};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -43,31 +43,7 @@ pub enum Removal {
     Changing,
 }
 
-impl TenantStore {
-    /// Removes an unreadable record, and ends its history with an entry by the operator. [`TenantStore::check_items`] handles the
-    /// references to the record and its derived items. A dry run removes nothing.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`StoreError`] when the table can't be read or written.
-    pub async fn remove_unreadable(&self, kind: Kind, id: Uuid) -> Result<Removal, StoreError> {
-        if kind == Kind::Tenant {
-            return Ok(Removal::Tenant);
-        }
-        let Some(item) = self.item(&self.keys.record(kind, id)).await? else { return Ok(Removal::Missing) };
-        let mut filled = [item.clone()];
-        self.fill_in_blobs(&mut filled).await?;
-        let [filled] = filled;
-        if is_readable(kind, filled) {
-            return Ok(Removal::Readable);
-        }
-        if self.is_dry_run() {
-            return Ok(Removal::Removed);
-        }
-        let change = self.end_history(Change::new(&self.store).remove(&item)?, kind, id).await?;
-        Ok(if change.commit().await? { Removal::Removed } else { Removal::Changing })
-    }
-
+impl Reader {
     /// Adds the entry for the deletion and the tombstone, unless the history is broken or already ends with a deletion.
     async fn end_history(&self, change: Change, kind: Kind, id: Uuid) -> Result<Change, StoreError> {
         let entries = self.all_entries(id).await?;
@@ -103,6 +79,32 @@ impl TenantStore {
         let since = self.store.now().plus(-max_secondary_index_delay());
         self.each_page_of_entries(since, |page| entries.extend(page.into_iter().filter_map(of_record))).await?;
         Ok(entries)
+    }
+}
+
+impl Writer {
+    /// Removes an unreadable record, and ends its history with an entry by the operator. [`Writer::check_items`] handles the
+    /// references to the record and its derived items. A dry run removes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read or written.
+    pub async fn remove_unreadable(&self, kind: Kind, id: Uuid) -> Result<Removal, StoreError> {
+        if kind == Kind::Tenant {
+            return Ok(Removal::Tenant);
+        }
+        let Some(item) = self.item(&self.keys.record(kind, id)).await? else { return Ok(Removal::Missing) };
+        let mut filled = [item.clone()];
+        self.fill_in_blobs(&mut filled).await?;
+        let [filled] = filled;
+        if is_readable(kind, filled) {
+            return Ok(Removal::Readable);
+        }
+        if self.is_dry_run() {
+            return Ok(Removal::Removed);
+        }
+        let change = self.end_history(Change::new(&self.store).remove(&item)?, kind, id).await?;
+        Ok(if change.commit().await? { Removal::Removed } else { Removal::Changing })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::store::table::read::{LAST_HASH, OWNER, USES, VERSION};
 use crate::store::table::unit_of_work::Condition;
 use crate::store::table::unit_of_work::{Purpose, TransactionError, TransactionItem, Write};
 use crate::store::tenants::tenant_deletion::REGISTRATION;
-use crate::store::{OPERATION_TIMEOUT, Store, StoreError, TenantStore, max_event_delay};
+use crate::store::{OPERATION_TIMEOUT, Reader, Store, StoreError, max_event_delay};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -287,7 +287,7 @@ fn unchanged(before: &Item) -> Condition {
     Condition::All(conditions)
 }
 
-impl TenantStore {
+impl Reader {
     /// Waits until there are no recent events, so that no other event can be in flight. Returns `false` after [`MAX_WAIT`].
     pub(super) async fn wait_for_quiet(&self) -> Result<bool, StoreError> {
         let end = Instant::now() + MAX_WAIT;

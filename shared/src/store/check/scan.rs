@@ -22,7 +22,7 @@ use crate::store::keys::{self, Item, Key, LS, TYPE};
 use crate::store::table::read;
 use crate::store::table::read::{BlobKind, blob_of, fill_in};
 use crate::store::table::unit_of_work::from_record;
-use crate::store::{StoreError, TenantStore, UnreadableRecord};
+use crate::store::{Reader, StoreError, UnreadableRecord};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::any::Any;
 use uuid::Uuid;
@@ -66,7 +66,7 @@ pub(super) struct ScannedChain {
 }
 
 impl RecordFacts {
-    fn of<T: Record>(store: &TenantStore, stored: &Stored<T>) -> Self {
+    fn of<T: Record>(store: &Reader, stored: &Stored<T>) -> Self {
         let references = stored.value.references().into_iter().map(|reference| (reference.kind, reference.id)).collect();
         let chain = ChainHead { version: stored.version, last_hash: stored.last_hash.clone() };
         Self {

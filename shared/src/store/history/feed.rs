@@ -9,7 +9,7 @@ use crate::domain::values::json;
 use crate::domain::values::time::Timestamp;
 use crate::store::history::of_record::{HistoryHead, entry_of};
 use crate::store::keys::{self, Item, Key, Keys};
-use crate::store::{MAX_REQUEST, StoreError, TenantStore, max_event_delay, max_secondary_index_delay};
+use crate::store::{MAX_REQUEST, Reader, StoreError, max_event_delay, max_secondary_index_delay};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
@@ -56,7 +56,7 @@ fn end_of(readable: Timestamp, filter: &EventFilter) -> Timestamp {
     filter.until.map_or(readable, |until| readable.min(until.plus(MAX_REQUEST)))
 }
 
-impl TenantStore {
+impl Reader {
     /// Returns the cursor for new events. It is a few seconds behind the current time, because recent events may still be in
     /// flight. Doesn't read the table.
     #[must_use]
@@ -80,7 +80,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::matching_events`].
+    /// Same as [`Reader::matching_events`].
     pub async fn events(&self, after: Option<EventId>, limit: u32) -> Result<Feed, StoreError> {
         self.matching_events(after, limit, &EventFilter::default()).await
     }
@@ -228,7 +228,7 @@ impl RecordNames {
     }
 }
 
-impl TenantStore {
+impl Reader {
     /// Reads the names of records. Takes one round trip, or three if some records were deleted. Omits records that never existed.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use crate::store::keys::{self, HS, Item, Key, Keys, PK, TYPE};
 use crate::store::lists::indexed_lists::PageRequest;
 use crate::store::table::read::{LAST_EVENT, LAST_HASH, VERSION};
 use crate::store::table::unit_of_work::{NewEvent, Purpose, TransactionItem};
-use crate::store::{StoreError, TenantStore, TornReadRetry, max_event_delay, max_secondary_index_delay};
+use crate::store::{Reader, StoreError, TornReadRetry, max_event_delay, max_secondary_index_delay};
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -140,7 +140,7 @@ impl HistoryState {
     }
 }
 
-impl TenantStore {
+impl Reader {
     /// Reads a page of a record's history, even if the record was deleted; `None` if the record never existed.
     ///
     /// Takes two round trips for the first page, and three for any other.
@@ -177,7 +177,7 @@ impl TenantStore {
         self.history_state_of(T::KIND, id.uuid(), rows).await
     }
 
-    /// Not generic, unlike [`TenantStore::history_state`].
+    /// Not generic, unlike [`Reader::history_state`].
     pub(in crate::store) async fn history_state_of(
         &self,
         kind: Kind,
@@ -384,7 +384,7 @@ impl TenantStore {
     /// # Errors
     ///
     /// Returns [`StoreError::Internal`] when an entry of a history is lost or can't be read, or any error of
-    /// [`TenantStore::history`].
+    /// [`Reader::history`].
     pub async fn asset_as_of(&self, id: AssetId, at: Timestamp) -> Result<Option<(Stored<Asset>, CatalogNames)>, StoreError> {
         let Some(state) = self.past_state(Asset::KIND, id.uuid(), at).await? else { return Ok(None) };
         let mut assets = self.past_assets(vec![(id, state)], at).await?;
@@ -472,7 +472,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::history`].
+    /// Same as [`Reader::history`].
     pub async fn whole_history<T: Record>(&self, id: T::Id) -> Result<Option<Vec<HistoryEntry>>, StoreError> {
         let Some(mut state) = self.history_state::<T>(id, None).await? else { return Ok(None) };
         let versions = 1..=state.total();
@@ -483,7 +483,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::history`], and [`StoreError::Unsettled`] instead of a broken chain if an entry may just be late.
+    /// Same as [`Reader::history`], and [`StoreError::Unsettled`] instead of a broken chain if an entry may just be late.
     pub async fn verify_history<T: Record>(&self, id: T::Id) -> Result<Option<Verification>, StoreError> {
         let Some(mut state) = self.history_state::<T>(id, None).await? else { return Ok(None) };
         let mut chain = Chain::new(state.head.as_ref().map(|head| head.chain.clone()));

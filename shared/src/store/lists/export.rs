@@ -9,7 +9,7 @@ use crate::store::lists::filters::{AssetFilter, Resolved, UserFilter};
 use crate::store::lists::indexed_lists::{Page, PageRequest};
 use crate::store::lists::list_index::{Columns, RowQuery, SortedRows, row_from_item};
 use crate::store::table::read;
-use crate::store::{StoreError, TenantStore};
+use crate::store::{Reader, StoreError};
 use std::ops::ControlFlow;
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ pub struct AssetExport {
     pub today: Today,
 }
 
-impl TenantStore {
+impl Reader {
     /// Prepares an export: reads the time zone and the catalog entries that the filter needs.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::asset_export`], and [`StoreError::UnfitField`] if one of these assets has a value that can't be
+    /// Same as [`Reader::asset_export`], and [`StoreError::UnfitField`] if one of these assets has a value that can't be
     /// filtered.
     pub async fn assets_after(
         &self,
@@ -59,7 +59,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::asset_export`].
+    /// Same as [`Reader::asset_export`].
     pub async fn users_after(&self, filter: &UserFilter, after: Option<<User as Record>::Id>) -> Result<Chunk<User>, StoreError> {
         let Some(email) = &filter.email else { return self.chunk_after(&filter.row_query(), after).await };
         let Page { mut items, unreadable, .. } = self.user_with_email(email, filter, PageRequest { number: 1, limit: 1 }).await?;

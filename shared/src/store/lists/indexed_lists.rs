@@ -19,7 +19,7 @@ use crate::store::lists::list_index::{
 };
 use crate::store::table::read::BatchGet;
 use crate::store::table::unit_of_work::from_record;
-use crate::store::{StoreError, TenantStore, TornReadRetry};
+use crate::store::{Reader, StoreError, TornReadRetry};
 use futures_util::try_join;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -36,7 +36,7 @@ const BUDGET_DIVISOR: usize = 3;
 /// The budget if neither variable is set.
 const DEFAULT_BUDGET: usize = 256 * 1024 * 1024;
 
-impl TenantStore {
+impl Reader {
     /// Lists assets, each with the catalog names that it shows.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::list_assets`].
+    /// Same as [`Reader::list_assets`].
     pub async fn list_users(&self, filter: &UserFilter, request: PageRequest) -> Result<Page<Stored<User>>, StoreError> {
         match &filter.email {
             Some(email) => self.user_with_email(email, filter, request).await,
@@ -91,7 +91,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::list_assets`].
+    /// Same as [`Reader::list_assets`].
     pub async fn list_instances(
         &self,
         filter: InstanceFilter,
@@ -109,7 +109,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::list_assets`].
+    /// Same as [`Reader::list_assets`].
     pub async fn list_movements(&self, request: PageRequest) -> Result<Page<Stored<Movement>>, StoreError> {
         self.list_rows(request, &RowQuery::default(), |rows: &SortedRows<MovementColumns>| rows).await
     }
@@ -166,7 +166,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::list_assets`].
+    /// Same as [`Reader::list_assets`].
     pub async fn assets_of_user(&self, user: UserId) -> Result<(Vec<Stored<Asset>>, Vec<Uuid>), StoreError> {
         let filter = AssetFilter { assigned_to: Some(Assignee::User(user)), ..AssetFilter::default() };
         let (mut assets, mut unreadable, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
@@ -263,7 +263,7 @@ type Records<T> = HashMap<Uuid, Result<Option<Stored<T>>, Unreadable>>;
 #[derive(Debug, Clone, Copy)]
 struct Unreadable;
 
-impl TenantStore {
+impl Reader {
     /// Builds a page from the list index, in which `select` finds the page's rows. `beside` reads what `select` needs, while the
     /// index is refreshed.
     ///

@@ -13,7 +13,7 @@ use crate::store::lists::indexed_lists::{MAX_UNREADABLE, Page, PageRequest};
 use crate::store::lists::list_index::SearchTerms;
 use crate::store::table::read::{self, OWNER, without_blob};
 use crate::store::table::unit_of_work::size;
-use crate::store::{StoreError, TenantStore};
+use crate::store::{Reader, StoreError};
 use futures_util::future::try_join_all;
 use futures_util::try_join;
 use std::cmp::{Ordering, Reverse};
@@ -23,7 +23,7 @@ use std::collections::HashMap;
 /// are read again.
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 
-impl TenantStore {
+impl Reader {
     /// Lists asset types. `q` searches name and code.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::list_asset_types`].
+    /// Same as [`Reader::list_asset_types`].
     pub async fn list_manufacturers(
         &self,
         filter: &ManufacturerFilter,
@@ -58,7 +58,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::list_asset_types`].
+    /// Same as [`Reader::list_asset_types`].
     pub async fn list_models(&self, filter: &ModelFilter, request: PageRequest) -> Result<Page<Stored<Model>>, StoreError> {
         let terms = SearchTerms::of(filter.q.as_deref());
         let name = filter.name.as_ref().map(|name| fold(name));
@@ -75,7 +75,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::list_asset_types`].
+    /// Same as [`Reader::list_asset_types`].
     pub async fn list_processes(
         &self,
         filter: &ProcessFilter,
@@ -89,7 +89,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::list_asset_types`].
+    /// Same as [`Reader::list_asset_types`].
     pub async fn list_keys(&self, request: PageRequest) -> Result<Page<Stored<ApiKey>>, StoreError> {
         self.list_all(request, |_: &ApiKey| true).await
     }

@@ -15,7 +15,7 @@ use crate::store::lists::hints::hint_for;
 use crate::store::lists::list_index::{
     AssetFacet, AssetIndex, ColumnVectors, Freshness, InstanceColumns, LOCATION, MODEL, SortedRows, rows_of, summed,
 };
-use crate::store::{StoreError, TenantStore};
+use crate::store::{Reader, StoreError};
 use futures_util::try_join;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -99,12 +99,12 @@ struct Alike {
     date: Option<Date>,
 }
 
-impl TenantStore {
+impl Reader {
     /// Counts the matching assets. Takes one round trip, to read the latest events. If there are none, also returns a hint.
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::list_assets`].
+    /// Same as [`Reader::list_assets`].
     pub async fn asset_stats(&self, filter: &AssetFilter) -> Result<(AssetTally, Option<String>), StoreError> {
         let from_index = |index: &AssetIndex, today: Today| {
             index.check_columns(filter.columns())?;
@@ -145,7 +145,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::list_assets`].
+    /// Same as [`Reader::list_assets`].
     pub async fn asset_groups(
         &self,
         filter: &AssetFilter,
@@ -166,7 +166,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::list_assets`].
+    /// Same as [`Reader::list_assets`].
     pub async fn instance_stats(&self) -> Result<InstanceStats, StoreError> {
         let from_index = |rows: &SortedRows<InstanceColumns>| {
             let mut counts = InstanceCounts::new();

@@ -19,7 +19,7 @@ use crate::store::keys::{ERASURES, Item, Key, Keys, SIGNATURES, STORED_RESPONSES
 use crate::store::state_records::state_of;
 use crate::store::table::read::{ENTRIES, RESPONSE};
 use crate::store::{
-    BatchGet, ChangeContext, DryRun, MAX_REQUEST, MAX_ROUNDS, StoreError, TenantStore, UnitOfWork, WriteError,
+    BatchGet, ChangeContext, DryRun, MAX_REQUEST, MAX_ROUNDS, Reader, StoreError, UnitOfWork, WriteError, Writer,
     has_time_for_operation, max_event_delay, pause, unless_condition_failed,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -103,7 +103,142 @@ impl PartAbout {
     }
 }
 
-impl TenantStore {
+impl Reader {
+    /// Returns the e-mail addresses of a guest, or of a user, now and earlier.
+    async fn addresses_of(&self, person: Person) -> Result<Vec<Email>, StoreError> {
+        match person {
+            Person::Guest(id) => {
+                let link = self.get::<Link>(id).await?;
+                Ok(link.and_then(|link| link.value.signer.email).into_iter().collect())
+            }
+            Person::User(id) => {
+                let held = self.held::<User>(person, id.uuid()).await?;
+                Ok(addresses(held.entries.iter().map(|(entry, event, _)| (event, &entry.commitments))))
+            }
+        }
+    }
+
+    /// Lists all erasures of the tenant, oldest user first.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn erasures(&self) -> Result<Vec<Erasure>, StoreError> {
+        let items = self.every(self.beginning(AttributeValue::S(ERASURES.to_owned()))).await?;
+        items.iter().map(|item: &Item| state_of(Some(item))).filter_map(Result::transpose).collect()
+    }
+
+    /// Reads the erasure of a person; `None` if none has started.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Reader::erasures`].
+    pub async fn erasure(&self, person: Person) -> Result<Option<Erasure>, StoreError> {
+        state_of(self.item(&self.keys.erasure(person)).await?.as_ref())
+    }
+
+    /// Reads the next part of a pass over the events before `until`: after an event, or from the start.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn part_about(&self, person: Person, after: Option<EventId>, until: Timestamp) -> Result<PartAbout, StoreError> {
+        let mut part = PartAbout::new(person);
+        // No event from more than a minute before the creation of the person's record names the person, and none after the end of
+        // a guest's link.
+        let first = Keys::last_event_before(person.since().plus(-TimeDelta::minutes(1)));
+        let until = person.until().map_or(until, |end| until.min(end.plus(TimeDelta::minutes(1))));
+        let Some((from, to)) = Keys::events_between(Some(after.unwrap_or(first)), until) else { return Ok(part) };
+        let (mut read, mut pages) = (0, self.events_query(from, to).into_paginator().send());
+        while let Some(page) = pages.next().await {
+            for entry in page?.items.unwrap_or_default().iter().filter_map(entry_of) {
+                part.last = Some(entry.id);
+                read += 1;
+                part.add(&entry);
+                if read == MAX_EVENTS || part.records.len() == MAX_RECORDS || part.actions.len() == MAX_ACTIONS {
+                    return Ok(part);
+                }
+            }
+        }
+        part.last = None;
+        Ok(part)
+    }
+
+    /// Counts the data that [`Writer::erase_whole`] would remove in at most `max_parts` parts, and returns whether all data
+    /// was counted.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Writer::erase_part`].
+    pub async fn remains(&self, person: Person, max_parts: usize) -> Result<(bool, Removed), WriteError> {
+        let (until, mut found) = (self.store.now(), PartAbout::new(person));
+        for _ in 0..max_parts {
+            let part = self.part_about(person, found.last, until).await?;
+            found.records.extend(part.records);
+            found.actions.extend(part.actions);
+            found.last = part.last;
+            if found.last.is_none() {
+                break;
+            }
+        }
+        Ok((found.last.is_none(), self.remains_in(person, &found).await?))
+    }
+
+    /// Counts the person's data in a part that an erasure would remove.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Writer::erase_part`].
+    pub async fn remains_in(&self, person: Person, found: &PartAbout) -> Result<Removed, WriteError> {
+        let store = if self.is_dry_run() { self.clone() } else { self.clone().in_dry_run(DryRun::default()) };
+        let store = Writer(store);
+        let context = ChangeContext::operator(self.store.now());
+        let mut removed = Removed::default();
+        if found.has_own_record() {
+            removed += store.erase_addresses(person, &context).await?.0;
+        }
+        removed += store.erase_found(person, found, &context).await?;
+        let ids = found.ids();
+        let mut until = None;
+        loop {
+            let (count, next) = store.erase_responses(&ids, until.as_deref()).await?;
+            removed.responses += count;
+            until = next;
+            if until.is_none() {
+                return Ok(removed);
+            }
+        }
+    }
+
+    /// Returns the images that no instance of the movement uses.
+    async fn unused_by_movement(&self, id: Uuid, mut images: BTreeSet<ImageName>) -> Result<BTreeSet<ImageName>, StoreError> {
+        if images.is_empty() {
+            return Ok(images);
+        }
+        let Some(movement) = self.get::<Movement>(MovementId::from_uuid(id)).await? else { return Ok(BTreeSet::new()) };
+        let ids = movement.value.instance_ids;
+        let batch = self.batch_get(BatchGet::new().with_all::<Instance>(ids.iter().copied())).await?;
+        for id in ids {
+            let instance = batch.get::<Instance>(Some(id))?;
+            for (name, _) in instance.iter().flat_map(|instance| instance.value.signatures()) {
+                images.remove(&name);
+            }
+        }
+        Ok(images)
+    }
+
+    async fn images_of(&self, owner: Uuid) -> Result<Vec<ImageName>, StoreError> {
+        let prefix = format!("{SIGNATURES}{}#", EventId::from_uuid(owner).short());
+        let query = self.beginning(AttributeValue::S(prefix.clone())).projection_expression("#pk, #sk");
+        let name = |key: Key| {
+            let (step, hash) = key.sort().strip_prefix(&prefix)?.split_once('#')?;
+            Some(ImageName { owner, step: step.to_owned(), hash: hash.to_owned() })
+        };
+        Ok(self.every(query).await?.iter().filter_map(Key::of).filter_map(name).collect())
+    }
+}
+
+impl Writer {
     /// Erases the user's record. Fails if anything refers to the record, unless `forced`, for example when an erasure is repeated
     /// after a restore.
     ///
@@ -221,20 +356,6 @@ impl TenantStore {
         Ok((removed, has_more))
     }
 
-    /// Returns the e-mail addresses of a guest, or of a user, now and earlier.
-    async fn addresses_of(&self, person: Person) -> Result<Vec<Email>, StoreError> {
-        match person {
-            Person::Guest(id) => {
-                let link = self.get::<Link>(id).await?;
-                Ok(link.and_then(|link| link.value.signer.email).into_iter().collect())
-            }
-            Person::User(id) => {
-                let held = self.held::<User>(person, id.uuid()).await?;
-                Ok(addresses(held.entries.iter().map(|(entry, event, _)| (event, &entry.commitments))))
-            }
-        }
-    }
-
     async fn erase_address(&self, mut link: Stored<Link>, context: &ChangeContext) -> Result<(), WriteError> {
         for round in 0.. {
             let mut unit = UnitOfWork::new(self, context);
@@ -322,25 +443,6 @@ impl TenantStore {
         Ok(())
     }
 
-    /// Lists all erasures of the tenant, oldest user first.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
-    pub async fn erasures(&self) -> Result<Vec<Erasure>, StoreError> {
-        let items = self.every(self.beginning(AttributeValue::S(ERASURES.to_owned()))).await?;
-        items.iter().map(|item: &Item| state_of(Some(item))).filter_map(Result::transpose).collect()
-    }
-
-    /// Reads the erasure of a person; `None` if none has started.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`TenantStore::erasures`].
-    pub async fn erasure(&self, person: Person) -> Result<Option<Erasure>, StoreError> {
-        state_of(self.item(&self.keys.erasure(person)).await?.as_ref())
-    }
-
     /// Replaces the state of an erasure with the result of `next`.
     async fn change_erasure(&self, person: Person, next: impl Fn(Option<Erasure>) -> Erasure) -> Result<Erasure, StoreError> {
         let decide = |current| {
@@ -350,38 +452,11 @@ impl TenantStore {
         self.change_state(&self.keys.erasure(person), "erasure", decide).await
     }
 
-    /// Reads the next part of a pass over the events before `until`: after an event, or from the start.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
-    pub async fn part_about(&self, person: Person, after: Option<EventId>, until: Timestamp) -> Result<PartAbout, StoreError> {
-        let mut part = PartAbout::new(person);
-        // No event from more than a minute before the creation of the person's record names the person, and none after the end of
-        // a guest's link.
-        let first = Keys::last_event_before(person.since().plus(-TimeDelta::minutes(1)));
-        let until = person.until().map_or(until, |end| until.min(end.plus(TimeDelta::minutes(1))));
-        let Some((from, to)) = Keys::events_between(Some(after.unwrap_or(first)), until) else { return Ok(part) };
-        let (mut read, mut pages) = (0, self.events_query(from, to).into_paginator().send());
-        while let Some(page) = pages.next().await {
-            for entry in page?.items.unwrap_or_default().iter().filter_map(entry_of) {
-                part.last = Some(entry.id);
-                read += 1;
-                part.add(&entry);
-                if read == MAX_EVENTS || part.records.len() == MAX_RECORDS || part.actions.len() == MAX_ACTIONS {
-                    return Ok(part);
-                }
-            }
-        }
-        part.last = None;
-        Ok(part)
-    }
-
     /// Erases a person completely, from the start, even if an earlier erasure is complete.
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::erase_part`]. After an error, a repeated call does the rest.
+    /// Same as [`Writer::erase_part`]. After an error, a repeated call does the rest.
     pub async fn erase_whole(&self, person: Person) -> Result<Removed, WriteError> {
         let now = self.store.now();
         let begun = |current: Option<Erasure>| current.map_or_else(|| Erasure::begun(person, now), |it| it.restarted(now));
@@ -391,51 +466,6 @@ impl TenantStore {
             let (is_done, part) = self.erase_part(person, &ChangeContext::operator(self.store.now())).await?;
             removed += part;
             if is_done {
-                return Ok(removed);
-            }
-        }
-    }
-
-    /// Counts the data that [`TenantStore::erase_whole`] would remove in at most `max_parts` parts, and returns whether all data
-    /// was counted.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`TenantStore::erase_part`].
-    pub async fn remains(&self, person: Person, max_parts: usize) -> Result<(bool, Removed), WriteError> {
-        let (until, mut found) = (self.store.now(), PartAbout::new(person));
-        for _ in 0..max_parts {
-            let part = self.part_about(person, found.last, until).await?;
-            found.records.extend(part.records);
-            found.actions.extend(part.actions);
-            found.last = part.last;
-            if found.last.is_none() {
-                break;
-            }
-        }
-        Ok((found.last.is_none(), self.remains_in(person, &found).await?))
-    }
-
-    /// Counts the person's data in a part that an erasure would remove.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`TenantStore::erase_part`].
-    pub async fn remains_in(&self, person: Person, found: &PartAbout) -> Result<Removed, WriteError> {
-        let store = if self.is_dry_run() { self.clone() } else { self.clone().in_dry_run(DryRun::default()) };
-        let context = ChangeContext::operator(self.store.now());
-        let mut removed = Removed::default();
-        if found.has_own_record() {
-            removed += store.erase_addresses(person, &context).await?.0;
-        }
-        removed += store.erase_found(person, found, &context).await?;
-        let ids = found.ids();
-        let mut until = None;
-        loop {
-            let (count, next) = store.erase_responses(&ids, until.as_deref()).await?;
-            removed.responses += count;
-            until = next;
-            if until.is_none() {
                 return Ok(removed);
             }
         }
@@ -518,33 +548,6 @@ impl TenantStore {
         }
         images.extend(present.into_keys());
         Ok(())
-    }
-
-    /// Returns the images that no instance of the movement uses.
-    async fn unused_by_movement(&self, id: Uuid, mut images: BTreeSet<ImageName>) -> Result<BTreeSet<ImageName>, StoreError> {
-        if images.is_empty() {
-            return Ok(images);
-        }
-        let Some(movement) = self.get::<Movement>(MovementId::from_uuid(id)).await? else { return Ok(BTreeSet::new()) };
-        let ids = movement.value.instance_ids;
-        let batch = self.batch_get(BatchGet::new().with_all::<Instance>(ids.iter().copied())).await?;
-        for id in ids {
-            let instance = batch.get::<Instance>(Some(id))?;
-            for (name, _) in instance.iter().flat_map(|instance| instance.value.signatures()) {
-                images.remove(&name);
-            }
-        }
-        Ok(images)
-    }
-
-    async fn images_of(&self, owner: Uuid) -> Result<Vec<ImageName>, StoreError> {
-        let prefix = format!("{SIGNATURES}{}#", EventId::from_uuid(owner).short());
-        let query = self.beginning(AttributeValue::S(prefix.clone())).projection_expression("#pk, #sk");
-        let name = |key: Key| {
-            let (step, hash) = key.sort().strip_prefix(&prefix)?.split_once('#')?;
-            Some(ImageName { owner, step: step.to_owned(), hash: hash.to_owned() })
-        };
-        Ok(self.every(query).await?.iter().filter_map(Key::of).filter_map(name).collect())
     }
 }
 

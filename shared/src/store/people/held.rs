@@ -15,7 +15,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::keys::{COMMITMENTS, ENTRY, commitments_attribute};
 use crate::store::table::read::USES;
 use crate::store::{
-    BatchGet, ChangeContext, InstanceFilter, MAX_REQUEST, MAX_ROUNDS, PageRequest, StoreError, TenantStore, WriteError,
+    BatchGet, ChangeContext, InstanceFilter, MAX_REQUEST, MAX_ROUNDS, PageRequest, Reader, StoreError, WriteError, Writer,
     max_event_delay, pause, unless_condition_failed,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -30,7 +30,7 @@ pub struct Held<T> {
     pub traces: Traces,
 }
 
-impl TenantStore {
+impl Reader {
     /// Finds the data about a person in a record and its history.
     ///
     /// # Errors
@@ -69,7 +69,9 @@ impl TenantStore {
         let about = traces.entries.iter().cloned();
         Ok((newest, entries.into_iter().zip(about).map(|((entry, event), about)| (entry, event, about)).collect(), traces))
     }
+}
 
+impl Writer {
     /// Erases the values at these pointers. Returns `false` if they were already erased.
     pub(super) async fn erase_in_entry(
         &self,
@@ -119,37 +121,7 @@ impl TenantStore {
 const MAX_PAGES: u32 = 10;
 const PAGE: u32 = 100;
 
-impl TenantStore {
-    /// Erases a user's record, unless there is an obstacle. `current` is `None` if the record was deleted.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`TenantStore::erase_user`].
-    pub async fn erase_unhindered(
-        &self,
-        id: UserId,
-        current: Option<&Stored<User>>,
-        context: &ChangeContext,
-    ) -> Result<Option<Obstacle>, WriteError> {
-        let delay = max_event_delay() + MAX_REQUEST;
-        let Some(user) = current else {
-            // The history of a deleted user still names the person.
-            let Some(history) = self.history_state::<User>(id, Some(1)).await? else { return Ok(Some(Obstacle::Unknown)) };
-            let deleted_at = history.last_event().map(|event| event.timestamp());
-            return Ok(deleted_at.and_then(|at| Obstacle::of_change(at, context.at, delay)));
-        };
-        if user.value.erased_at.is_some() {
-            return Ok(None);
-        }
-        if let Some(obstacle) = Obstacle::of(user, context.at, delay) {
-            return Ok(Some(obstacle));
-        }
-        match self.erase_user(user, context, false).await {
-            Err(WriteError::InUse(count)) => Ok(Some(self.in_use(id, count).await?)),
-            erased => erased.map(|()| None),
-        }
-    }
-
+impl Reader {
     /// Returns the obstacle to erasing the signer of a link, who isn't a user; `None` if there is none.
     ///
     /// # Errors
@@ -170,7 +142,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::assets_of_user`].
+    /// Same as [`Reader::assets_of_user`].
     pub async fn references_to_user(&self, user: UserId) -> Result<Option<Obstacle>, StoreError> {
         let item = self.item(&self.keys.references(Kind::User, user.uuid())).await?;
         let count = item.and_then(|item| item.get(USES)?.as_n().ok()?.parse().ok()).unwrap_or(0);
@@ -181,7 +153,7 @@ impl TenantStore {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::assets_of_user`].
+    /// Same as [`Reader::assets_of_user`].
     pub async fn picked_in(&self, user: UserId) -> Result<Vec<InstanceId>, StoreError> {
         match self.references_to_user(user).await? {
             Some(Obstacle::InUse { instances, .. }) => Ok(instances),
@@ -213,5 +185,37 @@ impl TenantStore {
             }
         }
         Ok(found)
+    }
+}
+
+impl Writer {
+    /// Erases a user's record, unless there is an obstacle. `current` is `None` if the record was deleted.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Writer::erase_user`].
+    pub async fn erase_unhindered(
+        &self,
+        id: UserId,
+        current: Option<&Stored<User>>,
+        context: &ChangeContext,
+    ) -> Result<Option<Obstacle>, WriteError> {
+        let delay = max_event_delay() + MAX_REQUEST;
+        let Some(user) = current else {
+            // The history of a deleted user still names the person.
+            let Some(history) = self.history_state::<User>(id, Some(1)).await? else { return Ok(Some(Obstacle::Unknown)) };
+            let deleted_at = history.last_event().map(|event| event.timestamp());
+            return Ok(deleted_at.and_then(|at| Obstacle::of_change(at, context.at, delay)));
+        };
+        if user.value.erased_at.is_some() {
+            return Ok(None);
+        }
+        if let Some(obstacle) = Obstacle::of(user, context.at, delay) {
+            return Ok(Some(obstacle));
+        }
+        match self.erase_user(user, context, false).await {
+            Err(WriteError::InUse(count)) => Ok(Some(self.in_use(id, count).await?)),
+            erased => erased.map(|()| None),
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::store::keys::{Item, Key, Keys, record_id_of_sort_key};
 use crate::store::lists::indexed_lists::{Page, PageRequest};
 use crate::store::table::read::OWNER;
 use crate::store::table::unit_of_work::{ChangeContext, UnitOfWork};
-use crate::store::{BatchGet, StoreError, TenantStore, WriteError, pause};
+use crate::store::{BatchGet, Reader, StoreError, WriteError, Writer, pause};
 use std::collections::HashSet;
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ impl From<StoreError> for KeyError {
     }
 }
 
-impl TenantStore {
+impl Reader {
     /// Returns the slots for further links of `subject`, a process instance or movement. Takes one round trip.
     ///
     /// # Errors
@@ -102,6 +102,15 @@ impl TenantStore {
         self.get(ReceiptKeysId::from_uuid(Uuid::nil())).await
     }
 
+    async fn new_key(&self, key_encryption: &dyn KeyEncryption, since: Timestamp) -> Result<CurrentKey, KeyError> {
+        let seed: [u8; KEY_BYTES] = self.store.random()?;
+        let public_key = SigningKey::from_seed(&seed).and_then(|key| key.public()).map_err(StoreError::broken)?;
+        let encrypted_seed = EncryptedSeed(key_encryption.encrypt_key(Purpose::ReceiptKey, self.id, &seed).await?);
+        Ok(CurrentKey { public_key, encrypted_seed, encrypted_by: key_encryption.name().to_owned(), since })
+    }
+}
+
+impl Writer {
     /// Returns the signing key for receipts. The first call creates the key; concurrent first calls return the same key.
     ///
     /// # Errors
@@ -161,12 +170,5 @@ impl TenantStore {
             }
         }
         Err(WriteError::Stale.into())
-    }
-
-    async fn new_key(&self, key_encryption: &dyn KeyEncryption, since: Timestamp) -> Result<CurrentKey, KeyError> {
-        let seed: [u8; KEY_BYTES] = self.store.random()?;
-        let public_key = SigningKey::from_seed(&seed).and_then(|key| key.public()).map_err(StoreError::broken)?;
-        let encrypted_seed = EncryptedSeed(key_encryption.encrypt_key(Purpose::ReceiptKey, self.id, &seed).await?);
-        Ok(CurrentKey { public_key, encrypted_seed, encrypted_by: key_encryption.name().to_owned(), since })
     }
 }

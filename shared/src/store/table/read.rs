@@ -20,7 +20,7 @@ use crate::domain::values::time::Timestamp;
 use crate::domain::values::{hex, json};
 use crate::store::keys::{EXPIRES, Item, Key, Keys, PK, SK, TYPE, record_id, record_id_of_sort_key, tenant};
 use crate::store::table::unit_of_work::{Purpose, TransactionError, TransactionItem, Write};
-use crate::store::{StoreError, TenantStore, TornReadRetry, UnreadableRecord, max_event_delay, pause};
+use crate::store::{Reader, StoreError, TornReadRetry, UnreadableRecord, max_event_delay, pause};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
 use futures_util::future::try_join_all;
@@ -93,7 +93,7 @@ impl BatchResult {
     }
 }
 
-impl TenantStore {
+impl Reader {
     /// Reads a record. Costs one read unit per 4 KB. Steps or a schema that are not cached take a second round trip.
     ///
     /// # Errors
@@ -147,11 +147,11 @@ impl TenantStore {
         Ok(BatchResult { items: keys.into_iter().zip(items).collect() })
     }
 
-    /// Like [`TenantStore::batch_get`], but without steps and schemas. Takes one round trip.
+    /// Like [`Reader::batch_get`], but without steps and schemas. Takes one round trip.
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::batch_get`].
+    /// Same as [`Reader::batch_get`].
     pub async fn batch_get_without_blobs(&self, batch: BatchGet) -> Result<BatchResult, StoreError> {
         let items = self.batch_items(batch).await?;
         Ok(BatchResult { items: items.map(|(key, item)| (key, without_blob(item))).collect() })
@@ -220,11 +220,11 @@ impl TenantStore {
         read.filter_map(Result::transpose).collect()
     }
 
-    /// Like [`TenantStore::all`], but without steps and schemas.
+    /// Like [`Reader::all`], but without steps and schemas.
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::all`].
+    /// Same as [`Reader::all`].
     pub async fn all_without_blobs<T: Record>(&self) -> Result<Vec<Stored<T>>, StoreError> {
         let items = self.every(self.of_kind(T::KIND)).await?;
         let read = items.into_iter().map(|item| StoreError::tolerate_unreadable(read(without_blob(item)).map(Some)));
@@ -441,7 +441,7 @@ pub(in crate::store) fn lacks_blob(item: &Item) -> bool {
     BlobKind::ALL.iter().any(|it| item.contains_key(it.hash_attribute()) && !item.contains_key(it.attribute()))
 }
 
-impl TenantStore {
+impl Reader {
     /// Returns the write of a blob; `None` if the table is known to have the blob.
     pub(in crate::store) fn blob_put(&self, blob: Blob) -> Option<TransactionItem> {
         let is_known = self.store.blobs.get(self.id, &blob.name).is_some();
@@ -575,7 +575,7 @@ const FIRST_NUMBER_PREFIX: u64 = 100_000_000_000;
 const MAX_PLACEHOLDER_TEXT: usize = 512;
 
 /// The planned writes of a dry run, a request that decides everything and writes nothing. The plan is part of the request's
-/// [`TenantStore`]. Instead of writing, units of work read the items in their conditions, and store the planned items here. The
+/// [`Reader`]. Instead of writing, units of work read the items in their conditions, and store the planned items here. The
 /// request's later reads and units of work find these items as if they were in the table.
 ///
 /// Cheap to clone; all clones share the planned writes. Doesn't implement `Debug`, because it contains secrets.
@@ -635,7 +635,7 @@ impl DryRun {
     }
 }
 
-impl TenantStore {
+impl Reader {
     #[must_use]
     pub fn in_dry_run(self, dry_run: DryRun) -> Self {
         Self { dry_run: Some(dry_run), ..self }
@@ -703,7 +703,7 @@ pub enum PreviousRequest {
     Different,
 }
 
-impl TenantStore {
+impl Reader {
     /// Looks up the previous request with the same idempotency key; `None` if no such request has taken effect within 24 hours.
     pub(crate) async fn previous_request(&self, request: &IdempotentRequest) -> Result<Option<PreviousRequest>, StoreError> {
         let Some(item) = self.item(&self.keys.stored_response(request)).await? else { return Ok(None) };

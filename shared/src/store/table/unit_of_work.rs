@@ -23,7 +23,9 @@ use crate::store::table::read::{
     Blob, BlobName, CREATED_AT, ENTRIES, FINGERPRINT, IMAGE, LAST_EVENT, LAST_HASH, LISTED, OWNER, RESPONSE, STORED_SECONDS,
     UPDATED_AT, USES, VERSION, blob_of, seconds, take_blob,
 };
-use crate::store::{OPERATION_TIMEOUT, Store, StoreError, TenantStore, WriteError, is_retryable, pause, unless_condition_failed};
+use crate::store::{
+    OPERATION_TIMEOUT, Reader, Store, StoreError, WriteError, Writer, is_retryable, pause, unless_condition_failed,
+};
 use aws_sdk_dynamodb::error::{BuildError, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::primitives;
@@ -86,7 +88,7 @@ impl<E: From<WriteError>> From<WriteError> for CommitFailure<E> {
 
 /// Changes that take effect together or not at all.
 pub struct UnitOfWork<'a> {
-    store: &'a TenantStore,
+    pub(in crate::store) store: &'a Writer,
     context: &'a ChangeContext,
     items: Vec<TransactionItem>,
     reference_counts: BTreeMap<(Kind, Uuid), ReferenceCount>,
@@ -112,7 +114,7 @@ struct ReferenceCount {
 impl<'a> UnitOfWork<'a> {
     /// Starts an empty unit of work, which fails unless it is committed within [`OPERATION_TIMEOUT`].
     #[must_use]
-    pub fn new(store: &'a TenantStore, context: &'a ChangeContext) -> Self {
+    pub fn new(store: &'a Writer, context: &'a ChangeContext) -> Self {
         Self {
             store,
             context,
@@ -425,26 +427,15 @@ impl UnitOfWork<'_> {
     ///
     /// If a signature is sent before its step and then replaced, the first image stays in the table. Only a cancelled instance of
     /// a movement still shows it.
-    pub fn put_signature_image(&mut self, store: &TenantStore, name: &ImageName, image: &SignatureImage) {
-        let mut item = store.keys.signature(name).item();
+    pub fn put_signature_image(&mut self, name: &ImageName, image: &SignatureImage) {
+        let mut item = self.store.keys.signature(name).item();
         item.insert(TYPE.to_owned(), AttributeValue::S("signature".to_owned()));
         item.insert(IMAGE.to_owned(), AttributeValue::B(primitives::Blob::new(image.bytes())));
         self.add(TransactionItem::put_blob(item, IMAGE));
     }
 }
 
-impl TenantStore {
-    /// Deletes a record that nothing references, in a separate unit of work. Its events stay.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`UnitOfWork::delete`] and [`UnitOfWork::commit`].
-    pub async fn delete<T: Record>(&self, old: &Stored<T>, context: &ChangeContext) -> Result<(), WriteError> {
-        let mut unit = UnitOfWork::new(self, context);
-        unit.delete(old)?;
-        unit.commit().await
-    }
-
+impl Reader {
     /// Builds the reference item of a record with `uses` references; `None` if no record can refer to its kind.
     pub(in crate::store) fn reference_item<T: Record>(&self, value: &T, uses: u64) -> Option<Item> {
         let attributes = value.referenceable_attributes()?;
@@ -510,7 +501,20 @@ impl TenantStore {
     }
 }
 
-impl TenantStore {
+impl Writer {
+    /// Deletes a record that nothing references, in a separate unit of work. Its events stay.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`UnitOfWork::delete`] and [`UnitOfWork::commit`].
+    pub async fn delete<T: Record>(&self, old: &Stored<T>, context: &ChangeContext) -> Result<(), WriteError> {
+        let mut unit = UnitOfWork::new(self, context);
+        unit.delete(old)?;
+        unit.commit().await
+    }
+}
+
+impl Reader {
     /// Stores a response if none is stored yet. `entries` are the sort keys, in the index `history`, of the events that are
     /// written together with the response.
     pub(in crate::store) fn store_response(
@@ -533,7 +537,9 @@ impl TenantStore {
         let condition = Condition::Any(vec![Condition::MISSING, Condition::AtMost(EXPIRES, seconds(at))]);
         Ok(TransactionItem { purpose: Purpose::NoStoredResponse, condition, write: Write::Put(item) })
     }
+}
 
+impl Writer {
     /// Stores a response without changing records, for example to record that a request has started.
     ///
     /// # Errors
@@ -960,7 +966,7 @@ pub(in crate::store) struct RecordChange<'a> {
     pub(in crate::store) previous_hash: Option<&'a str>,
 }
 
-impl TenantStore {
+impl Reader {
     fn record_key<T: Record>(&self, value: &T) -> Key {
         self.keys.record(T::KIND, value.id().uuid())
     }

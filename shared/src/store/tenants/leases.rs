@@ -10,7 +10,7 @@ use crate::store::keys::{self, EXPIRES, Item, PK, TYPE};
 use crate::store::table::unit_of_work::{Condition, write_error};
 use crate::store::table::unit_of_work::{Purpose, TransactionItem, Write};
 use crate::store::tenants::tenant_deletion::DELETION_BEGAN;
-use crate::store::{INITIAL_BACKOFF, OPERATION_TIMEOUT, StoreError, TenantStore, WriteError, unless_condition_failed};
+use crate::store::{INITIAL_BACKOFF, OPERATION_TIMEOUT, Reader, StoreError, WriteError, Writer, unless_condition_failed};
 use aws_sdk_dynamodb::Config;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
@@ -40,7 +40,38 @@ fn dispensable_config() -> aws_sdk_dynamodb::config::Builder {
     Config::builder().retry_config(retries).retry_partition(RetryPartition::new("dispensable"))
 }
 
-impl TenantStore {
+impl Reader {
+    /// Returns the tenant's ceiling for the minute of `at`; `None` if the tenant has none. Reads the ceiling once per minute, for
+    /// half a read unit, so a change takes effect in the next minute.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table throttles or does not respond within [`COUNT_TIMEOUT`].
+    pub(crate) async fn ceiling_of_minute(&self, at: Timestamp) -> Result<Option<u32>, StoreError> {
+        let (ceilings, minute) = (&self.store.ceilings, window(at));
+        if let Some(limit) = ceilings.known(self.id, minute) {
+            return Ok(limit);
+        }
+        let key = self.keys.ceiling(self.id.uuid());
+        let read = self.store.client.get_item().table_name(&self.store.table).set_key(Some(key.item()));
+        let read = Box::pin(read.customize().config_override(dispensable_config()).send());
+        let read = timeout(COUNT_TIMEOUT, read).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
+        let limit = read?.item.as_ref().map(ceiling_in).transpose()?;
+        ceilings.insert(self.id, minute, limit);
+        Ok(limit)
+    }
+
+    /// Returns the tenant's rate limit per minute, as set by the operator.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StoreError`] when the table can't be read.
+    pub async fn ceiling(&self) -> Result<Option<u32>, StoreError> {
+        self.item(&self.keys.ceiling(self.id.uuid())).await?.as_ref().map(ceiling_in).transpose()
+    }
+}
+
+impl Writer {
     /// Updates `last_used_at`. Writes no event, because nobody changed the key. Times out early, so that requests don't wait.
     pub(crate) async fn touch_key(&self, id: ApiKeyId, at: Timestamp) -> Result<(), StoreError> {
         let update = self.store.client.update_item().table_name(&self.store.table);
@@ -118,35 +149,6 @@ impl TenantStore {
         let Some(output) = unless_condition_failed(Box::pin(request).await)? else { return Ok(None) };
         let counter = output.attributes.as_ref().and_then(counter);
         counter.map(Some).ok_or_else(|| StoreError::broken("a request counter without numbers"))
-    }
-
-    /// Returns the tenant's ceiling for the minute of `at`; `None` if the tenant has none. Reads the ceiling once per minute, for
-    /// half a read unit, so a change takes effect in the next minute.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Unavailable`] when the table throttles or does not respond within [`COUNT_TIMEOUT`].
-    pub(crate) async fn ceiling_of_minute(&self, at: Timestamp) -> Result<Option<u32>, StoreError> {
-        let (ceilings, minute) = (&self.store.ceilings, window(at));
-        if let Some(limit) = ceilings.known(self.id, minute) {
-            return Ok(limit);
-        }
-        let key = self.keys.ceiling(self.id.uuid());
-        let read = self.store.client.get_item().table_name(&self.store.table).set_key(Some(key.item()));
-        let read = Box::pin(read.customize().config_override(dispensable_config()).send());
-        let read = timeout(COUNT_TIMEOUT, read).await.map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?;
-        let limit = read?.item.as_ref().map(ceiling_in).transpose()?;
-        ceilings.insert(self.id, minute, limit);
-        Ok(limit)
-    }
-
-    /// Returns the tenant's rate limit per minute, as set by the operator.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`StoreError`] when the table can't be read.
-    pub async fn ceiling(&self) -> Result<Option<u32>, StoreError> {
-        self.item(&self.keys.ceiling(self.id.uuid())).await?.as_ref().map(ceiling_in).transpose()
     }
 
     /// Sets or removes the ceiling.

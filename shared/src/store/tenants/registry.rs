@@ -12,7 +12,7 @@ use crate::store::keys::{self, Key, PK, SK, TYPE};
 use crate::store::table::unit_of_work::{ChangeContext, UnitOfWork};
 use crate::store::table::unit_of_work::{Purpose, TransactionItem};
 use crate::store::tenants::tenant_deletion::{REGISTRATION, deletion_began};
-use crate::store::{Store, StoreError, TenantStore, WriteError};
+use crate::store::{Store, StoreError, WriteError, Writer};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 /// A new tenant. The text of its API key is stored nowhere.
@@ -45,7 +45,7 @@ impl Store {
     pub async fn create_tenant(&self, name: Name, admin: Option<Email>, rate_limit: u32) -> Result<NewTenant, WriteError> {
         let context = ChangeContext::operator(self.now());
         let tenant_id = TenantId::new(context.at, self.random()?);
-        let tenant = self.tenant(tenant_id);
+        let tenant = self.writer(tenant_id);
         let secret = Secret::new(self.random()?);
         let key_name = "first key".parse().map_err(StoreError::broken)?;
         let scopes = Scope::ALL.iter().copied().collect();
@@ -81,7 +81,7 @@ impl Store {
     pub async fn tenants(&self) -> Result<Vec<RegisteredTenant>, StoreError> {
         let mut tenants = Vec::new();
         for (id, deletion_began) in self.registrations().await? {
-            match self.tenant(id).get::<Tenant>(id).await {
+            match self.reader(id).get::<Tenant>(id).await {
                 Ok(record) => tenants.extend(record.map(|record| RegisteredTenant { id, record: Some(record), deletion_began })),
                 Err(StoreError::Unreadable(_)) => tenants.push(RegisteredTenant { id, record: None, deletion_began }),
                 Err(error) => return Err(error),
@@ -116,7 +116,7 @@ impl Store {
     }
 }
 
-impl TenantStore {
+impl Writer {
     /// Adds missing system processes, and returns their slugs.
     ///
     /// # Errors

@@ -2,10 +2,10 @@
 //!
 //! An interrupted deletion can be repeated until the tenant is no longer in the registry:
 //!
-//! 1. [`TenantStore::begin_deletion`] marks the tenant's registration.
-//! 2. [`TenantStore::delete_items`] deletes the API keys, so that no more requests can write, and then everything else
+//! 1. [`Writer::begin_deletion`] marks the tenant's registration.
+//! 2. [`Writer::delete_items`] deletes the API keys, so that no more requests can write, and then everything else
 //!    except the tenant record.
-//! 3. [`TenantStore::finish_deletion`] deletes the tenant record, the ceiling and the registration together.
+//! 3. [`Writer::finish_deletion`] deletes the tenant record, the ceiling and the registration together.
 //!
 //! Items are deleted unconditionally, regardless of their version. No events are written, because they would be deleted, too. The
 //! partitions of webhooks, including deleted webhooks, are emptied before the webhooks and tombstones that lead to them.
@@ -16,7 +16,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, Item, Key, Keys, PK, SK, TYPE};
 use crate::store::table::unit_of_work::{Condition, write_error};
 use crate::store::table::unit_of_work::{Purpose, TransactionItem, Write};
-use crate::store::{OPERATION_TIMEOUT, Store, StoreError, TenantStore, WriteError, pause, unless_condition_failed};
+use crate::store::{OPERATION_TIMEOUT, Reader, Store, StoreError, WriteError, Writer, pause, unless_condition_failed};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, WriteRequest};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -37,7 +37,7 @@ pub(in crate::store) fn deletion_began(registration: &Item) -> Option<Timestamp>
     registration.get(DELETION_BEGAN)?.as_s().ok()?.parse().ok()
 }
 
-impl TenantStore {
+impl Reader {
     /// Reads the time at which an unfinished deletion began; `None` if the tenant is not being deleted.
     ///
     /// # Errors
@@ -94,6 +94,31 @@ impl TenantStore {
         Ok(webhooks)
     }
 
+    fn own_record(&self) -> Key {
+        self.keys.record(Kind::Tenant, Uuid::nil())
+    }
+
+    /// Reads the next page of a query, with retries; `None` after the last page. `start` is `None` for the first page.
+    async fn next_page(&self, query: &QueryFluentBuilder, start: &mut Option<Item>) -> Result<Option<Vec<Item>>, StoreError> {
+        // After the last page, the start key is empty.
+        if start.as_ref().is_some_and(HashMap::is_empty) {
+            return Ok(None);
+        }
+        for round in 0.. {
+            match query.clone().set_exclusive_start_key(start.clone()).send().await.map_err(StoreError::from) {
+                Err(StoreError::Unavailable(_)) if round < MAX_ROUNDS => pause(&self.store, round).await,
+                Err(error) => return Err(error),
+                Ok(page) => {
+                    *start = Some(page.last_evaluated_key.unwrap_or_default());
+                    return Ok(Some(page.items.unwrap_or_default()));
+                }
+            }
+        }
+        unreachable!("the loop ends by returning")
+    }
+}
+
+impl Writer {
     /// Marks the tenant in the registry as being deleted.
     ///
     /// # Errors
@@ -164,10 +189,6 @@ impl TenantStore {
         self.store.transact(items.map(delete).into(), deadline).await.map_err(write_error)
     }
 
-    fn own_record(&self) -> Key {
-        self.keys.record(Kind::Tenant, Uuid::nil())
-    }
-
     /// Deletes all items of the query except the tenant record. Returns their number.
     async fn delete_all(&self, query: QueryFluentBuilder, mut progress: impl FnMut(u64)) -> Result<u64, StoreError> {
         let (mut deleted, mut start, own) = (0, None, self.own_record());
@@ -207,25 +228,6 @@ impl TenantStore {
             }
         }
         Ok(())
-    }
-
-    /// Reads the next page of a query, with retries; `None` after the last page. `start` is `None` for the first page.
-    async fn next_page(&self, query: &QueryFluentBuilder, start: &mut Option<Item>) -> Result<Option<Vec<Item>>, StoreError> {
-        // After the last page, the start key is empty.
-        if start.as_ref().is_some_and(HashMap::is_empty) {
-            return Ok(None);
-        }
-        for round in 0.. {
-            match query.clone().set_exclusive_start_key(start.clone()).send().await.map_err(StoreError::from) {
-                Err(StoreError::Unavailable(_)) if round < MAX_ROUNDS => pause(&self.store, round).await,
-                Err(error) => return Err(error),
-                Ok(page) => {
-                    *start = Some(page.last_evaluated_key.unwrap_or_default());
-                    return Ok(Some(page.items.unwrap_or_default()));
-                }
-            }
-        }
-        unreachable!("the loop ends by returning")
     }
 }
 

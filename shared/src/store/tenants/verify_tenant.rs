@@ -6,7 +6,7 @@ use crate::domain::values::id::{EventId, Id};
 use crate::domain::values::time::Timestamp;
 use crate::store::history::of_record::{HistoryHead, MAX_LOOKS, may_be_in_flight, pause_before_look};
 use crate::store::keys::{self, Item, Key};
-use crate::store::{StoreError, TenantStore, max_event_delay};
+use crate::store::{Reader, StoreError, max_event_delay};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -40,7 +40,7 @@ struct ChainScan {
     damaged: HashSet<Uuid>,
 }
 
-impl TenantStore {
+impl Reader {
     /// Recomputes every chain of the tenant, and compares each chain with its record. Tolerates concurrent writes.
     ///
     /// Calls `progress` with the number of checked events and the number of all events known so far. Needs about 350 bytes of

@@ -11,7 +11,7 @@ use crate::store::keys::{EXPIRES, Item, Key, Keys, LIST_INDEX, LS, PK, SK, TYPE,
 use crate::store::lists::indexed_lists::{Page, PageRequest};
 use crate::store::table::read::{MAX_BATCH_KEYS, seconds};
 use crate::store::table::unit_of_work::{ChangeContext, UnitOfWork};
-use crate::store::{Store, StoreError, TenantStore, WriteError, unless_condition_failed};
+use crate::store::{Reader, Store, StoreError, WriteError, Writer, unless_condition_failed};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
@@ -40,7 +40,7 @@ pub struct PendingDeliveries {
     pub unreadable: Vec<(WebhookId, EventId)>,
 }
 
-impl TenantStore {
+impl Reader {
     /// Reads the record of a delivery.
     ///
     /// # Errors
@@ -49,63 +49,6 @@ impl TenantStore {
     /// can't be read.
     pub async fn delivery(&self, webhook: WebhookId, event: EventId) -> Result<Option<Delivery>, StoreError> {
         self.item(&self.keys.delivery(webhook, event)).await?.map(read).transpose()
-    }
-
-    /// Writes a record if the stored record is still `previous` or, if `previous` is `None`, if there is no record yet.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`WriteError::Stale`] when the stored record is different, and [`WriteError::Store`] when the record can't be
-    /// written.
-    pub async fn write_delivery(&self, previous: Option<&Delivery>, next: &Delivery) -> Result<(), WriteError> {
-        let put = self.store.client.put_item().table_name(&self.store.table).set_item(Some(self.delivery_item(next)?));
-        let put = match previous {
-            None => put.condition_expression("attribute_not_exists(#pk)").expression_attribute_names("#pk", PK),
-            Some(previous) => put
-                .condition_expression("#count = :count")
-                .expression_attribute_names("#count", ATTEMPT_COUNT)
-                .expression_attribute_values(":count", AttributeValue::N(previous.attempt_count.to_string())),
-        };
-        unless_condition_failed(put.send().await)?.map(drop).ok_or(WriteError::Stale)
-    }
-
-    /// Claims a delivery's next attempt, until the delivery's record is written or the claim expires. Returns `false` if the
-    /// attempt is already claimed.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
-    pub async fn claim_attempt(&self, record: &Delivery, now: Timestamp) -> Result<bool, StoreError> {
-        let number = |number: String| AttributeValue::N(number);
-        // If the response is lost, the SDK's retry must not fail because of the claim that the first attempt made.
-        let claimant = u64::from_le_bytes(self.store.random()?).to_string();
-        let update = self.store.client.update_item().table_name(&self.store.table);
-        let update = update
-            .set_key(Some(self.keys.delivery(record.webhook_id, record.event_id).item()))
-            .update_expression("SET #at = :now, #by = :me")
-            .condition_expression("#count = :count AND (attribute_not_exists(#at) OR #at <= :over OR #by = :me)")
-            .expression_attribute_names("#at", CLAIMED_AT)
-            .expression_attribute_names("#by", CLAIMED_BY)
-            .expression_attribute_names("#count", ATTEMPT_COUNT)
-            .expression_attribute_values(":count", number(record.attempt_count.to_string()))
-            .expression_attribute_values(":me", number(claimant))
-            .expression_attribute_values(":now", number(now.millis().to_string()))
-            .expression_attribute_values(":over", number(now.plus(-CLAIM).millis().to_string()));
-        Ok(unless_condition_failed(update.send().await)?.is_some())
-    }
-
-    /// Disables a webhook, and writes an event, if the webhook is unchanged since it was read.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`WriteError::Stale`] when the webhook has changed since, and [`WriteError::Store`] when it can't be written.
-    pub async fn disable_webhook(&self, webhook: &Stored<Webhook>, reason: DisabledReason) -> Result<(), WriteError> {
-        let at = self.store.now();
-        let context =
-            ChangeContext { actor: Actor::webhook_delivery(), at, idempotency: None, precondition: None, is_erasure: false };
-        let mut unit = UnitOfWork::new(self, &context);
-        unit.update(webhook, webhook.value.disabled(reason))?;
-        unit.commit().await
     }
 
     fn delivery_item(&self, delivery: &Delivery) -> Result<Item, StoreError> {
@@ -241,6 +184,71 @@ impl TenantStore {
         Ok(())
     }
 
+    /// Identifies a request with an idempotency key. All its retries have the same identity.
+    #[must_use]
+    pub fn request_identity(&self, request: &IdempotentRequest) -> String {
+        self.keys.stored_response(request).sort().to_owned()
+    }
+}
+
+impl Writer {
+    /// Writes a record if the stored record is still `previous` or, if `previous` is `None`, if there is no record yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError::Stale`] when the stored record is different, and [`WriteError::Store`] when the record can't be
+    /// written.
+    pub async fn write_delivery(&self, previous: Option<&Delivery>, next: &Delivery) -> Result<(), WriteError> {
+        let put = self.store.client.put_item().table_name(&self.store.table).set_item(Some(self.delivery_item(next)?));
+        let put = match previous {
+            None => put.condition_expression("attribute_not_exists(#pk)").expression_attribute_names("#pk", PK),
+            Some(previous) => put
+                .condition_expression("#count = :count")
+                .expression_attribute_names("#count", ATTEMPT_COUNT)
+                .expression_attribute_values(":count", AttributeValue::N(previous.attempt_count.to_string())),
+        };
+        unless_condition_failed(put.send().await)?.map(drop).ok_or(WriteError::Stale)
+    }
+
+    /// Claims a delivery's next attempt, until the delivery's record is written or the claim expires. Returns `false` if the
+    /// attempt is already claimed.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Unavailable`] when the table does not respond in time.
+    pub async fn claim_attempt(&self, record: &Delivery, now: Timestamp) -> Result<bool, StoreError> {
+        let number = |number: String| AttributeValue::N(number);
+        // If the response is lost, the SDK's retry must not fail because of the claim that the first attempt made.
+        let claimant = u64::from_le_bytes(self.store.random()?).to_string();
+        let update = self.store.client.update_item().table_name(&self.store.table);
+        let update = update
+            .set_key(Some(self.keys.delivery(record.webhook_id, record.event_id).item()))
+            .update_expression("SET #at = :now, #by = :me")
+            .condition_expression("#count = :count AND (attribute_not_exists(#at) OR #at <= :over OR #by = :me)")
+            .expression_attribute_names("#at", CLAIMED_AT)
+            .expression_attribute_names("#by", CLAIMED_BY)
+            .expression_attribute_names("#count", ATTEMPT_COUNT)
+            .expression_attribute_values(":count", number(record.attempt_count.to_string()))
+            .expression_attribute_values(":me", number(claimant))
+            .expression_attribute_values(":now", number(now.millis().to_string()))
+            .expression_attribute_values(":over", number(now.plus(-CLAIM).millis().to_string()));
+        Ok(unless_condition_failed(update.send().await)?.is_some())
+    }
+
+    /// Disables a webhook, and writes an event, if the webhook is unchanged since it was read.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteError::Stale`] when the webhook has changed since, and [`WriteError::Store`] when it can't be written.
+    pub async fn disable_webhook(&self, webhook: &Stored<Webhook>, reason: DisabledReason) -> Result<(), WriteError> {
+        let at = self.store.now();
+        let context =
+            ChangeContext { actor: Actor::webhook_delivery(), at, idempotency: None, precondition: None, is_erasure: false };
+        let mut unit = UnitOfWork::new(self, &context);
+        unit.update(webhook, webhook.value.disabled(reason))?;
+        unit.commit().await
+    }
+
     /// Changes the state of replays with `decide`, and retries after a write conflict. Writes nothing if the state stays
     /// the same, or in a dry run.
     ///
@@ -255,12 +263,6 @@ impl TenantStore {
         let decide = |current: Option<Replays>| decide(current.unwrap_or_default());
         self.change_state(&self.keys.replays(), "replays", decide).await
     }
-
-    /// Identifies a request with an idempotency key. All its retries have the same identity.
-    #[must_use]
-    pub fn request_identity(&self, request: &IdempotentRequest) -> String {
-        self.keys.stored_response(request).sort().to_owned()
-    }
 }
 
 impl Store {
@@ -268,11 +270,11 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::pending_deliveries`].
+    /// Same as [`Reader::pending_deliveries`].
     pub async fn pending_requests(&self) -> Result<Vec<DeliveryRequest>, StoreError> {
         let mut requests = Vec::new();
         for tenant in self.tenant_ids().await? {
-            requests.extend(self.tenant(tenant).pending_deliveries().await?.requests);
+            requests.extend(self.reader(tenant).pending_deliveries().await?.requests);
         }
         Ok(requests)
     }

@@ -7,14 +7,14 @@ use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::{Health, MAX_WEBHOOKS, Webhook};
 use crate::store::keys::{EXPIRES, TYPE};
 use crate::store::lists::indexed_lists::{Page, PageRequest};
-use crate::store::{StoreError, TenantStore, unless_condition_failed};
+use crate::store::{Reader, StoreError, Writer, unless_condition_failed};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 const FAILING_SINCE: &str = "failing_since";
 /// Attribute that only slow webhooks have.
 const IS_SLOW: &str = "is_slow";
 
-impl TenantStore {
+impl Reader {
     /// Returns the slots for further webhooks. Takes one round trip.
     ///
     /// # Errors
@@ -49,7 +49,9 @@ impl TenantStore {
         let failing_since = item.get(FAILING_SINCE).and_then(|since| since.as_s().ok()?.parse().ok());
         Ok(Health { failing_since, is_slow: item.contains_key(IS_SLOW) })
     }
+}
 
+impl Writer {
     /// Writes a change to the health by an attempt at `at`, unless a concurrent attempt has made the same change. Writes nothing
     /// if the health is unchanged.
     ///

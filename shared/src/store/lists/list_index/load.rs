@@ -22,7 +22,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::keys::{self, BUCKETS, Item, Section};
 use crate::store::table::read;
 use crate::store::{
-    CLOCK_SKEW, MAX_LOAD_AGE, Store, StoreError, TenantStore, TornReadRetry, max_secondary_index_delay, pause, time_to_read,
+    CLOCK_SKEW, MAX_LOAD_AGE, Reader, Store, StoreError, TornReadRetry, max_secondary_index_delay, pause, time_to_read,
 };
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
@@ -77,7 +77,7 @@ impl<'l, I: ListIndex> Loading<'l, I> {
     }
 }
 
-impl TenantStore {
+impl Reader {
     /// Loads a list index into its slot: the sections of the secondary index, the joined kinds from the table, and the events
     /// that the secondary index may not contain yet. Continues where an earlier request stopped.
     ///
@@ -275,7 +275,7 @@ impl TenantStore {
     }
 }
 
-impl TenantStore {
+impl Reader {
     pub(super) fn snapshot_source<I: ListIndex>(&self) -> SnapshotSource<'_> {
         SnapshotSource { table: &self.store.table, tenant: self.id, kind: I::Entity::KIND }
     }
@@ -454,7 +454,7 @@ pub fn split(next: usize, count: usize, last_key: Item) -> Vec<BucketRange> {
 /// records, lists fail until the secondary index has caught up.
 const MAX_PAGES: usize = 8;
 
-impl TenantStore {
+impl Reader {
     /// Builds an index from the records themselves, and returns the IDs of unreadable records. `None` if there are too many
     /// records.
     pub(super) async fn index_of_records<I: ListIndex>(&self) -> Result<Option<(I, Vec<Uuid>)>, StoreError> {

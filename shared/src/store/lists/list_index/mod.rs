@@ -35,7 +35,7 @@ use crate::domain::values::json;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::{ENTRY, Item, Keys, Section};
 use crate::store::{
-    CLOCK_SKEW, SECONDARY_INDEX_LAG, Store, StoreError, TenantStore, TornReadRetry, USUAL_EVENT_DELAY, max_event_delay,
+    CLOCK_SKEW, Reader, SECONDARY_INDEX_LAG, Store, StoreError, TornReadRetry, USUAL_EVENT_DELAY, max_event_delay,
     max_secondary_index_delay,
 };
 use aws_sdk_dynamodb::operation::query::QueryOutput;
@@ -181,7 +181,7 @@ impl From<StoreError> for RefreshError {
     }
 }
 
-impl TenantStore {
+impl Reader {
     /// Passes the index to a function. Refreshes or loads the index first. While the secondary index contradicts the table, or if
     /// there is no memory for indexes, the index is built from the records themselves; the second value then contains the IDs of
     /// unreadable records.
@@ -201,12 +201,12 @@ impl TenantStore {
         self.with_list_index_and(freshness, std::future::ready(Ok(())), |index, ()| read(index)).await
     }
 
-    /// Like [`TenantStore::with_list_index`], but also passes the result of `beside`, which runs while the index is refreshed, so
+    /// Like [`Reader::with_list_index`], but also passes the result of `beside`, which runs while the index is refreshed, so
     /// that it takes no further round trip.
     ///
     /// # Errors
     ///
-    /// Same as [`TenantStore::with_list_index`], and the error of `beside`.
+    /// Same as [`Reader::with_list_index`], and the error of `beside`.
     pub async fn with_list_index_and<I: ListIndex, B, T>(
         &self,
         freshness: Freshness,

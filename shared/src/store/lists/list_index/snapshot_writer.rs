@@ -17,7 +17,7 @@ use crate::domain::values::time::Timestamp;
 use crate::log::error_chain;
 use crate::store::keys::{self, BUCKETS, ENTRY, Item, Key, Keys, SK, Section};
 use crate::store::{
-    CLOCK_SKEW, SECONDARY_INDEX_LAG, Store, StoreError, TenantStore, max_event_delay, max_secondary_index_delay_of_snapshots,
+    CLOCK_SKEW, Reader, SECONDARY_INDEX_LAG, Store, StoreError, max_event_delay, max_secondary_index_delay_of_snapshots,
 };
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Select};
@@ -106,14 +106,14 @@ impl Store {
             if self.now() >= until {
                 break;
             }
-            let examined = join_all(chunk.iter().map(async |tenant| self.tenant(*tenant).due_snapshots().await)).await;
+            let examined = join_all(chunk.iter().map(async |tenant| self.reader(*tenant).due_snapshots().await)).await;
             // If writing the due snapshots kills this function, the next run must not start with the same tenants.
             let has_due = examined.iter().flatten().any(|(_, is_due)| matches!(is_due, Ok(true)));
             if let (true, Some(last)) = (has_due, chunk.last()) {
                 self.store_last_tenant(&**objects, *last).await;
             }
             for (tenant, due) in chunk.iter().zip(examined) {
-                if !self.tenant(*tenant).write_due(due, &**objects, until, &mut report).await {
+                if !self.reader(*tenant).write_due(due, &**objects, until, &mut report).await {
                     break;
                 }
                 done += 1;
@@ -143,7 +143,7 @@ impl Store {
     }
 }
 
-impl TenantStore {
+impl Reader {
     #[must_use]
     pub fn snapshot_keys(&self) -> Vec<String> {
         let source = |kind| SnapshotSource { table: &self.store.table, tenant: self.id, kind };
