@@ -4,7 +4,7 @@
 use crate::handlers::{AssetPatch, AssetView, DELETED, NewAsset};
 use serde_json::{Map, Value, json};
 use shared::auth::caller::AssetsWrite;
-use shared::auth::{Caller, ImportRow, Operation, Principal};
+use shared::auth::{Caller, Principal};
 use shared::domain::assets::asset::{Asset, AssetChange, AssetChangeError, AssetReferences, CatalogNames, Transitions};
 use shared::domain::assets::csv_cell;
 use shared::domain::catalog::custom_fields::{CustomFields, FieldsSchema, Patterns, composed_value};
@@ -17,7 +17,7 @@ use shared::domain::values::id::{AssetId, AssetTypeId, Id, InstanceId, Manufactu
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
 use shared::fields::serial_number::{SHORTENED, is_shortened};
-use shared::http::bulk::import::{RowChanges, RowError, RowResult, row_response};
+use shared::http::bulk::import::{RowChanges, RowResult, row_response};
 use shared::http::bulk::rows::{CUSTOM_FIELD, CustomCell};
 use shared::http::requests::body::ReadOnlyFields;
 use shared::http::responses::{ApiError, ConflictCode, Created, Data, Dependency, Success, Versioned, or_not_found};
@@ -49,9 +49,8 @@ pub(crate) async fn create(
     let caller = caller.verified().await?;
     let id = caller.store.new_id(caller.context.at)?;
     let operation = AssetOperation::new(id, Target::New, Action::Write(Box::new(write)));
-    let inputs = AssetOperation::with_new_assets(&caller, &[&operation], records, false).await?.pop();
-    let inputs = inputs.ok_or_else(|| ApiError::Internal("a creation without inputs".into()))??;
-    caller.execute_operation(&operation, inputs).await
+    let inputs = operation.inputs(&caller, records, false).await?;
+    operation.commit(&caller, inputs, AssetOutcome::response).await
 }
 
 /// Changes an asset. `errors` are the errors found in the body. Concurrent changes to other fields are kept.
@@ -76,7 +75,7 @@ pub(crate) async fn change(
     }
     let operation = AssetOperation::new(id, target, Action::Write(Box::new(write))).with_updated_at(unchanged.updated_at());
     let inputs = Inputs { records: Arc::new(records), new: None };
-    Ok(caller.verified().await?.execute_operation(&operation, inputs).await?.asset)
+    Ok(operation.commit(&*caller.verified().await?, inputs, AssetOutcome::response).await?.asset)
 }
 
 /// Fails with [`ApiError::Conflict`] while a process instance is in progress on the asset.
@@ -243,6 +242,23 @@ impl AssetOutcome {
     pub(crate) fn created(&self) -> Created<AssetView> {
         Created::new("assets", self.asset.value.id, self.view())
     }
+
+    /// Returns the response that the operation gets as a single request.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] if the response can't be serialized.
+    pub(crate) fn response(&self) -> Result<StoredResponse, StoreError> {
+        match self.result {
+            _ if self.is_deleted => Data { data: DELETED }.to_stored(Vec::new()),
+            RowResult::Created => self.created().to_stored(Vec::new()),
+            _ => Versioned { version: self.asset.tag_version(), data: self.view() }.to_stored(Vec::new()),
+        }
+    }
+
+    fn row_response(&self) -> Result<StoredResponse, StoreError> {
+        row_response(self.result, self.asset.value.id.uuid(), self.changes.as_ref())
+    }
 }
 
 pub(crate) struct AssetOperation {
@@ -305,66 +321,87 @@ impl AssetOperation {
         Ok(Some((draft, range)))
     }
 
-    /// Builds each operation's inputs. New assets without errors get their tags, in the order of the operations. A retry also
-    /// looks up each tag, because one was already taken.
-    async fn with_new_assets(
-        principal: &Principal,
-        operations: &[&Self],
-        records: AssetRecords,
-        is_retry: bool,
-    ) -> Result<Vec<Result<Inputs, ApiError>>, ApiError> {
-        let drafts: Vec<_> = operations.iter().map(|operation| operation.draft(principal, &records)).collect();
-        let ranges: Vec<&TagRange> = drafts.iter().flatten().flatten().filter_map(|(_, range)| range.as_ref()).collect();
-        let mut numbers = if is_retry { HashMap::new() } else { reserved_numbers(principal, &ranges).await? };
-        let records = Arc::new(records);
-        let mut inputs = Vec::new();
-        for (operation, draft) in operations.iter().zip(drafts) {
-            let new = match draft {
-                Err(error) => Err(error),
-                Ok(None) => Ok(None),
-                Ok(Some((mut draft, Some(range)))) => {
-                    let reserved = numbers.get_mut(&range.counter()).map(|next| {
-                        *next += 1;
-                        range.tag(*next - 1)
-                    });
-                    draft.asset_tag = match reserved.filter(|tag| !operation.is_brought(tag)) {
-                        Some(tag) => tag,
-                        None => free_tag(principal, &range, &draft, |tag| operation.is_brought(tag)).await?,
-                    };
-                    Ok(Some(draft))
-                }
-                Ok(Some((draft, None))) if is_retry => match owner_of_tag(principal, &draft).await? {
-                    Some(owner) => Err(taken_tag(principal, owner).await?),
-                    None => Ok(Some(draft)),
-                },
-                Ok(Some((draft, None))) => Ok(Some(draft)),
-            };
-            inputs.push(new.map(|new| Inputs { records: Arc::clone(&records), new }));
-        }
-        Ok(inputs)
-    }
-}
-
-impl Operation for AssetOperation {
-    type Inputs = Inputs;
-    type Outcome = AssetOutcome;
-
-    async fn read(
+    /// Reads the inputs of several operations together. Returns the inputs or the error of each. `is_retry` means that a write
+    /// conflict preceded. New assets without errors get their tags, in the order of the operations.
+    pub(crate) async fn read_all(
         principal: &Principal,
         operations: &[&Self],
         is_retry: bool,
     ) -> Result<Vec<Result<Inputs, ApiError>>, ApiError> {
         let changes: Vec<_> = operations.iter().map(|operation| (&operation.target, operation.change())).collect();
-        let records = AssetRecords::of_all(&principal.store, &changes).await?;
-        Self::with_new_assets(principal, operations, records, is_retry).await
+        let records = Arc::new(AssetRecords::of_all(&principal.store, &changes).await?);
+        let drafts: Vec<_> = operations.iter().map(|operation| operation.draft(principal, &records)).collect();
+        let ranges = drafts.iter().flatten().flatten().filter_map(|(_, range)| range.as_ref());
+        let mut numbers = if is_retry { HashMap::new() } else { reserved_numbers(principal, ranges).await? };
+        let mut inputs = Vec::new();
+        for (operation, draft) in operations.iter().zip(drafts) {
+            let new = match draft {
+                Ok(Some(draft)) => operation.new_with_tag(principal, draft, &mut numbers, is_retry).await.map(Some),
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            };
+            inputs.push(new.map(|new| Inputs { records: Arc::clone(&records), new }));
+        }
+        Ok(inputs)
     }
 
-    fn decide(
+    /// Reads the inputs. `is_retry` means that a write conflict preceded.
+    async fn read(&self, principal: &Principal, is_retry: bool) -> Result<Inputs, ApiError> {
+        let records = AssetRecords::of_all(&principal.store, &[(&self.target, self.change())]).await?;
+        self.inputs(principal, records, is_retry).await
+    }
+
+    /// Builds the inputs from records that were just read. A new asset gets its tag.
+    async fn inputs(&self, principal: &Principal, records: AssetRecords, is_retry: bool) -> Result<Inputs, ApiError> {
+        let new = match self.draft(principal, &records)? {
+            None => None,
+            Some(draft) => {
+                let range = draft.1.iter().filter(|_| !is_retry);
+                let mut numbers = reserved_numbers(principal, range).await?;
+                Some(self.new_with_tag(principal, draft, &mut numbers, is_retry).await?)
+            }
+        };
+        Ok(Inputs { records: Arc::new(records), new })
+    }
+
+    /// Gives a new asset its tag: the next reserved number, or another if there is none or its tag is taken. A retry also looks
+    /// the tag up, because one was already taken.
+    async fn new_with_tag(
+        &self,
+        principal: &Principal,
+        (mut draft, range): (Asset, Option<TagRange>),
+        numbers: &mut HashMap<String, u64>,
+        is_retry: bool,
+    ) -> Result<Asset, ApiError> {
+        let Some(range) = range else {
+            let owner = if is_retry { owner_of_tag(principal, &draft).await? } else { None };
+            return match owner {
+                Some(owner) => Err(taken_tag(principal, owner).await?),
+                None => Ok(draft),
+            };
+        };
+        let reserved = numbers.get_mut(&range.counter()).map(|next| {
+            *next += 1;
+            range.tag(*next - 1)
+        });
+        draft.asset_tag = match reserved.filter(|tag| !self.is_brought(tag)) {
+            Some(tag) => tag,
+            None => free_tag(principal, &range, &draft, |tag| self.is_brought(tag)).await?,
+        };
+        Ok(draft)
+    }
+
+    /// Decides the change and adds it to `unit`. Has no other effect, because it is called again if another writer was faster.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the change isn't possible.
+    pub(crate) fn decide(
         &self,
         principal: &Principal,
         unit: &mut UnitOfWork<'_>,
         Inputs { records, new }: &Inputs,
-    ) -> Result<AssetOutcome, CommitFailure<ApiError>> {
+    ) -> Result<AssetOutcome, ApiError> {
         if let (Some(new), None) = (new, &self.expected.versions) {
             let asset = unit.create(new.clone())?;
             if let Target::Serial(serial) = &self.target {
@@ -387,32 +424,61 @@ impl Operation for AssetOperation {
         Ok(AssetOutcome { changes, ..AssetOutcome::new(asset, result, records) })
     }
 
-    fn classify_failure(&self, error: WriteError) -> CommitFailure<ApiError> {
-        match error {
-            // The retry generates a different tag, or finds the owner of the requested tag.
-            WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
-            error => error.into(),
-        }
+    /// Commits the operation alone, from inputs that were just read, and stores the response that `respond` builds.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Principal::retry`].
+    pub(crate) async fn commit(
+        &self,
+        principal: &Principal,
+        inputs: Inputs,
+        respond: fn(&AssetOutcome) -> Result<StoredResponse, StoreError>,
+    ) -> Result<AssetOutcome, ApiError> {
+        let attempt = |inputs| async move {
+            let mut unit = principal.unit();
+            let outcome = self.decide(principal, &mut unit, &inputs)?;
+            unit.commit_with(|| respond(&outcome)).await.map_err(commit_failure)?;
+            Ok(outcome)
+        };
+        // Boxed, because the compiler limits how deep future types can nest.
+        principal.retry(inputs, || Box::pin(self.read(principal, true)), attempt).await
     }
 
-    fn unique_value(&self) -> Option<(&'static str, String)> {
+    /// Like [`AssetOperation::commit`], but reads the inputs first.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Principal::retry`].
+    pub(crate) async fn read_and_commit(&self, principal: &Principal) -> Result<AssetOutcome, ApiError> {
+        let inputs = Box::pin(self.read(principal, false)).await?;
+        self.commit(principal, inputs, AssetOutcome::response).await
+    }
+
+    /// Commits a row of an import. Reads the inputs if `inputs` is `None`.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Principal::retry`], with errors in the columns of the row.
+    pub(crate) async fn commit_row(
+        &self,
+        principal: &Principal,
+        inputs: Option<Result<Inputs, ApiError>>,
+    ) -> Result<StoredResponse, ApiError> {
+        let committed = async {
+            let inputs = match inputs {
+                Some(inputs) => inputs?,
+                None => Box::pin(self.read(principal, true)).await?,
+            };
+            Ok(self.commit(principal, inputs, AssetOutcome::row_response).await?.row_response()?)
+        };
+        committed.await.map_err(|error| self.locate(error))
+    }
+
+    /// Returns the unique field that the operation sets, with its value.
+    pub(crate) fn unique_value(&self) -> Option<(&'static str, String)> {
         let unique = Asset::unique_tag(self.change()?.asset_tag.value()?);
         Some((unique.field, unique.value))
-    }
-
-    fn response(outcome: &AssetOutcome) -> Result<StoredResponse, StoreError> {
-        match outcome.result {
-            _ if outcome.is_deleted => Data { data: DELETED }.to_stored(Vec::new()),
-            RowResult::Created => outcome.created().to_stored(Vec::new()),
-            _ => Versioned { version: outcome.asset.tag_version(), data: outcome.view() }.to_stored(Vec::new()),
-        }
-    }
-}
-
-impl ImportRow for AssetOperation {
-    /// Returns only the tag of a new asset: each row updates a different asset, so nothing else can collide.
-    fn subjects(&self, _: &Inputs) -> BTreeSet<String> {
-        self.unique_value().into_iter().map(|(_, tag)| tag).collect()
     }
 
     /// Moves each error to the row's column for the field, and turns `NotFound` into an error in `id`.
@@ -434,14 +500,22 @@ impl ImportRow for AssetOperation {
             other => other,
         }
     }
+}
 
-    fn row_response(outcome: &AssetOutcome, skipped: &[RowError]) -> Result<StoredResponse, StoreError> {
-        row_response(outcome.result, outcome.asset.value.id.uuid(), outcome.changes.as_ref(), skipped)
+/// Decides whether to retry after a failed commit.
+pub(crate) fn commit_failure(error: WriteError) -> CommitFailure<ApiError> {
+    match error {
+        // The retry generates a different tag, or finds the owner of the requested tag.
+        WriteError::Duplicate(..) => CommitFailure::Outdated(WriteError::Stale),
+        error => error.into(),
     }
 }
 
 /// Returns the first number reserved in each range, by counter.
-async fn reserved_numbers(principal: &Principal, ranges: &[&TagRange]) -> Result<HashMap<String, u64>, ApiError> {
+async fn reserved_numbers<'a>(
+    principal: &Principal,
+    ranges: impl Iterator<Item = &'a TagRange>,
+) -> Result<HashMap<String, u64>, ApiError> {
     let mut counts: HashMap<String, (&TagRange, u64)> = HashMap::new();
     for range in ranges {
         counts.entry(range.counter()).or_insert((range, 0)).1 += 1;

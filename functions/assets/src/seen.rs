@@ -4,7 +4,7 @@ use crate::lookup::{Identifier, Lookup, Match};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use shared::auth::caller::AssetsWrite;
-use shared::auth::{Caller, ImportRow, Operation, Principal};
+use shared::auth::{Caller, Principal, VerifiedCaller};
 use shared::domain::assets::asset::{Asset, RowTag, Status};
 use shared::domain::assets::code::AssetKey;
 use shared::domain::assets::seen::SeenOutcome;
@@ -17,8 +17,8 @@ use shared::http::base_url::BaseUrl;
 use shared::http::openapi::InputErrors;
 use shared::http::requests::body::{Fields, FromJson, JsonBody, field_schema};
 use shared::http::responses::{ApiError, Dependency, Json};
-use shared::store::{CommitFailure, StoreError, UnitOfWork, WriteError};
-use std::collections::HashMap;
+use shared::store::{StoreError, UnitOfWork, WriteError};
+use std::collections::{BTreeSet, HashMap};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
@@ -254,34 +254,15 @@ impl Scan {
     }
 }
 
-impl Operation for Scan {
-    type Inputs = Option<Stored<Asset>>;
-    type Outcome = ScanResponse;
-
-    async fn read(
-        principal: &Principal,
-        scans: &[&Self],
-        is_retry: bool,
-    ) -> Result<Vec<Result<Self::Inputs, ApiError>>, ApiError> {
-        let mut inputs = Vec::new();
-        for scan in scans {
-            inputs.push(match &scan.found {
-                // Only one asset is retried at a time.
-                SeenMatch::Asset(asset) if is_retry => principal.store.get::<Asset>(asset.value.id).await.map_err(ApiError::from),
-                SeenMatch::Asset(asset) => Ok(Some(asset.as_ref().clone())),
-                SeenMatch::SameAs(_) | SeenMatch::Several(_) | SeenMatch::Nothing => Ok(None),
-            });
-        }
-        Ok(inputs)
-    }
-
+impl Scan {
+    /// Decides what the scan changes, from the asset as it was just read.
     fn decide(
         &self,
         principal: &Principal,
         unit: &mut UnitOfWork<'_>,
-        inputs: &Self::Inputs,
-    ) -> Result<ScanResponse, CommitFailure<ApiError>> {
-        let Some(old) = inputs else {
+        asset: Option<&Stored<Asset>>,
+    ) -> Result<ScanResponse, ApiError> {
+        let Some(old) = asset else {
             let is_ambiguous = matches!(self.found, SeenMatch::Several(_));
             let outcome = if is_ambiguous { SeenOutcome::Ambiguous } else { SeenOutcome::Unknown };
             return Ok(self.respond(outcome, None));
@@ -292,18 +273,32 @@ impl Operation for Scan {
         Ok(self.respond(outcome, Some(&seen.value)))
     }
 
-    fn unique_value(&self) -> Option<(&'static str, String)> {
-        None
-    }
-
-    fn response(response: &ScanResponse) -> Result<StoredResponse, StoreError> {
-        let body = serde_json::to_string(response).map_err(StoreError::broken)?;
-        Ok(StoredResponse { is_nameless: true, ..StoredResponse::new(200, body) })
+    /// Commits the scan. Reads the asset again unless it was `just_read`.
+    async fn commit(&self, principal: &Principal, just_read: bool) -> Result<StoredResponse, ApiError> {
+        let asset = if let SeenMatch::Asset(asset) = &self.found { Some(asset.as_ref()) } else { None };
+        let again = || async move {
+            match asset {
+                Some(asset) => Ok(principal.store.get::<Asset>(asset.value.id).await?),
+                None => Ok(None),
+            }
+        };
+        let first = if just_read { asset.cloned() } else { again().await? };
+        let attempt = |asset: Option<Stored<Asset>>| async move {
+            let mut unit = principal.unit();
+            let response = self.decide(principal, &mut unit, asset.as_ref())?.stored()?;
+            unit.commit_with(|| Ok(response.clone())).await?;
+            Ok(response)
+        };
+        principal.retry(first, again, attempt).await
     }
 }
 
-/// The scans of a request are all for different assets.
-impl ImportRow for Scan {}
+impl ScanResponse {
+    fn stored(&self) -> Result<StoredResponse, StoreError> {
+        let body = serde_json::to_string(self).map_err(StoreError::broken)?;
+        Ok(StoredResponse { is_nameless: true, ..StoredResponse::new(200, body) })
+    }
+}
 
 /// Record that assets were seen
 ///
@@ -361,7 +356,14 @@ pub async fn see_assets(
         scans.push(new);
     }
     let mut responses = Vec::new();
-    for response in caller.execute_each(&scans).await? {
+    let rows = caller.rows(scans.len()).await?;
+    // The scans of a request are all for different assets.
+    let inputs = rows.left().iter().map(|_| (Ok(()), BTreeSet::new())).collect();
+    let scans = &scans;
+    let write = |caller: VerifiedCaller, index: usize, inputs: Option<Result<(), ApiError>>| async move {
+        Box::pin(scans[index].commit(&caller, inputs.is_some())).await
+    };
+    for response in rows.write(inputs, write).await.responses {
         match response.status {
             ..300 => {}
             // Concurrent scans of the same asset, or the same request still in progress.

@@ -3,13 +3,13 @@
 use crate::handlers::{NewUser, UserPatch, UserView};
 use serde_json::json;
 use shared::auth::caller::UsersWrite;
-use shared::auth::{Caller, ImportRow, Operation, Principal};
+use shared::auth::{Caller, Principal};
 use shared::domain::keys::api_key::Role;
-use shared::domain::record::{Expected, ExpectedVersions, Kind, Record, Stored, StoredResponse};
+use shared::domain::record::{Expected, ExpectedVersions, Kind, Stored, StoredResponse};
 use shared::domain::user::{Email, User, UserChange};
 use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::{Id, UserId};
-use shared::http::bulk::import::{RowChanges, RowError, RowResult, row_response};
+use shared::http::bulk::import::{RowChanges, RowResult, row_response};
 use shared::http::requests::body::{JsonBody, ReadOnlyFields};
 use shared::http::responses::{ApiError, ChangedUser, ConflictCode, Created, Data, Deactivation, Success, Versioned};
 use shared::store::{BatchGet, BatchResult, CommitFailure, StoreError, UnitOfWork, WriteError};
@@ -23,7 +23,7 @@ pub(crate) async fn create(caller: &Caller<UsersWrite>, new: NewUser) -> Result<
     let caller = caller.verified().await?;
     let action = Action::Write(Box::new(UserWrite { change: new.into(), ..UserWrite::default() }));
     let operation = UserOperation::new(caller.role, caller.store.new_id(caller.context.at)?, Target::New, action);
-    Ok(caller.execute_operation(&operation, Inputs::default()).await?.user)
+    Ok(operation.commit(&caller, Inputs::default(), UserOutcome::response).await?.user)
 }
 
 /// Keeps concurrent changes to other fields.
@@ -39,7 +39,7 @@ pub(crate) async fn change(
     let action = Action::Write(Box::new(UserWrite { change, ..UserWrite::default() }));
     let operation = UserOperation::new(caller.role, id, Target::Id(id), action);
     let inputs = Inputs { user: Some(user), email_owner: None };
-    let user = caller.execute_operation(&operation, inputs).await?.user.into();
+    let user = operation.commit(&caller, inputs, UserOutcome::response).await?.user.into();
     // Read after the change: since then, no instance can pick the user.
     let meta = if deactivates { Some(Deactivation { picked_in: caller.store.picked_in(id).await? }) } else { None };
     Ok(ChangedUser { user, meta })
@@ -73,6 +73,26 @@ pub(crate) struct UserOutcome {
     is_deleted: bool,
     /// Only for an update in a dry run.
     changes: Option<RowChanges>,
+}
+
+impl UserOutcome {
+    /// Returns the response that the operation gets as a single request.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] if the response can't be serialized.
+    pub(crate) fn response(&self) -> Result<StoredResponse, StoreError> {
+        let user = self.user.clone();
+        match self.result {
+            _ if self.is_deleted => Data { data: UserView::from(user) }.to_stored(Vec::new()),
+            RowResult::Created => Created::<UserView>::of("users", user).to_stored(Vec::new()),
+            _ => Versioned::<UserView>::from(user).to_stored(Vec::new()),
+        }
+    }
+
+    fn row_response(&self) -> Result<StoredResponse, StoreError> {
+        row_response(self.result, self.user.value.id.uuid(), self.changes.as_ref())
+    }
 }
 
 pub(crate) struct UserOperation {
@@ -179,42 +199,56 @@ fn check_email(user: &User, owner: Option<UserId>) -> Result<(), ApiError> {
     }
 }
 
-impl Operation for UserOperation {
-    type Inputs = Inputs;
-    type Outcome = UserOutcome;
-
-    /// Takes a round trip for the owners of e-mail addresses, if there are addresses, and a round trip for the users.
-    async fn read(principal: &Principal, operations: &[&Self], _: bool) -> Result<Vec<Result<Inputs, ApiError>>, ApiError> {
+impl UserOperation {
+    /// Reads the users that the operations concern, and those that have the addresses that operations set. Takes a round trip for
+    /// the addresses, if there are any, and one for the users.
+    async fn lookups(principal: &Principal, operations: &[&Self]) -> Result<(HashMap<String, UserId>, BatchResult), ApiError> {
         let emails: BTreeSet<String> = operations.iter().filter_map(|operation| operation.email()).collect();
         let emails: Vec<_> = emails.into_iter().map(User::unique_email).collect();
         let owners = principal.store.owners::<User>(&emails).await?;
         let id = |operation: &&Self| if let Target::Id(id) = operation.target { Some(id) } else { None };
         let ids: BTreeSet<UserId> = operations.iter().filter_map(id).chain(owners.values().copied()).collect();
         let users = principal.store.batch_get(BatchGet::new().with_all::<User>(ids)).await?;
+        Ok((owners, users))
+    }
+
+    /// Reads the inputs of several operations together. Returns the inputs or the error of each.
+    pub(crate) async fn read_all(principal: &Principal, operations: &[&Self]) -> Result<Vec<Result<Inputs, ApiError>>, ApiError> {
+        let (owners, users) = Self::lookups(principal, operations).await?;
         Ok(operations.iter().map(|operation| operation.inputs(&owners, &users)).collect())
     }
 
-    fn decide(
+    async fn read(&self, principal: &Principal) -> Result<Inputs, ApiError> {
+        let (owners, users) = Self::lookups(principal, &[self]).await?;
+        self.inputs(&owners, &users)
+    }
+
+    /// Decides the change and adds it to `unit`. Has no other effect, because it is called again if another writer was faster.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the change isn't possible.
+    pub(crate) fn decide(
         &self,
         principal: &Principal,
         unit: &mut UnitOfWork<'_>,
         Inputs { user, email_owner }: &Inputs,
-    ) -> Result<UserOutcome, CommitFailure<ApiError>> {
+    ) -> Result<UserOutcome, ApiError> {
         let Some(old) = user else {
-            let Action::Write(write) = &self.action else { return Err(ApiError::NotFound.into()) };
+            let Action::Write(write) = &self.action else { return Err(ApiError::NotFound) };
             let user = new_user(self.new_id, write)?;
-            self.role.check_user(None, &user).map_err(ApiError::from)?;
+            self.role.check_user(None, &user)?;
             check_email(&user, *email_owner)?;
             return Ok(UserOutcome { user: unit.create(user)?, result: RowResult::Created, is_deleted: false, changes: None });
         };
         self.expected.check(old).map_err(ApiError::PreconditionFailed)?;
         let Action::Write(write) = &self.action else {
-            self.role.check_power_over(old.value.role).map_err(ApiError::from)?;
+            self.role.check_power_over(old.value.role)?;
             unit.delete(old)?;
             return Ok(UserOutcome { user: old.clone(), result: RowResult::Updated, is_deleted: true, changes: None });
         };
         let next = changed_user(old, write)?;
-        self.role.check_user(Some(&old.value), &next).map_err(ApiError::from)?;
+        self.role.check_user(Some(&old.value), &next)?;
         check_email(&next, *email_owner)?;
         let user = unit.update(old, next)?;
         let result = if user.version == old.version { RowResult::Unchanged } else { RowResult::Updated };
@@ -222,47 +256,82 @@ impl Operation for UserOperation {
         Ok(UserOutcome { user, result, is_deleted: false, changes })
     }
 
-    fn classify_failure(&self, error: WriteError) -> CommitFailure<ApiError> {
-        match (&error, &self.target) {
-            // A concurrent request created the user. The retry finds it by its address.
-            (WriteError::Duplicate(..), Target::Email(_)) => CommitFailure::Outdated(error),
-            _ => error.into(),
-        }
+    /// Commits the operation alone, from inputs that were just read, and stores the response that `respond` builds.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Principal::retry`].
+    pub(crate) async fn commit(
+        &self,
+        principal: &Principal,
+        inputs: Inputs,
+        respond: fn(&UserOutcome) -> Result<StoredResponse, StoreError>,
+    ) -> Result<UserOutcome, ApiError> {
+        let attempt = |inputs| async move {
+            let mut unit = principal.unit();
+            let outcome = self.decide(principal, &mut unit, &inputs)?;
+            match unit.commit_with(|| respond(&outcome)).await {
+                Ok(()) => Ok(outcome),
+                // A concurrent request created the user. The retry finds it by its address.
+                Err(error @ WriteError::Duplicate(..)) if matches!(self.target, Target::Email(_)) => {
+                    Err(CommitFailure::Outdated(error))
+                }
+                Err(error) => Err(error.into()),
+            }
+        };
+        // Boxed, because the compiler limits how deep future types can nest.
+        principal.retry(inputs, || Box::pin(self.read(principal)), attempt).await
     }
 
-    fn unique_value(&self) -> Option<(&'static str, String)> {
+    /// Like [`UserOperation::commit`], but reads the inputs first.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Principal::retry`].
+    pub(crate) async fn read_and_commit(&self, principal: &Principal) -> Result<UserOutcome, ApiError> {
+        let inputs = Box::pin(self.read(principal)).await?;
+        self.commit(principal, inputs, UserOutcome::response).await
+    }
+
+    /// Commits a row of an import. Reads the inputs if `inputs` is `None`.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Principal::retry`], with errors in the columns of the row.
+    pub(crate) async fn commit_row(
+        &self,
+        principal: &Principal,
+        inputs: Option<Result<Inputs, ApiError>>,
+    ) -> Result<StoredResponse, ApiError> {
+        let committed = async {
+            let inputs = match inputs {
+                Some(inputs) => inputs?,
+                None => Box::pin(self.read(principal)).await?,
+            };
+            Ok(self.commit(principal, inputs, UserOutcome::row_response).await?.row_response()?)
+        };
+        committed.await.map_err(locate)
+    }
+
+    /// Returns the unique field that the operation sets, with its value.
+    pub(crate) fn unique_value(&self) -> Option<(&'static str, String)> {
         Some(("email", self.email()?))
     }
 
-    fn response(outcome: &UserOutcome) -> Result<StoredResponse, StoreError> {
-        let user = outcome.user.clone();
-        match outcome.result {
-            _ if outcome.is_deleted => Data { data: UserView::from(user) }.to_stored(Vec::new()),
-            RowResult::Created => Created::<UserView>::of("users", user).to_stored(Vec::new()),
-            _ => Versioned::<UserView>::from(user).to_stored(Vec::new()),
-        }
-    }
-}
-
-impl ImportRow for UserOperation {
     /// Returns the user, and the addresses before and after the change: one row can free an address that another row sets.
-    fn subjects(&self, inputs: &Inputs) -> BTreeSet<String> {
+    pub(crate) fn names(&self, inputs: &Inputs) -> BTreeSet<String> {
         let user = inputs.user.as_ref();
         let current = user.map(|user| user.value.email.folded());
         let emails = current.into_iter().chain(self.email()).map(|email| format!("email {email}"));
         emails.chain(user.map(|user| format!("user {}", user.value.id))).collect()
     }
+}
 
-    /// Reports errors in columns, and an unknown user as an error in `id`.
-    fn locate(&self, error: ApiError) -> ApiError {
-        match error {
-            ApiError::Invalid(errors) => ApiError::Invalid(errors.into_iter().map(FieldError::in_column).collect()),
-            ApiError::NotFound => ApiError::Invalid(vec![FieldError::column("id", "is not the ID of a user of this tenant")]),
-            other => other,
-        }
-    }
-
-    fn row_response(outcome: &UserOutcome, skipped: &[RowError]) -> Result<StoredResponse, StoreError> {
-        row_response(outcome.result, outcome.user.value.id().uuid(), outcome.changes.as_ref(), skipped)
+/// Reports errors in columns, and an unknown user as an error in `id`.
+fn locate(error: ApiError) -> ApiError {
+    match error {
+        ApiError::Invalid(errors) => ApiError::Invalid(errors.into_iter().map(FieldError::in_column).collect()),
+        ApiError::NotFound => ApiError::Invalid(vec![FieldError::column("id", "is not the ID of a user of this tenant")]),
+        other => other,
     }
 }

@@ -3,11 +3,11 @@
 //! delete it with the functions here.
 
 use super::{Caller, Principal, VerifiedCaller};
-use crate::domain::record::{ChangedSince, Mismatch, Record, Stored, StoredResponse};
+use crate::domain::record::{ChangedSince, Mismatch, Record, Stored};
 use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
 use crate::http::requests::body::{JsonBody, PatchBody};
 use crate::http::responses::{ApiError, Created, Data, Success, Versioned, or_not_found};
-use crate::store::{CommitFailure, DryRun, Reader, StoreError, UnitOfWork, WriteError, has_time_for_operation, pause};
+use crate::store::{CommitFailure, DryRun, Reader, UnitOfWork, WriteError, has_time_for_operation, pause};
 use serde::Serialize;
 
 /// Maximum number of attempts before the request fails.
@@ -243,95 +243,7 @@ impl<V> Created<V> {
     }
 }
 
-/// A change to one record: as a single request, in a batch, or as a row of an import.
-pub trait Operation: Sync + Sized {
-    /// The records that the decision depends on.
-    type Inputs: Send + Sync;
-    /// The record after the change.
-    type Outcome: Send;
-
-    /// Reads the inputs of all operations together. Returns the inputs or the error of each operation. `is_retry` means
-    /// that a write conflict preceded.
-    fn read(
-        principal: &Principal,
-        operations: &[&Self],
-        is_retry: bool,
-    ) -> impl Future<Output = Result<Vec<Result<Self::Inputs, ApiError>>, ApiError>> + Send;
-
-    /// Decides the change and adds it to `unit`. Must have no other effect, because it is called again if another writer was
-    /// faster.
-    ///
-    /// # Errors
-    ///
-    /// Returns why the change isn't possible, or [`CommitFailure::Outdated`] if the inputs contradict each other.
-    fn decide(
-        &self,
-        principal: &Principal,
-        unit: &mut UnitOfWork<'_>,
-        inputs: &Self::Inputs,
-    ) -> Result<Self::Outcome, CommitFailure<ApiError>>;
-
-    /// Decides whether to retry after a failed commit, or which error to return.
-    fn classify_failure(&self, error: WriteError) -> CommitFailure<ApiError> {
-        error.into()
-    }
-
-    /// Returns the unique field that the operation sets, with its value.
-    fn unique_value(&self) -> Option<(&'static str, String)>;
-
-    /// Returns the response that the operation gets as a single request.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`StoreError::Internal`] if the response can't be serialized.
-    fn response(outcome: &Self::Outcome) -> Result<StoredResponse, StoreError>;
-}
-
-impl Principal {
-    /// Reads the inputs of one operation. `is_retry` means that a write conflict preceded.
-    pub(super) async fn inputs<O: Operation>(&self, operation: &O, is_retry: bool) -> Result<O::Inputs, ApiError> {
-        // Boxed, because the compiler limits how deep future types can nest.
-        let read = Box::pin(O::read(self, &[operation], is_retry)).await?.pop();
-        read.unwrap_or_else(|| Err(ApiError::Internal("an operation without inputs".into())))
-    }
-
-    /// Executes one operation. `respond` builds the response to store.
-    pub(super) async fn execute_alone<O: Operation>(
-        &self,
-        operation: &O,
-        inputs: O::Inputs,
-        respond: impl Fn(&O::Outcome) -> Result<StoredResponse, StoreError> + Sync,
-    ) -> Result<O::Outcome, ApiError> {
-        let respond = &respond;
-        let attempt = |inputs| async move {
-            let mut unit = self.unit();
-            let outcome = operation.decide(self, &mut unit, &inputs)?;
-            let committed = unit.commit_with(|| respond(&outcome)).await;
-            committed.map(|()| outcome).map_err(|error| operation.classify_failure(error))
-        };
-        self.retry(inputs, || self.inputs(operation, true), attempt).await
-    }
-}
-
 impl VerifiedCaller {
-    /// Executes the only operation of a request, from inputs that were just read.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Principal::retry`].
-    pub async fn execute_operation<O: Operation>(&self, operation: &O, inputs: O::Inputs) -> Result<O::Outcome, ApiError> {
-        self.execute_alone(operation, inputs, O::response).await
-    }
-
-    /// Like [`VerifiedCaller::execute_operation`], but reads the inputs first.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Principal::retry`].
-    pub async fn read_and_execute<O: Operation>(&self, operation: &O) -> Result<O::Outcome, ApiError> {
-        self.execute_operation(operation, self.inputs(operation, false).await?).await
-    }
-
     /// Rejects `If-Match` on a request that changes several records.
     ///
     /// # Errors
@@ -346,14 +258,12 @@ impl VerifiedCaller {
     }
 
     /// Returns the same caller in a dry run, even if the request isn't one.
-    pub(super) fn with_dry_run(&self) -> Self {
-        if self.store.is_dry_run() { self.without_idempotency_key() } else { self.with_new_dry_run() }
-    }
-
-    /// Returns the same caller in a new dry run, without the planned writes of the request's dry run.
-    pub(super) fn with_new_dry_run(&self) -> Self {
+    #[must_use]
+    pub fn with_dry_run(&self) -> Self {
         let mut checker = self.without_idempotency_key();
-        checker.principal.store = checker.principal.store.in_dry_run(DryRun::default());
+        if !checker.store.is_dry_run() {
+            checker.principal.store = checker.principal.store.in_dry_run(DryRun::default());
+        }
         checker
     }
 }

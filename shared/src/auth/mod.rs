@@ -4,7 +4,6 @@
 //! is [`Caller::verified`]. Neither data nor an error in the request is disclosed before the key is verified: see
 //! `http::endpoints`.
 
-mod batch;
 pub mod caller;
 mod command;
 mod idempotent_enqueue;
@@ -12,6 +11,6 @@ mod import;
 mod signer;
 
 pub use caller::{Caller, Principal, VerifiedCaller};
-pub use command::{Operation, unknown_reference};
-pub use import::ImportRow;
+pub use command::unknown_reference;
+pub use import::{RowInputs, Rows};
 pub use signer::Signer;

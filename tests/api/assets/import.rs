@@ -21,10 +21,7 @@ async fn rows_name_other_records_by_what_people_know_and_unknown_names_show_the_
                Laptop 2,,,,S-2,,,,'=1+1\r\n";
     let reply = client.import("/assets", "", csv).await;
     assert_eq!(outcomes(&reply), ["created", "created"]);
-    assert_eq!(
-        reply.json()["meta"],
-        json!({"rows": 2, "created": 2, "updated": 0, "unchanged": 0, "refused": 0, "skipped": 0, "skipped_cells": 0})
-    );
+    assert_eq!(reply.json()["meta"], json!({"rows": 2, "created": 2, "updated": 0, "unchanged": 0, "refused": 0, "skipped": 0}));
     let first = asset(&client, "Laptop 1").await;
     assert_eq!(first["id"], reply.data()[0]["id"]);
     assert_eq!(
@@ -538,57 +535,20 @@ async fn a_dry_run_says_what_each_row_changes_but_not_all_of_many_changes() {
     assert!(listed > 50 && reply.text().len() < 20_000 && listed + more == 1000, "{listed} {more}");
 }
 
+/// The first row's asset exists only in the dry run, so its ID must not be shown.
 #[tokio::test(start_paused = true)]
-async fn a_row_is_written_without_its_bad_cell_if_that_is_wanted() {
-    let client = over_http().await;
-    let gone = client.user("Gone").await;
-    client.patch(&format!("/users/{gone}"), json!({"is_active": false})).await.data();
-    let csv = "name,serial_number,assigned_to_email,purchase_date,status\n\
-               a,S-1,nobody@example.com,,\nb,S-2,not an address,soon,\nc,S-3,gone@example.com,,in_use\nd,S-4,nobody@example.com,,lost\ne,S-5,,2026-01-01,\n";
-    let skip = "skip_bad=assigned_to_email,purchase_date";
-    for (query, on_error) in [("&dry_run=true", ""), ("&on_error=abort", ""), ("", "&skip_bad=status&on_error=abort")] {
-        let reply = client.import("/assets", &format!("?match=serial_number&{skip}{query}{on_error}"), csv).await;
-        let expected: &[&str] = match query {
-            "&on_error=abort" => &["skipped", "skipped", "skipped", "refused", "skipped"],
-            "&dry_run=true" => &["created", "created", "created", "refused", "created"],
-            _ => &["created"; 5],
-        };
-        assert_eq!(outcomes(&reply), expected, "{query}");
-        let cells = |row: usize| reply.data()[row]["skipped_cells"].as_array().cloned().unwrap_or_default();
-        let columns = |row| cells(row).iter().map(|cell| cell["column"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
-        assert_eq!((columns(0), columns(2)), (vec!["assigned_to_email".to_owned()], vec!["assigned_to_email".to_owned()]));
-        assert_eq!((columns(1).len(), columns(4).len()), (2, 0));
-        assert_eq!(cells(2)[0]["detail"], "belongs to an inactive user");
-        let total = if on_error.is_empty() { 4 } else { 6 };
-        assert_eq!(reply.json()["meta"]["skipped_cells"], total, "{reply:?}");
-    }
-    assert_eq!((client.total("/assets").await, asset(&client, "c").await["status"].clone()), (5, json!("in_use")));
-    assert_eq!(asset(&client, "b").await["purchase_date"], json!(null));
-    let refused = client.import("/assets", "?match=serial_number&skip_bad=serial_number,colour", csv).await;
-    assert_eq!(refused.field_errors(), ["skip_bad", "skip_bad"]);
-}
-
-/// While the second row's cells are checked, the first row's asset exists only in a dry run, so its ID must not be shown.
-#[tokio::test(start_paused = true)]
-async fn a_skipped_cell_names_no_asset_that_does_not_exist_and_counts_once() {
+async fn an_error_names_no_asset_that_does_not_exist() {
     let client = over_http().await;
     let csv = "name,asset_tag\na,INV-1\nb,INV-1\n";
-    for query in ["&dry_run=true", "&on_error=abort"] {
-        let reply = client.import("/assets", &format!("?skip_bad=asset_tag{query}"), csv).await;
-        assert_eq!(outcomes(&reply), ["created", "created"], "{query}");
-        let cell = &reply.data()[1]["skipped_cells"][0];
-        assert_eq!((&cell["code"], cell["asset_id"].as_str()), (&json!("DUPLICATE"), None), "{query}");
+    for (query, first) in [("?dry_run=true", "created"), ("?on_error=abort", "skipped")] {
+        let reply = client.import("/assets", query, csv).await;
+        assert_eq!(outcomes(&reply), [first, "refused"], "{query}");
+        let error = &reply.data()[1]["errors"][0];
+        assert_eq!((&error["code"], error["asset_id"].as_str()), (&json!("DUPLICATE"), None), "{query}");
     }
     let taken = client.asset(json!({"name": "c", "asset_tag": "INV-2"})).await;
-    let reply = client.import("/assets", "?skip_bad=asset_tag", "name,asset_tag\nd,INV-2\n").await;
-    assert_eq!(reply.data()[0]["skipped_cells"][0]["asset_id"], taken);
-
-    let schema = json!({"type": "object", "properties": {"räm": {"type": "integer", "minimum": 8, "multipleOf": 4}}});
-    client.type_with_schema("Laptop", "LAP", schema).await;
-    let csv = "name,asset_type_code,custom_fields.räm\na,LAP,3\n";
-    let reply = client.import("/assets", "?skip_bad=custom_fields.ra%CC%88m", csv).await;
-    let errors = reply.data()[0]["skipped_cells"].as_array().map(Vec::len);
-    assert_eq!((errors, &reply.json()["meta"]["skipped_cells"]), (Some(2), &json!(1)), "{reply:?}");
+    let reply = client.import("/assets", "", "name,asset_tag\nd,INV-2\n").await;
+    assert_eq!(reply.data()[0]["errors"][0]["asset_id"], taken);
 }
 
 /// Injects each fault into an import at each place, and then repeats the import with the same idempotency key.
@@ -703,18 +663,6 @@ async fn a_repeated_import_takes_no_numbers_says_which_rows_it_wrote_before_and_
     let third = client.import_once("/assets", csv, "again").await;
     assert_eq!((replayed(&third), third.header("idempotent-replayed")), ([true, true], "true"));
     assert_eq!(client.total("/assets").await, 5);
-
-    // When the request is repeated, the first row's asset already has the tag.
-    let path = "/assets/import?skip_bad=asset_tag";
-    let csv = "name,asset_tag\na,INV-1\nb,INV-1\n";
-    let send = || client.send_with("POST", path, Some("text/csv"), csv, &[("idempotency-key", "skipping")]);
-    let first = send().await;
-    let (outcomes, data) = (outcomes(&first), first.data());
-    assert_eq!((outcomes, data[0].get("skipped_cells")), (vec!["created".to_owned(); 2], None), "{data}");
-    let skipped = &data[1]["skipped_cells"][0];
-    assert_eq!((&skipped["column"], &skipped["code"]), (&json!("asset_tag"), &json!("DUPLICATE")));
-    let again = send().await;
-    assert_eq!((&again.data()[1]["skipped_cells"][0], again.header("idempotent-replayed")), (skipped, "true"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,8 +2,8 @@
 
 use crate::changes::{Action, AssetOperation, AssetWrite, Target};
 use crate::handlers::{AssetView, NewAsset};
+use shared::auth::Caller;
 use shared::auth::caller::AssetsWrite;
-use shared::auth::{Caller, Operation};
 use shared::domain::assets::asset::AssetChange;
 use shared::domain::record::Patch;
 use shared::domain::values::field_error::FieldError;
@@ -39,6 +39,6 @@ pub async fn put_asset_by_serial(
     let if_match = caller.take_precondition().and_then(|precondition| precondition.expected.versions);
     let action = Action::Write(Box::new(AssetWrite::new(change, errors)));
     let operation = AssetOperation::new(caller.store.new_id(caller.context.at)?, Target::Serial(key), action);
-    let outcome = caller.read_and_execute(&operation.with_if_match(if_match)).await?;
-    Upserted::from_stored(AssetOperation::response(&outcome)?)
+    let outcome = operation.with_if_match(if_match).read_and_commit(&caller).await?;
+    Upserted::from_stored(outcome.response()?)
 }

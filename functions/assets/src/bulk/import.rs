@@ -7,7 +7,8 @@ use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::keys::api_key::Scope;
 use shared::domain::values::id::AssetId;
 use shared::fields::{ASSET_COLUMNS, serial_number};
-use shared::http::bulk::import::{AssetMatch, ImportResult, MatchColumn, OnError, RowsBody, SkipBad};
+use shared::http::bulk::import::{AssetMatch, Executed, ImportResult, MatchColumn, OnError, RowsBody};
+use shared::http::bulk::rows::Row;
 use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::requests::params::Query;
 use shared::http::responses::{ApiError, Json};
@@ -23,9 +24,6 @@ shared::query! {
         create_unmatched: bool as bool,
         /// `skip` writes valid rows even if others are refused; `abort` then writes nothing. Default `skip`.
         on_error: OnError as OnError,
-        /// Columns, such as `assigned_to_email`, whose invalid cells are dropped while the rest of the row is imported. The row
-        /// must have no other error.
-        skip_bad: SkipBad as SkipBad,
     }
 }
 
@@ -43,20 +41,33 @@ pub async fn import_assets(
     let matching = query.r#match.unwrap_or(AssetMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != AssetMatch::None);
     let create_unmatched = query.create_unmatched.unwrap_or_default();
-    let skip_bad = query.skip_bad.unwrap_or_default().checked(ASSET_COLUMNS, matched)?;
     let mut rows = body.parse(&caller, ASSET_COLUMNS, matched)?;
     if let Some(name) = matched {
         MatchColumn { name, compared: compared(matching), create_unmatched }.check(&mut rows);
     }
-    caller
-        .verified()
-        .await?
-        .execute_import(query.on_error.unwrap_or(OnError::Skip), &skip_bad, rows, |caller, rows| {
-            let now = caller.context.at;
-            let rows = rows.into_iter().map(|row| AssetRowCells::new(row, now)).collect();
-            operations(caller, rows, matching, create_unmatched)
-        })
-        .await
+    let (caller, rows) = (caller.verified().await?, &rows);
+    let execute = |caller| write_rows(caller, rows, matching, create_unmatched);
+    caller.import(query.on_error.unwrap_or(OnError::Skip), execute).await
+}
+
+async fn write_rows(
+    caller: VerifiedCaller,
+    rows: &[Row],
+    matching: AssetMatch,
+    create_unmatched: bool,
+) -> Result<Executed, ApiError> {
+    let operations = &operations(&caller, rows, matching, create_unmatched).await?;
+    let rows = caller.rows(operations.len()).await?;
+    let left: Vec<&AssetOperation> = rows.left().into_iter().map(|index| &operations[index]).collect();
+    // Boxed, because the compiler limits how deep future types can nest.
+    let inputs = Box::pin(AssetOperation::read_all(&caller, &left, false)).await?;
+    // Each row updates a different asset, so only the tags of new assets can collide.
+    let tags = left.iter().map(|operation| operation.unique_value().into_iter().map(|(_, tag)| tag).collect());
+    let inputs = inputs.into_iter().zip(tags).collect();
+    let write = |caller: VerifiedCaller, index: usize, inputs| async move {
+        Box::pin(operations[index].commit_row(&caller, inputs)).await
+    };
+    Ok(rows.write(inputs, write).await)
 }
 
 /// Returns the function that normalizes values of the matched column, so that two rows for one asset are found.
@@ -69,11 +80,13 @@ fn compared(matching: AssetMatch) -> fn(&str) -> String {
 }
 
 async fn operations(
-    caller: VerifiedCaller,
-    rows: Vec<AssetRowCells>,
+    caller: &VerifiedCaller,
+    rows: &[Row],
     matching: AssetMatch,
     create_unmatched: bool,
 ) -> Result<Vec<AssetOperation>, ApiError> {
+    let now = caller.context.at;
+    let rows: Vec<AssetRowCells> = rows.iter().map(|row| AssetRowCells::new(row.clone(), now)).collect();
     let mut names = NamesInRows::default();
     rows.iter().for_each(|row| row.add_names(matching, &mut names));
     if !names.emails.is_empty() {

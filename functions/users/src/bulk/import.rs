@@ -10,7 +10,7 @@ use shared::domain::values::id::UserId;
 use shared::domain::values::text::Name;
 use shared::fields::USER_COLUMNS;
 use shared::fields::compared::compatible;
-use shared::http::bulk::import::{ImportResult, MatchColumn, OnError, RowsBody, SkipBad, UserMatch};
+use shared::http::bulk::import::{Executed, ImportResult, MatchColumn, OnError, RowsBody, UserMatch};
 use shared::http::bulk::rows::Row;
 use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::requests::params::Query;
@@ -25,9 +25,6 @@ shared::query! {
         create_unmatched: bool as bool,
         /// `skip` writes valid rows even if others are refused; `abort` then writes nothing. Default `skip`.
         on_error: OnError as OnError,
-        /// Columns, such as `role`, whose invalid cells are dropped while the rest of the row is imported. The row must have no
-        /// other error.
-        skip_bad: SkipBad as SkipBad,
     }
 }
 
@@ -59,19 +56,32 @@ pub async fn import_users(
     let matching = query.r#match.unwrap_or(UserMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != UserMatch::None);
     let create_unmatched = query.create_unmatched.unwrap_or_default();
-    let skip_bad = query.skip_bad.unwrap_or_default().checked(USER_COLUMNS, matched)?;
     let mut rows = body.parse(&caller, USER_COLUMNS, matched)?;
     if let Some(name) = matched {
         MatchColumn { name, compared: compatible, create_unmatched }.check(&mut rows);
     }
     let on_error = query.on_error.unwrap_or(OnError::Skip);
-    let caller = caller.verified().await?;
-    caller.execute_import(on_error, &skip_bad, rows, |caller, rows| operations(caller, rows, matching)).await
+    let (caller, rows) = (caller.verified().await?, &rows);
+    caller.import(on_error, |caller| write_rows(caller, rows, matching)).await
 }
 
-async fn operations(caller: VerifiedCaller, rows: Vec<Row>, matching: UserMatch) -> Result<Vec<UserOperation>, ApiError> {
+async fn write_rows(caller: VerifiedCaller, rows: &[Row], matching: UserMatch) -> Result<Executed, ApiError> {
     let ids = caller.store.new_ids(caller.context.at, rows.len())?;
-    Ok(rows.iter().zip(ids).map(|(row, id)| operation(caller.role, row, id, matching)).collect())
+    let operations = rows.iter().zip(ids).map(|(row, id)| operation(caller.role, row, id, matching));
+    let operations = &operations.collect::<Vec<_>>();
+    let rows = caller.rows(operations.len()).await?;
+    let left: Vec<&UserOperation> = rows.left().into_iter().map(|index| &operations[index]).collect();
+    // Boxed, because the compiler limits how deep future types can nest.
+    let inputs = Box::pin(UserOperation::read_all(&caller, &left)).await?;
+    let with_names = |(operation, inputs): (&&UserOperation, Result<_, ApiError>)| {
+        let names = inputs.as_ref().map(|inputs| operation.names(inputs)).unwrap_or_default();
+        (inputs, names)
+    };
+    let inputs = left.iter().zip(inputs).map(with_names).collect();
+    let write = |caller: VerifiedCaller, index: usize, inputs| async move {
+        Box::pin(operations[index].commit_row(&caller, inputs)).await
+    };
+    Ok(rows.write(inputs, write).await)
 }
 
 fn operation(role: Role, row: &Row, new_id: UserId, matching: UserMatch) -> UserOperation {

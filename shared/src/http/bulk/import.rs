@@ -1,8 +1,8 @@
 //! Imports: options, body and the result of each row. Also rejects rows that update no record, or the same record as another row.
 
-use super::rows::{self, CUSTOM_FIELD, Row, RowFormat, custom_column};
+use super::rows::{self, CUSTOM_FIELD, Row, RowFormat};
 use crate::domain::record::StoredResponse;
-use crate::domain::values::field_error::{FieldError, ValueError, unknown_name};
+use crate::domain::values::field_error::FieldError;
 use crate::domain::values::string_enum::string_enum;
 use crate::http::openapi::{Describe, Schemas};
 use crate::http::requests::body::{Unread, VerifiedSender};
@@ -11,11 +11,9 @@ use crate::store::StoreError;
 use fields::{Column, same_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::str::FromStr;
+use std::collections::{HashMap, HashSet};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ArrayBuilder, Schema};
 use utoipa::openapi::{Content, RefOr, Required};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
@@ -39,57 +37,6 @@ string_enum! {
         Skip = "skip",
         /// Valid rows are not written: all rows are checked before the first write.
         Abort = "abort",
-    }
-}
-
-/// Columns whose invalid cells are dropped, so that the row isn't refused because of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SkipBad(Vec<String>);
-
-impl FromStr for SkipBad {
-    type Err = ValueError;
-
-    /// Parses comma-separated columns.
-    fn from_str(text: &str) -> Result<Self, ValueError> {
-        let mut columns = Vec::new();
-        for column in text.split(',').map(|column| custom_column(column.trim())) {
-            if column.is_empty() || columns.contains(&column) {
-                return Err(ValueError::form("must be different column names, separated by commas"));
-            }
-            columns.push(column);
-        }
-        Ok(Self(columns))
-    }
-}
-
-impl PartialSchema for SkipBad {
-    fn schema() -> RefOr<Schema> {
-        ArrayBuilder::new().items(String::schema()).min_items(Some(1)).unique_items(true).into()
-    }
-}
-
-impl ToSchema for SkipBad {}
-
-impl SkipBad {
-    /// Checks that invalid cells in these columns can be dropped.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ApiError::Invalid`] for an unknown column, and for the column that rows are `matched` by.
-    pub fn checked(self, known: &[Column], matched: Option<&str>) -> Result<Vec<String>, ApiError> {
-        let names: Vec<&str> = known.iter().map(|column| column.name).collect();
-        let has_custom_fields = names.contains(&"custom_fields");
-        let error = |(index, column): (usize, &String)| {
-            let is_custom = has_custom_fields && column.starts_with(CUSTOM_FIELD);
-            let detail = match column.as_str() {
-                name if Some(name) == matched => format!("must not be {name}, because rows are matched by it"),
-                name if is_custom || names.contains(&name) => return None,
-                name => unknown_name(name, &names, "column", index),
-            };
-            Some(FieldError::parameter("skip_bad", detail))
-        };
-        let errors: Vec<FieldError> = self.0.iter().enumerate().filter_map(error).collect();
-        if errors.is_empty() { Ok(self.0) } else { Err(ApiError::Invalid(errors)) }
     }
 }
 
@@ -159,7 +106,6 @@ string_enum! {
 }
 
 crate::http::requests::params::from_param! { AssetMatch, OnError, UserMatch, }
-crate::http::requests::params::from_param! { lists: SkipBad, }
 
 string_enum! {
     /// Result of a row.
@@ -279,10 +225,6 @@ pub struct RowOutcome {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     errors: Vec<RowError>,
-    /// Cells dropped because of `skip_bad`, each with its error. Absent if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    skipped_cells: Vec<RowError>,
     /// Fields that an update changes. Only in a dry run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -318,8 +260,6 @@ pub struct RowCounts {
     refused: usize,
     /// Valid rows that were not written, because another row was refused.
     skipped: usize,
-    /// Cells dropped because of `skip_bad`.
-    skipped_cells: usize,
 }
 
 /// Responses in the order of the request's operations.
@@ -343,13 +283,8 @@ pub struct ImportResult {
 /// # Errors
 ///
 /// Returns [`StoreError::Internal`] if the response can't be serialized.
-pub fn row_response(
-    outcome: RowResult,
-    id: Uuid,
-    changes: Option<&RowChanges>,
-    skipped_cells: &[RowError],
-) -> Result<StoredResponse, StoreError> {
-    let row = RowResponse { outcome, id, changes: changes.cloned(), skipped_cells: skipped_cells.to_vec() };
+pub fn row_response(outcome: RowResult, id: Uuid, changes: Option<&RowChanges>) -> Result<StoredResponse, StoreError> {
+    let row = RowResponse { outcome, id, changes: changes.cloned() };
     Ok(StoredResponse::new(200, serde_json::to_string(&row).map_err(StoreError::broken)?))
 }
 
@@ -359,8 +294,6 @@ struct RowResponse {
     id: Uuid,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     changes: Option<RowChanges>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    skipped_cells: Vec<RowError>,
 }
 
 impl RowOutcome {
@@ -371,16 +304,15 @@ impl RowOutcome {
             id: None,
             replayed,
             errors: Vec::new(),
-            skipped_cells: Vec::new(),
             changes: Vec::new(),
             more_changes: 0,
         };
         if response.status < 300 {
             let row: RowResponse = serde_json::from_str(&response.body).map_err(StoreError::broken)?;
-            let RowResponse { outcome, id, changes, skipped_cells } = row;
+            let RowResponse { outcome, id, changes } = row;
             let changes = changes.unwrap_or_default();
             let changed = Self { changes: changes.listed, more_changes: changes.more, ..empty };
-            return Ok(Self { outcome, id: Some(id), skipped_cells, ..changed });
+            return Ok(Self { outcome, id: Some(id), ..changed });
         }
         let problem = crate::domain::values::json::parse(&response.body).map_err(StoreError::broken)?;
         let text = |value: &Value, name: &str| value[name].as_str().map(str::to_owned);
@@ -405,23 +337,6 @@ impl RowOutcome {
             errors.push(RowError { column: None, detail, code, extra: Map::new() });
         }
         Ok(Self { errors, ..empty })
-    }
-
-    /// Returns the errors if the row was refused only because of cells in these columns.
-    pub(crate) fn bad_cells(&self, columns: &[String]) -> Option<&[RowError]> {
-        let is_of = |error: &RowError| error.column.as_ref().is_some_and(|column| columns.contains(column));
-        (!self.errors.is_empty() && self.errors.iter().all(is_of)).then_some(&self.errors)
-    }
-
-    /// Counts the skipped cells, each once: a cell can have several errors.
-    fn skipped_columns(&self) -> usize {
-        self.skipped_cells.iter().map(RowError::column).collect::<BTreeSet<_>>().len()
-    }
-}
-
-impl RowError {
-    pub(crate) fn column(&self) -> &str {
-        self.column.as_deref().unwrap_or_default()
     }
 }
 
@@ -454,13 +369,8 @@ impl ImportResult {
             unchanged: count(RowResult::Unchanged),
             refused: count(RowResult::Refused),
             skipped: count(RowResult::Skipped),
-            skipped_cells: data.iter().map(RowOutcome::skipped_columns).sum(),
         };
         Ok(Self { data, meta })
-    }
-
-    pub(crate) fn rows(&self) -> &[RowOutcome] {
-        &self.data
     }
 }
 

@@ -5,10 +5,12 @@ use crate::domain::values::field_error::{FieldError, ValueError};
 use crate::domain::values::id::{AssetId, Id};
 use crate::domain::values::string_enum::string_enum;
 use crate::http::requests::body::{Fields, FromBody, FromJson};
-use crate::http::responses::ApiError;
+use crate::http::responses::{ApiError, ConflictCode};
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
+use std::collections::HashMap;
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
@@ -204,8 +206,17 @@ struct SingleResponse {
 }
 
 impl BatchResult {
+    /// Returns the response to store for retries of the request.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StoreError::Internal`] if the response can't be serialized.
+    pub fn to_stored(&self) -> Result<StoredResponse, StoreError> {
+        Ok(StoredResponse::new(200, serde_json::to_string(self).map_err(StoreError::broken)?))
+    }
+
     /// Builds the response from one response per operation. A dry run returns no entity tags, because it assigns no versions.
-    pub(crate) fn new(responses: &[StoredResponse], is_dry_run: bool) -> Result<Self, ApiError> {
+    fn new(responses: &[StoredResponse], is_dry_run: bool) -> Result<Self, ApiError> {
         let mut entries = Vec::new();
         for (index, StoredResponse { status, tagged, body, .. }) in responses.iter().enumerate() {
             let SingleResponse { data } = serde_json::from_str(body).map_err(StoreError::broken)?;
@@ -213,5 +224,95 @@ impl BatchResult {
             entries.push(BatchEntry { index, status: *status, etag, data });
         }
         Ok(Self { data: entries })
+    }
+}
+
+/// The results of a batch's operations while it is decided: a response for each, or all errors.
+#[derive(Default)]
+pub struct OperationResults {
+    responses: Vec<StoredResponse>,
+    errors: OperationErrors,
+    /// The unique values that operations set, with the position of the first operation that sets each.
+    values: HashMap<(&'static str, String), usize>,
+}
+
+impl OperationResults {
+    /// Starts with errors in the request besides those in the operations' bodies, each with the position of its operation.
+    #[must_use]
+    pub fn with_faults(faults: &[(usize, FieldError)]) -> Self {
+        let errors = OperationErrors { all: faults.to_vec(), has_fields: !faults.is_empty(), first_other: None };
+        Self { errors, ..Self::default() }
+    }
+
+    /// Adds the unique value that an operation sets. It is an error if an earlier operation sets the same.
+    pub fn add_unique(&mut self, index: usize, unique: Option<(&'static str, String)>) {
+        let Some((field, value)) = unique else { return };
+        let earlier = *self.values.entry((field, value)).or_insert(index);
+        if earlier < index {
+            let detail = format!("Operation {earlier} of the request has the same {field}.");
+            self.errors.add(index, ApiError::conflict(ConflictCode::Duplicate, detail, json!({ "field": field })));
+        }
+    }
+
+    /// Adds the response or the error of an operation.
+    pub fn add(&mut self, index: usize, result: Result<StoredResponse, ApiError>) {
+        match result {
+            Ok(response) => self.responses.push(response),
+            Err(error) => self.errors.add(index, error),
+        }
+    }
+
+    /// Returns the response to the batch.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] with the errors of all operations if a field is invalid; otherwise
+    /// [`ApiError::InOperations`].
+    pub fn finish(self, is_dry_run: bool) -> Result<BatchResult, ApiError> {
+        self.errors.check()?;
+        BatchResult::new(&self.responses, is_dry_run)
+    }
+}
+
+/// Returns the error for a batch that doesn't fit in one transaction.
+#[must_use]
+pub fn too_many_operations() -> ApiError {
+    let detail = "don't fit in one transaction; send fewer operations at once";
+    ApiError::Invalid(vec![FieldError::field("operations", detail)])
+}
+
+#[derive(Default)]
+struct OperationErrors {
+    /// All errors, each with the position of its operation.
+    all: Vec<(usize, FieldError)>,
+    /// Whether some errors concern fields.
+    has_fields: bool,
+    /// The first error that doesn't concern fields.
+    first_other: Option<(usize, ApiError)>,
+}
+
+impl OperationErrors {
+    fn add(&mut self, index: usize, error: ApiError) {
+        if let ApiError::Invalid(errors) = error {
+            self.has_fields = true;
+            self.all.extend(errors.into_iter().map(|error| (index, error.in_operation(index))));
+            return;
+        }
+        self.all.push((index, FieldError::whole(error.detail()).in_operation(index)));
+        if self.first_other.as_ref().is_none_or(|(first, _)| index < *first) {
+            self.first_other = Some((index, error));
+        }
+    }
+
+    /// Returns all errors together, unless the first one is temporary.
+    fn check(mut self) -> Result<(), ApiError> {
+        self.all.sort_by_key(|(index, _)| *index);
+        let all = self.all.into_iter().map(|(_, error)| error).collect();
+        match self.first_other {
+            Some((_, error)) if error.is_temporary() => Err(error),
+            _ if self.has_fields => Err(ApiError::Invalid(all)),
+            Some((_, error)) => Err(ApiError::InOperations(Box::new(error), all)),
+            None => Ok(()),
+        }
     }
 }

@@ -77,13 +77,6 @@ impl Row {
         serde_json::from_str::<String>(json).ok()
     }
 
-    /// Removes the cell of a column and its errors.
-    pub(crate) fn leave_out(&mut self, column: &str) {
-        self.members.retain(|(name, _)| name != column);
-        self.custom_fields.retain(|(name, _)| column.strip_prefix(CUSTOM_FIELD) != Some(name));
-        self.errors.retain(|error| !error.is_about(column));
-    }
-
     fn add(&mut self, name: &str, cell_type: Option<CellType>, cell: &str) {
         if cell.is_empty() {
             return;
