@@ -453,10 +453,7 @@ async fn a_row_whose_effect_is_lost_is_imported_again_and_no_other() {
     assert_eq!(outcomes(&again), ["created", "created"]);
     assert!(again.data()[0]["id"] != ids[0] && again.data()[1]["id"] == ids[1], "{}", again.text());
     assert_eq!(client.total("/assets").await, 2);
-    assert_eq!(
-        again.json()["meta"],
-        json!({"rows": 2, "created": 2, "updated": 0, "unchanged": 0, "refused": 0, "skipped": 0})
-    );
+    assert_eq!(again.json()["meta"], json!({"rows": 2, "created": 2, "updated": 0, "unchanged": 0, "refused": 0, "skipped": 0}));
 }
 
 async fn repair(api: &Api, client: &Client) -> CheckReport {

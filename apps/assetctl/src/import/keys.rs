@@ -50,12 +50,12 @@ impl Keys {
         })
     }
 
-    /// Returns a request's key. If sending the rows again would create records twice, the key depends on their position in the
-    /// file, not on their content. The service then refuses corrected rows, instead of creating the others twice.
-    pub fn of(&self, chunk: &Chunk) -> String {
-        let hash = if self.protects(chunk) { self.by_place.clone() } else { self.by_content.clone().chain_update(&chunk.body) };
-        let attempts = self.attempts.get(&chunk.number).copied().filter(|_| self.protects(chunk)).unwrap_or_default();
-        hex(&hash.chain_update(chunk.number.to_be_bytes()).chain_update(attempts.to_be_bytes()).finalize())
+    /// Returns the key of the request with this number. If sending the rows again would create records twice (`protects`), the key
+    /// depends on their position in the file, not on their content. The service then refuses corrected rows, instead of creating the others twice.
+    pub fn of(&self, number: u64, body: &[u8], protects: bool) -> String {
+        let hash = if protects { self.by_place.clone() } else { self.by_content.clone().chain_update(body) };
+        let attempts = self.attempts.get(&number).copied().filter(|_| protects).unwrap_or_default();
+        hex(&hash.chain_update(number.to_be_bytes()).chain_update(attempts.to_be_bytes()).finalize())
     }
 
     /// Counts an attempt for requests whose rows were all refused.
@@ -88,7 +88,8 @@ mod tests {
         let api_key = api_key([(Some(api_key_text.into()), None), (None, None)]).unwrap();
         let connection = Connection { base_url: base_url(Some("https://a.example"), false).unwrap(), api_key };
         let keys = Keys::new(&parsed(options), &connection, "assets/import", "match=x", "").unwrap();
-        keys.of(&Chunk { number, body: body.into(), has_unmatched, ..Chunk::default() })
+        let chunk = Chunk { number, body: body.into(), has_unmatched, ..Chunk::default() };
+        keys.of(number, &chunk.body, keys.protects(&chunk))
     }
 
     #[test]
@@ -125,7 +126,7 @@ mod tests {
             attempts,
             state: state.clone(),
         };
-        let key = |keys: &Keys, number| keys.of(&Chunk { number, has_unmatched: true, ..Chunk::default() });
+        let key = |keys: &Keys, number| keys.of(number, b"", true);
         let first = of(BTreeMap::new());
         first.note_refused(&[1, 4]);
         let attempts: BTreeMap<u64, u32> = serde_json::from_slice(&fs::read(state.as_ref().unwrap()).unwrap()).unwrap();

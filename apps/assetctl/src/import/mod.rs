@@ -8,6 +8,7 @@ pub mod remedy;
 pub mod report;
 pub mod rows;
 pub mod sender;
+pub mod skip_bad;
 pub mod source;
 pub mod suggestion;
 
@@ -96,9 +97,13 @@ impl Run<'_> {
         let path = format!("{}/import", self.options.kind().path());
         let url = self.client.url(&path, &query)?;
         let keys = Keys::new(self.options, self.connection, &path, url.query().unwrap_or_default(), &again)?;
+        let check_url = self.client.url(&path, &[&query[..], &[("dry_run", "true".to_owned())]].concat())?;
+        let skip_bad: Vec<String> = self.columns.fields.skip_bad.iter().map(|field| sent_name(field).to_owned()).collect();
         let sender = Sender {
             client: &self.client,
             url,
+            check_url: check_url.clone(),
+            skip_bad: &skip_bad,
             content_type: self.source.format.content_type(),
             keys: Some(&keys),
             file: &self.source.path,
@@ -108,8 +113,7 @@ impl Run<'_> {
         };
         if self.options.dry_run || aborts {
             let (began, mut report) = (Instant::now(), self.report());
-            let url = self.client.url(&path, &[&query[..], &[("dry_run", "true".to_owned())]].concat())?;
-            let checker = Sender { url, keys: None, stops_at_refusal: false, ..sender };
+            let checker = Sender { url: check_url.clone(), check_url, keys: None, stops_at_refusal: false, ..sender };
             if let Ending::Interrupted(_) = self.send(&checker, &mut report, "checking").await? {
                 return Err(CliError::Interrupted("Interrupted. Nothing was written.".into()));
             }
@@ -140,10 +144,6 @@ impl Run<'_> {
         query.push(("on_error", if options.on_error == OnError::Abort { "abort" } else { "skip" }.to_owned()));
         if options.create_unmatched {
             query.push(("create_unmatched", "true".to_owned()));
-        }
-        let skip_bad: Vec<&str> = self.columns.fields.skip_bad.iter().map(|field| sent_name(field)).collect();
-        if !skip_bad.is_empty() {
-            query.push(("skip_bad", skip_bad.join(",")));
         }
         query
     }

@@ -79,7 +79,8 @@ pub struct RowResult {
     pub replayed: bool,
     #[serde(default)]
     pub errors: Vec<RowError>,
-    #[serde(default)]
+    /// Cells that were left out, with the errors that the service had found.
+    #[serde(skip)]
     pub skipped_cells: Vec<RowError>,
     /// Fields that would change, in a dry run.
     #[serde(default)]

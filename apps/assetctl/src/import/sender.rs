@@ -6,8 +6,10 @@ use crate::import::chunks::{Chunk, Chunks};
 use crate::import::keys::Keys;
 use crate::import::report::{Outcome, Report, Results, RowResult, results};
 use crate::import::rows::Row;
+use crate::import::skip_bad::{bad_cells, without_cells};
+
 use crate::interrupt::Interrupt;
-use crate::output::{Progress, count};
+use crate::output::{Format, Progress, count};
 use reqwest::Url;
 use std::collections::VecDeque;
 use std::io::Read;
@@ -27,6 +29,10 @@ const MAX_OPEN: usize = 16;
 pub struct Sender<'a> {
     pub client: &'a Client,
     pub url: Url,
+    /// The same request as a dry run.
+    pub check_url: Url,
+    /// Columns whose refused cells are left out.
+    pub skip_bad: &'a [String],
     pub content_type: &'static str,
     /// Idempotency keys; `None` in a dry run.
     pub keys: Option<&'a Keys>,
@@ -126,49 +132,41 @@ impl Sender<'_> {
 
     /// Sends a chunk until all of its rows are settled. Returns `None` if interrupted while the service is busy. `is_known` means
     /// that the service has responded before.
+    ///
+    /// Cells to leave out are found with dry runs, because rows that are sent again with other cells could be created twice if
+    /// the import is interrupted and repeated.
     pub fn send(
         &self,
         chunk: &Chunk,
         is_known: bool,
         waits: &Arc<Notify>,
     ) -> impl Future<Output = Result<Option<Vec<RowResult>>>> + use<> {
-        let key = self.keys.map(|keys| keys.of(chunk));
-        let request = Request::post(self.url.clone(), self.content_type, chunk.body.clone(), key);
-        let (client, mut interrupt, waits) = (self.client.clone(), self.interrupt.clone(), Arc::clone(waits));
-        let mut backoff = Backoff::begin(Some(client.give_up_after), is_known, Instant::now());
-        let (sent, mut may_be_done) = (chunk.sent().count(), false);
-        let mut unavailable = sent;
+        let (url, check_url, content_type) = (self.url.clone(), self.check_url.clone(), self.content_type);
+        let (keys, skip_bad, is_csv) = (self.keys.cloned(), self.skip_bad.to_vec(), content_type == Format::Csv.content_type());
+        let (mut body, number, protects) =
+            (chunk.body.clone(), chunk.number, keys.as_ref().is_some_and(|keys| keys.protects(chunk)));
+        let rows = chunk.sent().count();
+        let sending =
+            Sending { client: self.client.clone(), interrupt: self.interrupt.clone(), waits: Arc::clone(waits), is_known, rows };
         async move {
-            loop {
-                let busy = match client.send(&request).await {
-                    Answer::Refused(error) => return Err(error),
-                    Answer::Busy(busy) => busy,
-                    Answer::Done(reply) => match results(&reply.body, sent)? {
-                        Results::Settled(mut rows) => {
-                            // An earlier attempt of this run may have imported the rows, so they don't count as imported
-                            // by an earlier run.
-                            rows.iter_mut().for_each(|row| row.replayed &= !may_be_done);
-                            return Ok(Some(rows));
-                        }
-                        Results::Unavailable(rows) => {
-                            if rows < unavailable {
-                                backoff.renew(Instant::now());
-                            }
-                            unavailable = rows;
-                            let detail = format!("the service is busy: {} must wait", count(rows as u64, "row"));
-                            let retry_after = reply.retry_after;
-                            Busy { retry_after, may_have_effect: true, detail, ..Busy::default() }
-                        }
-                    },
-                };
-                may_be_done |= busy.may_have_effect;
-                let pause = backoff.pause(&busy, Instant::now()).map_err(CliError::Unanswered)?;
-                waits.notify_one();
-                tokio::select! {
-                    () = tokio::time::sleep(pause) => {}
-                    _ = interrupt.next() => return Ok(None),
+            let mut left_out = Vec::new();
+            // One error can hide others, which the next dry run finds.
+            for _ in &skip_bad {
+                let check = Request::post(check_url.clone(), content_type, body.clone(), None);
+                let Some(results) = sending.send(&check).await? else { return Ok(None) };
+                let bad = bad_cells(&results, &skip_bad);
+                if bad.is_empty() {
+                    break;
                 }
+                body = without_cells(&body, is_csv, &bad)?;
+                left_out.extend(bad);
             }
+            let key = keys.map(|keys| keys.of(number, &body, protects));
+            let Some(mut results) = sending.send(&Request::post(url, content_type, body, key)).await? else { return Ok(None) };
+            for (row, error) in left_out {
+                results[row].skipped_cells.push(error);
+            }
+            Ok(Some(results))
         }
     }
 
@@ -200,4 +198,52 @@ fn report_settled(open: &mut VecDeque<Open>, report: &mut Report<'_>) -> Result<
         report.add(chunk, results)?;
     }
     Ok(())
+}
+
+/// Sends requests of a chunk.
+struct Sending {
+    client: Client,
+    interrupt: Interrupt,
+    waits: Arc<Notify>,
+    is_known: bool,
+    /// Number of rows in each request.
+    rows: usize,
+}
+
+impl Sending {
+    /// Sends a request until all rows are settled. Returns `None` if interrupted while the service is busy.
+    async fn send(&self, request: &Request) -> Result<Option<Vec<RowResult>>> {
+        let mut backoff = Backoff::begin(Some(self.client.give_up_after), self.is_known, Instant::now());
+        let (mut interrupt, mut may_be_done, mut unavailable) = (self.interrupt.clone(), false, self.rows);
+        loop {
+            let busy = match self.client.send(request).await {
+                Answer::Refused(error) => return Err(error),
+                Answer::Busy(busy) => busy,
+                Answer::Done(reply) => match results(&reply.body, self.rows)? {
+                    Results::Settled(mut rows) => {
+                        // An earlier attempt of this run may have imported the rows, so they don't count as imported
+                        // by an earlier run.
+                        rows.iter_mut().for_each(|row| row.replayed &= !may_be_done);
+                        return Ok(Some(rows));
+                    }
+                    Results::Unavailable(rows) => {
+                        if rows < unavailable {
+                            backoff.renew(Instant::now());
+                        }
+                        unavailable = rows;
+                        let detail = format!("the service is busy: {} must wait", count(rows as u64, "row"));
+                        let retry_after = reply.retry_after;
+                        Busy { retry_after, may_have_effect: true, detail, ..Busy::default() }
+                    }
+                },
+            };
+            may_be_done |= busy.may_have_effect;
+            let pause = backoff.pause(&busy, Instant::now()).map_err(CliError::Unanswered)?;
+            self.waits.notify_one();
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = interrupt.next() => return Ok(None),
+            }
+        }
+    }
 }

@@ -236,7 +236,7 @@ impl<R: Read> CsvRows<R> {
     }
 }
 
-fn encode(cells: &StringRecord) -> Vec<u8> {
+pub fn encode(cells: &StringRecord) -> Vec<u8> {
     let mut writer = WriterBuilder::new().buffer_capacity(512).from_writer(Vec::new());
     // Writing to memory can't fail, and the service counts rows.
     let _ = writer.write_record(cells);
