@@ -7,6 +7,7 @@ the dashboard shows existing metrics.
 
 import json
 import re
+import statistics
 
 from created import created, of_type
 
@@ -36,6 +37,15 @@ SCENARIOS = {
         "every request of a small company, two a minute": ({minute: 2 for minute in range(3 * HOUR)}, 1),
         "every third request, for a day": ({minute: 1 if minute % 3 else 0 for minute in range(DAY)}, 1),
         "all requests of a large one": ({minute: 900 for minute in range(20)}, 1),
+    },
+    # The share of errors, in minutes with requests.
+    "OutageAlarm": {
+        "the only request of a night": ({0: 1}, 0),
+        "two minutes": ({0: 1, 1: 1}, 0),
+        "every third request, for a day": ({minute: 0.34 for minute in range(DAY)}, 0),
+        "a failed request every three minutes": ({minute: 1 for minute in range(0, DAY, 3)}, 0),
+        "every request of a small company, two a minute": ({minute: 1 for minute in range(20)}, 1),
+        "half of the requests": ({minute: 0.5 for minute in range(20)}, 1),
     },
     "CrashAlarm": {
         "a crash every other hour": ({minute: 1 for minute in range(0, DAY, 2 * HOUR)}, 0),
@@ -74,7 +84,7 @@ def rings(alarm, values):
     periods = {}
     for minute, value in values.items():
         periods.setdefault(minute * 60 // alarm["Period"], []).append(value)
-    combine = {"Sum": sum, "Maximum": max}[alarm["Statistic"]]
+    combine = {"Sum": sum, "Maximum": max, "Average": statistics.mean}[alarm["Statistic"]]
     length = alarm["EvaluationPeriods"]
     states, state = [], "OK"
     for last in range(max(periods, default=0) + length + 1):
@@ -148,6 +158,8 @@ def main():
     for name, alarm in alarms.items():
         replay(name, alarm)
         check_one(name, alarm, runbook)
+    outage = alarms["OutageAlarm"]
+    assert outage["Period"] * outage["DatapointsToAlarm"] <= 300, "a total outage rings too late"
     counted = {t["MetricName"] for f in of_type(resources, "Logs::MetricFilter").values() for t in f["MetricTransformations"]}
     assert counted == set(METRICS["${AWS::StackName}"].split()), f"metric filters count {sorted(counted)}"
     assert counted <= {alarm["MetricName"] for alarm in alarms.values()}, "a metric of log lines has no alarm"

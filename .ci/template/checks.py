@@ -3,6 +3,7 @@
 The emulated account and cfn-lint test the rest, and tests/api/deployment.rs compares roles with the functions' calls.
 """
 
+import json
 import shlex
 import sys
 
@@ -33,6 +34,14 @@ def routes():
     for route in of_type(RESOURCES, "ApiGatewayV2::Stage")["ApiApiGatewayDefaultStage"]["RouteSettings"]:
         method, path = route.split(" ")
         assert f"{method.lower()} {path}" in known, f"RouteSettings: there is no route {route}"
+
+
+def access_log():
+    text, values = of_type(RESOURCES, "ApiGatewayV2::Stage")["ApiApiGatewayDefaultStage"]["AccessLogSettings"]["Format"]["Fn::Sub"]
+    condition, *addresses = values["Address"]["Fn::If"]
+    lines = [json.loads(text.replace("${Address}", address)) for address in addresses]
+    assert condition == "LogsAddresses" and ["address" in line for line in lines] == [True, False], f"the access log has {lines}"
+    assert "\n" not in text, "API Gateway rejects a format of several lines"
 
 
 def events():
@@ -83,7 +92,7 @@ def idle():
     columns = [paid(it) for it in (WITH_ALARMS, created(AlarmEmail="ops@example.com", Webhooks="false"), SMALLEST)]
     expected = {name: [round(column[name], 2) for column in columns] for name in columns[0]}
     assert stated == expected, f"docs/costs.md has {stated} instead of {expected}"
-    assert expected["total"][0] <= 2.20 and expected["total"][1] <= 1.60, f"an idle month costs {expected['total']}"
+    assert expected["total"][0] <= 2.30 and expected["total"][1] <= 1.60, f"an idle month costs {expected['total']}"
 
     counted = [name for name, resource in SMALLEST.items() if resource["Type"] != "AWS::Lambda::Permission"]
     assert len(counted) <= 45, f"the smallest stack has {len(counted)} resources"
@@ -103,6 +112,6 @@ def environment(name):
 
 for name in sys.argv[1:]:
     environment(name)
-for part in (roles, routes, events, idle):
+for part in (roles, routes, access_log, events, idle):
     part()
 print(f"template: {len(RESOURCES)} resources, of which the smallest stack has {len(SMALLEST)}")

@@ -57,8 +57,8 @@ class Lifecycle:
         replaced = [name for name, id_ in before[1].items() if now.get(name) != id_]
         expect(not replaced, f"the update replaced {replaced}")
         new = sorted(set(now) - set(before[1]))
-        alarms = ["CrashAlarm", "DeadLetterAlarm", "ServerErrorAlarm", "StreamDelayAlarm", "StreamFailureAlarm", "UnreadableRecordAlarm"]
-        alarms += ["AlarmSubscription", "AlarmTopic", "FailedInvocations", "UnreadableRecords"]
+        alarms = ["CrashAlarm", "DeadLetterAlarm", "OutageAlarm", "ServerErrorAlarm", "StreamDelayAlarm", "StreamFailureAlarm"]
+        alarms += ["UnreadableRecordAlarm", "AlarmSubscription", "AlarmTopic", "FailedInvocations", "UnreadableRecords"]
         expect(new == sorted(["EventBusPipe", "EventBusRole", *alarms]), f"the update added {new}")
         kept = {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack()["Parameters"]}
         # Parameters not on the command line keep their values, which came from samconfig.toml and not from the template.
