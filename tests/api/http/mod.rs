@@ -5,7 +5,6 @@ pub mod coverage;
 pub mod dry_run;
 pub mod error_texts;
 pub mod gateway;
-pub mod growth;
 pub mod guards;
 pub mod idempotency;
 pub mod known_attacks;
