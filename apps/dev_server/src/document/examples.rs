@@ -1,13 +1,9 @@
-//! Examples of requests, responses and problem documents in the OpenAPI document. A test records them from real requests in
-//! docs/openapi-examples.json.
+//! Examples of requests, responses and problem documents in the OpenAPI document, which a test records from real requests.
 
 use super::shape::{operations, reference};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-
-/// Read each time the document is built, so that one test run can both record the examples and use them.
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi-examples.json");
 
 type ByMediaType = BTreeMap<String, Value>;
 
@@ -20,33 +16,29 @@ struct OperationExamples {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Examples {
+pub struct Examples {
     operations: BTreeMap<String, OperationExamples>,
     problems: BTreeMap<String, Value>,
     webhooks: BTreeMap<String, Value>,
 }
 
-/// Returns no examples if the file is missing or damaged, which tests detect.
-fn read() -> Examples {
-    std::fs::read(FILE).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
-}
-
-/// Adds the examples of all operations: to the schema if it is named, otherwise to the operation. Error responses get an example
-/// for each code that they list.
-pub(super) fn add_to(document: &mut Value) {
-    let Examples { operations: examples, problems, webhooks } = read();
-    add_problems(document, problems);
-    if let Some(content) = document.pointer_mut("/webhooks/event/post/requestBody/content/application~1json") {
-        content["examples"] = webhooks.into_iter().map(|(kind, value)| (kind, json!({"value": value}))).collect();
-    }
-    let mut components = document.get_mut("components").map(Value::take).unwrap_or_default();
-    for operation in operations(document) {
-        let id = operation.get("operationId").and_then(Value::as_str);
-        if let Some(examples) = id.and_then(|id| examples.get(id)) {
-            examples.add_to(operation, &mut components);
+impl Examples {
+    /// Adds the examples of all operations: to the schema if it is named, otherwise to the operation. Error responses get an
+    /// example for each code that they list.
+    pub(super) fn add_to(self, document: &mut Value) {
+        add_problems(document, self.problems);
+        if let Some(content) = document.pointer_mut("/webhooks/event/post/requestBody/content/application~1json") {
+            content["examples"] = self.webhooks.into_iter().map(|(kind, value)| (kind, json!({"value": value}))).collect();
         }
+        let mut components = document.get_mut("components").map(Value::take).unwrap_or_default();
+        for operation in operations(document) {
+            let id = operation.get("operationId").and_then(Value::as_str);
+            if let Some(examples) = id.and_then(|id| self.operations.get(id)) {
+                examples.add_to(operation, &mut components);
+            }
+        }
+        document["components"] = components;
     }
-    document["components"] = components;
 }
 
 /// Adds the problem documents to the components. The first response that lists a code shows that code's problem document; a

@@ -4,6 +4,7 @@ mod examples;
 mod shape;
 
 use crate::api::descriptions;
+pub use examples::Examples;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use shape::reference;
@@ -69,19 +70,19 @@ pub struct Document {
     components: Value,
 }
 
-/// Builds the document of the whole API (OpenAPI 3.1). The API serves docs/openapi.json, which a test compares with this
-/// document.
+/// Builds the document of the whole API (OpenAPI 3.1), with these examples. The API serves docs/openapi.json, which a test
+/// compares with this document.
 ///
 /// # Errors
 ///
 /// Returns an error if an operation's description can't be written as JSON.
-pub fn document() -> serde_json::Result<Document> {
+pub fn document(examples: Examples) -> serde_json::Result<Document> {
     let mut document = merged();
     shape::add_headers(&mut document);
     let mut value = serde_json::to_value(&document)?;
     add_webhooks(&mut value);
     shape::shape(&mut value);
-    examples::add_to(&mut value);
+    examples.add_to(&mut value);
     serde_json::from_value(value)
 }
 

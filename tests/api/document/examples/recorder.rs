@@ -62,7 +62,7 @@ impl Scenario {
         let api = Api::start().await;
         api.stop_clock();
         let client = api.limited_tenant(600).await;
-        let document = serde_json::to_value(dev_server::document::document().unwrap()).unwrap();
+        let document = serde_json::to_value(dev_server::document::document(Default::default()).unwrap()).unwrap();
         Self { api: Rc::new(api), client, document: Rc::new(document), recording: Rc::default() }
     }
 
