@@ -1,6 +1,7 @@
 //! The dev server and the parts of it that tests use: the embedded engine, the table of template.yaml, a meter of
 //! DynamoDB costs, the table's stream, a queue, invariants and demo data. Never deployed; no function depends on it.
 
+pub mod address;
 pub mod api;
 mod data_folder;
 mod demo;
@@ -16,7 +17,6 @@ pub mod meter;
 pub mod options;
 pub mod queue;
 pub mod server;
-pub mod serving;
 pub mod simulation;
 pub mod table;
 pub mod test_data;

@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     let options: Options = terminal::parse_arguments();
     let format = Format::or_default(options.log);
     log::init(format);
-    let ended = Builder::new_current_thread().enable_all().build().map_err(Into::into).and_then(|runtime| {
+    let ended = Builder::new_multi_thread().enable_all().build().map_err(Into::into).and_then(|runtime| {
         let ended = runtime.block_on(run(options, format));
         // Doesn't wait for requests that haven't finished in time.
         runtime.shutdown_background();

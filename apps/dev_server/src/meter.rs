@@ -13,10 +13,16 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tracing::Span;
+use tracing_subscriber::Registry;
+use tracing_subscriber::registry::LookupSpan;
 
 /// An SDK interceptor that records the consumed capacity, start and end of each call.
 #[derive(Debug, Clone, Default)]
-pub struct Meter(Arc<Mutex<Vec<Call>>>);
+pub struct Meter {
+    calls: Arc<Mutex<Vec<Call>>>,
+    is_by_request: bool,
+}
 
 #[derive(Debug, Clone)]
 struct Call {
@@ -28,7 +34,7 @@ struct Call {
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Cost {
-    /// Calls that run concurrently count as one.
+    /// Calls that run concurrently count as one. Not counted by request.
     pub round_trips: usize,
     pub calls: usize,
     pub read_units: f64,
@@ -106,15 +112,41 @@ impl Intercept for Meter {
         let start = bag.load::<Start>().map_or_else(Instant::now, |start| start.0);
         let (read_units, write_units) = (read.unwrap_or_default(), written.unwrap_or_default());
         let call = Call { start, end: Instant::now(), read_units, write_units };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        if self.is_by_request {
+            add_to_request(&call);
+        } else {
+            self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        }
         Ok(())
     }
 }
 
+/// Adds a call to the [`Cost`] of the outermost span, which is the request's.
+fn add_to_request(call: &Call) {
+    Span::current().with_subscriber(|(id, dispatch)| {
+        let span = dispatch.downcast_ref::<Registry>().and_then(|registry| registry.span(id));
+        let Some(request) = span.and_then(|span| span.scope().from_root().next()) else { return };
+        let mut extensions = request.extensions_mut();
+        let known = extensions.remove::<Cost>().unwrap_or_default();
+        extensions.insert(Cost {
+            calls: known.calls + 1,
+            read_units: known.read_units + call.read_units,
+            write_units: known.write_units + call.write_units,
+            ..known
+        });
+    });
+}
+
 impl Meter {
+    /// Returns a meter that adds each call to the cost of its request, instead of recording it.
+    #[must_use]
+    pub fn by_request() -> Self {
+        Self { is_by_request: true, ..Self::default() }
+    }
+
     /// Returns the cost of all calls since the previous `take`.
     pub fn take(&self) -> Cost {
-        let mut calls = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut calls = std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner));
         calls.sort_by_key(|call| call.end);
         let mut round_trips = 0;
         // A call counts if it starts after the last counted call has ended.

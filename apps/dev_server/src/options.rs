@@ -1,7 +1,7 @@
 //! The dev server's command line. The doc comments are its help texts.
 
+use crate::address::address;
 use crate::log::Format;
-use crate::serving::address;
 use shared::domain::webhooks::AddressPolicy;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,23 +1,28 @@
 //! The dev server: all functions behind one port, and the embedded engine.
 
+use crate::address::{cant_listen, reachable};
 use crate::data_folder::{DataFolder, write_atomically};
 use crate::demo::{self, DemoClock};
 use crate::greeting::{Greeting, is_installed};
 use crate::log::{self, Format};
+use crate::meter::Meter;
 use crate::options::Options;
 use crate::queue::in_memory;
-use crate::serving::{self, Limits, cant_listen, reachable};
 use crate::webhooks::{Pipeline, handler};
 use crate::{engine, table};
 use anyhow::{Context, Result, anyhow};
 use aws_sdk_dynamodb::Client;
 use axum::Router;
-use axum::http::{HeaderName, Method};
+use axum::extract::Request;
+use axum::http::{HeaderName, Method, Version, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
 use chrono::TimeDelta;
 use deliver::{Deliver, Sender};
 use serde::Serialize;
 use shared::app::App;
 use shared::http::base_url::with_host_header;
+use shared::http::endpoints::WithoutOneHost;
 use shared::key_encryption::KeyEncryption;
 use shared::store::Store;
 use std::sync::Arc;
@@ -26,8 +31,10 @@ use std::{fs, io};
 use terminal::style;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{self, SignalKind};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use tower_http::cors::{Any, CorsLayer};
+use tracing::Instrument;
 use tracing::instrument::WithSubscriber;
 
 pub const TABLE: &str = "asset-lifecycle";
@@ -102,7 +109,7 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
         Some(refused) => anyhow!(cant_listen("--dynamodb-addr", options.dynamodb_addr, refused)),
         None => error,
     })?;
-    let client = Client::from_conf(engine::config(&engine.url).build());
+    let client = Client::from_conf(engine::config(&engine.url).interceptor(Meter::by_request()).build());
     table::create(&client, TABLE).await?;
     let clock = DemoClock::default();
     let store = Store::new(client, TABLE, clock.clock()).with_snapshots(data.snapshots());
@@ -144,10 +151,15 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     let greeting = Greeting { ready, is_local, folder: folder.as_deref(), has_jq };
     terminal::print_styled(&greeting.text(style::is_output_coloured()))?;
     let writer = tokio::spawn(write_snapshots(store));
-    let open = serving::serve(listener, router, Limits::default(), signal).await;
+    let (stop, stopped) = oneshot::channel();
+    let router = router.layer(middleware::from_fn(observe));
+    let serving = axum::serve(listener, router).with_graceful_shutdown(async { stopped.await.unwrap_or_default() });
+    let serving = tokio::spawn(serving.into_future());
+    signal.await;
     webhooks.begin_stop();
     let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
-    let _ = timeout_at(deadline, open.shutdown()).await;
+    let _ = stop.send(());
+    let _ = timeout_at(deadline, serving).await;
     writer.abort();
     webhooks.stop(deadline).await;
     if terminal::is_error_terminal() {
@@ -158,6 +170,15 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
         let _ = fs::remove_file(file);
     }
     Ok(())
+}
+
+/// Marks requests without exactly one host, which hyper accepts, and opens a span to which the meter adds the request's calls.
+async fn observe(mut request: Request, next: Next) -> Response {
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    if hosts > 1 || hosts == 0 && request.version() == Version::HTTP_11 {
+        request.extensions_mut().insert(WithoutOneHost);
+    }
+    next.run(request).instrument(tracing::info_span!("request")).await
 }
 
 /// Writes snapshots of list indexes periodically, like the function `snapshots` in AWS.

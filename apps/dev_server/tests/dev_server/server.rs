@@ -103,18 +103,23 @@ impl Client {
         self.exchange(method, path, "application/json", &body)
     }
 
+    /// Sends a whole request as it is. Returns the whole response.
+    pub fn send_text(&self, request: &str) -> io::Result<String> {
+        let mut connection = TcpStream::connect(&self.address)?;
+        connection.write_all(request.as_bytes())?;
+        let mut response = String::new();
+        connection.read_to_string(&mut response)?;
+        Ok(response)
+    }
+
     /// Like [`Client::try_send`], with a body of any type.
     pub fn exchange(&self, method: &str, path: &str, content_type: &str, body: &str) -> io::Result<(u16, Value)> {
-        let mut connection = TcpStream::connect(&self.address)?;
-        write!(
-            connection,
+        let response = self.send_text(&format!(
             "{method} /v1{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {}\r\n\
              content-type: {content_type}\r\ncontent-length: {}\r\n\r\n{body}",
             self.key,
             body.len(),
-        )?;
-        let mut response = String::new();
-        connection.read_to_string(&mut response)?;
+        ))?;
         let (head, body) = response.split_once("\r\n\r\n").ok_or_else(|| Error::other("the response is cut off"))?;
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         let body = if body.is_empty() { Value::Null } else { serde_json::from_str(body).map_err(Error::other)? };
