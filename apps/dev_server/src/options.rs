@@ -17,6 +17,9 @@ asset-lifecycle-dev --dynamodb-addr 127.0.0.1:8000 --log json";
 
 /// Run the whole API on this machine, with an embedded DynamoDB-compatible engine.
 ///
+/// Prints the address of the inventory page with an API key, and opens it in the browser. The API's base URL is the same address
+/// up to /v1; /v1/docs describes the API. A request: curl -H "Authorization: Bearer KEY" http://127.0.0.1:3000/v1/assets
+///
 /// In a checkout, `cargo run -- OPTIONS` is the same as `asset-lifecycle-dev OPTIONS`. Needs neither AWS nor Docker.
 #[derive(Debug, Clone, clap::Parser)]
 #[command(name = NAME, version, after_help = terminal::examples(EXAMPLES))]
@@ -28,7 +31,12 @@ pub struct Options {
     /// and data.
     #[arg(long, default_value = "127.0.0.1:3000", value_name = "IP:PORT", value_parser = address)]
     pub addr: SocketAddr,
-    /// Folder for the data.
+    /// Don't open the inventory page. Without a terminal or a display, it isn't opened either.
+    ///
+    /// While the browser starts, other users of this machine can see the key in the list of processes.
+    #[arg(long)]
+    pub no_open: bool,
+    /// Folder for the data. Delete it to start over.
     #[arg(long, default_value = ".local", value_name = "DIR")]
     pub data: PathBuf,
     /// Keep the data in memory instead of a folder.
@@ -37,7 +45,7 @@ pub struct Options {
     /// Don't create demo data, only a tenant with an API key.
     #[arg(long)]
     pub empty: bool,
-    /// Address of the DynamoDB-compatible engine, for other tools. Port 0 picks a free port.
+    /// Address of the DynamoDB-compatible engine, for other tools, which can use any credentials. Port 0 picks a free port.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "IP:PORT", value_parser = address)]
     pub dynamodb_addr: SocketAddr,
     /// Permit webhooks with http and https addresses of this machine, such as http://127.0.0.1:9000/hook.

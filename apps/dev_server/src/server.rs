@@ -3,7 +3,7 @@
 use crate::address::{cant_listen, reachable};
 use crate::data_folder::{DataFolder, write_atomically};
 use crate::demo::{self, DemoClock};
-use crate::greeting::{Greeting, is_installed};
+use crate::greeting;
 use crate::log::{self, Format};
 use crate::meter::Meter;
 use crate::options::Options;
@@ -146,10 +146,10 @@ pub async fn run(options: Options, format: Format) -> Result<()> {
     }
     // The handler is installed before the greeting, which says that Ctrl-C stops the server.
     let signal = signal()?;
-    let folder = folder.map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()));
-    let (is_local, has_jq) = (options.addr.ip().is_loopback(), is_installed("jq"));
-    let greeting = Greeting { ready, is_local, folder: folder.as_deref(), has_jq };
-    terminal::print_styled(&greeting.text(style::is_output_coloured()))?;
+    terminal::print_styled(&greeting::text(&ready, style::is_output_coloured()))?;
+    if terminal::is_terminal() && !options.no_open {
+        greeting::open_in_browser(&greeting::page(&ready));
+    }
     let writer = tokio::spawn(write_snapshots(store));
     let (stop, stopped) = oneshot::channel();
     let router = router.layer(middleware::from_fn(observe));

@@ -8,6 +8,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 use terminal::pty::Session;
 
 const END: &str = "Requests appear below.";
@@ -15,7 +16,7 @@ const END: &str = "Requests appear below.";
 fn server(options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_asset-lifecycle-dev"));
     command.args(["--addr", "127.0.0.1:0"]).args(options).env("TERM", "xterm");
-    for variable in ["NO_COLOR", "RUST_LOG", "CLICOLOR", "CLICOLOR_FORCE"] {
+    for variable in ["NO_COLOR", "RUST_LOG", "CLICOLOR", "CLICOLOR_FORCE", "DISPLAY", "WAYLAND_DISPLAY"] {
         command.env_remove(variable);
     }
     command
@@ -32,9 +33,7 @@ fn interrupt(session: &Session) {
 
 #[test]
 fn people_see_addresses_a_key_and_then_their_requests() {
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let mut command = server(&["--data", data.to_str().unwrap()]);
+    let mut command = server(&["--memory"]);
     command.env("NO_COLOR", "1");
     let mut session = Session::start(command, 80).unwrap();
     let shown = session.wait_for(END).unwrap();
@@ -42,11 +41,9 @@ fn people_see_addresses_a_key_and_then_their_requests() {
     let (notice, start) = shown.split_once("Inventory").unwrap();
     assert!(notice.starts_with("Creating assets and users") && notice.ends_with("\u{1b}[2K"), "{notice:?}");
     assert!(!start.contains('\u{1b}'), "{start}");
-    let base_url = value(start, "API ");
-    let key = value(start, "Key ");
-    assert_eq!(start.lines().next().unwrap().trim(), format!("{base_url}/app#key={key}"));
-    assert_eq!(value(start, "Documentation "), format!("{base_url}/docs"));
-    assert!(key.len() > 90 && shown.contains(data.to_str().unwrap()), "{shown}");
+    let (page, key) = (value(&shown, "Inventory "), value(start, "Key "));
+    let base_url = page.strip_suffix(&format!("/app#key={key}")).unwrap();
+    assert!(key.len() > 90 && value(start, "Sign ").starts_with(&format!("{base_url}/sign#sgn_")), "{shown}");
     assert!(start.trim_end().ends_with(END), "something is logged before the first request: {start}");
     Client::new(base_url, "").try_send("GET", "/assets?limit=3&api_key=apl_secret", &Value::Null).unwrap();
     Client::new(base_url, key).try_send("GET", "/assets?limit=3", &Value::Null).unwrap();
@@ -57,6 +54,38 @@ fn people_see_addresses_a_key_and_then_their_requests() {
     interrupt(&session);
     assert!(session.wait().unwrap().success());
     assert!(session.shown().ends_with("\nThe server has stopped.\n"), "{}", session.shown());
+}
+
+/// Starts the server with a browser that writes its arguments to a file, and returns the server's output and the file.
+fn start_with_browser(options: &[&str], display: &str) -> (Session, String, PathBuf, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let (opened, program) = (folder.path().join("opened"), folder.path().join("xdg-open"));
+    fs::write(&program, format!("#!/bin/sh\necho \"$@\" > '{0}.new' && mv '{0}.new' '{0}'\n", opened.display())).unwrap();
+    set_mode(&program, 0o755);
+    let mut command = server(&["--memory", "--empty"]);
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    command.args(options).env("PATH", path).env("DISPLAY", display).env("NO_COLOR", "1");
+    let session = Session::start(command, 200).unwrap();
+    let shown = session.wait_for(END).unwrap();
+    (session, shown, opened, folder)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_page_opens_in_the_browser_of_someone_with_a_display() {
+    let (_session, shown, opened, _folder) = start_with_browser(&[], ":0");
+    let end = Instant::now() + Duration::from_secs(60);
+    while !opened.exists() {
+        assert!(Instant::now() < end, "no page was opened");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(fs::read_to_string(opened).unwrap().trim_end(), value(&shown, "Inventory "));
+    for (options, display) in [(&["--no-open"][..], ":0"), (&[], "")] {
+        let (mut session, _, opened, _folder) = start_with_browser(options, display);
+        interrupt(&session);
+        session.wait().unwrap();
+        assert!(!opened.exists(), "a page was opened: {options:?}, {display:?}");
+    }
 }
 
 fn client_of(ready: &Value) -> Client {
@@ -132,8 +161,8 @@ fn statuses_have_colours_on_a_terminal_and_json_can_be_had_there() {
 
 /// Sends a request to the address of the API, which the terminal shows in colour.
 fn get_health(shown: &str) {
-    let (_, rest) = shown.split_once("API          \u{1b}[0m \u{1b}[36mhttp://").unwrap();
-    let (address, _) = rest.split_once("/v1\u{1b}[0m").unwrap();
+    let (_, rest) = shown.split_once("Inventory\u{1b}[0m \u{1b}[36mhttp://").unwrap();
+    let (address, _) = rest.split_once("/v1/app#").unwrap();
     Client::new(address, "").try_send("GET", "/health", &Value::Null).unwrap();
 }
 
