@@ -78,11 +78,11 @@ pub fn end(api: &Api, queue: &TestQueue) -> bool {
     api.faults.stop_failing() | queue.stop_failing()
 }
 
-/// Sends a request up to five times, while the response is a 503 or `REQUEST_IN_PROGRESS`.
+/// Sends a request up to five times, while it or a part of it is unavailable or in progress.
 async fn insist(send: impl AsyncFn() -> Reply) -> Reply {
     for _ in 0..5 {
         let reply = send().await;
-        if reply.status != 503 && !reply.text().contains("REQUEST_IN_PROGRESS") {
+        if !["\"code\":\"UNAVAILABLE\"", "REQUEST_IN_PROGRESS"].iter().any(|code| reply.text().contains(code)) {
             return reply;
         }
     }

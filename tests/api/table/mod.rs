@@ -4,7 +4,6 @@ pub mod costs;
 pub mod failures;
 pub mod faulty_table;
 pub mod large_records;
-pub mod model;
 pub mod races;
 pub mod repair;
 pub mod requests;
