@@ -68,3 +68,28 @@ fn the_embedded_engine_ships_with_no_function() {
         assert!(!shipped.contains("dynoxide") && !shipped.contains("dev_server.workspace"), "{}", manifest.display());
     }
 }
+
+/// The compiler finds texts that one language lacks, but no unused texts, because another crate defines the macro.
+#[test]
+fn every_text_of_a_page_is_used() {
+    let functions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions");
+    let read = |file: &PathBuf| fs::read_to_string(file).unwrap_or_default();
+    let tables: Vec<PathBuf> = files(&functions).into_iter().filter(|file| read(file).contains("shared::texts! {")).collect();
+    assert_eq!(tables.len(), 3);
+    for table in tables {
+        let function = table.strip_prefix(&functions).expect("below").iter().next().expect("a function");
+        let sources: String = files(&functions.join(function)).iter().map(read).collect();
+        let (_, rows) = sources.split_once("shared::texts! {").expect("a table");
+        let rows =
+            rows.lines().take_while(|line| *line != "}").filter(|line| line.starts_with("    ") && !line.starts_with("     "));
+        let names: Vec<&str> = rows.filter_map(|line| line.trim().split_once(':')).map(|(name, _)| name).collect();
+        let is_used = |name: &str| {
+            let field = format!(".{name}");
+            sources
+                .match_indices(&field)
+                .any(|(at, _)| !sources[at + field.len()..].starts_with(|next: char| next.is_alphanumeric() || next == '_'))
+        };
+        let unused: Vec<&&str> = names.iter().filter(|name| !name.starts_with("///") && !is_used(name)).collect();
+        assert!(names.len() > 2 && unused.is_empty(), "{}: {unused:?}", table.display());
+    }
+}

@@ -18,42 +18,21 @@ struct LabelsPage<'a> {
     sheets: Vec<Vec<LabelSvg<'a>>>,
 }
 
-struct Texts {
-    title: &'static str,
+shared::texts! {
+    title: "Labels", "Etiketten", "Étiquettes", "Etiquetas";
     /// Followed by the layout's name.
-    print_on: &'static str,
-    not_printed: &'static str,
-}
-
-impl Texts {
-    const fn of(language: Language) -> &'static Self {
-        match language {
-            Language::English => &Self {
-                title: "Labels",
-                print_on: "Print this page at 100 %, without margins and without scaling (“Actual size”, not “Fit to page”), on \
-                           sheets",
-                not_printed: "This note and the outlines are not printed.",
-            },
-            Language::German => &Self {
-                title: "Etiketten",
-                print_on: "Drucken Sie diese Seite mit 100 %, ohne Ränder und ohne Skalierung („Tatsächliche Größe“, nicht „An \
-                           Seite anpassen“), auf Bögen",
-                not_printed: "Dieser Hinweis und die Umrisse werden nicht gedruckt.",
-            },
-            Language::French => &Self {
-                title: "Étiquettes",
-                print_on: "Imprimez cette page à 100 %, sans marges et sans mise à l’échelle (« Taille réelle », non « Ajuster à la \
-                           page »), sur des planches",
-                not_printed: "Cette note et les contours ne sont pas imprimés.",
-            },
-            Language::Spanish => &Self {
-                title: "Etiquetas",
-                print_on: "Imprima esta página al 100 %, sin márgenes y sin escalar («Tamaño real», no «Ajustar a la página»), en \
-                           hojas",
-                not_printed: "Esta nota y los contornos no se imprimen.",
-            },
-        }
-    }
+    print_on:
+        "Print this page at 100 %, without margins and without scaling (“Actual size”, not “Fit to page”), on sheets",
+        "Drucken Sie diese Seite mit 100 %, ohne Ränder und ohne Skalierung („Tatsächliche Größe“, nicht „An Seite anpassen“), auf \
+         Bögen",
+        "Imprimez cette page à 100 %, sans marges et sans mise à l’échelle (« Taille réelle », non « Ajuster à la page »), sur des \
+         planches",
+        "Imprima esta página al 100 %, sin márgenes y sin escalar («Tamaño real», no «Ajustar a la página»), en hojas";
+    not_printed:
+        "This note and the outlines are not printed.",
+        "Dieser Hinweis und die Umrisse werden nicht gedruckt.",
+        "Cette note et les contours ne sont pas imprimés.",
+        "Esta nota y los contornos no se imprimen.";
 }
 
 pub fn style(sheet: &Sheet) -> String {

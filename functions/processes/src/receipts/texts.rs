@@ -1,69 +1,102 @@
-//! The texts of printed receipts in each language. The compiler finds missing and unused texts.
+//! The texts of printed receipts in each language. A text that continues after a value has two rows.
 
 use shared::domain::assets::asset::Status;
 use shared::domain::processes::instance::InstanceStatus;
-use shared::domain::tenants::tenant::Language;
 
-/// A text that continues after a value is split into two fields.
-pub(super) struct Texts {
-    pub(super) receipt: &'static str,
-    pub(super) tenant: &'static str,
-    pub(super) has_erased_people: &'static str,
-    pub(super) asset: &'static str,
-    pub(super) assets: &'static str,
-    pub(super) manufacturer: &'static str,
-    pub(super) model: &'static str,
-    pub(super) serial_number: &'static str,
-    pub(super) location: &'static str,
-    pub(super) status_afterwards: &'static str,
-    pub(super) started: &'static str,
-    pub(super) started_by: &'static str,
-    pub(super) completed_at: &'static str,
-    pub(super) process_instance: &'static str,
-    pub(super) movement: &'static str,
-    pub(super) movement_id: &'static str,
-    pub(super) not_handled: &'static str,
-    pub(super) reason: &'static str,
-    pub(super) steps: &'static str,
-    pub(super) step_closed: &'static str,
-    pub(super) key: &'static str,
-    pub(super) signing_link: &'static str,
-    pub(super) yes: &'static str,
-    pub(super) not_checked: &'static str,
-    pub(super) signature: &'static str,
-    pub(super) too_large: &'static str,
-    pub(super) image_missing: &'static str,
-    pub(super) typed: &'static str,
-    pub(super) signature_of_receipt: &'static str,
-    pub(super) signed_json: &'static str,
-    pub(super) signing_key: &'static str,
-    pub(super) signature_value: &'static str,
-    pub(super) times_of: &'static str,
-    pub(super) not_signed: &'static str,
-    pub(super) hashes: &'static str,
-    pub(super) image_hashes: &'static str,
-    pub(super) history: &'static str,
-    in_stock: &'static str,
-    preparing: &'static str,
-    in_use: &'static str,
-    in_service: &'static str,
-    returned: &'static str,
-    scrapped: &'static str,
-    in_progress: &'static str,
-    completed: &'static str,
-    cancelled: &'static str,
+shared::texts! {
+    receipt: "Receipt", "Beleg", "Reçu", "Recibo";
+    tenant: "Tenant", "Mandant", "Client", "Cliente";
+    has_erased_people:
+        "The data of a person was erased. “Erased user” and eight characters replace names, texts and signatures. Receipts \
+         handed out earlier remain valid.",
+        "Die Daten einer Person wurden gelöscht. Anstelle von Namen, Texten und Unterschriften stehen „Erased user“ und acht \
+         Zeichen. Ein Beleg, der vorher ausgegeben wurde, ist weiterhin gültig.",
+        "Les données d’une personne ont été effacées. « Erased user » et huit caractères remplacent les noms, les textes et les \
+         signatures. Un reçu remis auparavant reste valable.",
+        "Se borraron los datos de una persona. «Erased user» y ocho caracteres sustituyen los nombres, los textos y las firmas. \
+         Un recibo entregado antes sigue siendo válido.";
+    asset: "Asset", "Gerät", "Appareil", "Dispositivo";
+    assets: "Assets", "Geräte", "Appareils", "Dispositivos";
+    manufacturer: "Manufacturer", "Hersteller", "Fabricant", "Fabricante";
+    model: "Model", "Modell", "Modèle", "Modelo";
+    serial_number: "Serial number", "Seriennummer", "Numéro de série", "Número de serie";
+    location: "Location", "Standort", "Lieu", "Ubicación";
+    status_afterwards: "Status afterwards", "Status danach", "Statut ensuite", "Estado posterior";
+    started: "Started", "Begonnen", "Début", "Inicio";
+    started_by: "by", "von", "par", "por";
+    completed_at: "Completed", "Abgeschlossen", "Fin", "Fin";
+    process_instance: "Process instance", "Prozess", "Processus", "Proceso";
+    movement: "Movement", "Sammelprozess", "Mouvement", "Movimiento";
+    movement_id: "Movement ID", "ID des Sammelprozesses", "ID du mouvement", "ID del movimiento";
+    not_handled:
+        "not handled by this movement",
+        "nicht Teil dieses Sammelprozesses",
+        "hors de ce mouvement",
+        "fuera de este movimiento";
+    reason: "Reason", "Grund", "Motif", "Motivo";
+    steps: "Steps", "Schritte", "Étapes", "Pasos";
+    step_closed: "step closed", "Schritt geschlossen", "étape close", "paso cerrado";
+    key: "key", "Schlüssel", "clé", "clave";
+    signing_link: "signing link", "Link zum Unterschreiben", "lien de signature", "enlace de firma";
+    yes: "yes", "ja", "oui", "sí";
+    not_checked: "not checked", "nicht angekreuzt", "non coché", "sin marcar";
+    signature: "Signature", "Unterschrift", "Signature", "Firma";
+    too_large:
+        "The image doesn’t fit on this page with the others:",
+        "Neben den anderen zu groß für diese Seite:",
+        "Trop grand pour cette page avec les autres :",
+        "Demasiado grande para esta página junto a las demás:";
+    image_missing:
+        "The image is missing or has changed.",
+        "Das Bild fehlt oder ist jetzt ein anderes.",
+        "L’image manque, ou n’est plus la même.",
+        "La imagen falta o ahora es otra.";
+    typed:
+        "The name was typed, not drawn.",
+        "Der Name wurde getippt, nicht gezeichnet.",
+        "Le nom a été tapé, non dessiné.",
+        "El nombre se escribió con el teclado, no se dibujó.";
+    signature_of_receipt: "Signature of this receipt", "Signatur dieses Belegs", "Signature de ce reçu", "Firma de este recibo";
+    signed_json:
+        "Ed25519 over the canonical JSON (RFC 8785) of the receipt, which the same address returns without",
+        "Ed25519 über das kanonische JSON (RFC 8785) des Belegs. Dieselbe Adresse liefert es ohne",
+        "Ed25519 sur le JSON canonique (RFC 8785) du reçu, que la même adresse renvoie sans",
+        "Ed25519 sobre el JSON canónico (RFC 8785) del recibo, que la misma dirección devuelve sin";
+    signing_key: "Key", "Schlüssel", "Clé", "Clave";
+    signature_value: "signature", "Signatur", "signature", "firma";
+    times_of:
+        "Times on this page are in the time zone",
+        "Die Zeiten auf dieser Seite gelten für",
+        "Les heures de cette page sont celles de",
+        "Las horas de esta página son las de";
+    not_signed:
+        "The signed receipt has times in UTC, and the organization’s tenant ID instead of its name. The organization’s name and \
+         time zone come from its current settings and are not signed.",
+        "Der signierte Beleg nennt sie in UTC, und die Organisation mit der ID ihres Mandanten. Name und Zeitzone der \
+         Organisation stammen aus ihren jetzigen Einstellungen und sind nicht signiert.",
+        "Le reçu signé les indique en UTC et désigne l’organisation par l’ID de son client. Le nom et le fuseau horaire de \
+         l’organisation viennent de ses réglages actuels et ne sont pas signés.",
+        "El recibo firmado las indica en UTC y nombra a la organización por el ID de su cliente. El nombre y la zona horaria de \
+         la organización vienen de su configuración actual y no están firmados.";
+    hashes: "Hashes", "Hashwerte", "Empreintes", "Hashes";
+    image_hashes:
+        "Images of signatures (SHA-256)",
+        "Bilder der Unterschriften (SHA-256)",
+        "Images des signatures (SHA-256)",
+        "Imágenes de las firmas (SHA-256)";
+    history: "History", "Verlauf", "Historique", "Historial";
+    in_stock: "In stock", "Auf Lager", "En stock", "En almacén";
+    preparing: "Preparing", "In Vorbereitung", "En préparation", "En preparación";
+    in_use: "In use", "In Gebrauch", "En service", "En uso";
+    in_service: "In service", "In Reparatur", "En réparation", "En reparación";
+    returned: "Returned", "Zurückgegeben", "Rendu", "Devuelto";
+    scrapped: "Scrapped", "Ausgemustert", "Mis au rebut", "Desechado";
+    in_progress: "In progress", "Läuft", "En cours", "En curso";
+    completed: "Completed", "Abgeschlossen", "Terminé", "Completado";
+    cancelled: "Cancelled", "Abgebrochen", "Annulé", "Cancelado";
 }
 
 impl Texts {
-    pub(super) const fn of(language: Language) -> &'static Self {
-        match language {
-            Language::English => &ENGLISH,
-            Language::German => &GERMAN,
-            Language::French => &FRENCH,
-            Language::Spanish => &SPANISH,
-        }
-    }
-
     pub(super) const fn asset_status(&self, status: Status) -> &'static str {
         match status {
             Status::InStock => self.in_stock,
@@ -83,207 +116,3 @@ impl Texts {
         }
     }
 }
-
-static ENGLISH: Texts = Texts {
-    receipt: "Receipt",
-    tenant: "Tenant",
-    has_erased_people: "The data of a person was erased. “Erased user” and eight characters replace names, texts and \
-                        signatures. Receipts handed out earlier remain valid.",
-    asset: "Asset",
-    assets: "Assets",
-    manufacturer: "Manufacturer",
-    model: "Model",
-    serial_number: "Serial number",
-    location: "Location",
-    status_afterwards: "Status afterwards",
-    started: "Started",
-    started_by: "by",
-    completed_at: "Completed",
-    process_instance: "Process instance",
-    movement: "Movement",
-    movement_id: "Movement ID",
-    not_handled: "not handled by this movement",
-    reason: "Reason",
-    steps: "Steps",
-    step_closed: "step closed",
-    key: "key",
-    signing_link: "signing link",
-    yes: "yes",
-    not_checked: "not checked",
-    signature: "Signature",
-    too_large: "The image doesn’t fit on this page with the others:",
-    image_missing: "The image is missing or has changed.",
-    typed: "The name was typed, not drawn.",
-    signature_of_receipt: "Signature of this receipt",
-    signed_json: "Ed25519 over the canonical JSON (RFC 8785) of the receipt, which the same address returns without",
-    signing_key: "Key",
-    signature_value: "signature",
-    times_of: "Times on this page are in the time zone",
-    not_signed: "The signed receipt has times in UTC, and the organization’s tenant ID instead of its name. The organization’s \
-                 name and time zone come from its current settings and are not signed.",
-    hashes: "Hashes",
-    image_hashes: "Images of signatures (SHA-256)",
-    history: "History",
-    in_stock: "In stock",
-    preparing: "Preparing",
-    in_use: "In use",
-    in_service: "In service",
-    returned: "Returned",
-    scrapped: "Scrapped",
-    in_progress: "In progress",
-    completed: "Completed",
-    cancelled: "Cancelled",
-};
-
-static GERMAN: Texts = Texts {
-    receipt: "Beleg",
-    tenant: "Mandant",
-    has_erased_people: "Die Daten einer Person wurden gelöscht. Anstelle von Namen, Texten und Unterschriften stehen „Erased user“ \
-                        und acht Zeichen. Ein Beleg, der vorher ausgegeben wurde, ist weiterhin gültig.",
-    asset: "Gerät",
-    assets: "Geräte",
-    manufacturer: "Hersteller",
-    model: "Modell",
-    serial_number: "Seriennummer",
-    location: "Standort",
-    status_afterwards: "Status danach",
-    started: "Begonnen",
-    started_by: "von",
-    completed_at: "Abgeschlossen",
-    process_instance: "Prozess",
-    movement: "Sammelprozess",
-    movement_id: "ID des Sammelprozesses",
-    not_handled: "nicht Teil dieses Sammelprozesses",
-    reason: "Grund",
-    steps: "Schritte",
-    step_closed: "Schritt geschlossen",
-    key: "Schlüssel",
-    signing_link: "Link zum Unterschreiben",
-    yes: "ja",
-    not_checked: "nicht angekreuzt",
-    signature: "Unterschrift",
-    too_large: "Neben den anderen zu groß für diese Seite:",
-    image_missing: "Das Bild fehlt oder ist jetzt ein anderes.",
-    typed: "Der Name wurde getippt, nicht gezeichnet.",
-    signature_of_receipt: "Signatur dieses Belegs",
-    signed_json: "Ed25519 über das kanonische JSON (RFC 8785) des Belegs. Dieselbe Adresse liefert es ohne",
-    signing_key: "Schlüssel",
-    signature_value: "Signatur",
-    times_of: "Die Zeiten auf dieser Seite gelten für",
-    not_signed: "Der signierte Beleg nennt sie in UTC, und die Organisation mit der ID ihres Mandanten. Name und Zeitzone der \
-                 Organisation stammen aus ihren jetzigen Einstellungen und sind nicht signiert.",
-    hashes: "Hashwerte",
-    image_hashes: "Bilder der Unterschriften (SHA-256)",
-    history: "Verlauf",
-    in_stock: "Auf Lager",
-    preparing: "In Vorbereitung",
-    in_use: "In Gebrauch",
-    in_service: "In Reparatur",
-    returned: "Zurückgegeben",
-    scrapped: "Ausgemustert",
-    in_progress: "Läuft",
-    completed: "Abgeschlossen",
-    cancelled: "Abgebrochen",
-};
-
-static FRENCH: Texts = Texts {
-    receipt: "Reçu",
-    tenant: "Client",
-    has_erased_people: "Les données d’une personne ont été effacées. « Erased user » et huit caractères remplacent les noms, les \
-                        textes et les signatures. Un reçu remis auparavant reste valable.",
-    asset: "Appareil",
-    assets: "Appareils",
-    manufacturer: "Fabricant",
-    model: "Modèle",
-    serial_number: "Numéro de série",
-    location: "Lieu",
-    status_afterwards: "Statut ensuite",
-    started: "Début",
-    started_by: "par",
-    completed_at: "Fin",
-    process_instance: "Processus",
-    movement: "Mouvement",
-    movement_id: "ID du mouvement",
-    not_handled: "hors de ce mouvement",
-    reason: "Motif",
-    steps: "Étapes",
-    step_closed: "étape close",
-    key: "clé",
-    signing_link: "lien de signature",
-    yes: "oui",
-    not_checked: "non coché",
-    signature: "Signature",
-    too_large: "Trop grand pour cette page avec les autres :",
-    image_missing: "L’image manque, ou n’est plus la même.",
-    typed: "Le nom a été tapé, non dessiné.",
-    signature_of_receipt: "Signature de ce reçu",
-    signed_json: "Ed25519 sur le JSON canonique (RFC 8785) du reçu, que la même adresse renvoie sans",
-    signing_key: "Clé",
-    signature_value: "signature",
-    times_of: "Les heures de cette page sont celles de",
-    not_signed: "Le reçu signé les indique en UTC et désigne l’organisation par l’ID de son client. Le nom et le fuseau horaire de \
-                 l’organisation viennent de ses réglages actuels et ne sont pas signés.",
-    hashes: "Empreintes",
-    image_hashes: "Images des signatures (SHA-256)",
-    history: "Historique",
-    in_stock: "En stock",
-    preparing: "En préparation",
-    in_use: "En service",
-    in_service: "En réparation",
-    returned: "Rendu",
-    scrapped: "Mis au rebut",
-    in_progress: "En cours",
-    completed: "Terminé",
-    cancelled: "Annulé",
-};
-
-static SPANISH: Texts = Texts {
-    receipt: "Recibo",
-    tenant: "Cliente",
-    has_erased_people: "Se borraron los datos de una persona. «Erased user» y ocho caracteres sustituyen los nombres, los textos y \
-                        las firmas. Un recibo entregado antes sigue siendo válido.",
-    asset: "Dispositivo",
-    assets: "Dispositivos",
-    manufacturer: "Fabricante",
-    model: "Modelo",
-    serial_number: "Número de serie",
-    location: "Ubicación",
-    status_afterwards: "Estado posterior",
-    started: "Inicio",
-    started_by: "por",
-    completed_at: "Fin",
-    process_instance: "Proceso",
-    movement: "Movimiento",
-    movement_id: "ID del movimiento",
-    not_handled: "fuera de este movimiento",
-    reason: "Motivo",
-    steps: "Pasos",
-    step_closed: "paso cerrado",
-    key: "clave",
-    signing_link: "enlace de firma",
-    yes: "sí",
-    not_checked: "sin marcar",
-    signature: "Firma",
-    too_large: "Demasiado grande para esta página junto a las demás:",
-    image_missing: "La imagen falta o ahora es otra.",
-    typed: "El nombre se escribió con el teclado, no se dibujó.",
-    signature_of_receipt: "Firma de este recibo",
-    signed_json: "Ed25519 sobre el JSON canónico (RFC 8785) del recibo, que la misma dirección devuelve sin",
-    signing_key: "Clave",
-    signature_value: "firma",
-    times_of: "Las horas de esta página son las de",
-    not_signed: "El recibo firmado las indica en UTC y nombra a la organización por el ID de su cliente. El nombre y la zona \
-                 horaria de la organización vienen de su configuración actual y no están firmados.",
-    hashes: "Hashes",
-    image_hashes: "Imágenes de las firmas (SHA-256)",
-    history: "Historial",
-    in_stock: "En almacén",
-    preparing: "En preparación",
-    in_use: "En uso",
-    in_service: "En reparación",
-    returned: "Devuelto",
-    scrapped: "Desechado",
-    in_progress: "En curso",
-    completed: "Completado",
-    cancelled: "Cancelado",
-};

@@ -223,14 +223,20 @@ fn movements<'a>(report: &'a PersonReport, words: &Words<'_>, pictures: &mut Pic
     sentences
 }
 
+/// Splits a sentence at the place of the assets.
+fn around_assets(sentence: &'static str) -> (&'static str, &'static str) {
+    sentence.split_once("{}").unwrap_or((sentence, ""))
+}
+
 fn add_process<'a>(sentences: &mut Vec<Sentence<'a>>, instance: &'a ReportedInstance, words: &Words<'_>) {
     let t = words.t;
-    let (at, [before_assets, after_assets], by) = match instance.effect {
+    let (at, sentence, by) = match instance.effect {
         Effect::Received(at) => (at, t.received, t.handed_over_by),
         Effect::GivenBack(at) => (at, t.given_back, t.taken_back_by),
         Effect::Open => (instance.started_at, t.not_completed, t.by),
         Effect::Nothing => return,
     };
+    let (before_assets, after_assets) = around_assets(sentence);
     let movement = instance.movement_id;
     let is_same = |other: &Sentence<'a>| (other.at, other.before_assets, other.movement) == (at, before_assets, movement);
     let index = sentences.iter().position(|other| movement.is_some() && is_same(other)).unwrap_or_else(|| {
@@ -267,8 +273,9 @@ fn add_assignments<'a>(sentences: &mut Vec<Sentence<'a>>, asset: &'a ReportedAss
     for period in &asset.periods {
         let [first, last] = &period.others;
         let ends = [(Some(period.from), t.assigned, first), (period.until, t.unassigned, last)];
-        for (at, [before_assets, after_assets], other) in ends {
+        for (at, sentence, other) in ends {
             let Some(at) = at.filter(|at| !completed.contains(at)) else { continue };
+            let (before_assets, after_assets) = around_assets(sentence);
             sentences.push(Sentence {
                 at,
                 date: words.date(&at),

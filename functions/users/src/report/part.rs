@@ -65,7 +65,7 @@ pub(super) async fn report(
         movements: Vec::new(),
         links: Vec::new(),
         entries: Vec::new(),
-        kept: Texts::of(Language::English).kept.to_vec(),
+        kept: Texts::of(Language::English).kept().to_vec(),
         next,
     };
     report.add(found);

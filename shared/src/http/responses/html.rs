@@ -228,6 +228,31 @@ fn preferred_language(accept_language: &str) -> Option<Language> {
     languages.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(language, _)| language)
 }
 
+/// Defines `Texts`, the texts of a page, from a table: a row for each text, with its name and the text in English, German, French
+/// and Spanish. The compiler finds what one language lacks, and a test unused texts.
+///
+/// ```ignore
+/// texts! { yes: "yes", "ja", "oui", "sí"; }
+/// ```
+#[macro_export]
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident: $english:literal, $german:literal, $french:literal, $spanish:literal;)*) => {
+        pub(super) struct Texts { $($(#[$doc])* pub(super) $name: &'static str,)* }
+
+        impl Texts {
+            pub(super) const fn of(language: $crate::domain::tenants::tenant::Language) -> &'static Self {
+                use $crate::domain::tenants::tenant::Language;
+                match language {
+                    Language::English => &Self { $($name: $english,)* },
+                    Language::German => &Self { $($name: $german,)* },
+                    Language::French => &Self { $($name: $french,)* },
+                    Language::Spanish => &Self { $($name: $spanish,)* },
+                }
+            }
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
