@@ -59,7 +59,12 @@ fn the_embedded_engine_ships_with_no_function() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let manifests = files(&root.join("functions")).into_iter().filter(|path| path.ends_with("Cargo.toml"));
     let manifests: Vec<PathBuf> = manifests
-        .chain([root.join("shared/Cargo.toml"), root.join("shared/aws/Cargo.toml"), root.join("apps/admin/Cargo.toml")])
+        .chain([
+            root.join("shared/Cargo.toml"),
+            root.join("shared/aws/Cargo.toml"),
+            root.join("apps/admin/Cargo.toml"),
+            root.join("apps/assetctl/Cargo.toml"),
+        ])
         .collect();
     assert!(manifests.len() >= 7);
     for manifest in manifests {
