@@ -26,7 +26,7 @@ fn the_table_is_protected_and_backed_up() {
 
 /// With a shorter timeout, the function could stop before it has written a snapshot.
 #[test]
-fn the_function_of_snapshots_has_time_for_one_and_for_others_before_it() {
+fn snapshot_writer_has_two_minutes_before_its_last_snapshot() {
     let seconds = resource("SnapshotsFunction")["Properties"]["Timeout"].as_u64().unwrap();
     let before_the_last = seconds.saturating_sub(shared::store::MAX_SNAPSHOT_TIME.as_secs() + 60);
     assert!(before_the_last >= 120, "{before_the_last} s");

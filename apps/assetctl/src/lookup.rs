@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_not_ids() {
+    fn tag_is_not_mistaken_for_an_id() {
         assert!(is_id("0190163d-8694-739b-aea5-966c26f8ad90"));
         for tag in ["AST-000001", "0190163d8694739baea5966c26f8ad90", "0190163d-8694-739b-aea5-966c26f8ad9-", ""] {
             assert!(!is_id(tag), "{tag}");
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn all_others_are_refused_with_the_candidates() {
+    fn ambiguous_names_of_users_are_refused_with_the_candidates() {
         let ambiguous =
             "\"Alan Turing\" is the name of 2 active users: Alan Turing <alan1@example.com>, Turing, Alan <alan2@example.com>";
         assert_eq!(decide("Alan Turing"), Err(ambiguous.into()));

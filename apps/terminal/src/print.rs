@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_printed_past_this_file() {
+    fn only_this_module_prints() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let exempt = EXEMPT.map(|file| root.join(file));
         let mut unclean = 0;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_prints_is_found() {
+    fn every_way_to_print_is_recognized() {
         for line in [
             "eprintln!(\"{row}\");",
             "eprint!(\"\");",

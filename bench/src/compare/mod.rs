@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_the_memory_is_half_the_processor() {
+    fn half_the_memory_doubles_the_processor_time() {
         let work = Work { label: "", cpu_ms: 1.0, round_trips: 1.0, weight: 1 };
         let (ms, dollars) = work.on_lambda(1769.0);
         assert_eq!(ms, 5.0);

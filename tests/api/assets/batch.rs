@@ -59,7 +59,7 @@ async fn a_batch_changes_everything_or_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_an_operation_is_refused_before_anything_is_done() {
+async fn malformed_operations_are_refused_before_any_is_executed() {
     let client = over_http().await;
     let operations = [
         json!({"op": "create", "body": {"name": "good"}}),
@@ -153,7 +153,7 @@ async fn a_batch_says_which_operation_the_table_refuses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_that_exceeds_a_transaction_says_so_and_none_answers_more_than_lambda_passes_on() {
+async fn batch_beyond_a_transaction_is_refused_and_no_response_exceeds_lambdas_limit() {
     let client = over_http().await;
     let mut operations = Vec::new();
     for n in 0..20 {

@@ -51,7 +51,7 @@ async fn a_label_finds_its_asset_and_never_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_code_is_a_tag_before_a_serial_number_and_several_share_a_serial_number() {
+async fn code_matches_a_tag_before_serial_numbers() {
     let (_, client) = Api::with_tenant().await;
     client.asset(json!({"name": "tag", "asset_tag": "X1"})).await;
     client.asset(json!({"name": "serial", "asset_tag": "S1", "serial_number": "X1"})).await;
@@ -72,7 +72,7 @@ async fn a_code_is_a_tag_before_a_serial_number_and_several_share_a_serial_numbe
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_at_a_foreign_host_is_found_and_not_moved() {
+async fn label_with_a_foreign_host_finds_its_asset_without_moving_it() {
     let (_, client) = Api::with_tenant().await;
     client.patch("/settings", json!({"label_url_template": "https://labels.example/{id}"})).await.data();
     client.asset(json!({"name": "a", "asset_tag": "A-1", "location": "Bonn"})).await;

@@ -11,7 +11,7 @@ pub async fn asset(client: &Client, name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rows_name_other_records_by_what_people_know_and_unknown_names_show_the_nearest() {
+async fn rows_refer_to_records_by_name_and_unknown_names_get_suggestions() {
     let client = over_http().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     let model = client.model("Dell", "Latitude 7450", &laptop).await;
@@ -44,7 +44,7 @@ async fn rows_name_other_records_by_what_people_know_and_unknown_names_show_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_wrong_with_a_row_is_said_and_the_others_are_written() {
+async fn all_errors_of_a_row_are_reported_and_the_other_rows_are_written() {
     let client = over_http().await;
     client.asset_type("Laptop", "LAP", "physical").await;
     let gone = client.user("Gone").await;
@@ -164,7 +164,7 @@ async fn ndjson_has_the_types_of_json_and_a_value_to_match_must_be_a_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_abort_nothing_is_written_unless_everything_can_be() {
+async fn on_error_abort_writes_all_rows_or_none() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
     let before = api.dump().await;
@@ -219,7 +219,7 @@ async fn users_are_imported_by_email_with_the_rules_of_single_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_like_what_ends_the_body_is_a_row() {
+async fn row_that_looks_like_the_end_of_a_body_is_imported() {
     let client = over_http().await;
     for (rows, count) in [("\u{1}after the body\nx\nlast\n", 3), ("a\n\n\nx", 2), ("\"x\n\"\r\n\r\n", 1), ("\"a\"", 1)] {
         let reply = client.import("/assets", "?dry_run=true", &format!("name\n{rows}")).await;
@@ -250,7 +250,7 @@ async fn a_damaged_asset_costs_only_its_own_row() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_csv_in_utf8_is_said_to_be_so() {
+async fn body_that_is_not_csv_in_utf8_is_refused_with_the_reason() {
     let client = over_http().await;
     let utf16: Vec<u8> = "name\na\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     for body in [utf16, b"PK\x03\x04\x14\0\x06".to_vec()] {
@@ -537,7 +537,7 @@ async fn a_dry_run_says_what_each_row_changes_but_not_all_of_many_changes() {
 
 /// The first row's asset exists only in the dry run, so its ID must not be shown.
 #[tokio::test(start_paused = true)]
-async fn an_error_names_no_asset_that_does_not_exist() {
+async fn errors_of_an_import_name_only_existing_assets() {
     let client = over_http().await;
     let csv = "name,asset_tag\na,INV-1\nb,INV-1\n";
     for (query, first) in [("?dry_run=true", "created"), ("?on_error=abort", "skipped")] {
@@ -585,7 +585,7 @@ async fn an_import_goes_on_where_it_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_throttled_is_left_for_the_next_attempt() {
+async fn throttled_rows_are_left_for_the_next_attempt() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
     let csv: String = std::iter::once("name\n".to_owned()).chain((0..50).map(|n| format!("n{n}\n"))).collect();
@@ -666,7 +666,7 @@ async fn a_repeated_import_takes_no_numbers_says_which_rows_it_wrote_before_and_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_effect_whose_answer_was_lost_counts_for_the_rows_that_follow() {
+async fn row_with_lost_response_counts_in_later_rows() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
     let rows = format!("id,email,display_name\n{ada},y@example.com,Ada\n,ada@example.com,Next\n");

@@ -149,7 +149,7 @@ async fn the_code_can_hold_an_address_with_the_tag_or_the_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_name_gets_out_of_its_place() {
+async fn labels_show_hostile_and_long_names_as_text_within_their_area() {
     let client = over_http().await;
     let names = [
         "<script>alert('x')</script>&\"",

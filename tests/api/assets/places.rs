@@ -268,7 +268,7 @@ async fn custom_fields_that_exceed_the_memory_are_left_out_alone() {
 
 /// An asset imported in November can have been assigned since March.
 #[tokio::test(start_paused = true)]
-async fn an_import_can_claim_since_when_an_asset_is_assigned() {
+async fn import_can_set_the_start_of_an_assignment() {
     let (api, client) = Api::with_tenant().await;
     let (ada, eve) = (client.user("Ada").await, client.user("Eve").await);
     let csv = "name,assigned_to_email,assigned_since\na,ada@example.com,2025-03-01\nb,ada@example.com,\nc,,2025-03-01\n\
@@ -311,7 +311,7 @@ async fn types(client: &Client, path: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_item_is_answered_in_its_place() {
+async fn each_scanned_item_has_an_outcome_in_order() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
     for body in [
@@ -357,7 +357,7 @@ async fn each_item_is_answered_in_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scan_spoils_nothing_that_was_read_before() {
+async fn scan_keeps_updated_at_and_earlier_etags_valid() {
     let (api, client) = Api::with_tenant().await;
     let created = client.post("/assets", json!({"name": "a", "location": "Bonn"})).await;
     let (path, id) = (format!("/assets/{}", created.id()), created.id());
@@ -406,7 +406,7 @@ async fn a_scan_spoils_nothing_that_was_read_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_read_before_a_scan_moved_the_asset_is_not_written() {
+async fn change_based_on_a_read_before_a_move_by_scan_is_refused() {
     let (api, client) = Api::with_tenant().await;
     let created = client.post("/assets", json!({"name": "a", "location": "Bonn"})).await;
     let path = format!("/assets/{}", created.id());
@@ -429,7 +429,7 @@ async fn what_was_read_before_a_scan_moved_the_asset_is_not_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_of_the_feed_get_scans_if_they_name_them() {
+async fn feed_contains_scans_only_on_request() {
     let (api, client) = Api::with_tenant().await;
     let id = client.asset(json!({"name": "a"})).await;
     client.post("/assets/seen", json!({"items": [{"id": id}], "location": "Bonn", "move": true})).await.data();
@@ -508,7 +508,7 @@ async fn a_scan_costs_at_most_seven_write_units() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bodies_are_checked() {
+async fn invalid_scans_are_refused_by_location() {
     let client = over_http().await;
     let item = || json!([{"tag": "T"}]);
     for (body, wrong) in [

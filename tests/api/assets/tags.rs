@@ -62,7 +62,7 @@ async fn a_free_tag_is_found_after_many_taken_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thing_keeps_the_tag_that_it_wears() {
+async fn asset_is_created_with_an_existing_tag_that_never_changes() {
     let client = over_http().await;
     let made = client.post("/assets", json!({"name": "Laptop", "asset_tag": "Inv/0143"})).await;
     assert_eq!((made.status.as_u16(), made.data()["asset_tag"].clone()), (201, json!("Inv/0143")));
@@ -91,7 +91,7 @@ async fn a_thing_keeps_the_tag_that_it_wears() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn own_tags_come_by_every_way_to_create_and_numbers_pass_them() {
+async fn every_creation_accepts_a_tag_and_generated_numbers_skip_it() {
     let client = over_http().await;
     let batch = [
         json!({"op": "create", "body": {"name": "a", "asset_tag": "AST-000002"}}),
@@ -124,7 +124,7 @@ async fn own_tags_come_by_every_way_to_create_and_numbers_pass_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_passes_the_tags_of_all_others_in_a_few_steps() {
+async fn generated_tag_skips_many_given_tags_in_few_updates() {
     let (api, client) = Api::with_tenant().await;
     let brought: String = (1..200).map(|n| format!("a,AST-{n:06}\n")).collect();
     api.faults.take_requests();
@@ -146,7 +146,7 @@ async fn a_tag_is_found_in_two_round_trips_and_only_in_its_tenant() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_generated_tag_passes_one_that_the_same_batch_brings() {
+async fn generated_tag_skips_a_tag_given_in_the_same_batch() {
     let next = json!({"op": "create", "body": {"name": "own", "asset_tag": "ast-000001"}});
     let after = json!({"op": "create", "body": {"name": "own", "asset_tag": "AST-000002"}});
     let generated = json!({"op": "create", "body": {"name": "generated"}});
@@ -166,7 +166,7 @@ async fn a_generated_tag_passes_one_that_the_same_batch_brings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_aborted_import_names_no_asset_that_was_never_made() {
+async fn errors_of_an_aborted_import_name_no_asset_that_was_not_created() {
     let client = over_http().await;
     let reply = client.import("/assets", "?on_error=abort", "name,asset_tag\na,inv-1\nb,INV-1\n").await;
     assert_eq!(outcomes(&reply), ["skipped", "refused"]);

@@ -67,7 +67,7 @@ const LAGS: [i64; 3] = [75, 30 * 60, 59 * 60];
 
 /// Hides each kind of event of an asset and its instances from the index.
 #[tokio::test(start_paused = true)]
-async fn a_late_event_of_any_kind_is_never_a_verdict() {
+async fn late_event_is_never_reported_as_a_broken_chain() {
     for lag in sample(LAGS, 1) {
         let (api, client) = Api::with_tenant().await;
         let process = create_process(&client, json!([{"type": "text", "key": "a", "label": "A"}])).await;
@@ -207,7 +207,7 @@ async fn change(client: &Client, kind: &str, asset: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transaction_that_is_visible_in_part_is_never_a_verdict() {
+async fn partly_visible_transaction_is_never_reported_as_a_broken_chain() {
     for kind in ["create", "update", "delete"] {
         let (api, client) = Api::with_tenant().await;
         let (asset, _) = changed_asset(&client).await;
@@ -255,7 +255,7 @@ async fn an_event_that_is_visible_after_its_record_is_waited_for() {
 /// The rest of the transaction never becomes visible. While it may be in flight, the response is a 503. Later, the history and
 /// the operator's check report the missing record, or the event after the record's last one.
 #[tokio::test(start_paused = true)]
-async fn what_may_be_in_flight_is_unavailable_and_then_found() {
+async fn incomplete_transaction_is_503_at_first_and_then_reported() {
     for (kind, version, reason) in [("create", 2, "gone"), ("update", 4, "wrong_head")] {
         let (api, client) = Api::with_tenant().await;
         let (asset, _) = changed_asset(&client).await;

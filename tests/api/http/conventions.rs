@@ -392,7 +392,7 @@ async fn send(client: &Client, samples: &Samples, operation: &Operation, field: 
 }
 
 #[test]
-fn whatever_is_accepted_can_be_read_changed_verified_and_deleted() {
+fn resource_with_any_accepted_value_can_be_read_changed_verified_and_deleted() {
     let runtime = runtime();
     let (api, client, samples, document, all) = runtime.block_on(async {
         let (api, client, samples) = Api::with_samples().await;

@@ -78,7 +78,7 @@ async fn check_nulls(client: &Client, path: &str, body: &Value, expected: &[&str
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_the_request_in_earnest_assigns_is_null_and_nothing_else() {
+async fn values_that_only_the_real_request_assigns_are_null_in_a_dry_run() {
     let client = over_http().await;
     let template = json!({"asset_tag_template": "{PREFIX}-{YYYY}-NNN-X"});
     client.patch("/settings", template).await.data();
@@ -152,7 +152,7 @@ async fn a_dry_run_only_reads_and_takes_no_write_units() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn content_that_a_dry_run_would_write_is_not_taken_for_written() {
+async fn content_of_a_dry_run_is_written_by_the_real_request() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([{"type": "text", "key": "a", "label": "A"}]);
     let definition = json!({"name": "Own", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps});
@@ -217,7 +217,7 @@ async fn check(api: &Api, client: &Client, (method, path, body): (&str, &str, Va
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_are_refused_alike() {
+async fn dry_runs_refuse_changes_of_records_like_real_requests() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
     let inactive = client.user("Grace").await;
@@ -261,7 +261,7 @@ async fn records_are_refused_alike() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn processes_are_refused_alike() {
+async fn dry_runs_refuse_changes_of_processes_like_real_requests() {
     let (api, client) = Api::with_tenant().await;
     let step = |key: &str| json!({"type": "text", "key": key, "label": "L"});
     let process = create_process(&client, json!([step("a"), step("b")])).await;
@@ -292,7 +292,7 @@ async fn processes_are_refused_alike() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_refused_alike_before_anything_is_decided() {
+async fn dry_runs_refuse_invalid_requests_like_real_requests() {
     let client = over_http().await;
     let path = dry_run("/assets");
     client.with_key("").post(&path, json!({"name": "x"})).await.problem(401, "UNAUTHORIZED");
@@ -311,7 +311,7 @@ async fn requests_are_refused_alike_before_anything_is_decided() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writers_and_dry_runs_of_one_record_do_each_other_no_harm() {
+async fn dry_runs_beside_writes_of_a_record_change_nothing() {
     let client = over_http().await;
     let path = format!("/assets/{}", client.asset(json!({"name": "0"})).await);
     let tried = dry_run(&path);
@@ -381,7 +381,7 @@ impl Units {
 }
 
 #[tokio::test(start_paused = true)]
-async fn units_of_one_dry_run_see_what_earlier_ones_would_have_written_and_count_their_references() {
+async fn units_of_work_in_a_dry_run_see_the_writes_of_earlier_ones() {
     let (api, client) = Api::with_tenant().await;
     client.user("Ada").await;
     let before = api.dump().await;

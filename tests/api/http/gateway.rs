@@ -9,7 +9,7 @@ fn sent_to(function: &Function, api: &Api, client: &Client) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_methods_are_405_with_those_that_the_path_takes() {
+async fn unsupported_methods_are_405_with_the_supported_ones() {
     let api = Api::start().await;
     let client = api.tenant().await;
     let routes = functions::routes();

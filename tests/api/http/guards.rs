@@ -79,7 +79,7 @@ async fn a_tag_of_another_resource_with_the_same_version_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_read_before_another_change_is_not_written() {
+async fn change_with_an_outdated_updated_at_is_refused() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.with_new_key(json!({"name": "Ada's key", "scopes": WRITES})).await;
     for [path, _] in twins(&client).await {
@@ -160,7 +160,7 @@ async fn a_change_between_read_and_commit_is_noticed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_changes_only_what_was_exported() {
+async fn row_with_an_outdated_updated_at_is_refused() {
     let (api, client) = Api::with_tenant().await;
     let (asset, user) = (client.asset(json!({"name": "a", "serial_number": "S-1"})).await, client.user("Ada").await);
     for (path, id, heading, new) in [
@@ -203,7 +203,7 @@ async fn a_row_changes_only_what_was_exported() {
 
 /// Whatever the content type, the body of a GET, HEAD or DELETE is refused before anything happens.
 #[tokio::test(start_paused = true)]
-async fn a_body_is_refused_where_there_is_none() {
+async fn body_of_get_head_and_delete_is_refused() {
     let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations();
     let before = api.dump().await;

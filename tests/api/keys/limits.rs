@@ -46,7 +46,7 @@ async fn a_key_may_send_as_many_requests_a_minute_as_its_limit_also_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_takes_several_requests_at_once_and_says_what_remains_as_far_as_it_knows() {
+async fn instance_leases_several_requests_at_once_and_reports_the_known_remainder() {
     let api = Api::start().await;
     let client = api.limited_tenant(100).await;
     let other = api.replica(0, usize::MAX).client(&client);
@@ -85,7 +85,7 @@ async fn minutes<'c>(
 }
 
 #[tokio::test(start_paused = true)]
-async fn ten_instances_let_through_exactly_the_limit_and_at_most_a_tenth_too_late() {
+async fn ten_instances_together_keep_the_limit() {
     let api = Api::start().await;
     let client = api.limited_tenant(100).await;
     // The clocks of the instances differ by up to a second.
@@ -157,7 +157,7 @@ async fn reads_keep_answering_while_the_tenants_writes_are_throttled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_can_not_be_counted_or_whose_count_never_answers_is_let_through() {
+async fn request_that_cannot_be_counted_is_accepted() {
     let api = Api::start().await;
     let client = api.limited_tenant(3).await;
     let counters = counter_partition(&api, &client).await;
@@ -226,7 +226,7 @@ async fn keys_and_signing_links_of_a_tenant_share_its_ceiling() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_operator_sees_and_changes_the_ceiling_and_one_that_can_not_be_read_refuses_nobody() {
+async fn only_the_operator_changes_the_ceiling_and_an_unreadable_one_refuses_nobody() {
     let (api, client) = Api::with_tenant().await;
     let ceilings = [(Some(2), vec![200, 200, 429, 429]), (Some(3), vec![200, 200, 200, 429]), (None, vec![200; 4])];
     for (limit, expected) in ceilings {
@@ -267,7 +267,7 @@ async fn refused_requests_use_up_nothing_of_the_ceiling() {
 
 /// The same function counts the requests of a key and of a whole tenant.
 #[tokio::test(start_paused = true)]
-async fn lost_answers_let_no_more_through_than_the_ceiling() {
+async fn lost_responses_do_not_raise_the_ceiling() {
     let (api, client) = Api::with_tenant().await;
     let keys = [client.clone(), client.scoped(&["settings:read"]).await, client.scoped(&["settings:read"]).await];
     set(&api, &client, Some(100)).await;

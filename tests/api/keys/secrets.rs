@@ -245,7 +245,7 @@ async fn the_log_has_no_names_of_people_and_resources() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_value_prints_the_secret_that_it_holds() {
+async fn debug_output_contains_no_secret() {
     let api = Api::start().await;
     let made = api.store.create_tenant("Acme".parse().unwrap(), None, 1).await.unwrap();
     let key = made.api_key.expose();

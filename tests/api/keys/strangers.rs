@@ -61,7 +61,7 @@ async fn a_request_without_a_valid_key_costs_at_most_two_units_on_every_route() 
 
 /// None of the items named by a request's body or headers is read.
 #[tokio::test(start_paused = true)]
-async fn what_a_stranger_sends_does_not_matter() {
+async fn ids_in_an_unauthenticated_request_are_not_read() {
     let (api, client, samples) = Api::with_samples().await;
     let ids: Vec<String> = (0..20u8).map(|n| ApiKeyId::new(api.now(), [n; 10]).to_string()).collect();
     let data: Map<_, _> = ids.iter().map(|id| (format!("k{}", &id[30..]), json!(id))).collect();

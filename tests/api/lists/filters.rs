@@ -105,7 +105,7 @@ async fn several_values_are_separated_by_commas_or_repeated_and_impossible_ones_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_unique_value_finds_whoever_has_it_now_for_two_reads_however_many_there_are() {
+async fn filter_by_a_unique_value_costs_two_reads_at_any_size() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
     let path = "/users?email=ada@example.com";
@@ -185,7 +185,7 @@ async fn hint(client: &Client, query: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_answer_names_what_no_asset_has_and_the_nearest() {
+async fn empty_list_names_the_unknown_values_and_similar_ones() {
     let (api, client) = Api::with_tenant().await;
     let laptop = client.asset_type("Laptop", "LAP", "physical").await;
     client.asset_type("Monitor", "MON", "physical").await;
@@ -423,7 +423,7 @@ async fn the_time_of_the_last_change_of_the_status_is_the_same_everywhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_assets_that_make_a_field_unusable_are_named_and_listed() {
+async fn assets_that_keep_a_field_out_of_lists_can_be_listed() {
     let (api, client) = Api::with_tenant().await;
     let without_index = api.replica(0, 0);
     let many: Value = (0..21)

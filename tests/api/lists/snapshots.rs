@@ -218,7 +218,7 @@ async fn a_snapshot_has_what_the_index_lacks() {
 
 /// The index in memory is an hour old, and the table fails while the index's snapshot is loaded.
 #[tokio::test(start_paused = true)]
-async fn an_index_that_is_gone_takes_no_room() {
+async fn failed_load_frees_the_memory_of_the_list_index() {
     let snapshots = Snapshots::start().await;
     let (store, faults) = (&snapshots.replica.store, &snapshots.api.faults);
     let mut emptied = 0;
@@ -307,7 +307,7 @@ async fn a_small_list_has_no_snapshot() {
 
 /// If a tenant's snapshots crash the function, the next run starts with other tenants.
 #[tokio::test(start_paused = true)]
-async fn a_tenant_that_ends_the_writer_does_not_keep_others_waiting() {
+async fn tenant_that_crashes_the_snapshot_writer_does_not_block_others() {
     let snapshots = Snapshots::start().await;
     for _ in 0..11 {
         snapshots.api.tenant().await;

@@ -57,7 +57,7 @@ async fn nothing_of_the_person_is_left_and_every_history_holds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_the_way_is_named() {
+async fn obstacles_to_an_erasure_are_named() {
     let (api, client, ada) = with_person().await;
     let refusal = erase(&client, &ada.id).await.problem(409, "CONFLICT");
     assert_eq!(refusal["is_active"], true, "{refusal}");
@@ -124,7 +124,7 @@ async fn a_deleted_users_history_is_erased_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repetition_of_a_request_whose_response_named_the_person_is_told_so() {
+async fn repeated_request_whose_stored_response_was_erased_is_refused_with_the_reason() {
     let (api, client, ada) = with_person().await;
     erase_person(&api, &client, &ada).await;
     let body = json!({"email": format!("{MARK}@example.com"), "display_name": format!("{MARK} name"), "role": "technician"});
@@ -213,7 +213,7 @@ async fn a_text_that_looks_like_a_pseudonym_is_erased_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_user_takes_an_address_of_the_erased() {
+async fn addresses_at_erased_invalid_are_refused() {
     let (api, client) = Api::with_tenant().await;
     let user = client.user("Ada").await;
     let links = format!("{}/links", started(&client, json!([signature_step()])).await);
@@ -270,7 +270,7 @@ fn id_of(path: &str) -> Uuid {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_back_is_one_finding_for_each_person_and_what_is_erased_is_none_and_stays_erased() {
+async fn restored_personal_data_is_one_finding_per_person() {
     let (api, client, ada) = with_person().await;
     leaves(&api, &client, &ada).await;
     let is = |item: &Item, kind: &str| item.get("type").is_some_and(|value| value.as_s().is_ok_and(|text| text == kind));
@@ -311,7 +311,7 @@ async fn what_came_back_is_one_finding_for_each_person_and_what_is_erased_is_non
 
 /// Later entries repeat the pseudonym, which isn't personal data.
 #[tokio::test(start_paused = true)]
-async fn what_goes_on_after_an_erasure_is_no_finding() {
+async fn changes_after_an_erasure_are_no_finding() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
     let held = client.asset(json!({"name": "Phone", "assigned_to": ada, "notes": format!("{MARK} notes")})).await;
@@ -435,7 +435,7 @@ fn size_of(item: &Item) -> usize {
 
 /// Size as DynamoDB counts it (AWS: Item sizes and formats).
 #[tokio::test(start_paused = true)]
-async fn an_entry_grows_by_at_most_three_tenths() {
+async fn pseudonyms_and_salts_enlarge_an_entry_by_at_most_30_percent() {
     let (api, client) = Api::with_tenant().await;
     person(&client).await;
     let (mut all, mut grown) = (0, 0);

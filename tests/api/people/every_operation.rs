@@ -39,7 +39,7 @@ fn has_field(schema: &Value, document: &Value) -> bool {
 
 /// An operation with a personal field must be in this list and in the story below.
 #[test]
-fn the_story_has_every_operation_of_the_document() {
+fn scenario_covers_every_operation_of_the_document() {
     let document = served_document();
     let mut found = BTreeSet::from(["post /keys".to_owned()]);
     for (path, methods) in document["paths"].as_object().unwrap() {
@@ -335,7 +335,7 @@ impl World {
 }
 
 #[test]
-fn erasures_take_everything_of_one_and_nothing_of_others() {
+fn erasure_removes_all_data_of_one_person_and_none_of_others() {
     check(&runtime(), 3, &vec(change(), 1..12), async |changes: Vec<Change>| {
         let mut world = World::new().await;
         for change in &changes {

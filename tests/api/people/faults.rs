@@ -16,7 +16,7 @@ async fn somebody(client: &Client) -> Person {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_erasure_can_end_anywhere_and_goes_on() {
+async fn erasure_interrupted_anywhere_can_be_continued() {
     let case = async |place, way: Disturbance| {
         let (api, client) = Api::with_tenant().await;
         let ada = somebody(&client).await;
@@ -105,7 +105,7 @@ async fn a_link_that_the_person_never_used_is_revoked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_import_that_names_the_address_changes_the_person_before_or_makes_somebody_new_after() {
+async fn import_during_an_erasure_brings_no_personal_data_back() {
     for pause in sample([0, 2, 5, 9, 14, 20, 60], 2) {
         let (api, client, ada) = with_person().await;
         leaves(&api, &client, &ada).await;
@@ -142,7 +142,7 @@ async fn erase_all_patiently(api: &Api, client: &Client, user: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_that_was_decided_before_is_refused() {
+async fn change_based_on_a_read_before_the_erasure_is_refused() {
     let (api, client, ada) = with_person().await;
     leaves(&api, &client, &ada).await;
     let path = format!("/users/{}", ada.id);

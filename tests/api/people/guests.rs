@@ -218,7 +218,7 @@ async fn erasure_with_many_equal_addresses_takes_several_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn erasure_of_a_guest_can_end_anywhere_and_goes_on() {
+async fn erasure_of_a_guest_interrupted_anywhere_can_be_continued() {
     let case = async |place, way: Disturbance| {
         let (api, client) = Api::with_tenant().await;
         let signed = signed_by_guest(&client).await;

@@ -68,7 +68,7 @@ async fn a_signature_for_assets_of_several_users_is_about_none_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_who_was_only_sent_ahead_has_no_part_in_the_texts() {
+async fn user_of_a_replaced_value_is_not_a_subject_of_the_texts() {
     let (api, client) = Api::with_tenant().await;
     let (ada, grace) = (client.user("Ada").await, client.user("Grace").await);
     let process =
@@ -112,7 +112,7 @@ async fn notes_of_the_change_that_hands_an_asset_on_are_not_about_the_user_befor
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_read_after_an_erasure_can_be_sent_back_with_the_next_step() {
+async fn pseudonyms_can_be_sent_back_with_the_next_step() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
     let path = signed_return(&client, &ada).await;

@@ -223,7 +223,7 @@ async fn the_page_begins_with_sentences_and_has_each_signature_once() {
 
 /// The returns of assets are in the assets' histories, which earlier parts contain.
 #[tokio::test(start_paused = true)]
-async fn no_part_but_the_last_is_empty_and_an_erasure_takes_as_few_requests() {
+async fn only_the_last_part_of_a_report_can_be_empty() {
     let (api, client) = Api::with_tenant().await;
     let ada = client.user("Ada").await;
     for docks in client.create_all(&vec![json!({"name": "Dock", "assigned_to": ada}); 90]).await.chunks(20) {

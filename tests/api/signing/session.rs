@@ -222,7 +222,7 @@ async fn the_first_session_opens_the_link_and_the_last_step_uses_it_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_goes_on_from_where_others_left_off() {
+async fn signer_continues_after_steps_that_others_submitted() {
     let (api, client) = Api::with_tenant().await;
     let steps = json!([step("text", "a"), step("text", "b"), step("text", "c"), signature_step()]);
     let path = started(&client, steps).await;

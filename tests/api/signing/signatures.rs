@@ -155,7 +155,7 @@ async fn a_typed_signature_is_marked_as_such() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signature_has_the_limits_of_any_other() {
+async fn signature_by_link_has_the_usual_limits() {
     let (api, client) = Api::with_tenant().await;
     let path = started(&client, json!([signature_step()])).await;
     let link = Link::for_guest(&client, &path).await;
@@ -225,7 +225,7 @@ async fn names_of_signers_are_kept_as_they_were_when_the_link_was_made() {
 
 /// A signer must not be able to probe for existing addresses, or for the values of steps outside the link.
 #[tokio::test(start_paused = true)]
-async fn steps_outside_the_link_are_not_found_out_by_trying() {
+async fn responses_do_not_disclose_steps_outside_the_link() {
     let client = over_http().await;
     client.user("Ada").await;
     let steps =

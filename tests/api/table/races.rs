@@ -481,23 +481,23 @@ impl<'a> Round<'a> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_assets() {
+async fn races_of_assets_have_only_permitted_outcomes() {
     run(ASSETS).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_processes() {
+async fn races_of_processes_have_only_permitted_outcomes() {
     run(PROCESSES).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_links() {
+async fn races_of_links_have_only_permitted_outcomes() {
     run(LINKS).await;
 }
 
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "two deletions must not end with")]
-async fn that_end_otherwise_are_told() {
+async fn other_outcomes_of_a_race_fail_the_test() {
     run("race: two deletions\n2 requests: DELETE /assets/{asset}\nend: 200, 200").await;
 }
 

@@ -189,7 +189,7 @@ async fn check_each_item(kinds: &'static str, commit: impl AsyncFn(&'static str)
 }
 
 #[tokio::test]
-async fn each_item_of_a_changed_record() {
+async fn each_lost_item_of_a_changed_record_is_repaired_or_reported() {
     let kinds = "asset_creation asset_update asset_deletion user_creation user_update user_deletion type_creation type_update \
         manufacturer_deletion model_creation model_update model_deletion process_creation process_update process_deletion \
         settings_update key_creation key_rotation key_revocation batch_of_one batch";
@@ -289,7 +289,7 @@ async fn change_a_record(kind: &str) -> Transaction {
 }
 
 #[tokio::test]
-async fn each_item_of_other_changes() {
+async fn each_lost_item_of_other_changes_is_repaired_or_reported() {
     let kinds = "upsert upsert_of_a_serial_number_that_was_deleted receipt_key_creation receipt_key_rotation tenant_creation \
         last_advance_without_effect";
     check_each_item(kinds, change_otherwise).await;
@@ -345,7 +345,7 @@ async fn change_otherwise(kind: &str) -> Transaction {
 }
 
 #[tokio::test]
-async fn each_item_of_a_step_of_a_process() {
+async fn each_lost_item_of_a_submitted_step_is_repaired_or_reported() {
     let kinds = "start advance_by_picking advance_by_signing last_advance start_through_the_last_step movement_start \
         advance_through_the_last_step movement_start_through_the_last_step cancellation movement_advance last_movement_advance \
         movement_cancellation";
@@ -406,7 +406,7 @@ async fn change_a_process(kind: &str) -> Transaction {
 
 /// Damages pairs of a transaction's items, in the full run every fifth pair.
 #[tokio::test(start_paused = true)]
-async fn pairs_of_items() {
+async fn two_lost_items_of_a_transaction_are_repaired_or_reported() {
     for kind in ["start", "last_advance", "cancellation", "movement_start"] {
         let transaction = change_a_process(kind).await;
         let damages = transaction.damages();
@@ -425,7 +425,7 @@ fn written(before: &Items, after: &Items) -> Items {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_whose_effect_is_lost_is_imported_again_and_no_other() {
+async fn row_lost_by_a_restore_is_imported_again() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
     let before = items(&api).await;
@@ -577,7 +577,7 @@ async fn nothing_is_repaired_while_others_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_follows_from_records_is_made_again_once_there_are_all() {
+async fn unique_markers_are_repaired_only_if_all_records_exist() {
     let (api, client) = Api::with_tenant().await;
     let (ada, _) = (client.user("Ada").await, client.user("Grace").await);
     let complete = items(&api).await;
@@ -599,7 +599,7 @@ async fn what_follows_from_records_is_made_again_once_there_are_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_list_index_needs_is_written_again_and_a_wrong_last_event_only_reported() {
+async fn attributes_of_the_list_index_are_repaired_and_a_wrong_last_event_is_reported() {
     let (api, client) = Api::with_tenant().await;
     let asset = client.asset(json!({"name": "a"})).await;
     let complete = items(&api).await;
@@ -667,7 +667,7 @@ async fn references_to_what_is_lost_can_be_removed_by_the_api() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tenant_that_has_lost_itself_is_reported() {
+async fn lost_tenant_record_is_reported() {
     let (api, client) = Api::with_tenant().await;
     let id = client.tenant.to_string();
     remove(&api, |sort, item| sort == "TENANT" || entry(item)["entity_id"] == json!(id)).await;

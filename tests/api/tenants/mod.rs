@@ -114,7 +114,7 @@ async fn registered(api: &Api) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_of_the_tenant_stays_and_nothing_of_another_goes() {
+async fn deletion_removes_all_items_of_the_tenant_and_none_of_others() {
     let (api, other) = Api::with_tenant().await;
     fill(&other).await;
     let before = api.dump().await;
@@ -150,7 +150,7 @@ async fn nothing_of_the_tenant_stays_and_nothing_of_another_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupted_deletion_goes_on_and_a_request_that_began_before_leaves_nothing() {
+async fn interrupted_deletion_continues_and_concurrent_requests_leave_nothing() {
     let (api, other) = Api::with_tenant().await;
     other.asset(json!({"name": "stays"})).await;
     let before = api.dump().await;
@@ -209,7 +209,7 @@ async fn an_interrupted_deletion_goes_on_and_a_request_that_began_before_leaves_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_has_not_begun_is_not_finished() {
+async fn finishing_a_deletion_that_was_not_started_is_refused() {
     let (api, client) = Api::with_tenant().await;
     let before = api.dump().await;
     let refused = store(&api, &client).finish_deletion().await;

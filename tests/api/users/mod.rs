@@ -91,7 +91,7 @@ async fn a_user_with_assets_can_be_deactivated_but_not_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn invalid_fields_are_refused_and_a_letter_with_the_same_capital_is_somebody_else() {
+async fn invalid_fields_of_a_user_are_refused_and_a_dotless_i_makes_another_address() {
     let client = over_http().await;
     let body = json!({"email": "nobody", "display_name": "", "role": "king", "is_active": "yes", "last_login_at": null});
     let errors = client.post("/users", body).await.field_errors();
@@ -155,7 +155,7 @@ async fn users_are_searched_and_filtered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_says_in_one_round_trip_what_it_is_what_it_permits_and_when_a_rotated_secret_ends() {
+async fn me_returns_the_key_and_the_end_of_a_rotated_secret_in_one_round_trip() {
     let (api, client) = Api::with_tenant().await;
     let body =
         json!({"name": "scanner", "scopes": ["assets:read"], "rate_limit_per_minute": 7, "expires_at": "2027-01-01T00:00:00Z"});
@@ -192,7 +192,7 @@ async fn a_key_says_in_one_round_trip_what_it_is_what_it_permits_and_when_a_rota
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_owner_and_what_the_role_leaves_of_the_scopes_are_shown() {
+async fn me_returns_the_owner_of_the_key_and_the_effective_scopes() {
     let client = over_http().await;
     let body = json!({"email": "ada@example.com", "display_name": "Ada", "role": "viewer"});
     let ada = client.post("/users", body).await.id();
@@ -231,7 +231,7 @@ fn sorted(mut ids: Vec<String>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_that_can_be_returned_starts_together_and_the_rest_is_named() {
+async fn offboarding_starts_returns_together_and_names_the_other_assets() {
     let client = over_http().await;
     let user = client.user("Ada").await;
     let laptops = in_use(&client, &user, 3).await;
@@ -297,7 +297,7 @@ async fn a_user_with_many_assets_gets_several_movements_and_a_single_asset_an_in
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_is_refused_before_anything_changes() {
+async fn invalid_offboardings_are_refused_and_change_nothing() {
     let client = over_http().await;
     let user = client.user("Ada").await;
     let asset = in_use(&client, &user, 1).await.remove(0);
@@ -328,7 +328,7 @@ async fn what_is_wrong_is_refused_before_anything_changes() {
 
 /// Whichever fault a request meets, repeating it completes the offboarding without starting anything twice.
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_disturbed_can_be_repeated() {
+async fn disturbed_offboarding_can_be_repeated() {
     let case = async |place, way: Disturbance| {
         let (api, client) = Api::with_tenant().await;
         let user = client.user("Ada").await;

@@ -24,7 +24,7 @@ fn replayed(api: &Api) -> ReplayRequest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_test_asks_for_a_delivery_of_an_event_that_no_history_has() {
+async fn test_of_a_webhook_queues_an_event_outside_the_history() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["asset.created"])).await;
     client.patch(&webhook_path(&webhook), json!({"is_active": false})).await.data();
@@ -127,7 +127,7 @@ async fn a_list_counts_the_newest_five_hundred_at_a_bounded_cost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_asks_for_the_delivery_anew_and_writes_nothing_and_one_of_a_test_is_a_test() {
+async fn retry_queues_the_delivery_and_writes_nothing() {
     let (api, client) = Api::with_tenant().await;
     client.use_key_once().await;
     for status in [DeliveryStatus::Failed, DeliveryStatus::Delivered, DeliveryStatus::Pending] {
@@ -181,7 +181,7 @@ async fn only_deliveries_of_an_active_webhook_are_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replay_asks_for_the_events_of_a_time() {
+async fn replay_queues_the_events_of_a_period() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["asset.*"])).await;
     let replay = format!("{}/replay", webhook_path(&webhook));
@@ -231,7 +231,7 @@ fn sending(webhook: &str, retry: &str) -> [(String, Value); 3] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_has_no_version_a_dry_run_sends_none_and_a_repetition_after_a_failure_of_the_queue_the_same() {
+async fn request_to_the_queue_refuses_if_match_and_is_sent_once_per_idempotency_key() {
     let (api, client) = Api::with_tenant().await;
     let (webhook, retry, _) = with_delivery(&api, &client, DeliveryStatus::Failed).await;
     for (path, body) in sending(&webhook, &retry) {
@@ -328,7 +328,7 @@ async fn a_webhook_has_one_replay_at_a_time_and_a_later_one_ends_an_earlier_one(
 }
 
 #[tokio::test(start_paused = true)]
-async fn copies_of_a_request_are_one_replay_and_a_failed_one_is_none() {
+async fn copies_of_a_request_start_one_replay_and_a_failed_request_starts_none() {
     let (api, client) = Api::with_tenant().await;
     let webhook = client.webhook(json!(["asset.created"])).await;
     let (replay, body) = (format!("{}/replay", webhook_path(&webhook)), json!({"since": SINCE}));
@@ -345,7 +345,7 @@ async fn copies_of_a_request_are_one_replay_and_a_failed_one_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tenant_starts_so_many_replays_a_day() {
+async fn tenant_can_start_50_replays_a_day() {
     let (api, client) = Api::with_tenant().await;
     let webhooks = [client.webhook(json!(["*"])).await, client.webhook(json!(["*"])).await];
     for n in 0..MAX_REPLAYS_PER_DAY {

@@ -182,7 +182,7 @@ async fn delivery_under_way_while_its_webhook_is_deleted_leaves_only_what_expire
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_that_lead_nowhere_come_back_or_end() {
+async fn unreadable_messages_and_messages_of_missing_events_are_redelivered() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, event) = created(&api, &client, &mut pipeline).await;
     for body in ["", "{}", "not JSON", r#"{"kind": "delivery", "tenant_id": "x"}"#] {
@@ -549,7 +549,7 @@ async fn records_expire_and_those_that_were_not_delivered_can_be_found() {
 
 /// Deliveries don't affect lists, statistics, the operator's check and the feed.
 #[tokio::test(start_paused = true)]
-async fn pending_and_failed_deliveries_disturb_nothing() {
+async fn deliveries_do_not_affect_lists_statistics_check_and_feed() {
     let (api, client, mut pipeline, hook) = with_webhook(&["*"]).await;
     let other = webhook(&api, client.tenant, "https://example.org/other", &["*"]).await;
     let user = client.user("Ada").await;

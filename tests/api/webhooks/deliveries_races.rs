@@ -181,7 +181,7 @@ async fn delivery_waits_for_a_secret_that_cannot_be_decrypted() {
 
 /// Two functions handle the same message concurrently, and the slower one writes last. A success is never lost.
 #[tokio::test(start_paused = true)]
-async fn of_two_attempts_at_the_same_time_a_success_counts() {
+async fn success_wins_over_a_simultaneous_failure() {
     let (api, client, mut pipeline) = delivering().await;
     let hook = webhook(&api, client.tenant, "https://example.com/one", &["asset.created"]).await;
     let queue = Arc::clone(&pipeline.queue) as Arc<dyn Queue>;

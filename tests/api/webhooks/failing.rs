@@ -103,7 +103,7 @@ async fn tested(api: &Api, pipeline: &Pipeline, hook: &TestWebhook, status: u16)
 }
 
 #[tokio::test(start_paused = true)]
-async fn tests_neither_count_nor_disable() {
+async fn deliveries_of_test_events_do_not_disable_a_webhook() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let event = tested(&api, &pipeline, &hook, 410).await;
     assert_eq!(hook.delivery(&event).await.unwrap().status, DeliveryStatus::Failed);
@@ -121,7 +121,7 @@ async fn tests_neither_count_nor_disable() {
 
 /// The webhook changes between the read and the disabling: a new URL is not disabled because of the old one's failures.
 #[tokio::test(start_paused = true)]
-async fn what_has_changed_meanwhile_is_respected() {
+async fn webhook_whose_url_changed_during_an_attempt_is_not_disabled() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     pipeline.receivers.respond(|_| 410);
     // If only the description changes, the webhook is still disabled.
@@ -224,7 +224,7 @@ async fn a_failing_or_slow_webhook_is_attempted_apart_until_it_succeeds_or_is_qu
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_not_be_read_for_some_comes_back_and_delays_no_other() {
+async fn failed_reads_redeliver_the_message_without_delaying_other_webhooks() {
     let (api, client, mut pipeline, hooks) = with_webhooks().await;
     // Calls: webhooks, event, three records and health items, and names.
     for place in 0..9 {

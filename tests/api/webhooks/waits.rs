@@ -71,7 +71,7 @@ async fn a_wait_of_a_day_ends_on_time_and_reads_nothing_until_then() {
 
 /// Each attempt, and one message of each wait, is handled twice.
 #[tokio::test(start_paused = true)]
-async fn a_repeated_step_sends_nothing_again() {
+async fn redelivered_messages_send_nothing_again() {
     let (api, client, mut pipeline, hook) = with_webhook(&["asset.created"]).await;
     let (_, event) = created(&api, &client, &mut pipeline).await;
     pipeline.receivers.respond(|_| 500);
@@ -101,7 +101,7 @@ async fn a_repeated_step_sends_nothing_again() {
 
 /// Each attempt sends the event in its message, because a test event is in no history.
 #[tokio::test(start_paused = true)]
-async fn a_test_event_waits_as_well() {
+async fn test_event_is_retried_with_the_same_body() {
     let (api, client, pipeline, hook) = with_webhook(&["asset.created"]).await;
     let event_id: EventId = api.store.writer(client.tenant).new_id(api.now()).unwrap();
     let test = Some(TestEvent { actor: Actor::operator() });

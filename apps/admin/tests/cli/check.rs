@@ -39,7 +39,7 @@ fn only_finding(report: &Value) -> &Value {
 }
 
 #[tokio::test]
-async fn what_follows_from_the_records_is_announced_and_made_again() {
+async fn derived_items_are_reported_and_repaired() {
     let operator = Operator::start().await;
     let (tenant, _) = tenant_with_user(&operator).await;
     let clean = json!({"tenant_id": tenant, "records": 10, "events": 10, "findings": [], "open": 0, "repairable": 0});
@@ -85,7 +85,7 @@ async fn a_lost_record_stays_open_until_it_is_taken_from_a_backup() {
 }
 
 #[tokio::test]
-async fn what_no_repair_can_undo_stays_open() {
+async fn findings_without_a_repair_stay_open() {
     let operator = Operator::start().await;
     let (tenant, user) = tenant_with_user(&operator).await;
     operator.set(&user, "last_hash", &"0".repeat(64)).await;

@@ -45,7 +45,7 @@ fn wrong_arguments_are_told_what_is_right() {
 }
 
 #[tokio::test]
-async fn nobody_gets_what_a_terminal_would_obey() {
+async fn control_characters_are_never_printed() {
     let operator = Operator::start().await;
     operator.create_tenant();
     let unknown = format!("--{HOSTILE}");

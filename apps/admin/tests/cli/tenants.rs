@@ -128,7 +128,7 @@ async fn items(operator: &Operator) -> i32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_goes_with_everything_and_its_snapshots() {
+async fn deletion_of_a_tenant_removes_its_items_and_snapshots() {
     let mut operator = Operator::start().await;
     operator.json(&["tenant", "create", "--name", "Beta"]);
     let before = items(&operator).await;

@@ -57,7 +57,7 @@ fn files_without_a_table_are_explained() {
 }
 
 #[test]
-fn ndjson_and_users() {
+fn users_are_imported_from_ndjson() {
     let (server, folder) = (Server::start(), Folder::new());
     let lines =
         "{\"email\": \"a@example.com\", \"is_active\": true}\n{\"email\": \"b@example.com\"\n{\"email\": \"c@example.com\"}";

@@ -71,7 +71,7 @@ fn a_missing_key_and_a_missing_address_are_told_together() {
 }
 
 #[test]
-fn filters_and_groups_of_the_real_service() {
+fn real_service_accepts_the_filters_and_groups() {
     let service = Service::start();
     let ada = service.user("Ada", true);
     for (name, code) in [("Laptop", "LAP"), ("Monitor", "MON")] {
@@ -268,7 +268,7 @@ fn me() -> Value {
 }
 
 #[test]
-fn me_tells_whose_the_key_is() {
+fn me_prints_the_owner_of_the_key() {
     let service = Scripted::start(|_, _| Answer::data(&me()));
     let text = run(&service.url, &["me"]);
     let expected = "\

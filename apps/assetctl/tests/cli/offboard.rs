@@ -105,7 +105,7 @@ fn the_next_steps_let_a_return_start() {
 }
 
 #[test]
-fn options_become_members_and_everything_that_starts_is_0() {
+fn options_become_members_of_the_request() {
     let service = Scripted::start(|request, _| answer(request, false));
     let done = run(&service.url, &["offboard", USER, "--yes", "--process", "own", "--keep-active", "--json"]);
     assert_eq!((done.code, &done.json()["not_started"]), (0, &json!([])), "{}", done.stderr);

@@ -140,7 +140,7 @@ fn a_busy_service_is_waited_for_and_a_refusal_is_not() {
 }
 
 #[test]
-fn it_ends_when_the_time_is_over_or_nobody_reads() {
+fn listening_ends_after_the_given_time_or_when_the_output_is_closed() {
     let service = Scripted::start(|request, _| two_pages(request));
     let over = run(&service.url, &["webhooks", "listen", "--for", "1"]);
     assert_eq!((over.code, over.stdout.lines().count()), (0, 3), "{}", over.stderr);

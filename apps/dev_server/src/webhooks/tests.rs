@@ -113,7 +113,7 @@ fn count(file: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn new_events_are_in_order_and_nothing_else_is_one() {
+async fn only_new_events_are_passed_on_in_order() {
     let local = Local::start(None).await;
     let arn = table::enable_stream(&local.client, TABLE).await.unwrap();
     local.put_events(0..5).await;
@@ -162,7 +162,7 @@ async fn a_record_is_as_lambda_has_it() {
 /// Events stay in the stream until their messages are finished. After a restart, they are passed on again, followed by later
 /// events.
 #[tokio::test]
-async fn what_was_not_finished_is_handed_on_by_the_next_start() {
+async fn unfinished_events_are_passed_on_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("table.db");
     let local = Local::start(Some(folder.path())).await;

@@ -174,7 +174,7 @@ fn fail(folder: &Path, options: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn what_does_not_fit_is_told_with_what_does() {
+fn invalid_options_are_refused_with_a_valid_example() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_no_code_has_room_for_has_none() {
+    fn text_too_long_for_a_qr_code_is_refused() {
         assert!(Code::new(&"x".repeat(858)).is_some());
         assert!(Code::new(&"x".repeat(859)).is_none());
     }

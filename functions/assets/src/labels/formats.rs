@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_text_begins_a_command() {
+    fn text_cannot_start_a_printer_command() {
         assert_eq!(escaped("^XZ~JA_5E"), "_5EXZ_7EJA_5F5E");
         assert_eq!(escaped("Gerät 点 \\&"), "Gerät 点 \\&");
     }

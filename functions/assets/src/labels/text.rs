@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_as_one_stays_together() {
+    fn grapheme_clusters_are_not_split() {
         assert_eq!(wrap("e\u{301}e\u{301}e\u{301}", 2), ["e\u{301}e\u{301}", "e\u{301}"]);
         let family = "👩\u{200d}👩\u{200d}👧";
         assert_eq!(wrap(&format!("{family}{family}"), 6), [family, family]);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_is_ignored() {
+    fn pixels_outside_the_image_are_ignored() {
         let mut canvas = Canvas::new(10, 10);
         canvas.text(-20.0, 5.0, &Style { size: 30, is_bold: true }, "WWWW");
         canvas.fill(8, 8, 10, 10);

@@ -76,7 +76,7 @@ async fn messages_are_sent_in_batches_with_their_tenant_as_group() {
 }
 
 #[tokio::test]
-async fn what_is_refused_of_a_batch_is_sent_once_more() {
+async fn messages_refused_from_a_batch_are_sent_once_more() {
     let (queue, sqs) = fake_sqs().await;
     sqs.refuse(vec![vec![1, 3]]);
     queue.send(messages(5)).await.unwrap();
@@ -87,7 +87,7 @@ async fn what_is_refused_of_a_batch_is_sent_once_more() {
 }
 
 #[tokio::test]
-async fn what_is_refused_twice_is_an_error() {
+async fn message_refused_twice_is_an_error() {
     let (queue, sqs) = fake_sqs().await;
     sqs.refuse(vec![vec![0], vec![2]]);
     let error = queue.send(messages(3)).await.unwrap_err();

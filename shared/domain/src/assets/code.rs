@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_first_what_it_says() {
+    fn code_is_looked_up_as_tag_then_serial_number_then_id() {
         assert_eq!(keys_of(" ast-1 ", None), [tag("AST-1"), serial("ast-1")]);
         assert_eq!(keys_of("PF3 XK 011", None), [tag("PF3 XK 011"), serial("pf3xk011")]);
         assert_eq!(keys_of(&ID.to_uppercase(), None), [tag(&ID.to_uppercase()), serial(ID), id()]);

@@ -112,7 +112,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_spreadsheet_would_run_gets_an_apostrophe() {
+    fn cell_that_a_spreadsheet_would_execute_gets_an_apostrophe() {
         for (text, cell) in [
             ("=1+1", "'=1+1"),
             ("+49 170", "'+49 170"),

@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn assets_that_are_gone_leave_nothing_behind() {
+    fn removed_assets_are_subtracted_from_the_statistics() {
         let (first, second) = (asset(1_000, Some("2026-12-22")), asset(u64::MAX, Some("2027-02-20")));
         let mut tally = AssetTally::default();
         tally.sums.add(&first);

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_done_once_a_pass_has_removed_nothing() {
+    fn erasure_is_done_after_a_pass_that_removed_nothing() {
         let begun = Erasure::begun(user(1), time(1));
         let half = begun.clone().advanced(&begun, end(2, Some(event(1)), true));
         assert_eq!((half.position, half.has_removed), (Some(event(1)), true));

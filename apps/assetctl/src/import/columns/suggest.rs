@@ -149,7 +149,7 @@ mod tests {
 
     /// In this order: Snipe-IT, Intune, Jamf Pro, two German spreadsheets, and Homebox.
     #[test]
-    fn assets_of_other_systems() {
+    fn headings_of_other_asset_systems_are_mapped() {
         for (header, mapped, unknown) in [
             (
                 "Company,Name,Asset Tag,Category,Supplier,Manufacturer,Location,Order Number,Model,Model Notes,Model Number,\
@@ -214,7 +214,7 @@ mod tests {
 
     /// In lists of assets, the holders are users.
     #[test]
-    fn users_of_other_systems() {
+    fn headings_of_other_user_directories_are_mapped() {
         for (header, mapped, unknown) in [
             (
                 "displayName,userPrincipalName,mail,accountEnabled,id",

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_meet_without_a_seam() {
+    fn characters_across_block_boundaries_are_decoded() {
         let long = "äöü€".repeat(BLOCK);
         let mut text = Text::new(long.as_bytes(), UTF_8, false);
         let (mut output, mut buffer) = (Vec::new(), vec![0; 1000]);

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
 #[tokio::test]
-async fn a_request_is_as_given_and_nothing_else() {
+async fn request_has_exactly_the_signed_headers_and_the_given_body() {
     let receiver = Receiver::plain(|accepted| accepted.respond_always(OK)).await;
     let url = format!("http://127.0.0.1:{}/hook/a%20b?x=1&y=%C3%A9#fragment", receiver.port);
     let attempt = send_body(&plain_sender(Limits::default()), &url, "{\"name\":\"é\"}").await;
