@@ -16,7 +16,7 @@ pub struct Sample {
     pub event: String,
 }
 
-/// Reads the samples, sorted by name; samples with `-x-` in the name come last. In this order, each sample can build on the
+/// Reads the samples, sorted by name; samples whose name begins with `x-` come last. In this order, each sample can build on the
 /// effects of earlier ones.
 ///
 /// # Errors
@@ -36,7 +36,7 @@ pub fn samples(api_key: &str, asset_id: &str) -> Result<Vec<Sample>> {
         samples.push(Sample { function, status, event, name });
     }
     // The asset is deleted last, after the samples of all functions.
-    samples.sort_by_key(|sample| (sample.name.contains("-x-"), sample.name.clone()));
+    samples.sort_by_key(|sample| (sample.name.contains("/x-"), sample.name.clone()));
     Ok(samples)
 }
 
