@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use shared::auth::caller::{KeysRead, KeysWrite};
-use shared::auth::{Caller, VerifiedCaller, unknown_reference};
+use shared::auth::{Assigned, Caller, VerifiedCaller, unknown_reference};
 use shared::domain::keys::api_key::{ApiKey, DEFAULT_RATE_LIMIT, MAX_GRACE_SECONDS, Rate, Scope, Scopes, Secret, Token, prefix};
 use shared::domain::record::Stored;
 use shared::domain::user::User;
@@ -70,7 +70,6 @@ pub async fn create_key(caller: Caller<KeysWrite>, body: JsonBody<NewKey>) -> Re
     };
     let id = key.id;
     let key = create(&caller, key, owner).await?;
-    caller.store.note_assigned(&prefix(id));
     Ok(created(NewKeyView { api_key: expose(&caller, id, secret), record: key.into() }, id))
 }
 
@@ -99,10 +98,8 @@ async fn create(caller: &VerifiedCaller, key: ApiKey, named: Option<Stored<User>
     caller.retry(named, || owner(&caller.store, key.user_id), attempt).await
 }
 
-fn expose(caller: &VerifiedCaller, id: ApiKeyId, secret: Secret) -> String {
-    let api_key = Token::new(caller.store.id(), id, secret).expose();
-    caller.store.note_assigned(&api_key);
-    api_key
+fn expose(caller: &VerifiedCaller, id: ApiKeyId, secret: Secret) -> Assigned<String> {
+    caller.assign(Token::new(caller.store.id(), id, secret).expose())
 }
 
 fn created<T>(key: T, id: ApiKeyId) -> CreatedSecret<T> {
@@ -239,7 +236,7 @@ pub struct NewKeyView {
     /// The key, to send as `Authorization: Bearer …`. Returned only once; a replay by `Idempotency-Key` omits it.
     /// Null in a dry run.
     #[schema(required = false, value_type = Option<String>)]
-    api_key: String,
+    api_key: Assigned<String>,
     /// The key without its secret.
     #[serde(flatten)]
     record: KeyView,

@@ -4,7 +4,7 @@ use crate::subject::{Subject, part_of_movement, process_error};
 use serde::Serialize;
 use serde_json::Value;
 use shared::auth::caller::{ProcessesRead, ProcessesWrite};
-use shared::auth::{Caller, Principal};
+use shared::auth::{Assigned, Caller, Principal};
 use shared::domain::keys::api_key::{LinkToken, Secret, SecretHash};
 use shared::domain::processes::instance::{InstanceStatus, ProcessError, SubjectId};
 use shared::domain::processes::process::{Step, StepKind};
@@ -66,8 +66,7 @@ async fn create(
     let position = inputs.subject.position();
     let stored = command.execute(&caller, inputs).await?;
     let token = LinkToken::new(caller.store.id(), stored.value.id, secret).expose();
-    let url = format!("{}/v1/sign#{token}", base.as_str());
-    caller.store.note_assigned(&url);
+    let url = caller.assign(format!("{}/v1/sign#{token}", base.as_str()));
     let link = LinkView::new(stored, caller.context.at, position, true);
     Ok(created(subject, link.id, NewLinkView { url, link }))
 }
@@ -322,7 +321,7 @@ pub struct NewLinkView {
     /// URL to send to the signer. Its fragment is the link's secret. Returned only once; a replay by `Idempotency-Key`
     /// omits it. Null in a dry run.
     #[schema(required = false, value_type = Option<String>)]
-    url: String,
+    url: Assigned<String>,
     /// The link without its secret.
     #[serde(flatten)]
     link: LinkView,

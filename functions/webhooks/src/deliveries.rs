@@ -4,7 +4,7 @@ use crate::secrets;
 use serde::Serialize;
 use serde_json::Value;
 use shared::auth::caller::{WebhooksRead, WebhooksWrite};
-use shared::auth::{Caller, VerifiedCaller};
+use shared::auth::{Assigned, Caller, VerifiedCaller};
 use shared::domain::values::id::{EventId, Id, WebhookId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{
@@ -49,7 +49,6 @@ pub async fn test_webhook(
     let caller = caller.verified().await?;
     let now = caller.context.at;
     let event_id: EventId = caller.store.new_id(now)?;
-    caller.store.note_assigned(&event_id.to_string());
     let delivery = Delivery {
         webhook_id: webhook.value.id,
         event_id,
@@ -62,7 +61,8 @@ pub async fn test_webhook(
         next_attempt_at: None,
         test: None,
     };
-    ask_for(&caller, delivery).await
+    let view = |delivery| TestDeliveryView { id: caller.assign(event_id), details: DeliveryDetails::from(delivery) };
+    ask_for(&caller, delivery, view).await
 }
 
 /// Retry a delivery
@@ -92,7 +92,7 @@ pub async fn retry_delivery(
         next_attempt_at: None,
         ..delivery
     };
-    ask_for(&caller, again).await
+    ask_for(&caller, again, DeliveryView::from).await
 }
 
 /// Returns the time of a delivery request: always later than the previous request, regardless of clocks, because the latest
@@ -110,7 +110,11 @@ pub(crate) fn check_active(webhook: &Webhook) -> Result<(), ApiError> {
 }
 
 /// Enqueues a delivery for the function `deliver`. The response shows the current state.
-async fn ask_for<V: From<Delivery> + Serialize>(caller: &VerifiedCaller, delivery: Delivery) -> Result<Data<V>, ApiError> {
+async fn ask_for<V: Serialize>(
+    caller: &VerifiedCaller,
+    delivery: Delivery,
+    view: impl FnOnce(Delivery) -> V,
+) -> Result<Data<V>, ApiError> {
     let queue = secrets::queue(&caller.app)?;
     let is_test = delivery.event_type == TEST_EVENT;
     // A test event is in no history.
@@ -118,7 +122,7 @@ async fn ask_for<V: From<Delivery> + Serialize>(caller: &VerifiedCaller, deliver
     let Delivery { webhook_id, event_id, requested_at, .. } = delivery;
     let request = DeliveryRequest::first(caller.store.id(), webhook_id, event_id, requested_at);
     let message = Message::Delivery(DeliveryRequest { test, ..request });
-    let response = Data { data: V::from(delivery) };
+    let response = Data { data: view(delivery) };
     caller.idempotent_enqueue(queue, message, &response).await?;
     Ok(response)
 }
@@ -168,7 +172,7 @@ pub struct DeliveryView {
 pub struct TestDeliveryView {
     /// ID of the event, also in the header `webhook-id`. Null in a dry run.
     #[schema(required, value_type = Option<EventId>)]
-    id: EventId,
+    id: Assigned<EventId>,
     /// All fields except the ID.
     #[serde(flatten)]
     details: DeliveryDetails,
@@ -205,12 +209,6 @@ impl From<Attempt> for AttemptView {
 }
 
 impl From<Delivery> for DeliveryView {
-    fn from(delivery: Delivery) -> Self {
-        Self { id: delivery.event_id, details: delivery.into() }
-    }
-}
-
-impl From<Delivery> for TestDeliveryView {
     fn from(delivery: Delivery) -> Self {
         Self { id: delivery.event_id, details: delivery.into() }
     }

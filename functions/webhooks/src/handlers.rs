@@ -4,7 +4,7 @@ use crate::secrets::{self, NewSecret};
 use serde::Serialize;
 use serde_json::json;
 use shared::auth::caller::{WebhooksRead, WebhooksWrite};
-use shared::auth::{Caller, VerifiedCaller};
+use shared::auth::{Assigned, Caller, VerifiedCaller};
 use shared::domain::record::Stored;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{WebhookId, choose_slot};
@@ -236,7 +236,7 @@ pub struct NewWebhookView {
     /// The secret that signs deliveries, `whsec_…`. Returned only once; a replay by `Idempotency-Key` omits it. Null in a dry
     /// run.
     #[schema(required = false, value_type = Option<String>)]
-    pub(crate) secret: String,
+    pub(crate) secret: Assigned<String>,
     /// The webhook without its secret.
     #[serde(flatten)]
     pub(crate) webhook: WebhookView,

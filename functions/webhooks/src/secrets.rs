@@ -33,8 +33,7 @@ impl NewSecret {
     }
 
     pub(crate) fn show(self, caller: &VerifiedCaller, webhook: Stored<Webhook>) -> NewWebhookView {
-        caller.store.note_assigned(&self.text);
-        NewWebhookView { secret: self.text, webhook: webhook.into() }
+        NewWebhookView { secret: caller.assign(self.text), webhook: webhook.into() }
     }
 }
 

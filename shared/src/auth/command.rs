@@ -10,6 +10,11 @@ use crate::http::responses::{ApiError, Created, Data, Success, Versioned, or_not
 use crate::store::{CommitFailure, DryRun, Reader, UnitOfWork, WriteError, has_time_for_operation, pause};
 use serde::Serialize;
 
+/// A value that only the real request assigns: null in a dry run. Only [`Principal::assign`] makes one.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct Assigned<T>(Option<T>);
+
 /// Maximum number of attempts before the request fails.
 const MAX_ATTEMPTS: u32 = 5;
 
@@ -18,6 +23,13 @@ impl Principal {
     #[must_use]
     pub fn unit(&self) -> UnitOfWork<'_> {
         UnitOfWork::new(&self.store, &self.context)
+    }
+
+    /// Marks a value that only the real request assigns, such as a secret: a dry run returns null instead. IDs of new records,
+    /// asset tags and movement numbers need no mark, because the store assigns them.
+    #[must_use]
+    pub fn assign<T>(&self, value: T) -> Assigned<T> {
+        Assigned((!self.store.is_dry_run()).then_some(value))
     }
 
     /// Calls `attempt` until it commits, at most five times. The first attempt gets `inputs`, which the handler read while the key

@@ -11,6 +11,6 @@ mod import;
 mod signer;
 
 pub use caller::{Caller, Principal, VerifiedCaller};
-pub use command::unknown_reference;
+pub use command::{Assigned, unknown_reference};
 pub use import::{RowInputs, Rows};
 pub use signer::Signer;

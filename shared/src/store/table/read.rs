@@ -12,9 +12,10 @@
 //! from their process instance or movement so that lists stay small.
 
 use crate::domain::catalog::custom_fields::schema_hash;
+use crate::domain::keys::api_key::prefix;
 use crate::domain::processes::instance::ImageName;
 use crate::domain::record::{IdempotentRequest, Kind, Record, Stored, StoredResponse, Unique};
-use crate::domain::values::id::{EventId, Id, TenantId};
+use crate::domain::values::id::{ApiKeyId, EventId, Id, TenantId};
 use crate::domain::values::signature_image::data_url;
 use crate::domain::values::time::Timestamp;
 use crate::domain::values::{hex, json};
@@ -603,7 +604,7 @@ impl DryRun {
         self.plan().items.get(key).cloned()
     }
 
-    /// Adds a string that only the real request would assign, such as an ID or a secret.
+    /// Adds a string that only the real request would assign.
     pub(crate) fn add_placeholder(&self, text: impl Into<String>) {
         self.plan().placeholders.insert(text.into());
     }
@@ -646,11 +647,12 @@ impl Reader {
         self.dry_run.as_ref().is_some_and(|dry_run| dry_run.is_placeholder(text))
     }
 
-    /// Notes a string that only the real request assigns, such as a new secret. A dry run returns null instead. IDs of new
-    /// records, asset tags and movement numbers are recognized anyway.
-    pub fn note_assigned(&self, text: &str) {
-        if let Some(dry_run) = &self.dry_run {
-            dry_run.add_placeholder(text);
+    /// Notes the ID of a new record, and the text that shows an API key by its ID.
+    pub(in crate::store) fn note_created(&self, kind: Kind, id: Uuid) {
+        let Some(dry_run) = &self.dry_run else { return };
+        dry_run.add_placeholder(id.to_string());
+        if kind == Kind::ApiKey {
+            dry_run.add_placeholder(prefix(ApiKeyId::from_uuid(id)));
         }
     }
 

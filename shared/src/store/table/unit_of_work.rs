@@ -275,7 +275,7 @@ impl UnitOfWork<'_> {
         self.items.extend(self.store.unique_markers(&value, &[], &value.unique()));
         self.items.extend(self.store.reference_item_put(&value));
         self.count_references(&[], &value.references());
-        self.store.note_assigned(&value.id().to_string());
+        self.store.note_created(T::KIND, value.id().uuid());
         let created = Stored { value, version: 1, created_at: at, updated_at: at, last_hash, last_event };
         let stored = self.add_changes(created, Verb::Updated, later.into_iter().zip(event_ids))?;
         let (item, blob) = from_record(&self.store.keys, &stored)?;
