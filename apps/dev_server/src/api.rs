@@ -5,7 +5,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use serde_json::Value;
-use shared::app::App;
+use shared::services::App;
 use tower::ServiceExt;
 use utoipa::openapi::OpenApi;
 

@@ -7,7 +7,7 @@ use axum::Router;
 use chrono::{NaiveDate, TimeDelta};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared::app::system_clock;
+use shared::services::system_clock;
 use shared::store::Clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

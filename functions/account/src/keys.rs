@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use shared::auth::caller::{KeysRead, KeysWrite};
-use shared::auth::{Assigned, Caller, VerifiedCaller, unknown_reference};
+use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::keys::api_key::{ApiKey, DEFAULT_RATE_LIMIT, MAX_GRACE_SECONDS, Rate, Scope, Scopes, Secret, Token, prefix};
 use shared::domain::record::Stored;
 use shared::domain::user::User;
@@ -14,6 +14,7 @@ use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestCo
 use shared::http::requests::body::{BoundedInteger, JsonBody, OptionalJsonBody, RateLimit};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, ConflictCode, Created, CreatedSecret, Data, Success, Versioned, or_not_found};
+use shared::request::{Assigned, unknown_reference};
 use shared::store::{Page, Reader};
 use utoipa::ToSchema;
 

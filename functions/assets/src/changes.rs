@@ -20,7 +20,7 @@ use shared::fields::serial_number::{SHORTENED, is_shortened};
 use shared::http::bulk::import::{RowChanges, RowResult, row_response};
 use shared::http::bulk::rows::{CUSTOM_FIELD, CustomCell};
 use shared::http::requests::body::ReadOnlyFields;
-use shared::http::responses::{ApiError, ConflictCode, Created, Data, Dependency, Success, Versioned, or_not_found};
+use shared::http::responses::{ApiError, ConflictCode, Created, Data, Dependency, Success, Upserted, Versioned, or_not_found};
 use shared::store::{
     BatchGet, BatchResult, CommitFailure, Reader, SerialMatch, StoreError, UnitOfWork, UnreadableRecord, WriteError,
 };
@@ -249,10 +249,14 @@ impl AssetOutcome {
     ///
     /// Returns [`StoreError::Internal`] if the response can't be serialized.
     pub(crate) fn response(&self) -> Result<StoredResponse, StoreError> {
+        if self.is_deleted { Data { data: DELETED }.to_stored(Vec::new()) } else { self.upserted().to_stored(Vec::new()) }
+    }
+
+    /// Returns the response to a creation or a change.
+    pub(crate) fn upserted(&self) -> Upserted<AssetView> {
         match self.result {
-            _ if self.is_deleted => Data { data: DELETED }.to_stored(Vec::new()),
-            RowResult::Created => self.created().to_stored(Vec::new()),
-            _ => Versioned { version: self.asset.tag_version(), data: self.view() }.to_stored(Vec::new()),
+            RowResult::Created => Upserted::Created(self.created()),
+            _ => Upserted::Changed(Versioned { version: self.asset.tag_version(), data: self.view() }),
         }
     }
 

@@ -7,7 +7,7 @@ use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, Principal, VerifiedCaller};
 use shared::domain::assets::asset::{Asset, RowTag, Status};
 use shared::domain::assets::code::AssetKey;
-use shared::domain::assets::seen::SeenOutcome;
+use shared::domain::assets::seen::{SeenOutcome, fault_of_time};
 use shared::domain::record::{Stored, StoredResponse};
 use shared::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError};
 use shared::domain::values::id::{AssetId, UserId};
@@ -24,8 +24,6 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 const MAX_ITEMS: usize = 100;
-/// Older scans are refused. The limit leaves time for devices that store scans and send them later.
-const MAX_AGE_DAYS: u32 = 7;
 /// Maximum number of assets listed for an ambiguous serial number. Others are left out.
 const MAX_CANDIDATES: usize = 20;
 const SEEN_ITEM: &str = "SeenItem";
@@ -403,16 +401,6 @@ enum Same<'a> {
     Asset(AssetId),
     /// No asset, or several.
     Identifier(&'a Identifier),
-}
-
-/// Returns why a scan can't have been at this time.
-fn fault_of_time(at: Timestamp, now: Timestamp) -> Option<ValueError> {
-    if at > now {
-        return Some(ValueError::form(format!("must not be in the future; server time: {now}")));
-    }
-    let text = || format!("must not be more than {MAX_AGE_DAYS} days ago");
-    let is_old = at.plus_seconds(MAX_AGE_DAYS * 24 * 60 * 60) < now;
-    is_old.then(|| ValueError::limited(ErrorCode::TooOld, MAX_AGE_DAYS, text()))
 }
 
 fn candidate(asset: Stored<Asset>) -> SeenCandidate {

@@ -1,8 +1,8 @@
 //! The endpoints of models.
 
 use serde::Serialize;
+use shared::auth::Caller;
 use shared::auth::caller::{CatalogRead, CatalogWrite};
-use shared::auth::{Caller, unknown_reference};
 use shared::domain::catalog::{AssetType, Manufacturer, Model, ModelChange};
 use shared::domain::record::Stored;
 use shared::domain::values::field_error::FieldError;
@@ -13,6 +13,7 @@ use shared::http::openapi::{ChangeErrors, DuplicateConflict, InUseConflict, Inpu
 use shared::http::requests::body::JsonBody;
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, Created, Data, Versioned, or_not_found};
+use shared::request::unknown_reference;
 use shared::store::{BatchGet, BatchResult, ModelFilter, Page};
 use utoipa::ToSchema;
 

@@ -4,11 +4,11 @@ use crate::packed;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use shared::app::App;
 use shared::http::openapi::{Describe, InputErrors, Schemas, add_headers};
 use shared::http::requests::params::Params;
 use shared::http::responses::html::{self, HtmlPage};
 use shared::http::responses::{ApiError, ApiResponse};
+use shared::services::App;
 use utoipa::openapi::path::Operation;
 
 const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/app.html"));

@@ -4,10 +4,10 @@ use crate::packed;
 use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue};
-use shared::app::App;
 use shared::http::openapi::InputErrors;
 use shared::http::responses::html::{self, HtmlPage};
 use shared::http::responses::{ApiError, ApiResponse};
+use shared::services::App;
 
 /// The viewer's script, compressed with gzip.
 static VIEWER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/viewer.js.gz"));

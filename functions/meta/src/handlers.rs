@@ -2,9 +2,9 @@
 
 use axum::extract::State;
 use serde::Serialize;
-use shared::app::App;
 use shared::http::openapi::InputErrors;
 use shared::http::responses::{ApiError, ApiResponse, Json};
+use shared::services::App;
 use utoipa::ToSchema;
 
 /// The state of the service.

@@ -23,7 +23,7 @@ shared::endpoints! {
 }
 
 /// Returns all routes, including those that the OpenAPI document doesn't describe.
-pub fn all_routes() -> axum::Router<shared::app::App> {
+pub fn all_routes() -> axum::Router<shared::services::App> {
     let only_get = async || ApiError::MethodNotAllowed("This path takes GET, HEAD.".to_owned());
     routes()
         .route("/", get(index::get_index).fallback(only_get))

@@ -1,13 +1,13 @@
 //! The public keys that verify receipts.
 
 use axum::extract::{RawQuery, State};
-use shared::app::App;
 use shared::domain::receipts::key::Jwks;
 use shared::domain::values::field_error::{FieldError, ValueError};
 use shared::domain::values::id::TenantId;
 use shared::http::openapi::InputErrors;
 use shared::http::requests::params::{FromQuery, Params};
 use shared::http::responses::{ApiError, Json};
+use shared::services::App;
 
 shared::query! {
     /// Tenant whose keys to return.

@@ -4,7 +4,7 @@ use crate::subject::{Subject, part_of_movement, process_error};
 use serde::Serialize;
 use serde_json::Value;
 use shared::auth::caller::{ProcessesRead, ProcessesWrite};
-use shared::auth::{Assigned, Caller, Principal};
+use shared::auth::{Caller, Principal};
 use shared::domain::keys::api_key::{LinkToken, Secret, SecretHash};
 use shared::domain::processes::instance::{InstanceStatus, ProcessError, SubjectId};
 use shared::domain::processes::process::{Step, StepKind};
@@ -20,6 +20,7 @@ use shared::http::openapi::{CancellationConflict, ChangeConflict, ChangeErrors, 
 use shared::http::requests::body::{BoundedInteger, FromJson, JsonBody, read_nested};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, ConflictCode, Created, CreatedSecret, Data, Success, Versioned, or_not_found};
+use shared::request::Assigned;
 use shared::store::{BatchGet, CommitFailure, Page, Reader, StoreError, UnitOfWork, WriteError};
 use std::collections::BTreeSet;
 use utoipa::ToSchema;

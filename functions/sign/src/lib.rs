@@ -6,7 +6,7 @@
 mod page;
 
 use axum::Router;
-use shared::app::App;
+use shared::services::App;
 use utoipa::openapi::OpenApi;
 
 mod endpoints {

@@ -3,11 +3,11 @@
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use shared::app::App;
 use shared::http::openapi::{Describe, InputErrors, Schemas, add_headers};
 use shared::http::requests::params::Params;
 use shared::http::responses::ApiError;
 use shared::http::responses::html::{self, HtmlPage};
+use shared::services::App;
 use utoipa::openapi::path::Operation;
 
 const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/sign.html"));

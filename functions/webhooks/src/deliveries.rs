@@ -4,7 +4,7 @@ use crate::secrets;
 use serde::Serialize;
 use serde_json::Value;
 use shared::auth::caller::{WebhooksRead, WebhooksWrite};
-use shared::auth::{Assigned, Caller, VerifiedCaller};
+use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::values::id::{EventId, Id, WebhookId};
 use shared::domain::values::time::Timestamp;
 use shared::domain::webhooks::{
@@ -14,6 +14,7 @@ use shared::http::openapi::{RequestConflict, ResourceErrors};
 use shared::http::requests::body::NoBody;
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, ConflictCode, Data, or_not_found};
+use shared::request::Assigned;
 use shared::store::Page;
 use utoipa::ToSchema;
 

@@ -4,7 +4,7 @@ use crate::secrets::{self, NewSecret};
 use serde::Serialize;
 use serde_json::json;
 use shared::auth::caller::{WebhooksRead, WebhooksWrite};
-use shared::auth::{Assigned, Caller, VerifiedCaller};
+use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::record::Stored;
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::{WebhookId, choose_slot};
@@ -18,6 +18,7 @@ use shared::http::openapi::{ChangeConflict, ChangeErrors, InputErrors, RequestCo
 use shared::http::requests::body::{BoundedInteger, JsonBody};
 use shared::http::requests::params::{self, Limit, PageNumber, Path, Query};
 use shared::http::responses::{ApiError, ConflictCode, Created, CreatedSecret, Data, Success, Versioned};
+use shared::request::Assigned;
 use shared::store::{CommitFailure, Page, WriteError};
 use utoipa::ToSchema;
 

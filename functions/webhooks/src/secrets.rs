@@ -3,7 +3,6 @@
 
 use crate::handlers::{NewWebhookView, Rotation, WebhookView};
 use serde_json::Value;
-use shared::app::App;
 use shared::auth::caller::WebhooksWrite;
 use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::record::Stored;
@@ -15,6 +14,7 @@ use shared::http::requests::params::Path;
 use shared::http::responses::{ApiError, ConflictCode, Data, or_not_found};
 use shared::key_encryption::Purpose;
 use shared::queue::Queue;
+use shared::services::App;
 
 /// A new secret, in plain text and encrypted.
 pub(crate) struct NewSecret {

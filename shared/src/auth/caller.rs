@@ -2,11 +2,10 @@
 //! limit, scopes. Keys that this instance verified recently are cached, so that a request's reads can run beside the check. The
 //! cache never affects permissions or responses.
 
-use crate::app::App;
 use crate::domain::catalog::custom_fields::Patterns;
 use crate::domain::history::event::Actor;
 use crate::domain::keys::api_key::{
-    ApiKey, BearerToken, Credential, Rate, Role, Scope, Scopes, SecretHash, SharedLimit, Token, end_of_window,
+    ApiKey, BearerToken, Credential, Rate, Role, Scope, Scopes, SharedLimit, Token, end_of_window,
 };
 use crate::domain::record::{
     Expected, ExpectedVersions, IdempotencyKey, IdempotentRequest, Precondition, Record, Stored, StoredResponse,
@@ -16,20 +15,20 @@ use crate::domain::values::field_error::ValueError;
 use crate::domain::values::id::{ApiKeyId, Id, TenantId, UserId};
 use crate::domain::values::time::Timestamp;
 use crate::http::RequestContext;
-use crate::http::endpoints::{Check, ReceivedBody, ReceivedRequest, bearer_token, list_header, media_type, received};
+use crate::http::check::Check;
 use crate::http::openapi::{API_KEY, Describe, Schemas};
+use crate::http::received::{ReceivedBody, ReceivedRequest, bearer_token, list_header, media_type, received};
 use crate::http::requests::body::{ReadOnlyFields, VerifiedSender};
 use crate::http::responses::ApiError;
 use crate::log::error_chain;
+use crate::services::{App, KnownKey};
 use crate::store::{BatchGet, ChangeContext, PreviousRequest, Reader, StoreError, WriteError, Writer};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
-use chrono::TimeDelta;
-use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::SecurityRequirement;
 use uuid::Uuid;
@@ -128,7 +127,7 @@ pub struct Principal {
 /// A [`Caller`] whose key is verified.
 #[derive(Clone)]
 pub struct VerifiedCaller {
-    pub(super) principal: Principal,
+    pub(crate) principal: Principal,
     /// The key's effective scopes.
     pub scopes: Scopes,
     /// The owner's role. For a tenant key, the highest role whose scopes the key has.
@@ -139,7 +138,7 @@ pub struct VerifiedCaller {
     pub(crate) notes: RequestContext,
     /// Whether an earlier attempt with the same idempotency key has started. Can be `true` only for a request whose changes are
     /// committed separately.
-    pub(super) is_resumed: bool,
+    pub(crate) is_resumed: bool,
 }
 
 impl VerifiedSender for VerifiedCaller {}
@@ -174,7 +173,7 @@ impl VerifiedCaller {
     }
 
     #[must_use]
-    pub(super) fn with_context(&self, context: ChangeContext) -> Self {
+    pub(crate) fn with_context(&self, context: ChangeContext) -> Self {
         let principal = Principal { context, ..self.principal.clone() };
         Self { principal, ..self.clone() }
     }
@@ -191,7 +190,7 @@ impl VerifiedCaller {
     }
 
     /// Stores a response to the whole request, if it has an idempotency key and the response isn't too long.
-    pub(super) async fn store_response_alone(&self, response: &StoredResponse) -> Result<(), WriteError> {
+    pub(crate) async fn store_response_alone(&self, response: &StoredResponse) -> Result<(), WriteError> {
         let Some(request) = &self.context.idempotency else { return Ok(()) };
         match self.store.store_response_alone(request, response).await {
             Err(WriteError::ResponseTooLong) => Ok(()),
@@ -230,21 +229,21 @@ impl RequiredScopes for (UsersWrite, ProcessesWrite, AssetsRead) {
     const SCOPES: &'static [Scope] = &[Scope::UsersWrite, Scope::ProcessesWrite, Scope::AssetsRead];
 }
 
-pub(super) struct UnverifiedRequest<C> {
-    pub(super) app: App,
+pub(crate) struct UnverifiedRequest<C> {
+    pub(crate) app: App,
     /// The time at which the request arrived.
-    pub(super) at: Timestamp,
-    pub(super) token: BearerToken<C>,
+    pub(crate) at: Timestamp,
+    pub(crate) token: BearerToken<C>,
     /// Writes nothing in a dry run.
-    pub(super) store: Writer,
-    pub(super) received: Arc<ReceivedRequest>,
+    pub(crate) store: Writer,
+    pub(crate) received: Arc<ReceivedRequest>,
     headers: RequestHeaders,
-    pub(super) notes: RequestContext,
+    pub(crate) notes: RequestContext,
 }
 
 impl<C: Credential> UnverifiedRequest<C> {
     /// Reads the request's credential, without verifying it, and the headers. Returns `without` if there is no credential.
-    pub(super) fn new(parts: &Parts, app: &App, without: ApiError) -> Result<Self, ApiError> {
+    pub(crate) fn new(parts: &Parts, app: &App, without: ApiError) -> Result<Self, ApiError> {
         let token: BearerToken<C> = bearer_token(&parts.headers).ok_or(without)?;
         let received = received(parts)?;
         let store = app.store().writer(token.tenant);
@@ -266,7 +265,7 @@ impl<C: Credential> UnverifiedRequest<C> {
     /// Returns the context of the request's changes, including the headers, and whether an earlier attempt at a request with
     /// separately committed changes has started. The credential must already be verified. Returns
     /// [`WriteError::AlreadyAnswered`] if there is a stored response, which the middleware then sends.
-    pub(super) fn context_with_headers(
+    pub(crate) fn context_with_headers(
         &self,
         principal: &Principal,
         idempotency: Idempotency,
@@ -292,7 +291,7 @@ impl<C: Credential> UnverifiedRequest<C> {
         Ok((context, is_resumed))
     }
 
-    pub(super) async fn idempotency(&self, store: &Reader) -> Result<Idempotency, ApiError> {
+    pub(crate) async fn idempotency(&self, store: &Reader) -> Result<Idempotency, ApiError> {
         // A request with an incomplete body is rejected, so there is nothing to deduplicate.
         let ReceivedBody::Whole(body) = &self.received.body else { return Ok(None) };
         if store.is_dry_run() {
@@ -333,7 +332,7 @@ impl UnverifiedRequest<ApiKeyId> {
 }
 
 /// The request with its idempotency key, and the previous request with the same key. `None` without a key.
-pub(super) type Idempotency = Option<(IdempotentRequest, Option<PreviousRequest>)>;
+pub(crate) type Idempotency = Option<(IdempotentRequest, Option<PreviousRequest>)>;
 
 /// The headers that apply to the request's method. Invalid headers are reported after the key is verified.
 struct RequestHeaders {
@@ -522,14 +521,14 @@ fn is_outdated(last_used_at: Option<Timestamp>, now: Timestamp) -> bool {
 }
 
 /// Counts a request against the rate limits.
-pub(super) struct RequestCount<'a> {
-    pub(super) store: &'a Writer,
-    pub(super) credential: Uuid,
-    pub(super) at: Timestamp,
+pub(crate) struct RequestCount<'a> {
+    pub(crate) store: &'a Writer,
+    pub(crate) credential: Uuid,
+    pub(crate) at: Timestamp,
 }
 
 /// A request that has been counted only against its credential's limit, not yet against the others.
-pub(super) struct Begun {
+pub(crate) struct Begun {
     used: Result<u64, StoreError>,
     /// The tenant's limit.
     ceiling: Result<Option<u32>, StoreError>,
@@ -537,7 +536,7 @@ pub(super) struct Begun {
 
 impl RequestCount<'_> {
     /// Counts the request against the credential's limit and, concurrently, reads the tenant's limit.
-    pub(super) async fn begin(&self, limit: u32) -> Begun {
+    pub(crate) async fn begin(&self, limit: u32) -> Begun {
         let used = self.store.count_request(self.credential, limit, self.at);
         let (used, ceiling) = futures_util::join!(used, self.store.ceiling_of_minute(self.at));
         Begun { used, ceiling }
@@ -546,7 +545,7 @@ impl RequestCount<'_> {
     /// Counts the request against the other limits: first the limits that a new key shares with the keys that created it, then
     /// the tenant's. A request rejected by one limit doesn't count against the next, so a key that exceeds its limit doesn't use
     /// up the tenant's. Writes the exceeded limit to `notes` or, if none is exceeded, the credential's limit.
-    pub(super) async fn finish(
+    pub(crate) async fn finish(
         &self,
         begun: Begun,
         limit: u32,
@@ -594,143 +593,6 @@ impl RequestCount<'_> {
                 Ok(None)
             }
             other => other.map(Some),
-        }
-    }
-}
-
-/// For this long after a key's last verification, a request's reads can start before the check of the key completes.
-const EARLY_READS_FOR: TimeDelta = TimeDelta::minutes(15);
-/// Maximum number of cached keys, which take less than a kilobyte each. To make room for another key, the cache drops outdated
-/// keys or, if there are none, all keys.
-const MAX_KEYS: usize = 1_000;
-
-type VerifiedKey = (TenantId, ApiKeyId, SecretHash);
-
-/// The cached values that a key's check starts from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KnownKey {
-    pub rate_limit: u32,
-    /// `None` for a tenant key.
-    pub owner: Option<UserId>,
-}
-
-impl From<&ApiKey> for KnownKey {
-    fn from(key: &ApiKey) -> Self {
-        Self { rate_limit: key.rate_limit_per_minute, owner: key.user_id }
-    }
-}
-
-#[derive(Debug)]
-struct Permission {
-    at: Timestamp,
-    scopes: Scopes,
-    key: KnownKey,
-    /// Time until which all requests exceed the key's rate limit.
-    exhausted_until: Timestamp,
-}
-
-/// A cache of recently verified keys.
-#[derive(Debug, Default)]
-pub struct VerifiedKeys(Mutex<HashMap<VerifiedKey, Permission>>);
-
-impl VerifiedKeys {
-    /// Returns the key if a request that needs these scopes will probably be permitted: the key was recently verified with this
-    /// secret and these scopes, has not been rejected since, and is not known to have exceeded its rate limit.
-    #[must_use]
-    pub fn permits(&self, token: &Token, scopes: &[Scope], now: Timestamp) -> Option<KnownKey> {
-        let is_permitted = |known: &Permission| {
-            let has_scopes = scopes.iter().all(|scope| known.scopes.contains(scope));
-            known.at.plus(EARLY_READS_FOR) > now && has_scopes && known.exhausted_until <= now
-        };
-        self.keys().get(&verified_key(token)).filter(|known| is_permitted(known)).map(|known| known.key)
-    }
-
-    pub fn insert(&self, token: &Token, scopes: Scopes, key: KnownKey, now: Timestamp) {
-        let mut keys = self.keys();
-        if let Some(known) = keys.get_mut(&verified_key(token)) {
-            (known.at, known.scopes, known.key) = (now, scopes, key);
-            return;
-        }
-        if keys.len() >= MAX_KEYS {
-            keys.retain(|_, known| known.at.plus(EARLY_READS_FOR) > now);
-        }
-        // Clearing the cache is rare. The next request with each key then reads nothing early.
-        if keys.len() >= MAX_KEYS {
-            keys.clear();
-        }
-        keys.insert(verified_key(token), Permission { at: now, scopes, key, exhausted_until: now });
-    }
-
-    pub fn exhaust(&self, token: &Token, until: Timestamp) {
-        if let Some(known) = self.keys().get_mut(&verified_key(token)) {
-            known.exhausted_until = until;
-        }
-    }
-
-    pub fn remove(&self, token: &Token) {
-        self.keys().remove(&verified_key(token));
-    }
-
-    fn keys(&self) -> MutexGuard<'_, HashMap<VerifiedKey, Permission>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn verified_key(token: &Token) -> VerifiedKey {
-    (token.tenant, token.id, token.secret.hash())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::keys::api_key::Secret;
-    use crate::domain::values::id::Id;
-
-    const KEY: KnownKey = KnownKey { rate_limit: 600, owner: None };
-
-    fn token(key: u16, secret: u8) -> Token {
-        let at = Timestamp::from_millis(0);
-        let [high, low] = key.to_be_bytes();
-        let id = ApiKeyId::new(at, [high, low, 0, 0, 0, 0, 0, 0, 0, 0]);
-        Token::new(TenantId::new(at, [1; 10]), id, Secret::new([secret; 32]))
-    }
-
-    fn is_known(keys: &VerifiedKeys, token: &Token, at: Timestamp) -> bool {
-        keys.permits(token, &[Scope::AssetsRead], at).is_some()
-    }
-
-    #[test]
-    fn a_verified_key_is_known_with_its_secret_until_it_is_refused_or_unused_for_long() {
-        let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
-        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), KEY, start);
-        assert!(is_known(&keys, &token(1, 1), start));
-        assert!(!is_known(&keys, &token(1, 2), start), "another secret");
-        assert!(!is_known(&keys, &token(2, 1), start), "another key");
-        assert_eq!(keys.permits(&token(1, 1), &[Scope::AssetsWrite], start), None, "another scope");
-        assert_eq!(keys.permits(&token(1, 1), &[], start), Some(KEY), "without a scope");
-        keys.remove(&token(1, 2));
-        assert!(is_known(&keys, &token(1, 1), start.plus(EARLY_READS_FOR - TimeDelta::milliseconds(1))));
-        assert!(!is_known(&keys, &token(1, 1), start.plus(EARLY_READS_FOR)));
-        keys.remove(&token(1, 1));
-        assert!(!is_known(&keys, &token(1, 1), start));
-    }
-
-    #[test]
-    fn a_key_that_exceeds_its_rate_is_permitted_nothing_until_the_rate_permits_it_again() {
-        let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
-        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), KEY, start);
-        keys.exhaust(&token(1, 1), start.plus_seconds(5));
-        keys.insert(&token(1, 1), Scopes::from([Scope::AssetsRead]), KEY, start);
-        assert!(!is_known(&keys, &token(1, 1), start.plus_seconds(4)));
-        assert!(is_known(&keys, &token(1, 1), start.plus_seconds(5)));
-    }
-
-    #[test]
-    fn the_number_of_keys_is_limited() {
-        let (keys, start) = (VerifiedKeys::default(), Timestamp::from_millis(0));
-        for key in 0..3_000 {
-            keys.insert(&token(key, 1), Scopes::from([Scope::AssetsRead]), KEY, start);
-            assert!(keys.keys().len() <= MAX_KEYS && is_known(&keys, &token(key, 1), start));
         }
     }
 }

@@ -2,17 +2,17 @@
 
 use super::Principal;
 use super::caller::{RequestCount, UnverifiedRequest};
-use crate::app::App;
 use crate::domain::catalog::custom_fields::Patterns;
 use crate::domain::history::event::Actor;
 use crate::domain::record::Stored;
 use crate::domain::signing::{Link, RATE_LIMIT};
 use crate::domain::values::id::{Id, LinkId};
 use crate::domain::values::time::Timestamp;
-use crate::http::endpoints::Check;
+use crate::http::check::Check;
 use crate::http::openapi::{Describe, Schemas};
 use crate::http::requests::body::VerifiedSender;
 use crate::http::responses::ApiError;
+use crate::services::App;
 use crate::store::{ChangeContext, Reader, StoreError};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

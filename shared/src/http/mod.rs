@@ -4,11 +4,15 @@
 
 pub mod base_url;
 pub mod bulk;
-pub mod endpoints;
+pub(crate) mod check;
+pub mod middleware;
 pub mod openapi;
+pub mod problem;
+pub(crate) mod received;
 pub mod requests;
 pub mod responses;
+pub mod routes;
 mod unmatched;
 
-pub(crate) use endpoints::RequestContext;
-pub use endpoints::service;
+pub(crate) use middleware::RequestContext;
+pub use routes::service;

@@ -1,7 +1,7 @@
 //! Requests that match no route: 405 with `Allow`, 404 with similar paths, or a redirect.
 
-use super::endpoints::BASE;
 use super::responses::ApiError;
+use super::routes::BASE;
 use crate::domain::values::field_error::nearest_first;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};

@@ -120,7 +120,7 @@ async fn a_panic_is_a_500_for_one_request_and_is_logged() {
 async fn an_unreachable_table_is_503_and_a_missing_one_is_500() {
     let (api, client) = Api::with_tenant().await;
     let unreachable = aws_sdk_dynamodb::Client::from_conf(dev_server::engine::config("http://127.0.0.1:9").build());
-    let system = shared::app::system_clock();
+    let system = shared::services::system_clock();
     let store = shared::store::Store::new(unreachable, "none", system.clone());
     let down = Client { router: dev_server::server::router(App::new(store)), ..client.clone() };
     for path in ["/assets", "/health"] {

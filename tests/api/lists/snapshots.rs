@@ -5,9 +5,9 @@ use super::index_reads;
 use crate::deployment::{allows_partition, granted, needed, statements, texts};
 use crate::support::prelude::*;
 use aws_sdk_dynamodb::config::{Credentials, Region};
-use shared::app::system_clock;
 use shared::aws::environment::operator_environment;
 use shared::aws::object_store::{ObjectStore, S3};
+use shared::services::system_clock;
 use shared::store::SnapshotReport;
 
 /// A service with snapshots: one replica writes them, and another reads them.

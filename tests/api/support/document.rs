@@ -3,7 +3,7 @@
 
 use super::client::Reply;
 use serde_json::Value;
-pub use shared::http::endpoints::BASE;
+pub use shared::http::routes::BASE;
 use std::sync::LazyLock;
 
 pub fn served_document() -> Value {

@@ -5,12 +5,12 @@ use crate::support::queue::VISIBILITY;
 use crate::support::webhooks::*;
 use crate::table::requests::{is_guarded, partitions};
 use shared::app::BatchHandler;
-use shared::app::system_clock;
 use shared::domain::webhooks::{
     AttemptFailure, DeliveryRequest, DeliveryStatus, Message, RETENTION, RETRY_DELAYS, ReplayRequest, TestEvent, Webhook,
     WebhookSecret,
 };
 use shared::queue::NewMessage;
+use shared::services::system_clock;
 
 #[tokio::test(start_paused = true)]
 async fn a_delivery_has_the_entry_of_the_feed_and_is_recorded() {

@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::types::{
     TimeToLiveDescription, TimeToLiveStatus,
 };
 use serde_json::{Value, json};
-use shared::app::system_clock;
+use shared::services::system_clock;
 use shared::store::keys::{EXPIRES, HISTORY, LIST_INDEX};
 use shared::store::{Store, configure_client};
 use terminal::Column;

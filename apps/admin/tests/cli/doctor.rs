@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, KeySchemaElement
 use axum::Router;
 use dev_server::{server, table};
 use serde_json::Value;
-use shared::app::system_clock;
+use shared::services::system_clock;
 use std::collections::BTreeMap;
 use std::process::Command;
 use tokio::net::TcpListener;

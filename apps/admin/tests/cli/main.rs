@@ -16,8 +16,8 @@ use dev_server::api::ApiClient;
 use dev_server::engine::{self, Engine};
 use dev_server::{server, table};
 use serde_json::Value;
-use shared::app::App;
 use shared::domain::values::time::Timestamp;
+use shared::services::App;
 use shared::store::Store;
 use shared::store::keys::Item;
 use std::io::Write;
@@ -47,12 +47,12 @@ impl Operator {
     }
 
     fn store(&self) -> Store {
-        Store::new(self.client(), server::TABLE, shared::app::system_clock())
+        Store::new(self.client(), server::TABLE, shared::services::system_clock())
     }
 
     /// Returns a store whose clock is this many seconds ahead.
     fn store_with_clock(&self, ahead: i64) -> Store {
-        let clock = shared::app::system_clock();
+        let clock = shared::services::system_clock();
         let clock = move || Timestamp::from_millis(clock().millis() + ahead * 1_000);
         Store::new(self.client(), server::TABLE, Arc::new(clock))
     }

@@ -116,7 +116,7 @@ where
 }
 
 fn time_of_day() -> String {
-    let now = DateTime::from_timestamp_millis(shared::app::system_clock()().millis()).unwrap_or_default();
+    let now = DateTime::from_timestamp_millis(shared::services::system_clock()().millis()).unwrap_or_default();
     now.with_timezone(&Local).format("%H:%M:%S").to_string()
 }
 

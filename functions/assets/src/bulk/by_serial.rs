@@ -40,5 +40,5 @@ pub async fn put_asset_by_serial(
     let action = Action::Write(Box::new(AssetWrite::new(change, errors)));
     let operation = AssetOperation::new(caller.store.new_id(caller.context.at)?, Target::Serial(key), action);
     let outcome = operation.with_if_match(if_match).read_and_commit(&caller).await?;
-    Upserted::from_stored(outcome.response()?)
+    Ok(outcome.upserted())
 }

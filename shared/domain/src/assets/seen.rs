@@ -1,6 +1,7 @@
 //! Scans of assets.
 
 use crate::assets::asset::Asset;
+use crate::values::field_error::{ErrorCode, ValueError};
 use crate::values::string_enum::string_enum;
 use crate::values::text::Location;
 use crate::values::time::Timestamp;
@@ -20,6 +21,20 @@ string_enum! {
         /// Several assets have this serial number.
         Ambiguous = "ambiguous",
     }
+}
+
+/// Older scans are refused. The limit leaves time for devices that store scans and send them later.
+const MAX_AGE_DAYS: u32 = 7;
+
+/// Returns why a scan that arrived at `now` can't have been at this time.
+#[must_use]
+pub fn fault_of_time(at: Timestamp, now: Timestamp) -> Option<ValueError> {
+    if at > now {
+        return Some(ValueError::form(format!("must not be in the future; server time: {now}")));
+    }
+    let text = || format!("must not be more than {MAX_AGE_DAYS} days ago");
+    let is_old = at.plus_seconds(MAX_AGE_DAYS * 24 * 60 * 60) < now;
+    is_old.then(|| ValueError::limited(ErrorCode::TooOld, MAX_AGE_DAYS, text()))
 }
 
 impl Asset {
@@ -57,6 +72,16 @@ mod tests {
     use super::*;
     use crate::samples::{self, time as at};
     use SeenOutcome::{Elsewhere, Moved, Seen};
+
+    #[test]
+    fn scans_are_at_most_seven_days_old_and_not_from_the_future() {
+        let now = Timestamp::from_millis(10 * 24 * 60 * 60 * 1000);
+        let week_ago = now.plus(-TimeDelta::days(7));
+        assert_eq!([now, week_ago].map(|at| fault_of_time(at, now)), [None, None]);
+        for at in [now.plus(TimeDelta::milliseconds(1)), week_ago.plus(-TimeDelta::milliseconds(1))] {
+            assert!(fault_of_time(at, now).is_some(), "{at}");
+        }
+    }
 
     fn asset_in(location: Option<&str>) -> Asset {
         let mut asset = samples::asset(1);

@@ -1,8 +1,8 @@
 //! Shared parts of the OpenAPI document: security schemes, error responses, and the headers that the layers around all handlers
 //! read and set. The rest of an operation follows from the types of its handler's arguments and response ([`Describe`]).
 
-use crate::app::App;
 use crate::http::responses::{ApiError, ConflictCode, Problem};
+use crate::services::App;
 use axum::extract::{RawQuery, State};
 use std::collections::BTreeMap;
 use utoipa::openapi::extensions::ExtensionsBuilder;

@@ -2,13 +2,13 @@
 //! client's `Accept` headers select pages, compression and language (RFC 9110 §12.5).
 
 use super::ApiResponse;
-use crate::app::App;
 use crate::domain::tenants::tenant::{Language, Locale};
 use crate::domain::values::field_error::ValueError;
-use crate::http::endpoints::list_header;
 use crate::http::openapi::{Describe, Schemas, add_content, add_headers, add_response};
+use crate::http::received::list_header;
 use crate::http::requests::params::FromParam;
 use crate::http::responses::ApiError;
+use crate::services::App;
 use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

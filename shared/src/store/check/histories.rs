@@ -11,7 +11,7 @@ use crate::domain::values::id::{AssetId, Id, InstanceId, MovementId};
 use crate::domain::values::time::Timestamp;
 use crate::store::StoreError;
 use crate::store::keys::{EXPIRES, Item, Key, PK, SIGNATURES, SK, STORED_RESPONSES, TOMBSTONES, deleted_record, history_entry};
-use crate::store::table::read::{ENTRIES, FINGERPRINT};
+use crate::store::table::stored_responses::{ENTRIES, FINGERPRINT};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use uuid::Uuid;

@@ -26,7 +26,7 @@ use crate::domain::record::Kind;
 use crate::domain::values::time::Timestamp;
 use crate::store::keys::Key;
 use crate::store::people::PartAbout;
-use crate::store::table::read::BlobName;
+use crate::store::table::blobs::BlobName;
 use crate::store::{Reader, StoreError, Writer};
 use histories::ResponseFacts;
 pub use removal::Removal;

@@ -17,7 +17,7 @@ use crate::domain::values::time::Timestamp;
 use crate::store::history::of_record::entry_of;
 use crate::store::keys::{ERASURES, Item, Key, Keys, SIGNATURES, STORED_RESPONSES, TYPE, history_entry};
 use crate::store::state_records::state_of;
-use crate::store::table::read::{ENTRIES, RESPONSE};
+use crate::store::table::stored_responses::{ENTRIES, RESPONSE};
 use crate::store::{
     BatchGet, ChangeContext, DryRun, MAX_REQUEST, MAX_ROUNDS, Reader, StoreError, UnitOfWork, WriteError, Writer,
     has_time_for_operation, max_event_delay, pause, unless_condition_failed,

@@ -18,14 +18,11 @@ use crate::domain::record::{
 use crate::domain::values::id::{AssetId, EventId, Id};
 use crate::domain::values::signature_image::SignatureImage;
 use crate::domain::values::time::Timestamp;
-use crate::store::keys::{self, COMMITMENTS, ENTRY, EXPIRES, HS, Item, Key, Keys, LS, PK, Section, TYPE, commitments_attribute};
-use crate::store::table::read::{
-    Blob, BlobName, CREATED_AT, ENTRIES, FINGERPRINT, IMAGE, LAST_EVENT, LAST_HASH, LISTED, OWNER, RESPONSE, STORED_SECONDS,
-    UPDATED_AT, USES, VERSION, blob_of, seconds, take_blob,
-};
-use crate::store::{
-    OPERATION_TIMEOUT, Reader, Store, StoreError, WriteError, Writer, is_retryable, pause, unless_condition_failed,
-};
+use crate::store::keys::{self, COMMITMENTS, ENTRY, HS, Item, Key, Keys, LS, PK, Section, TYPE, commitments_attribute};
+use crate::store::table::blobs::{Blob, BlobName, blob_of, take_blob};
+use crate::store::table::read::{CREATED_AT, LAST_EVENT, LAST_HASH, LISTED, OWNER, UPDATED_AT, USES, VERSION};
+use crate::store::table::stored_responses::IMAGE;
+use crate::store::{OPERATION_TIMEOUT, Reader, Store, StoreError, WriteError, Writer, is_retryable, pause};
 use aws_sdk_dynamodb::error::{BuildError, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::primitives;
@@ -45,8 +42,6 @@ pub const MAX_TRANSACTION_ITEMS: usize = 100;
 /// Maximum size of the items in a transaction. DynamoDB allows 4 MB; the difference is for parts that are not measured here, such
 /// as reference items and the keys of updated records.
 const MAX_TRANSACTION_BYTES: usize = 3_800_000;
-/// Maximum size of a stored response, below DynamoDB's limit of 400 KB per item.
-const MAX_RESPONSE_BYTES: usize = 350 * 1024;
 
 /// The properties that all changes of one request share.
 #[derive(Debug, Clone)]
@@ -511,70 +506,6 @@ impl Writer {
         let mut unit = UnitOfWork::new(self, context);
         unit.delete(old)?;
         unit.commit().await
-    }
-}
-
-impl Reader {
-    /// Stores a response if none is stored yet. `entries` are the sort keys, in the index `history`, of the events that are
-    /// written together with the response.
-    pub(in crate::store) fn store_response(
-        &self,
-        request: &IdempotentRequest,
-        response: &StoredResponse,
-        entries: Vec<AttributeValue>,
-        at: Timestamp,
-    ) -> Result<TransactionItem, WriteError> {
-        let response = serde_json::to_string(response).map_err(StoreError::broken)?;
-        if response.len() > MAX_RESPONSE_BYTES {
-            return Err(WriteError::ResponseTooLong);
-        }
-        let mut item: Item = self.keys.stored_response(request).item();
-        item.insert(TYPE.to_owned(), AttributeValue::S("stored_response".to_owned()));
-        item.insert(FINGERPRINT.to_owned(), AttributeValue::S(request.fingerprint.clone()));
-        item.insert(RESPONSE.to_owned(), AttributeValue::S(response));
-        item.insert(ENTRIES.to_owned(), AttributeValue::L(entries));
-        item.insert(EXPIRES.to_owned(), AttributeValue::N((seconds(at) + STORED_SECONDS).to_string()));
-        let condition = Condition::Any(vec![Condition::MISSING, Condition::AtMost(EXPIRES, seconds(at))]);
-        Ok(TransactionItem { purpose: Purpose::NoStoredResponse, condition, write: Write::Put(item) })
-    }
-}
-
-impl Writer {
-    /// Stores a response without changing records, for example to record that a request has started.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`WriteError::AlreadyAnswered`] if a response is already stored, or any error of [`UnitOfWork::commit`].
-    pub(crate) async fn store_response_alone(
-        &self,
-        request: &IdempotentRequest,
-        response: &StoredResponse,
-    ) -> Result<(), WriteError> {
-        let item = self.store_response(request, response, Vec::new(), self.store.now())?;
-        self.store.transact(vec![item], Instant::now() + OPERATION_TIMEOUT).await.map_err(write_error)
-    }
-
-    /// Replaces a stored response. Returns `false` if the stored response is no longer `current`.
-    pub(crate) async fn replace_stored_response(
-        &self,
-        request: &IdempotentRequest,
-        current: &StoredResponse,
-        next: &StoredResponse,
-    ) -> Result<bool, StoreError> {
-        let text = |response| serde_json::to_string(response).map(AttributeValue::S).map_err(StoreError::broken);
-        let update = self.store.client.update_item().table_name(&self.store.table);
-        let updated = update
-            .set_key(Some(self.keys.stored_response(request).item()))
-            .update_expression("SET #response = :next")
-            .condition_expression("#response = :current AND #fingerprint = :fingerprint")
-            .expression_attribute_names("#response", RESPONSE)
-            .expression_attribute_names("#fingerprint", FINGERPRINT)
-            .expression_attribute_values(":next", text(next)?)
-            .expression_attribute_values(":current", text(current)?)
-            .expression_attribute_values(":fingerprint", AttributeValue::S(request.fingerprint.clone()))
-            .send()
-            .await;
-        Ok(unless_condition_failed(updated)?.is_some())
     }
 }
 

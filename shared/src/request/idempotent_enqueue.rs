@@ -4,7 +4,7 @@
 //! request waits for the response. If none comes, because the first attempt was interrupted, the retry sends the same message.
 //! Duplicate messages are harmless: they are identified by the event and the time of the request.
 
-use super::VerifiedCaller;
+use crate::auth::VerifiedCaller;
 use crate::domain::record::{IdempotentRequest, Mismatch, StoredResponse};
 use crate::domain::values::time::Timestamp;
 use crate::domain::webhooks::Message;

@@ -2,12 +2,12 @@
 //! write conflict another attempt does so from fresh data. Most writes concern one record: handlers get, create, change and
 //! delete it with the functions here.
 
-use super::{Caller, Principal, VerifiedCaller};
-use crate::domain::record::{ChangedSince, Mismatch, Record, Stored};
+use crate::auth::{Caller, Principal, VerifiedCaller};
+use crate::domain::record::{Record, Stored};
 use crate::domain::values::field_error::{ErrorLocation, FieldError, ValueError};
 use crate::http::requests::body::{JsonBody, PatchBody};
 use crate::http::responses::{ApiError, Created, Data, Success, Versioned, or_not_found};
-use crate::store::{CommitFailure, DryRun, Reader, UnitOfWork, WriteError, has_time_for_operation, pause};
+use crate::store::{CommitFailure, DryRun, UnitOfWork, WriteError, has_time_for_operation, pause};
 use serde::Serialize;
 
 /// A value that only the real request assigns: null in a dry run. Only [`Principal::assign`] makes one.
@@ -155,29 +155,6 @@ impl Principal {
             Ok(old.clone())
         };
         self.change(old, delete).await
-    }
-}
-
-impl ApiError {
-    /// Adds who changed a record since the client read it. Without the name if the history can't be read.
-    pub(super) async fn with_actor(self, store: &Reader) -> Self {
-        match self {
-            Self::InOperations(first, mut errors) => {
-                let anonymous = first.detail();
-                let first = Box::pin(first.with_actor(store)).await;
-                errors
-                    .iter_mut()
-                    .filter(|error| error.reason.text == anonymous)
-                    .for_each(|error| error.reason.text = first.detail());
-                Self::InOperations(Box::new(first), errors)
-            }
-            Self::PreconditionFailed(Mismatch::Changed(since)) => {
-                let actor = store.actor_of_update(since.kind, since.id, since.at).await.ok().flatten();
-                let by = actor.map(|actor| actor.user_name.unwrap_or(actor.key_name));
-                Self::PreconditionFailed(Mismatch::Changed(ChangedSince { by, ..since }))
-            }
-            error => error,
-        }
     }
 }
 
