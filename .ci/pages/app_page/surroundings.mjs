@@ -24,6 +24,7 @@ async function looker(scene) {
   }
   await visit.look('scopes')
   await visit.go('#/key')
+  await sees(page.locator('a[href="/v1/docs"]'), 'nothing leads to the API')
   await visit.press('Forget the key')
   await sees(page.getByLabel('API key'), 'the key is kept')
   assert.equal(await page.evaluate(() => sessionStorage.length), 0)

@@ -165,7 +165,7 @@ function account() {
     location.reload()
   })
   show(main, heading(t('this-key')), card(t('key'), facts([[t('field.name'), own(key.name)], [t('field.assigned_to'), user && own(user.display_name)]]),
-    h('ul.plain-list', key.scopes.map((scope) => h('li', h('code', scope)))), h('div.actions', forget)),
+    h('ul.plain-list', key.scopes.map((scope) => h('li', h('code', scope)))), h('div.actions', forget, h('a', { href: '/v1/docs' }, 'API'))),
   h('ul.plain-list', TABS.filter((name) => closed.has(name)).map((name) => h('li', t(`nav.${name}`), ': ', t('scope-missing', { scope: lacking(name).join(', ') })))))
   return { title: t('this-key') }
 }
