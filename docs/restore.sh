@@ -2,6 +2,7 @@
 # Restores the table, as it was at a point in time, to a separate table, and checks every tenant in it. Changes nothing else, so
 # it is also the drill: docs/runbook.md#restore.
 #   restore.sh 2026-11-21T08:00:00Z
+#   restore.sh latest      # about five minutes ago
 #   restore.sh --drop      # deletes the separate table, after a drill
 # Needs the AWS CLI, `admin`, jq, the policies admin.json and restore.json, and these variables:
 #   TABLE_NAME             the table to restore
@@ -25,13 +26,20 @@ if [[ $1 == --drop ]]; then
   exit
 fi
 
-dynamodb restore-table-to-point-in-time --source-table-name "$TABLE_NAME" --target-table-name "$new" --restore-date-time "$1" \
+time=(--restore-date-time "$1")
+[[ $1 != latest ]] || time=(--use-latest-restorable-time)
+dynamodb restore-table-to-point-in-time --source-table-name "$TABLE_NAME" --target-table-name "$new" "${time[@]}" \
   --query TableDescription.TableStatus
 active
 # A restore doesn't copy these four settings.
 dynamodb update-time-to-live --table-name "$new" --time-to-live-specification Enabled=true,AttributeName=expires >/dev/null
-dynamodb update-continuous-backups --table-name "$new" \
-  --point-in-time-recovery-specification "PointInTimeRecoveryEnabled=true,RecoveryPeriodInDays=${BACKUP_DAYS:-35}" >/dev/null
+# Unavailable for some minutes after a table was created.
+for attempt in {1..30}; do
+  dynamodb update-continuous-backups --table-name "$new" \
+    --point-in-time-recovery-specification "PointInTimeRecoveryEnabled=true,RecoveryPeriodInDays=${BACKUP_DAYS:-35}" >/dev/null && break
+  ((attempt < 30))
+  sleep 20
+done
 active
 dynamodb update-table --table-name "$new" --deletion-protection-enabled >/dev/null
 active
