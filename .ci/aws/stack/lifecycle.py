@@ -5,7 +5,7 @@ import shlex
 import zipfile
 
 from api import Api
-from aws import Failed, client, expect, outputs, pages, resources, run, stack, wait
+from aws import Failed, client, expect, outputs, pages, resources, run, stack
 from leftovers import added, contents
 from people import person
 
