@@ -28,6 +28,12 @@ logs:PutIndexPolicy logs:PutLogEvents s3:*MetadataTable* s3:*Metadata*TableConfi
 s3:GetObject* s3:getObject s3:PutAccelerate* s3:PutAnalytics* s3:PutIntelligent* s3:PutInventory* s3:PutMetrics* s3:PutObject*
 s3:PutReplication* s3:REST.* sns:PutDataProtectionPolicy
 """.split()
+# CloudFormation's names begin with the stack's name, except those of keys, event source mappings, pipes and dashboards. SAM has
+# its own stack and bucket.
+NAMES = (
+    r"[:/](asset-lifecycle|aws-sam-cli-managed-default)-\*(/\*)?|aws-sam-cli-managed-default/\*|(key|pipe|dashboard|change)/\*"
+    r"|event-source-mapping:\*|::/(apis|domainnames|tags)(/\*)?|hostedzone/HOSTED-ZONE|(transform/Serverless|AWSServiceRole).*"
+)
 # Nobody who only deploys or operates can read or write the tenants' data, or delete the table.
 DATA = """
 dynamodb:GetItem dynamodb:BatchGetItem dynamodb:Query dynamodb:Scan dynamodb:PutItem dynamodb:DeleteItem dynamodb:DeleteTable
@@ -110,6 +116,8 @@ def main():
     for action, kind in needed.items():
         unused = any(fnmatchcase(action, pattern) for pattern in UNUSED)
         assert unused or permits(deploy, action), f"{kind} needs {action}, which the policies for deployment lack"
+    for arn in {arn for statement in deploy for arn in statement["Resource"]} - {"*"}:
+        assert re.search(f"({NAMES})$", arn), f"CloudFormation doesn't generate names like {arn}"
     for action in DATA:
         assert not permits(deploy + policy("operate"), action), f"who deploys or operates can call {action}"
     # Snapshots contain names.
