@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_header_says_where_links_begin() {
+    async fn base_url_is_never_taken_from_a_header() {
         let hostile = json!({
             "host": "evil.example", "x-forwarded-host": "evil.example", "x-forwarded-proto": "http", "forwarded": "host=evil.example"
         });
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_stays_one_path() {
+    fn path_of_an_event_is_escaped_and_keeps_its_segments() {
         for (raw, is) in [
             ("/v1/assets/a?b#c d\\e", "/v1/assets/a%3Fb%23c%20d%5Ce"),
             ("/v1/%23/100%/%a/%", "/v1/%23/100%25/%25a/%25"),

@@ -261,7 +261,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_lenient_parser_would_lose_is_refused() {
+    fn json_that_a_lenient_parser_would_change_is_refused() {
         assert_eq!(parse_strict(r#"{"a":[1,-2.5,null,true,"x"]}"#, 2), Ok(json!({"a": [1, -2.5, null, true, "x"]})));
         for (wrong, why) in [
             (r#"{"a":1,"a":2}"#, "twice"),

@@ -205,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_digit_comes_back(whole in 0u64..1_000_000_000_000, fraction in "(\\.[0-9]{1,4})?") {
+        fn prices_are_read_back_with_every_digit(whole in 0u64..1_000_000_000_000, fraction in "(\\.[0-9]{1,4})?") {
             let digits = format!("{whole}{fraction}");
             prop_assert_eq!(Price::from_json_number(&digits).map(|p| p.to_string()), Ok(digits));
         }

@@ -68,7 +68,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_an_order_in_which_only_the_same_texts_are_equal(mut texts in proptest::collection::vec("[a0 19B]{0,5}", 0..30)) {
+        fn natural_order_is_total_and_only_equal_texts_are_equal(mut texts in proptest::collection::vec("[a0 19B]{0,5}", 0..30)) {
             for a in &texts {
                 for b in &texts {
                     prop_assert_eq!(natural_cmp(a, b), natural_cmp(b, a).reverse());

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_by_other_rules_can_be_read_and_searched() {
+    fn texts_stored_under_older_rules_can_be_read_and_searched() {
         let name: Name = serde_json::from_str("\"a\\u202eb\"").expect("a stored name");
         assert_eq!(&*name, "a\u{202e}b");
         assert!("a\u{202e}b".parse::<SearchText>().is_ok() && "a\nb".parse::<SearchText>().is_err());
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reorders_or_hides_text_is_found() {
+    fn characters_that_reorder_or_hide_text_are_recognized() {
         let controls = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
         let widthless = "\u{ad}\u{200b}\u{2060}\u{2064}\u{feff}\u{180e}\u{2028}\u{2029}\u{e0001}\u{e0041}";
         for hidden in controls.chars().chain(widthless.chars()) {

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_is_never_of_events_after_it() {
+    fn replay_contains_no_events_after_its_end() {
         let replay = replay(1000, 20);
         assert_eq!(part(&replay, &[19, 20], true, 30), (1, None));
         assert_eq!(part(&replay, &[19], false, 20), (1, None));

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_change_does_not_name_stays() {
+    fn fields_that_a_change_omits_stay() {
         let before = webhook();
         assert_eq!(before.changed(&WebhookChange::default(), at(9)), before);
         let change = WebhookChange {

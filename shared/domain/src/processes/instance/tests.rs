@@ -266,7 +266,7 @@ fn each_step_is_submitted_with_its_own_value_and_the_last_with_those_of_later_st
 }
 
 #[test]
-fn a_start_and_a_submission_of_several_steps_mark_it_too() {
+fn typed_signatures_are_marked_at_a_start_and_with_several_steps() {
     let data = json!({"remark": "r", "signature": image(1)});
     let kept = instance(0).with_values(&object(data.clone()), &BTreeSet::new(), &images(&["signature"])).expect("acceptable");
     let submitted = submit(&instance(1), Some("complete"), data.clone(), &[], &["signature"]).expect("acceptable");

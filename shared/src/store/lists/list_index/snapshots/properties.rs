@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_ignored(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_are_not_a_snapshot(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(read::<AssetIndex>(&bytes).is_err());
         prop_assert!(decode_header(source(Kind::Asset), &bytes).is_err());
     }
