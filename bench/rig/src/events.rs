@@ -16,6 +16,35 @@ pub struct Sample {
     pub event: String,
 }
 
+/// What the samples of a return refer to, from the responses to those before them.
+#[derive(Debug, Default)]
+pub struct Made(Vec<(&'static str, String)>);
+
+impl Made {
+    #[must_use]
+    pub fn insert_into(&self, event: &str) -> String {
+        self.0.iter().fold(event.to_owned(), |event, (placeholder, value)| event.replace(placeholder, value))
+    }
+
+    /// Keeps what later samples need of the response to the sample of this name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the response lacks it.
+    pub fn keep(&mut self, sample: &str, response: &Value) -> Result<()> {
+        let (placeholder, member) = match sample {
+            "processes/return-1-define-201" => ("REPLACE_WITH_A_PROCESS_ID", "id"),
+            "processes/return-2-start-201" => ("REPLACE_WITH_AN_INSTANCE_ID", "id"),
+            "processes/return-4-link-201" => ("sgn_REPLACE_WITH_YOUR_LINK", "url"),
+            _ => return Ok(()),
+        };
+        let text = response["data"][member].as_str().with_context(|| format!("{sample}: {response} has no {member}"))?;
+        // A link's secret follows the `#` of its URL.
+        self.0.push((placeholder, text.split_once('#').map_or(text, |(_, secret)| secret).to_owned()));
+        Ok(())
+    }
+}
+
 /// Reads the samples, sorted by name; samples whose name begins with `x-` come last. In this order, each sample can build on the
 /// effects of earlier ones.
 ///

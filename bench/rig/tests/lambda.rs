@@ -3,7 +3,7 @@
 
 use chrono::DateTime;
 use rig::environment::Environment;
-use rig::events::{request, samples};
+use rig::events::{Made, request, samples};
 use rig::function::Function;
 
 use serde_json::{Value, json};
@@ -28,27 +28,20 @@ async fn each_function_returns_the_expected_status_for_the_sample_events() {
     let environment = Environment::start().await.unwrap();
     let mut functions: HashMap<String, Function> = HashMap::new();
     let mut count = 0;
-    // What the next events of the return refer to.
-    let mut made: Vec<(&str, String)> = Vec::new();
+    let mut made = Made::default();
     for sample in samples(&environment.api_key, &environment.asset_id).unwrap() {
         if !functions.contains_key(&sample.function) {
             functions.insert(sample.function.clone(), environment.start_function(&sample.function).await.unwrap());
         }
-        let event = made.iter().fold(sample.event, |event, (placeholder, value)| event.replace(placeholder, value));
+        let event = made.insert_into(&sample.event);
         let invocation = functions[&sample.function].runtime_api.invoke(&event, TIMEOUT).await.unwrap();
         let response = invocation.response;
         assert_eq!(response["statusCode"], sample.status, "{}: {response}", sample.name);
         assert_eq!(header(&response, "x-request-id"), invocation.request_id, "{}", sample.name);
         let body: Value = serde_json::from_str(response["body"].as_str().unwrap_or_default()).unwrap_or_default();
-        let text = |member: &str| body["data"][member].as_str().unwrap().to_owned();
-        match &*sample.name {
-            "processes/return-1-define-201" => made.push(("REPLACE_WITH_A_PROCESS_ID", text("id"))),
-            "processes/return-2-start-201" => made.push(("REPLACE_WITH_AN_INSTANCE_ID", text("id"))),
-            "processes/return-4-link-201" => {
-                made.push(("sgn_REPLACE_WITH_YOUR_LINK", text("url").split_once('#').unwrap().1.to_owned()));
-            }
-            "sign/return-6-sign-200" => assert_eq!(body["data"]["is_completed"], true, "{body}"),
-            _ => {}
+        made.keep(&sample.name, &body).unwrap();
+        if sample.name == "sign/return-6-sign-200" {
+            assert_eq!(body["data"]["is_completed"], true, "{body}");
         }
         // Pages may be cached, because they are the same for everyone.
         let caching = match &*sample.name {

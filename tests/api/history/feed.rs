@@ -2,6 +2,7 @@
 
 use crate::support::functions;
 use crate::support::prelude::*;
+use rig::events::{Made, samples};
 
 /// Follows the feed to its end. Returns the events, the next cursor, and the number of requests.
 async fn follow(client: &Client, after: &Value, query: &str) -> (Vec<Value>, Value, usize) {
@@ -403,29 +404,22 @@ async fn every_successful_write_adds_one_event_for_each_changed_record() {
 async fn each_sample_event_gets_the_status_in_its_name() {
     let (api, client) = Api::with_tenant().await;
     let routes = functions::routes();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../events");
-    let mut seen = 0;
-    let entries = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    // Samples in `background` are not requests.
-    let functions = entries(&folder).filter(|function| !function.ends_with("background"));
-    let mut files: Vec<_> = functions.flat_map(|function| entries(&function)).collect();
-    files.sort();
-    for file in files {
-        let name = file.strip_prefix(&folder).unwrap().with_extension("").to_str().unwrap().to_owned();
-        let text = std::fs::read_to_string(&file).unwrap();
-        // Each sample gets a new asset, because one of them deletes it.
-        let asset = client.asset(json!({"name": "Laptop"})).await;
-        let text = text.replace("apl_REPLACE_WITH_YOUR_KEY", &client.key).replace("REPLACE_WITH_AN_ASSET_ID", &asset);
+    let asset = client.asset(json!({"name": "Laptop"})).await;
+    let (mut seen, mut made) = (0, Made::default());
+    for sample in samples(&client.key, &asset).unwrap() {
+        let name = &sample.name;
+        let text = made.insert_into(&sample.event);
         let request = lambda_http::request::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
         let event: Value = serde_json::from_str(&text).unwrap();
         let route = functions::select(&routes, request.method().as_str(), request.uri().path());
         assert_eq!((&event["routeKey"], &event["requestContext"]["routeKey"]), (&json!(route.key), &json!(route.key)), "{name}");
-        assert_eq!(route.function.package, Function::named(name.split('/').next().unwrap()).package, "{name}");
+        assert_eq!(route.function.package, Function::named(&sample.function).package, "{name}");
         let router = route.function.router(api.store.clone());
         let reply = call(&router, request.map(Body::new)).await;
-        let expected: u16 =
-            name.rsplit('-').next().unwrap().parse().unwrap_or_else(|_| panic!("{name} does not end in a status"));
-        assert_eq!(reply.status.as_u16(), expected, "{name}: {}", reply.text());
+        assert_eq!(u64::from(reply.status.as_u16()), sample.status, "{name}: {}", reply.text());
+        if reply.status == 201 {
+            made.keep(name, &reply.json()).unwrap();
+        }
         seen += 1;
     }
     assert!(seen >= 10, "only {seen} events");
