@@ -36,6 +36,7 @@ fn each_layer_knows_only_what_lies_below() {
         let text = fs::read_to_string(&file).expect("a source file");
         for used in text.split("crate::").skip(1) {
             let used: String = used.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+            assert!(!used.is_empty(), "{} groups several layers in one use", file.display());
             let is_below = rank(&used).is_none_or(|rank| rank > own) || used == layer;
             assert!(is_below, "{} uses {used}, which isn't below {layer}", file.display());
         }

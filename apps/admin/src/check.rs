@@ -55,7 +55,7 @@ const FIELDS: &[Field] = &[
 
 /// Finds pending deliveries that are more overdue than a queue can be late, or whose record can't be read.
 async fn overdue_deliveries(store: &Writer, mode: CheckMode, retry_queue: Option<Sqs>) -> Result<Vec<Finding>, StoreError> {
-    let latest = store.store().now().plus(-OVERDUE);
+    let latest = store.now().plus(-OVERDUE);
     let PendingDeliveries { requests: mut overdue, unreadable } = store.pending_deliveries().await?;
     overdue.retain(|request| request.due.is_some_and(|due| due <= latest));
     let again = || "requeues its message".to_owned();

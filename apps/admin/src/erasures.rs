@@ -59,7 +59,7 @@ pub async fn erase(store: &Writer, person: Person) -> Result<Output> {
 
 async fn erase_guest(store: &Writer, id: LinkId) -> Result<Output> {
     let Some(link) = store.get::<Link>(id).await? else { bail!("link {id} not found in tenant {}", store.id()) };
-    if let Some(obstacle) = store.guest_obstacle(&link.value, store.store().now()).await? {
+    if let Some(obstacle) = store.guest_obstacle(&link.value, store.now()).await? {
         bail!("{obstacle}");
     }
     let removed = remove(store, id.into(), Bucket::from_env().await?.as_ref()).await?;
@@ -67,7 +67,7 @@ async fn erase_guest(store: &Writer, id: LinkId) -> Result<Output> {
 }
 
 async fn erase_user(store: &Writer, user: UserId) -> Result<Output> {
-    let (record, context) = (store.get::<User>(user).await?, ChangeContext::operator(store.store().now()));
+    let (record, context) = (store.get::<User>(user).await?, ChangeContext::operator(store.now()));
     match store.erase_unhindered(user, record.as_ref(), &context).await? {
         None => {}
         Some(Obstacle::Unknown) => bail!("user {user} not found in tenant {}", store.id()),
@@ -159,7 +159,7 @@ async fn repeat_one(
             }
             let still_refer = store.references_to_user(user).await?.as_ref().and_then(still);
             if let Some(record) = record.filter(|record| record.value.erased_at.is_none()) {
-                store.erase_user(&record, &ChangeContext::operator(store.store().now()), true).await?;
+                store.erase_user(&record, &ChangeContext::operator(store.now()), true).await?;
             }
             still_refer
         }

@@ -15,11 +15,11 @@ use shared::store::{BatchGet, ChangeContext, Reader, StoreError, UnitOfWork, Wri
 use terminal::Column;
 
 pub async fn create(store: &Writer, new: NewKey) -> Result<Output> {
-    let context = ChangeContext::operator(store.store().now());
+    let context = ChangeContext::operator(store.now());
     if new.expires_at.is_some_and(|expires_at| expires_at <= context.at) {
         bail!("--expires-at must be in the future");
     }
-    let secret = Secret::new(store.store().random()?);
+    let secret = Secret::new(store.random()?);
     let id = store.new_id(context.at)?;
     let key = ApiKey { expires_at: new.expires_at, ..ApiKey::new(id, new.name, new.scopes, secret.hash(), new.rate_limit) };
     let mut unit = UnitOfWork::new(store, &context);
@@ -55,7 +55,7 @@ pub async fn list(store: &Reader) -> Result<Output> {
     keys.sort_by_key(|key| key.value.id);
     let owners = keys.iter().filter_map(|key| key.value.user_id);
     let users = store.batch_get(BatchGet::new().with_all::<User>(owners)).await?;
-    let now = store.store().now();
+    let now = store.now();
     let mut rows = Vec::new();
     for key in keys {
         let owner = users.get_readable::<User>(key.value.user_id)?;
@@ -75,7 +75,7 @@ fn row(key: &Stored<ApiKey>, owner: Option<&User>, now: Timestamp) -> Value {
 }
 
 pub async fn revoke(store: &Writer, id: ApiKeyId) -> Result<Output> {
-    let context = ChangeContext::operator(store.store().now());
+    let context = ChangeContext::operator(store.now());
     let revoked = || {
         let value = json!({"tenant_id": store.id(), "key_id": id, "revoked": !store.is_dry_run()});
         Ok(mark_dry_run(value, store.is_dry_run(), &[]).into())

@@ -54,7 +54,7 @@ pub async fn rotate_key(store: &Writer) -> Result<Output> {
     let Some(key_encryption) = key_encryption::from_env(Box::new(move || Ok(kms.clone())))? else {
         bail!("set {KMS_KEY} or {KEY_FILE} to the key that encrypts signing keys");
     };
-    let context = ChangeContext::operator(store.store().now());
+    let context = ChangeContext::operator(store.now());
     let keys = store.rotate_receipt_key(key_encryption.as_ref(), &context).await?;
     Ok(json!({"tenant_id": store.id(), "kid": keys.current.public_key.kid(), "retired": keys.retired.len()}).into())
 }

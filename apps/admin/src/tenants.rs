@@ -105,7 +105,7 @@ pub async fn list(store: &Store) -> Result<Output> {
     for RegisteredTenant { id, record, deletion_began } in store.tenants().await? {
         let name = record.as_ref().map(|record| &record.value.name);
         let created_at = record.as_ref().map(|record| record.created_at);
-        let limit = store.writer(id).ceiling().await?;
+        let limit = store.reader(id).ceiling().await?;
         rows.push(json!({
             "tenant_id": id, "name": name, "requests_per_minute": limit, "created_at": created_at,
             "deletion_began": deletion_began

@@ -56,7 +56,7 @@ pub async fn create_key(caller: Caller<KeysWrite>, body: JsonBody<NewKey>) -> Re
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));
     }
-    let secret = Secret::new(caller.store.store().random()?);
+    let secret = Secret::new(caller.store.random()?);
     let own_limit = caller.key.rate_limit_per_minute;
     let rate_limit = body.rate_limit_per_minute.map_or(DEFAULT_RATE_LIMIT.min(own_limit), |limit| limit.0);
     // Fails if this key has too many ancestors that were also created in this minute.
@@ -139,7 +139,7 @@ pub async fn rotate_key(
     }
     let now = caller.context.at;
     let grace = rotation.and_then(|rotation| rotation.grace_seconds).map_or(0, |grace| grace.0);
-    let secret = Secret::new(caller.store.store().random()?);
+    let secret = Secret::new(caller.store.random()?);
     let next = key.value.rotated(secret.hash(), now, now.plus_seconds(grace));
     let mut unit = caller.unit();
     if let Some(owner) = &owner {

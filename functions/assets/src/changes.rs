@@ -218,7 +218,7 @@ fn changed_asset(
 }
 
 fn check_deletion(asset: &Asset) -> Result<(), ApiError> {
-    asset.running_instance_id.map_or(Ok(()), |instance| Err(process_running(instance)))
+    asset.running_instance_id.map_or(Ok(()), |instance| Err(process_running(instance, &[])))
 }
 
 pub(crate) struct AssetOutcome {
@@ -501,6 +501,13 @@ impl AssetOperation {
         match error {
             ApiError::Invalid(errors) => ApiError::Invalid(errors.into_iter().map(locate).collect()),
             ApiError::NotFound => ApiError::Invalid(vec![FieldError::column("id", "is not the ID of an asset of this tenant")]),
+            ApiError::Conflict(mut conflict) => {
+                for field in conflict.context.get_mut("fields").and_then(Value::as_array_mut).into_iter().flatten() {
+                    let column = named_columns.iter().find(|(known, _)| *field == *known);
+                    column.into_iter().for_each(|(_, column)| *field = Value::from(*column));
+                }
+                ApiError::Conflict(conflict)
+            }
             other => other,
         }
     }
@@ -579,16 +586,18 @@ fn change_error(error: AssetChangeError) -> ApiError {
             format!("The tenant's settings do not permit changing the status from {from} to {to}."),
             json!({ "allowed": allowed }),
         ),
-        AssetChangeError::Running(instance) => process_running(instance),
+        AssetChangeError::Running(instance, fields) => process_running(instance, &fields),
     }
 }
 
-fn process_running(instance: InstanceId) -> ApiError {
-    ApiError::conflict(
-        ConflictCode::ProcessRunning,
-        "A process instance is in progress on the asset. Complete or cancel it first.",
-        json!({ "instance_id": instance }),
-    )
+/// `fields` are those that the request would change; none for a deletion.
+fn process_running(instance: InstanceId, fields: &[&str]) -> ApiError {
+    let detail = "A process instance is in progress on the asset. Complete or cancel it first.";
+    let mut context = json!({ "instance_id": instance });
+    if !fields.is_empty() {
+        context["fields"] = json!(fields);
+    }
+    ApiError::conflict(ConflictCode::ProcessRunning, detail, context)
 }
 
 pub(crate) fn several_assets(assets: &[Stored<Asset>]) -> ApiError {

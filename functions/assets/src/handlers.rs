@@ -103,7 +103,7 @@ async fn show(caller: &Caller<AssetsRead>, id: AssetId, query: OneAssetQuery) ->
         view.data.assigned_user = users.of(view.data.assigned_to)?;
         return Ok(view);
     };
-    params::check_past("as_of", at, store.store().now())?;
+    params::check_past("as_of", at, store.now())?;
     if query.expand.is_some() {
         let detail = "can't be sent with as_of: it shows users as they are now";
         return Err(ApiError::Invalid(vec![FieldError::parameter("expand", detail)]));

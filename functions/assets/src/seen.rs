@@ -11,10 +11,11 @@ use shared::domain::assets::seen::{SeenOutcome, fault_of_time};
 use shared::domain::record::{Stored, StoredResponse};
 use shared::domain::values::field_error::{ErrorCode, ErrorLocation, FieldError, ValueError};
 use shared::domain::values::id::{AssetId, UserId};
+use shared::domain::values::json;
 use shared::domain::values::text::{Location, Name, SerialNumber};
 use shared::domain::values::time::Timestamp;
 use shared::http::base_url::BaseUrl;
-use shared::http::openapi::InputErrors;
+use shared::http::openapi::{InputErrors, RequestConflict};
 use shared::http::requests::body::{Fields, FromJson, JsonBody, field_schema};
 use shared::http::responses::{ApiError, Dependency, Json};
 use shared::store::{StoreError, UnitOfWork, WriteError};
@@ -304,7 +305,7 @@ impl ScanResponse {
 /// each asset is at `location`, elsewhere or unknown; with `move`, assets elsewhere get the new location. Unless its location
 /// changes, an asset keeps its `updated_at` and the version that `If-Match` compares. If `at` is before an asset's last scan, the
 /// asset stays unchanged.
-#[utoipa::path(post, path = "/assets/seen", tag = "assets", responses(InputErrors))]
+#[utoipa::path(post, path = "/assets/seen", tag = "assets", responses(InputErrors, RequestConflict))]
 pub async fn see_assets(
     caller: Caller<AssetsWrite>,
     base_url: BaseUrl,
@@ -364,7 +365,10 @@ pub async fn see_assets(
     for response in rows.write(inputs, write).await.responses {
         match response.status {
             ..300 => {}
-            // Concurrent scans of the same asset, or the same request still in progress.
+            // Others scan the same asset, or the same request is still in progress.
+            409 if json::parse(&response.body).is_ok_and(|problem| problem["code"] == "CONFLICT") => {
+                return Err(WriteError::Stale.into());
+            }
             409 => return Err(WriteError::InProgress.into()),
             _ => return Err(ApiError::Unavailable(Dependency::Table, "a scan was not stored".into())),
         }

@@ -107,7 +107,7 @@ impl Deliver {
 
     /// Fans out events that the function `fanout` couldn't.
     async fn fan_out(&self, request: &FanoutRequest) -> Result<(), Failure> {
-        let webhooks = self.store.writer(request.tenant_id).all().await?;
+        let webhooks = self.store.reader(request.tenant_id).all().await?;
         let webhooks: Vec<_> = webhooks.into_iter().map(|stored| stored.value).collect();
         let messages: Vec<NewMessage> =
             request.requests(&webhooks, max_event_delay()).map(|request| Message::Event(request).into()).collect();

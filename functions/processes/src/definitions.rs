@@ -107,7 +107,7 @@ pub async fn create_process(
 async fn create_with_free_slug(caller: &VerifiedCaller, process: Process) -> Result<Created<ProcessView>, ApiError> {
     for attempt in 1..=MAX_COUNTED_SLUGS + MAX_RANDOM_SLUGS {
         let is_counted = attempt <= MAX_COUNTED_SLUGS;
-        let number = if is_counted { attempt } else { u32::from_le_bytes(caller.store.store().random()?) };
+        let number = if is_counted { attempt } else { u32::from_le_bytes(caller.store.random()?) };
         let mut unit = caller.unit();
         let stored = unit.create(Process { slug: Slug::from_name(&process.name, number), ..process.clone() })?;
         let created = Created::of("processes", stored);

@@ -62,7 +62,7 @@ async fn create(
     let (body, errors) = body.parse_with_errors(&caller)?;
     let inputs = Inputs::read(&caller.store, subject, &body).await?;
     let caller = caller.verified().await?;
-    let secret = Secret::new(caller.store.store().random()?);
+    let secret = Secret::new(caller.store.random()?);
     let command = CreateLink { subject, body, errors, hash: secret.hash() };
     let position = inputs.subject.position();
     let stored = command.execute(&caller, inputs).await?;
@@ -97,7 +97,7 @@ pub async fn list_movement_links(
 }
 
 async fn list(caller: Caller<ProcessesRead>, id: SubjectId, query: LinkQuery) -> Result<Page<LinkView>, ApiError> {
-    let (store, now) = (&caller.store, caller.store.store().now());
+    let (store, now) = (&caller.store, caller.store.now());
     let subject = Subject::read(store, id).await?;
     let links = store.list_links(id.uuid(), params::page(query.page, query.limit)).await?;
     let signers = Signers::read(store, links.items.iter().map(|link| &link.value)).await?;
@@ -132,7 +132,7 @@ pub async fn get_movement_link(
 }
 
 async fn get(caller: Caller<ProcessesRead>, of: SubjectId, link: LinkId) -> Result<Versioned<LinkView>, ApiError> {
-    let now = caller.store.store().now();
+    let now = caller.store.now();
     let (link, subject) = tokio::try_join!(read_link(&caller.store, of, link), Subject::read(&caller.store, of))?;
     let has_signer = Signers::read(&caller.store, [&link.value]).await?.include(&link.value);
     Ok(Versioned { version: link.tag_version(), data: LinkView::new(link, now, subject.position(), has_signer) })

@@ -43,7 +43,7 @@ pub async fn list_user_assets(
             page
         }
         Some(at) => {
-            params::check_past("as_of", at, store.store().now())?;
+            params::check_past("as_of", at, store.now())?;
             match store.assets_of_user_as_of(id, at, page).await? {
                 PastAssets::NoUser => return Err(ApiError::NotFound),
                 PastAssets::TooMany => return Err(too_many()),

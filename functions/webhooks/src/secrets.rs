@@ -26,7 +26,7 @@ impl NewSecret {
     pub(crate) async fn make(caller: &VerifiedCaller) -> Result<Self, ApiError> {
         let key_encryption = caller.app.key_encryption();
         let key_encryption = key_encryption.ok_or_else(|| unavailable("an encryption key for their secrets"))?;
-        let secret = WebhookSecret::new(caller.store.store().random()?);
+        let secret = WebhookSecret::new(caller.store.random()?);
         let tenant = caller.store.id();
         let encrypted = key_encryption.encrypt_key(Purpose::WebhookSecret, tenant, secret.bytes()).await?;
         Ok(Self { text: secret.expose(), encrypted: EncryptedSecret(encrypted) })

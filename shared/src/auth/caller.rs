@@ -35,8 +35,9 @@ use uuid::Uuid;
 
 /// The sender of a request with an API key that has the scopes `S`: the first argument of a handler.
 ///
-/// A key that this instance hasn't verified recently is verified before the handler runs. Any other key is checked beside the
-/// handler, and the middleware sends no response until the check passes. [`Caller::verified`] waits for the check and is the
+/// A key that this instance hasn't verified recently is read before the handler runs, which it does if secret, owner and scopes
+/// fit. The rest of the check, or the whole check of any other key, runs beside the handler, and the middleware sends no response
+/// until it passes. [`Caller::verified`] waits for the check and is the
 /// only way to a [`Writer`].
 pub struct Caller<S> {
     /// Store for the handler's reads.
@@ -63,6 +64,7 @@ impl<S: RequiredScopes> FromRequestParts<App> for Caller<S> {
                 (KnownKey::from(&credentials.key), Some(credentials))
             }
         };
+        // `credentials` has noted the key if its secret, owner and scopes fit.
         let is_permitted = check.known().is_some();
         let check = Check::start(&received, request.checked(S::SCOPES, known, read))?;
         if !is_permitted {
@@ -174,8 +176,9 @@ impl VerifiedCaller {
 
     #[must_use]
     pub(crate) fn with_context(&self, context: ChangeContext) -> Self {
-        let principal = Principal { context, ..self.principal.clone() };
-        Self { principal, ..self.clone() }
+        let mut caller = self.clone();
+        caller.principal.context = context;
+        caller
     }
 
     /// Stores the response after all changes, if the request has an idempotency key. A response that is too long isn't stored: a

@@ -17,8 +17,6 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http_body_util::BodyExt;
 use lambda_http::RequestExt;
-#[doc(hidden)]
-pub use pastey::paste;
 use serde_json::Value;
 use std::any::Any;
 use std::error::Error;

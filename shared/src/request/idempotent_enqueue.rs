@@ -70,7 +70,7 @@ impl VerifiedCaller {
     }
 
     fn now(&self) -> Timestamp {
-        self.store.store().now()
+        self.store.now()
     }
 
     /// Sends the message, then replaces the stored message with the response.

@@ -110,7 +110,7 @@ impl VerifiedCaller {
     /// Otherwise returns the error.
     async fn settle(&self, error: ApiError, progress: &Progress) -> Result<StoredResponse, ApiError> {
         if let Some(cause) = error.source().map(error_chain) {
-            tracing::error!(request_id = self.notes.request_id(), cause, "an operation of a request failed");
+            tracing::error!(request_id = self.notes.request_id(), cause, "a row of a request failed");
         }
         let Some(part) = &self.context.idempotency else { return Err(error) };
         match self.store.previous_request(part).await? {

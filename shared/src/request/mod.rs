@@ -1,8 +1,8 @@
 //! What handlers do with a verified request: read and change records, import rows, send a message once.
 
-mod command;
+mod changes;
 mod idempotent_enqueue;
 mod import;
 
-pub use command::{Assigned, unknown_reference};
+pub use changes::{Assigned, unknown_reference};
 pub use import::{RowInputs, Rows};

@@ -258,9 +258,22 @@ impl Reader {
         self.dry_run.as_ref()
     }
 
-    #[must_use]
-    pub fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         &self.store
+    }
+
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.store.now()
+    }
+
+    /// Returns random bytes.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Store::random`].
+    pub fn random<const N: usize>(&self) -> Result<[u8; N], StoreError> {
+        self.store.random()
     }
 
     /// Returns an ID for a new record, created at `at`.

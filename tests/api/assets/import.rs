@@ -535,6 +535,24 @@ async fn a_dry_run_says_what_each_row_changes_but_not_all_of_many_changes() {
     assert!(listed > 50 && reply.text().len() < 20_000 && listed + more == 1000, "{listed} {more}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_row_that_a_running_process_holds_names_the_columns() {
+    let client = over_http().await;
+    let asset = client.asset(json!({"name": "a", "serial_number": "S-1", "status": "preparing"})).await;
+    client.user("Ada").await;
+    let process = system_process(&client, "employee-onboarding").await;
+    let instance = start(&client, &process, &asset).await;
+    let csv = "serial_number,name,status,assigned_to_email\nS-1,b,in_service,ada@example.com\n";
+    let reply = client.import("/assets", "?match=serial_number", csv).await;
+    let held: Vec<_> = reply.data()[0]["errors"].as_array().unwrap().iter().map(|error| error["column"].clone()).collect();
+    assert_eq!((outcomes(&reply), held), (vec!["refused".to_owned()], vec![json!("status"), json!("assigned_to_email")]));
+    let error = &reply.data()[0]["errors"][0];
+    assert_eq!((&error["code"], &error["instance_id"]), (&json!("PROCESS_RUNNING"), &json!(instance)));
+
+    let rest = client.import("/assets", "?match=serial_number", "serial_number,name\nS-1,b\n").await;
+    assert_eq!(outcomes(&rest), ["updated"]);
+}
+
 /// The first row's asset exists only in the dry run, so its ID must not be shown.
 #[tokio::test(start_paused = true)]
 async fn errors_of_an_import_name_only_existing_assets() {

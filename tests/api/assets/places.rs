@@ -496,6 +496,25 @@ async fn of_two_scans_at_once_both_count_and_the_later_one_moves() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_scan_of_an_asset_that_changes_too_often_is_a_conflict_and_no_request_in_progress() {
+    let (api, client) = Api::with_tenant().await;
+    let asset = client.asset(json!({"name": "a"})).await;
+    let mut held = api.faults.hold("TransactWriteItems");
+    let others = async {
+        for round in 0..5 {
+            held.arrived().await;
+            client.patch(&format!("/assets/{asset}"), json!({"name": format!("b{round}")})).await.data();
+            let next = api.faults.hold("TransactWriteItems");
+            held.release();
+            held = next;
+        }
+        api.faults.clear_holds();
+    };
+    let (refused, ()) = futures_util::join!(client.post("/assets/seen", json!({"items": [{"id": asset}]})), others);
+    refused.problem(409, "CONFLICT");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_scan_costs_at_most_seven_write_units() {
     let (api, client) = Api::with_tenant().await;
     let ids = client.assets(100).await;

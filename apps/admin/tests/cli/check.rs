@@ -156,7 +156,7 @@ async fn a_damaged_tenant_or_key_does_not_stop_the_operator() {
 /// Creates a webhook with three deliveries: due in an hour, 50 minutes late, and 61 minutes late. Returns the last one.
 async fn overdue_delivery(operator: &Operator, tenant: &str) -> Delivery {
     let store = operator.store().writer(tenant.parse().unwrap());
-    let now = store.store().now();
+    let now = store.now();
     let id: WebhookId = store.new_id(now).unwrap();
     let webhook = json!({
         "id": id, "url": "https://example.com/hook", "description": "", "events": ["*"], "is_active": true, "active_since": now,

@@ -46,8 +46,8 @@ async fn keys_are_listed_with_owner_expiry_and_scopes() {
     let keys: Vec<Stored<ApiKey>> = store.all().await.unwrap();
     let late = keys.iter().find(|key| &*key.value.name == "late").unwrap();
     let users: Vec<Stored<User>> = store.all().await.unwrap();
-    let (owner, hour_ago) = (users[0].value.id, store.store().now().plus_seconds(3600));
-    let context = ChangeContext::operator(store.store().now());
+    let (owner, hour_ago) = (users[0].value.id, store.now().plus_seconds(3600));
+    let context = ChangeContext::operator(store.now());
     let mut unit = UnitOfWork::new(&store, &context);
     unit.update(late, ApiKey { user_id: Some(owner), expires_at: Some(hour_ago), ..late.value.clone() }).unwrap();
     unit.commit().await.unwrap();

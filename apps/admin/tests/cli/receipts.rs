@@ -98,7 +98,7 @@ async fn after_a_rotation_the_old_key_is_still_published() {
     let file = folder.path().join("receipt.key");
     operator.more_variables = vec![("RECEIPT_KEY_FILE", file.to_str().unwrap().to_owned())];
     let store = operator.store().writer(tenant.parse().unwrap());
-    let context = ChangeContext::operator(store.store().now());
+    let context = ChangeContext::operator(store.now());
     let first = store.signing_key(&FileKeyEncryption::open(&file).unwrap(), &context).await.unwrap();
     let rotated = operator.json(&rotate);
     assert_eq!(rotated["retired"], 1);

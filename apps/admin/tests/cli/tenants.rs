@@ -90,7 +90,7 @@ async fn an_upgrade_adds_missing_system_processes() {
     let store = operator.store().writer(tenant.parse().unwrap());
     let processes: Vec<Stored<Process>> = store.all().await.unwrap();
     let repair = processes.into_iter().find(|process| process.value.slug.as_str() == "repair").unwrap();
-    let context = ChangeContext::operator(store.store().now());
+    let context = ChangeContext::operator(store.now());
     store.delete(&repair, &context).await.unwrap();
     let upgrade = ["tenant", "upgrade", "--tenant", &tenant];
     assert_eq!(operator.json(&upgrade), json!({"tenant_id": tenant, "added": ["repair"]}));

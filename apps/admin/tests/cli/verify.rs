@@ -23,7 +23,7 @@ async fn tenant_with_changed_user(operator: &Operator) -> (String, Writer, Vec<I
     let mut user = store.get::<User>(id).await.unwrap().unwrap();
     for name in ["Ada", "Grace"] {
         let next = User { display_name: name.parse().unwrap(), ..user.value.clone() };
-        let context = ChangeContext::operator(store.store().now());
+        let context = ChangeContext::operator(store.now());
         let mut unit = UnitOfWork::new(&store, &context);
         user = unit.update(&user, next).unwrap();
         unit.commit().await.unwrap();
@@ -42,7 +42,7 @@ async fn a_tenant_with_unbroken_chains_is_valid() {
     assert_eq!(operator.json(&verify), valid);
     // A deleted resource keeps its hash chain.
     let processes: Vec<Stored<Process>> = store.all().await.unwrap();
-    let context = ChangeContext::operator(store.store().now());
+    let context = ChangeContext::operator(store.now());
     store.delete(&processes[0], &context).await.unwrap();
     assert_eq!(operator.json(&verify)["events"], 13);
     assert!(operator.error(&["verify", "--tenant", UNKNOWN_ID]).contains(&format!("tenant {UNKNOWN_ID} not found")));

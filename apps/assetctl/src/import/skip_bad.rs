@@ -6,9 +6,12 @@ use crate::import::rows::{Members, RowError, encode};
 use csv::{ReaderBuilder, StringRecord};
 use serde_json::Value;
 
-/// Returns the refused cells in these columns, each with the position of its row in the request.
+/// Returns the refused cells in these columns, each with the position of its row in the request. A value that another record has
+/// is not among them: the row is probably imported already, and without the value it would be imported again.
 pub fn bad_cells(results: &[RowResult], columns: &[String]) -> Vec<(usize, RowError)> {
-    let of_columns = |error: &&RowError| error.column.as_ref().is_some_and(|column| columns.contains(column));
+    let is_duplicate = |error: &RowError| error.code.as_deref() == Some("DUPLICATE");
+    let of_columns =
+        |error: &&RowError| error.column.as_ref().is_some_and(|column| columns.contains(column)) && !is_duplicate(error);
     let rows = results.iter().enumerate();
     rows.flat_map(|(index, row)| row.errors.iter().filter(of_columns).map(move |error| (index, error.clone()))).collect()
 }

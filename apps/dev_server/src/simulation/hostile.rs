@@ -130,10 +130,10 @@ pub async fn check(service: &Service, target: &Tenant, client: &Client) -> Resul
 
 /// Repeats erasures until they are done, because attackers send each request only once.
 async fn finish_erasures(service: &Service, target: &Tenant) -> Result<()> {
-    for erasure in service.store().writer(target.id).erasures().await? {
+    for erasure in service.store().reader(target.id).erasures().await? {
         let path = match erasure.person {
             Person::User(id) => format!("/users/{id}/erase"),
-            Person::Guest(id) => match service.store().writer(target.id).get::<Link>(id).await?.map(|link| link.value.subject) {
+            Person::Guest(id) => match service.store().reader(target.id).get::<Link>(id).await?.map(|link| link.value.subject) {
                 Some(SubjectId::Instance(instance)) => format!("/processes/instances/{instance}/links/{id}/erase"),
                 Some(SubjectId::Movement(movement)) => format!("/movements/{movement}/links/{id}/erase"),
                 None => continue,

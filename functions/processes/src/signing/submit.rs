@@ -48,7 +48,7 @@ pub async fn submit_with_link(
     let (store, link) = (&signer.store, &signer.link.value);
     let (body, mut errors) = body.parse_with_errors(&signer)?;
     // For a retry, the middleware replaces this error with the stored response.
-    if link.own_status(store.store().now()) == LinkStatus::Used {
+    if link.own_status(store.now()) == LinkStatus::Used {
         return Err(ApiError::BadLink(Some(LinkStatus::Used)));
     }
     let mut session = Session::read(store, link, language).await?;

@@ -63,7 +63,7 @@ async fn shown(
 ) -> Result<ApiResponse, ApiError> {
     let tenant = or_not_found(caller.store.get::<Tenant>(caller.store.id()).await?)?;
     let language = language.or_language_of(&tenant.value.locale);
-    let now = caller.store.store().now();
+    let now = caller.store.now();
     let page = page::render(report, is_later, &tenant.value, language, now);
     html::page(page.map_err(|error| ApiError::Internal(error.into()))?, STYLE)
 }

@@ -52,7 +52,7 @@ pub(super) async fn report(
     from: Option<EventId>,
 ) -> Result<PersonReport, ApiError> {
     // IDs of events written now can be ahead of this instance's clock.
-    let until = store.store().now().plus(max_event_delay());
+    let until = store.now().plus(max_event_delay());
     let ((found, next), erasure) = tokio::try_join!(next_findings(store, person, from, until), store.erasure(person.into()))?;
     let erased_at = user.as_ref().and_then(|user| user.value.erased_at);
     let mut report = PersonReport {

@@ -409,9 +409,10 @@ pub enum AssetChangeError {
     /// The tenant's settings don't permit this status change.
     #[error("an asset's status can't change from {from} to {to}")]
     Transition { from: Status, to: Status, allowed: Vec<Status> },
-    /// Status and assignment can't change while this process instance is in progress on the asset.
+    /// Status and assignment can't change while this process instance is in progress on the asset. Contains the fields that would
+    /// change.
     #[error("a process is in progress on the asset")]
-    Running(InstanceId),
+    Running(InstanceId, Vec<&'static str>),
 }
 
 fn fixed_by_model(field: &str, text: &str) -> FieldError {
@@ -559,10 +560,12 @@ impl Asset {
         let change = &change.without_unchanged(self);
         let errors = change.errors_without_references(Some(self));
         let next = self.apply(change, references, patterns, errors, (false, sets_all_fields))?;
-        if let Some(running) = self.running_instance_id
-            && (next.status != self.status || next.assigned_to != self.assigned_to)
-        {
-            return Err(AssetChangeError::Running(running));
+        if let Some(running) = self.running_instance_id {
+            let held = [("status", next.status != self.status), ("assigned_to", next.assigned_to != self.assigned_to)];
+            let held: Vec<_> = held.into_iter().filter_map(|(field, changes)| changes.then_some(field)).collect();
+            if !held.is_empty() {
+                return Err(AssetChangeError::Running(running, held));
+            }
         }
         if next.status != self.status
             && let Some(allowed) = transitions.and_then(|t| t.from(self.status))

@@ -28,7 +28,7 @@ const MAX_SHOWN_CHARS: usize = 100;
 const MAX_CHANGES_BYTES: usize = 8 * 1024;
 
 /// Members of a problem document that a row's error doesn't repeat in `extra`.
-const OWN_MEMBERS: [&str; 8] = ["type", "title", "status", "detail", "code", "error", "request_id", "errors"];
+const OWN_MEMBERS: [&str; 9] = ["type", "title", "status", "detail", "code", "error", "request_id", "errors", "fields"];
 
 string_enum! {
     /// What happens to valid rows if another row is refused.
@@ -327,7 +327,14 @@ impl RowOutcome {
             extra: extra.clone(),
         };
         let all = problem["errors"].as_array().map_or(std::slice::from_ref(&problem), Vec::as_slice);
-        let mut errors: Vec<RowError> = all.iter().map(error).collect();
+        let mut errors: Vec<RowError> = match problem["fields"].as_array() {
+            // The fields that a running process holds, each with an error of its own.
+            Some(fields) => {
+                let column = |field: &Value| field.as_str().map(str::to_owned);
+                fields.iter().map(|field| RowError { column: column(field), ..error(&problem) }).collect()
+            }
+            None => all.iter().map(error).collect(),
+        };
         // The value that a row is matched by is also a field, so it can have the same error twice.
         let mut seen = HashSet::new();
         errors.retain(|error| seen.insert((error.column.clone(), error.detail.clone())));

@@ -123,7 +123,7 @@ impl<'a> TenantCheck<'a> {
         Self {
             store,
             mode,
-            began: store.store().now(),
+            began: store.now(),
             findings: Vec::new(),
             events: 0,
             records: BTreeMap::new(),

@@ -9,11 +9,19 @@ use crate::http::requests::body::{JsonBody, PatchBody};
 use crate::http::responses::{ApiError, Created, Data, Success, Versioned, or_not_found};
 use crate::store::{CommitFailure, DryRun, UnitOfWork, WriteError, has_time_for_operation, pause};
 use serde::Serialize;
+use std::fmt;
 
 /// A value that only the real request assigns: null in a dry run. Only [`Principal::assign`] makes one.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Serialize)]
 #[serde(transparent)]
 pub struct Assigned<T>(Option<T>);
+
+/// Omits the value, which can be a secret.
+impl<T> fmt::Debug for Assigned<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Assigned")
+    }
+}
 
 /// Maximum number of attempts before the request fails.
 const MAX_ATTEMPTS: u32 = 5;
