@@ -5,23 +5,49 @@ use crate::config::Connection;
 use crate::error::Result;
 use crate::import::args::Import;
 use crate::import::chunks::Chunk;
+use crate::import::rows::RowError;
 use crate::output::hex;
 use crate::stocktake::state_folder;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// For this long, in seconds, the service remembers the rows of a request.
+const REMEMBERED: i64 = 24 * 60 * 60;
 
 #[derive(Debug, Clone)]
 pub struct Keys {
     by_place: Sha256,
     by_content: Sha256,
     create_unmatched: bool,
-    /// How often all rows of a request were refused, by request number. Such a request created nothing, so other rows can be sent
-    /// in its place.
+    /// What earlier runs of the command did.
+    before: State,
+    /// What this run has done so far.
+    state: Arc<Mutex<State>>,
+    path: Option<PathBuf>,
+}
+
+/// What an import remembers of its requests, by their number.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+struct State {
+    /// How often all rows of a request were refused. Such a request created nothing, so other rows can be sent in its place.
     attempts: BTreeMap<u64, u32>,
-    state: Option<PathBuf>,
+    left_out: BTreeMap<u64, LeftOut>,
+}
+
+/// The cells that were left out of a request. Sending it again without other cells could create rows twice.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct LeftOut {
+    /// Unix time in seconds.
+    at: i64,
+    /// Hash of the request with these cells.
+    request: String,
+    /// Each with the position of its row in the request.
+    cells: Vec<(usize, RowError)>,
 }
 
 impl Keys {
@@ -32,8 +58,9 @@ impl Keys {
         let by_place = hash(&[path.as_bytes(), again.as_bytes(), b"place", file.as_os_str().as_encoded_bytes()]);
         let create_unmatched = options.match_by.column().is_none() || options.create_unmatched;
         let name = |folder: PathBuf| folder.join("import").join(hex(&by_place.clone().finalize()));
-        let state = state_folder().ok().map(name).filter(|_| create_unmatched);
-        let attempts = state.as_ref().and_then(|path| serde_json::from_slice(&fs::read(path).ok()?).ok());
+        let path_of_state = state_folder().ok().map(name).filter(|_| create_unmatched);
+        let before: State =
+            path_of_state.as_ref().and_then(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).unwrap_or_default();
         Ok(Self {
             by_place,
             by_content: hash(&[
@@ -45,8 +72,9 @@ impl Keys {
                 connection.api_key.authorization()?.as_bytes(),
             ]),
             create_unmatched,
-            attempts: attempts.unwrap_or_default(),
-            state,
+            state: Arc::new(Mutex::new(before.clone())),
+            before,
+            path: path_of_state,
         })
     }
 
@@ -54,21 +82,43 @@ impl Keys {
     /// depends on their position in the file, not on their content. The service then refuses corrected rows, instead of creating the others twice.
     pub fn of(&self, number: u64, body: &[u8], protects: bool) -> String {
         let hash = if protects { self.by_place.clone() } else { self.by_content.clone().chain_update(body) };
-        let attempts = self.attempts.get(&number).copied().filter(|_| protects).unwrap_or_default();
+        let attempts = self.before.attempts.get(&number).copied().filter(|_| protects).unwrap_or_default();
         hex(&hash.chain_update(number.to_be_bytes()).chain_update(attempts.to_be_bytes()).finalize())
     }
 
     /// Counts an attempt for requests whose rows were all refused.
     pub fn note_refused(&self, chunks: &[u64]) {
-        let Some((path, folder)) = self.state.as_ref().and_then(|path| Some((path, path.parent()?))) else { return };
         if chunks.is_empty() {
             return;
         }
-        let mut attempts = self.attempts.clone();
-        chunks.iter().for_each(|number| *attempts.entry(*number).or_default() += 1);
-        // Best effort: if the file can't be written, the next run sends the same keys, and the service refuses corrected rows
-        // rather than risk creating them twice.
-        let _ = fs::create_dir_all(folder).and_then(|()| fs::write(path, json!(attempts).to_string()));
+        self.change(|state| {
+            for number in chunks {
+                *state.attempts.entry(*number).or_default() += 1;
+                state.left_out.remove(number);
+            }
+        });
+    }
+
+    /// Returns the cells that an earlier run left out of the same request, if the service can still remember its rows.
+    pub fn left_out(&self, number: u64, body: &[u8], now: i64) -> Option<Vec<(usize, RowError)>> {
+        let left_out = self.before.left_out.get(&number)?;
+        let is_same = left_out.at > now - REMEMBERED && left_out.request == hex(&Sha256::digest(body));
+        is_same.then(|| left_out.cells.clone())
+    }
+
+    /// Notes, before the request is sent, which cells are left out of it.
+    pub fn note_left_out(&self, number: u64, body: &[u8], now: i64, cells: &[(usize, RowError)]) {
+        let left_out = LeftOut { at: now, request: hex(&Sha256::digest(body)), cells: cells.to_vec() };
+        self.change(|state| drop(state.left_out.insert(number, left_out)));
+    }
+
+    /// Changes and saves the state. Best effort: if the file can't be written, the next run sends the same keys, and the service
+    /// refuses changed rows rather than risk creating them twice.
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let Some((path, folder)) = self.path.as_ref().and_then(|path| Some((path, path.parent()?))) else { return };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut state);
+        let _ = fs::create_dir_all(folder).and_then(|()| fs::write(path, json!(*state).to_string()));
     }
 
     /// Whether the key must prevent changed rows from being created twice.
@@ -115,23 +165,49 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_request_that_had_no_effect_is_sent_with_another_key() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = Some(folder.path().join("import").join("x"));
-        let of = |attempts| Keys {
+    fn keys(path: &std::path::Path, before: State) -> Keys {
+        Keys {
             by_place: Sha256::new(),
             by_content: Sha256::new(),
             create_unmatched: true,
-            attempts,
-            state: state.clone(),
-        };
+            state: Arc::new(Mutex::new(before.clone())),
+            before,
+            path: Some(path.to_owned()),
+        }
+    }
+
+    /// Returns the keys of the next run.
+    fn next(path: &std::path::Path) -> Keys {
+        keys(path, serde_json::from_slice(&fs::read(path).unwrap()).unwrap())
+    }
+
+    #[test]
+    fn a_request_that_had_no_effect_is_sent_with_another_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("import").join("x");
         let key = |keys: &Keys, number| keys.of(number, b"", true);
-        let first = of(BTreeMap::new());
+        let first = keys(&path, State::default());
         first.note_refused(&[1, 4]);
-        let attempts: BTreeMap<u64, u32> = serde_json::from_slice(&fs::read(state.as_ref().unwrap()).unwrap()).unwrap();
-        assert_eq!(attempts, BTreeMap::from([(1, 1), (4, 1)]));
-        let second = of(attempts);
+        let second = next(&path);
+        assert_eq!(second.before.attempts, BTreeMap::from([(1, 1), (4, 1)]));
         assert!(key(&second, 1) != key(&first, 1) && key(&second, 2) == key(&first, 2));
+    }
+
+    #[test]
+    fn cells_stay_left_out_of_the_same_request_for_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("import").join("x");
+        let cells = vec![(2, RowError::of_column("email", "is unknown"))];
+        let first = keys(&path, State::default());
+        first.note_left_out(7, b"rows", 1_000, &cells);
+        first.note_left_out(8, b"other", 1_000, &[]);
+        let second = next(&path);
+        assert_eq!(second.left_out(7, b"rows", 1_000 + REMEMBERED - 1), Some(cells));
+        assert_eq!(second.left_out(8, b"other", 1_000), Some(Vec::new()));
+        for (number, body, now) in [(7, "rows", 1_000 + REMEMBERED), (7, "corrected", 1_000), (9, "rows", 1_000)] {
+            assert_eq!(second.left_out(number, body.as_bytes(), now), None);
+        }
+        second.note_refused(&[7]);
+        assert_eq!(next(&path).left_out(7, b"rows", 1_000), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Sends the chunks of a file, several at once, until all rows are settled.
 
 use crate::error::{CliError, Result};
-use crate::http::{Answer, Backoff, Busy, Client, MAX_AT_ONCE, Request};
+use crate::http::{Answer, Backoff, Busy, Client, MAX_AT_ONCE, Request, local_now};
 use crate::import::chunks::{Chunk, Chunks};
 use crate::import::keys::Keys;
 use crate::import::report::{Outcome, Report, Results, RowResult, results};
@@ -133,8 +133,8 @@ impl Sender<'_> {
     /// Sends a chunk until all of its rows are settled. Returns `None` if interrupted while the service is busy. `is_known` means
     /// that the service has responded before.
     ///
-    /// Cells to leave out are found with dry runs, because rows that are sent again with other cells could be created twice if
-    /// the import is interrupted and repeated.
+    /// Cells to leave out are found with dry runs. A repeated import leaves out the same cells, because rows that are sent again
+    /// with other cells could be created twice.
     pub fn send(
         &self,
         chunk: &Chunk,
@@ -149,18 +149,33 @@ impl Sender<'_> {
         let sending =
             Sending { client: self.client.clone(), interrupt: self.interrupt.clone(), waits: Arc::clone(waits), is_known, rows };
         async move {
-            let mut left_out = Vec::new();
-            // One error can hide others, which the next dry run finds.
-            for _ in &skip_bad {
-                let check = Request::post(check_url.clone(), content_type, body.clone(), None);
-                let Some(results) = sending.send(&check).await? else { return Ok(None) };
-                let bad = bad_cells(&results, &skip_bad);
-                if bad.is_empty() {
-                    break;
+            let now = local_now()?.as_second();
+            let known = keys.as_ref().and_then(|keys| keys.left_out(number, &body, now)).filter(|_| !skip_bad.is_empty());
+            let left_out = match known {
+                Some(left_out) => {
+                    body = without_cells(&body, is_csv, &left_out)?;
+                    left_out
                 }
-                body = without_cells(&body, is_csv, &bad)?;
-                left_out.extend(bad);
-            }
+                None => {
+                    let (mut rest, mut left_out) = (body.clone(), Vec::new());
+                    // One error can hide others, which the next dry run finds.
+                    for _ in &skip_bad {
+                        let check = Request::post(check_url.clone(), content_type, rest.clone(), None);
+                        let Some(results) = sending.send(&check).await? else { return Ok(None) };
+                        let bad = bad_cells(&results, &skip_bad);
+                        if bad.is_empty() {
+                            break;
+                        }
+                        rest = without_cells(&rest, is_csv, &bad)?;
+                        left_out.extend(bad);
+                    }
+                    if let Some(keys) = keys.as_ref().filter(|_| !skip_bad.is_empty()) {
+                        keys.note_left_out(number, &body, now, &left_out);
+                    }
+                    body = rest;
+                    left_out
+                }
+            };
             let key = keys.map(|keys| keys.of(number, &body, protects));
             let Some(mut results) = sending.send(&Request::post(url, content_type, body, key)).await? else { return Ok(None) };
             for (row, error) in left_out {

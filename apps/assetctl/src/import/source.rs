@@ -140,6 +140,9 @@ impl Source {
                 Some((_, field)) if options.match_by.column() == Some(field) => {
                     problems.push(format!("--skip-bad {column}: rows are matched by this column"));
                 }
+                Some((_, "updated_at")) => {
+                    problems.push(format!("--skip-bad {column}: without it, a row would overwrite later changes"));
+                }
                 Some((_, field)) => fields.push(field.to_owned()),
                 None => problems.push(format!("--skip-bad {column}: no imported column or field has this name")),
             }

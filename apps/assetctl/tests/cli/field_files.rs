@@ -251,6 +251,18 @@ fn dates_of_other_forms_are_understood_or_explained() {
 }
 
 #[test]
+fn a_repeated_import_leaves_out_the_same_cells_whatever_they_mean_by_then() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let path = folder.file("a.csv", "name,asset_tag,assigned_to_email\na,T-1,new@example.com\nb,T-2,\n");
+    let options = ["--skip-bad", "assigned_to_email", "--skip-bad", "asset_tag"];
+    let first = service.import(&path, &options).json();
+    assert_eq!((counts(&first), &first["skipped_cells"]), ([2, 0, 0, 0], &json!(1)), "{first}");
+    service.create("/users", &json!({"email": "new@example.com", "display_name": "New"}));
+    let again = service.import(&path, &options).json();
+    assert_eq!((&again["imported_already"], service.total("/assets")), (&json!(2), 2), "{again}");
+}
+
+#[test]
 fn a_mapping_that_is_appended_counts() {
     let (service, folder) = (Service::start(), Folder::new());
     let text = "Name,Location,First,Last\na,Oslo,Ada,Lovelace\n";
