@@ -44,7 +44,7 @@ struct State {
 struct LeftOut {
     /// Unix time in seconds.
     at: i64,
-    /// Hash of the request with these cells.
+    /// Hash of the request with these cells, and of the columns of `--skip-bad`.
     request: String,
     /// Each with the position of its row in the request.
     cells: Vec<(usize, RowError)>,
@@ -79,7 +79,8 @@ impl Keys {
     }
 
     /// Returns the key of the request with this number. If sending the rows again would create records twice (`protects`), the key
-    /// depends on their position in the file, not on their content. The service then refuses corrected rows, instead of creating the others twice.
+    /// depends on their position in the file, not on their content. The service then refuses corrected rows, instead of creating
+    /// the others twice.
     pub fn of(&self, number: u64, body: &[u8], protects: bool) -> String {
         let hash = if protects { self.by_place.clone() } else { self.by_content.clone().chain_update(body) };
         let attempts = self.before.attempts.get(&number).copied().filter(|_| protects).unwrap_or_default();
@@ -100,15 +101,15 @@ impl Keys {
     }
 
     /// Returns the cells that an earlier run left out of the same request, if the service can still remember its rows.
-    pub fn left_out(&self, number: u64, body: &[u8], now: i64) -> Option<Vec<(usize, RowError)>> {
+    pub fn left_out(&self, number: u64, body: &[u8], columns: &[String], now: i64) -> Option<Vec<(usize, RowError)>> {
         let left_out = self.before.left_out.get(&number)?;
-        let is_same = left_out.at > now - REMEMBERED && left_out.request == hex(&Sha256::digest(body));
+        let is_same = left_out.at > now - REMEMBERED && left_out.request == hash_of(body, columns);
         is_same.then(|| left_out.cells.clone())
     }
 
     /// Notes, before the request is sent, which cells are left out of it.
-    pub fn note_left_out(&self, number: u64, body: &[u8], now: i64, cells: &[(usize, RowError)]) {
-        let left_out = LeftOut { at: now, request: hex(&Sha256::digest(body)), cells: cells.to_vec() };
+    pub fn note_left_out(&self, number: u64, body: &[u8], columns: &[String], now: i64, cells: &[(usize, RowError)]) {
+        let left_out = LeftOut { at: now, request: hash_of(body, columns), cells: cells.to_vec() };
         self.change(|state| drop(state.left_out.insert(number, left_out)));
     }
 
@@ -125,6 +126,10 @@ impl Keys {
     pub fn protects(&self, chunk: &Chunk) -> bool {
         self.create_unmatched && chunk.has_unmatched
     }
+}
+
+fn hash_of(body: &[u8], columns: &[String]) -> String {
+    hex(&Sha256::new().chain_update(json!(columns).to_string()).chain_update(body).finalize())
 }
 
 #[cfg(test)]
@@ -197,17 +202,19 @@ mod tests {
     fn cells_stay_left_out_of_the_same_request_for_a_day() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("import").join("x");
+        let email = ["email".to_owned()];
         let cells = vec![(2, RowError::of_column("email", "is unknown"))];
         let first = keys(&path, State::default());
-        first.note_left_out(7, b"rows", 1_000, &cells);
-        first.note_left_out(8, b"other", 1_000, &[]);
+        first.note_left_out(7, b"rows", &email, 1_000, &cells);
+        first.note_left_out(8, b"other", &email, 1_000, &[]);
         let second = next(&path);
-        assert_eq!(second.left_out(7, b"rows", 1_000 + REMEMBERED - 1), Some(cells));
-        assert_eq!(second.left_out(8, b"other", 1_000), Some(Vec::new()));
+        assert_eq!(second.left_out(7, b"rows", &email, 1_000 + REMEMBERED - 1), Some(cells));
+        assert_eq!(second.left_out(8, b"other", &email, 1_000), Some(Vec::new()));
         for (number, body, now) in [(7, "rows", 1_000 + REMEMBERED), (7, "corrected", 1_000), (9, "rows", 1_000)] {
-            assert_eq!(second.left_out(number, body.as_bytes(), now), None);
+            assert_eq!(second.left_out(number, body.as_bytes(), &email, now), None);
         }
+        assert_eq!(second.left_out(7, b"rows", &["email".to_owned(), "role".to_owned()], 1_000), None);
         second.note_refused(&[7]);
-        assert_eq!(next(&path).left_out(7, b"rows", 1_000), None);
+        assert_eq!(next(&path).left_out(7, b"rows", &email, 1_000), None);
     }
 }

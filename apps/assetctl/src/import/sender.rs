@@ -5,7 +5,7 @@ use crate::http::{Answer, Backoff, Busy, Client, MAX_AT_ONCE, Request, local_now
 use crate::import::chunks::{Chunk, Chunks};
 use crate::import::keys::Keys;
 use crate::import::report::{Outcome, Report, Results, RowResult, results};
-use crate::import::rows::Row;
+use crate::import::rows::{Row, RowError};
 use crate::import::skip_bad::{bad_cells, without_cells};
 
 use crate::interrupt::Interrupt;
@@ -141,41 +141,20 @@ impl Sender<'_> {
         is_known: bool,
         waits: &Arc<Notify>,
     ) -> impl Future<Output = Result<Option<Vec<RowResult>>>> + use<> {
-        let (url, check_url, content_type) = (self.url.clone(), self.check_url.clone(), self.content_type);
-        let (keys, skip_bad, is_csv) = (self.keys.cloned(), self.skip_bad.to_vec(), content_type == Format::Csv.content_type());
-        let (mut body, number, protects) =
-            (chunk.body.clone(), chunk.number, keys.as_ref().is_some_and(|keys| keys.protects(chunk)));
-        let rows = chunk.sent().count();
-        let sending =
-            Sending { client: self.client.clone(), interrupt: self.interrupt.clone(), waits: Arc::clone(waits), is_known, rows };
+        let (url, content_type, body, number) = (self.url.clone(), self.content_type, chunk.body.clone(), chunk.number);
+        let (keys, protects) = (self.keys.cloned(), self.keys.is_some_and(|keys| keys.protects(chunk)));
+        let sending = Sending {
+            client: self.client.clone(),
+            interrupt: self.interrupt.clone(),
+            waits: Arc::clone(waits),
+            check_url: self.check_url.clone(),
+            content_type,
+            skip_bad: self.skip_bad.to_vec(),
+            is_known,
+            rows: chunk.sent().count(),
+        };
         async move {
-            let now = local_now()?.as_second();
-            let known = keys.as_ref().and_then(|keys| keys.left_out(number, &body, now)).filter(|_| !skip_bad.is_empty());
-            let left_out = match known {
-                Some(left_out) => {
-                    body = without_cells(&body, is_csv, &left_out)?;
-                    left_out
-                }
-                None => {
-                    let (mut rest, mut left_out) = (body.clone(), Vec::new());
-                    // One error can hide others, which the next dry run finds.
-                    for _ in &skip_bad {
-                        let check = Request::post(check_url.clone(), content_type, rest.clone(), None);
-                        let Some(results) = sending.send(&check).await? else { return Ok(None) };
-                        let bad = bad_cells(&results, &skip_bad);
-                        if bad.is_empty() {
-                            break;
-                        }
-                        rest = without_cells(&rest, is_csv, &bad)?;
-                        left_out.extend(bad);
-                    }
-                    if let Some(keys) = keys.as_ref().filter(|_| !skip_bad.is_empty()) {
-                        keys.note_left_out(number, &body, now, &left_out);
-                    }
-                    body = rest;
-                    left_out
-                }
-            };
+            let Some((body, left_out)) = sending.without_bad_cells(number, body, keys.as_ref()).await? else { return Ok(None) };
             let key = keys.map(|keys| keys.of(number, &body, protects));
             let Some(mut results) = sending.send(&Request::post(url, content_type, body, key)).await? else { return Ok(None) };
             for (row, error) in left_out {
@@ -220,12 +199,47 @@ struct Sending {
     client: Client,
     interrupt: Interrupt,
     waits: Arc<Notify>,
+    check_url: Url,
+    content_type: &'static str,
+    skip_bad: Vec<String>,
     is_known: bool,
     /// Number of rows in each request.
     rows: usize,
 }
 
 impl Sending {
+    /// Returns the body without the cells to leave out, and these cells, each with the position of its row; `None` if interrupted.
+    async fn without_bad_cells(
+        &self,
+        number: u64,
+        body: Vec<u8>,
+        keys: Option<&Keys>,
+    ) -> Result<Option<(Vec<u8>, Vec<(usize, RowError)>)>> {
+        if self.skip_bad.is_empty() {
+            return Ok(Some((body, Vec::new())));
+        }
+        let (now, is_csv) = (local_now()?.as_second(), self.content_type == Format::Csv.content_type());
+        if let Some(left_out) = keys.and_then(|keys| keys.left_out(number, &body, &self.skip_bad, now)) {
+            return Ok(Some((without_cells(&body, is_csv, &left_out)?, left_out)));
+        }
+        let (mut rest, mut left_out) = (body.clone(), Vec::new());
+        // One error can hide others, which the next dry run finds.
+        for _ in &self.skip_bad {
+            let check = Request::post(self.check_url.clone(), self.content_type, rest.clone(), None);
+            let Some(results) = self.send(&check).await? else { return Ok(None) };
+            let bad = bad_cells(&results, &self.skip_bad);
+            if bad.is_empty() {
+                break;
+            }
+            rest = without_cells(&rest, is_csv, &bad)?;
+            left_out.extend(bad);
+        }
+        if let Some(keys) = keys {
+            keys.note_left_out(number, &body, &self.skip_bad, now, &left_out);
+        }
+        Ok(Some((rest, left_out)))
+    }
+
     /// Sends a request until all rows are settled. Returns `None` if interrupted while the service is busy.
     async fn send(&self, request: &Request) -> Result<Option<Vec<RowResult>>> {
         let mut backoff = Backoff::begin(Some(self.client.give_up_after), self.is_known, Instant::now());

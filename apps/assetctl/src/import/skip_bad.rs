@@ -5,6 +5,7 @@ use crate::import::report::RowResult;
 use crate::import::rows::{Members, RowError, encode};
 use csv::{ReaderBuilder, StringRecord};
 use serde_json::Value;
+use std::collections::{HashMap, HashSet};
 
 /// Returns the refused cells in these columns, each with the position of its row in the request. A value that another record has
 /// is not among them: the row is probably imported already, and without the value it would be imported again.
@@ -22,8 +23,11 @@ pub fn bad_cells(results: &[RowResult], columns: &[String]) -> Vec<(usize, RowEr
 ///
 /// Returns [`CliError::Failed`] if the body can't be read, which is a bug.
 pub fn without_cells(body: &[u8], is_csv: bool, cells: &[(usize, RowError)]) -> Result<Vec<u8>> {
-    let is_left_out =
-        |row: usize, name: &str| cells.iter().any(|(bad, error)| *bad == row && error.column.as_deref() == Some(name));
+    let mut left_out: HashMap<usize, HashSet<&str>> = HashMap::new();
+    for (row, error) in cells {
+        left_out.entry(*row).or_default().extend(error.column.as_deref());
+    }
+    let is_left_out = |row: usize, name: &str| left_out.get(&row).is_some_and(|names| names.contains(name));
     let unreadable = |error: &dyn std::fmt::Display| CliError::Failed(format!("a request can't be read again: {error}"));
     let mut rest = Vec::new();
     if is_csv {
