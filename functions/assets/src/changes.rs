@@ -639,7 +639,7 @@ impl AssetRecords {
         let with_serial = records.by_serial.values().flat_map(|matched| &matched.assets);
         records.assets = with_serial.map(|asset| (asset.value.id, asset.clone())).collect();
         let mut first = RecordIds::default();
-        let mut needs_tenant = with_names;
+        let mut needs_tenant = with_names && !changes.is_empty();
         for (target, change) in changes {
             let id = records.id_of(target);
             first.assets.extend(id.filter(|id| !records.assets.contains_key(id)));
