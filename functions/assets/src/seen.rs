@@ -251,9 +251,11 @@ impl Scan {
         };
         ScanResponse { entry, same_as }
     }
-}
 
-impl Scan {
+    fn asset(&self) -> Option<&Stored<Asset>> {
+        if let SeenMatch::Asset(asset) = &self.found { Some(asset) } else { None }
+    }
+
     /// Decides what the scan changes, from the asset as it was just read.
     fn decide(
         &self,
@@ -272,23 +274,29 @@ impl Scan {
         Ok(self.respond(outcome, Some(&seen.value)))
     }
 
-    /// Commits the scan. Reads the asset again unless it was `just_read`.
-    async fn commit(&self, principal: &Principal, just_read: bool) -> Result<StoredResponse, ApiError> {
-        let asset = if let SeenMatch::Asset(asset) = &self.found { Some(asset.as_ref()) } else { None };
-        let again = || async move {
-            match asset {
+    /// Commits the scan. Reads the asset again if `inputs` is `None`.
+    async fn commit(
+        &self,
+        principal: &Principal,
+        inputs: Option<Result<Option<Stored<Asset>>, ApiError>>,
+    ) -> Result<StoredResponse, ApiError> {
+        let read = || async move {
+            match self.asset() {
                 Some(asset) => Ok(principal.store.get::<Asset>(asset.value.id).await?),
                 None => Ok(None),
             }
         };
-        let first = if just_read { asset.cloned() } else { again().await? };
+        let inputs = match inputs {
+            Some(inputs) => inputs?,
+            None => read().await?,
+        };
         let attempt = |asset: Option<Stored<Asset>>| async move {
             let mut unit = principal.unit();
             let response = self.decide(principal, &mut unit, asset.as_ref())?.stored()?;
             unit.commit_with(|| Ok(response.clone())).await?;
             Ok(response)
         };
-        principal.retry(first, again, attempt).await
+        principal.retry(inputs, read, attempt).await
     }
 }
 
@@ -357,11 +365,10 @@ pub async fn see_assets(
     let mut responses = Vec::new();
     let rows = caller.rows(scans.len()).await?;
     // The scans of a request are all for different assets.
-    let inputs = rows.left().iter().map(|_| (Ok(()), BTreeSet::new())).collect();
+    let inputs = rows.left().into_iter().map(|index| (Ok(scans[index].asset().cloned()), BTreeSet::new())).collect();
     let scans = &scans;
-    let write = |caller: VerifiedCaller, index: usize, inputs: Option<Result<(), ApiError>>| async move {
-        Box::pin(scans[index].commit(&caller, inputs.is_some())).await
-    };
+    let write =
+        |caller: VerifiedCaller, index: usize, inputs| async move { Box::pin(scans[index].commit(&caller, inputs)).await };
     for response in rows.write(inputs, write).await.responses {
         match response.status {
             ..300 => {}

@@ -262,7 +262,7 @@ pub struct RowCounts {
     skipped: usize,
 }
 
-/// Responses in the order of the request's operations.
+/// Responses in the order of the request's rows.
 pub struct Executed {
     pub responses: Vec<StoredResponse>,
     /// For each response, whether it is from an earlier attempt at the request.

@@ -198,16 +198,8 @@ impl Reader {
             removed += store.erase_addresses(person, &context).await?.0;
         }
         removed += store.erase_found(person, found, &context).await?;
-        let ids = found.ids();
-        let mut until = None;
-        loop {
-            let (count, next) = store.erase_responses(&ids, until.as_deref()).await?;
-            removed.responses += count;
-            until = next;
-            if until.is_none() {
-                return Ok(removed);
-            }
-        }
+        removed.responses += store.erase_all_responses(&found.ids()).await?;
+        Ok(removed)
     }
 
     /// Returns the images that no instance of the movement uses.
@@ -334,16 +326,7 @@ impl Writer {
         if ids.is_empty() {
             return Ok((removed, has_more));
         }
-        let named = ids.iter().map(|id| id.uuid()).collect();
-        let mut until = None;
-        loop {
-            let (count, next) = self.erase_responses(&named, until.as_deref()).await?;
-            removed.responses += count;
-            until = next;
-            if until.is_none() {
-                break;
-            }
-        }
+        removed.responses += self.erase_all_responses(&ids.iter().map(|id| id.uuid()).collect()).await?;
         if self.is_dry_run() {
             return Ok((removed, has_more));
         }
@@ -469,6 +452,17 @@ impl Writer {
                 return Ok(removed);
             }
         }
+    }
+
+    /// Like [`Writer::erase_responses`], but goes through all responses. Returns their number.
+    async fn erase_all_responses(&self, ids: &BTreeSet<Uuid>) -> Result<usize, StoreError> {
+        let (mut count, mut from) = self.erase_responses(ids, None).await?;
+        while let Some(after) = from {
+            let (more, next) = self.erase_responses(ids, Some(&after)).await?;
+            count += more;
+            from = next;
+        }
+        Ok(count)
     }
 
     /// Erases stored responses that name a record in `ids`, report a change to such a record, or belong to a key or link in
