@@ -165,7 +165,7 @@ fn merged(
 ) -> Map<String, Value> {
     for (name, cell) in cells {
         let value = match cell {
-            CustomCell::Clear => {
+            CustomCell::Clear | CustomCell::Value(Value::Null) => {
                 fields.shift_remove(name);
                 continue;
             }

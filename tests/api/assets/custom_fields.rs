@@ -303,6 +303,16 @@ async fn private_names_and_null_characters_are_refused_in_every_body_at_any_dept
 }
 
 #[tokio::test(start_paused = true)]
+async fn null_in_a_row_removes_a_single_custom_field() {
+    let client = over_http().await;
+    let asset = client.post("/assets", json!({"name": "x", "custom_fields": {"a": 1, "b": 2}})).await.data();
+    let row = json!({"id": asset["id"], "custom_fields.a": null, "custom_fields.c": null}).to_string();
+    let reply = client.send("POST", "/assets/import?match=id", Some("application/x-ndjson"), row).await;
+    assert_eq!(reply.data()[0]["outcome"], "updated");
+    assert_eq!(client.get(&format!("/assets/{}", asset["id"].as_str().unwrap())).await.data()["custom_fields"], json!({"b": 2}));
+}
+
+#[tokio::test(start_paused = true)]
 async fn private_names_are_refused_in_imports() {
     let client = over_http().await;
     let asset_type = client.asset_type("T", "TT", "physical").await;
