@@ -22,6 +22,20 @@ pub struct HistoryEntry {
     pub hash: String,
 }
 
+impl HistoryEntry {
+    /// Reads an entry as clients get it: the members of the event, its hash and its commitments, and in the feed two members that
+    /// the hash doesn't cover. Also returns its version. `None` if one of these is missing or malformed.
+    pub fn read(shown: &Value) -> Option<(u64, Self)> {
+        let mut members = shown.as_object()?.clone();
+        let commitments =
+            members.remove("commitments").map_or_else(|| Some(Commitments::default()), |shown| Commitments::read(&shown))?;
+        let hash = members.remove("hash")?.as_str()?.to_owned();
+        members.retain(|name, _| name != "entity_name" && name != "entity_tag");
+        let (version, id) = (members.get("version")?.as_u64()?, members.get("id")?.as_str()?.parse().ok()?);
+        Some((version, Self { id, text: event::canonical(&members).ok()?, commitments, hash }))
+    }
+}
+
 /// The end of a history, as stored in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainHead {
@@ -275,7 +289,7 @@ fn verb_of(entry: &Value) -> Option<Verb> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::event::hash;
+    use crate::history::event::{Commitment, SALT_BYTES, hash};
     use crate::samples::{at, chained, event};
     use crate::values::id::Id;
 
@@ -305,6 +319,31 @@ mod tests {
         all.reverse();
         assert_eq!(check(&all, Some((3, &last))), Ok(3));
         assert_eq!(check(&entries(&["created", "deleted"]), None), Ok(2));
+    }
+
+    #[test]
+    fn an_entry_is_read_as_clients_get_it() {
+        let commitments: Commitments = [("/changes/n/new".to_owned(), Commitment::Salt([7; SALT_BYTES]))].into_iter().collect();
+        let [plain, _] = entries(&["created", "updated"]).try_into().expect("two");
+        let event = json::parse(&plain.text).expect("json");
+        let hash = commitments.hash_of(Cow::Borrowed(&event), &plain.text).expect("a value to commit to");
+        for entry in [plain.clone(), HistoryEntry { commitments, hash, ..plain }] {
+            let mut shown = event.clone();
+            shown["hash"] = entry.hash.clone().into();
+            shown["entity_name"] = "Laptop".into();
+            if !entry.commitments.is_empty() {
+                shown["commitments"] = serde_json::to_value(&entry.commitments).expect("json");
+            }
+            assert_eq!(HistoryEntry::read(&shown), Some((1, entry.clone())));
+            assert_eq!(check(std::slice::from_ref(&entry), Some((1, &entry.hash))), Ok(1));
+            for broken in ["hash", "id", "version"] {
+                let mut shown = shown.clone();
+                shown[broken] = serde_json::json!([]);
+                assert_eq!(HistoryEntry::read(&shown), None, "{broken}");
+            }
+            shown["commitments"] = serde_json::json!({"/changes/n/new": {"salt": "%"}});
+            assert_eq!(HistoryEntry::read(&shown), None);
+        }
     }
 
     #[test]

@@ -159,6 +159,18 @@ impl FromIterator<(String, Commitment)> for Commitments {
 }
 
 impl Commitments {
+    /// Reads the serialized form. `None` unless each member has a salt or a digest of the right length.
+    pub fn read(shown: &Value) -> Option<Self> {
+        let commitment = |shown: &Value| {
+            let (member, text) = shown.as_object()?.iter().next()?;
+            let commitment = Commitment::from_bytes(&URL_SAFE_NO_PAD.decode_to_vec(text.as_str()?).ok()?)?;
+            let is_named =
+                matches!((member.as_str(), commitment), ("salt", Commitment::Salt(_)) | ("digest", Commitment::Digest(_)));
+            is_named.then_some(commitment)
+        };
+        shown.as_object()?.iter().map(|(pointer, shown)| Some((pointer.clone(), commitment(shown)?))).collect()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
