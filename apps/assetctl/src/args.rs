@@ -7,6 +7,7 @@ use crate::labels::Labels;
 use crate::list::{Events, List, Stats};
 use crate::mcp::Mcp;
 use crate::offboard::Offboard;
+use crate::set::Set;
 use crate::show::Who;
 use crate::stocktake::Stocktake;
 use crate::webhooks::Webhooks;
@@ -20,6 +21,7 @@ assetctl import laptops.csv --suggest
 assetctl import laptops.csv --match serial_number --dry-run
 assetctl export --output assets.csv
 assetctl list --location Berlin --status in_use
+assetctl set AST-000007 location=\"Berlin / 2.01\"
 assetctl handover AST-000007 --to mary@example.org
 assetctl stats";
 
@@ -53,6 +55,11 @@ assetctl stocktake \"Berlin / 3rd floor\"
 assetctl stocktake \"Berlin / 3rd floor\" --move --file scans.txt
 assetctl stocktake Lager --json";
 
+const SET: &str = "\
+assetctl set AST-000007 status=in_stock location=\"Berlin / 2.01\"
+assetctl set AST-000007 AST-000012 assigned_to=ada@example.com notes=
+assetctl set PF3XK201 asset_type=LAP custom_fields.cost_center=0815";
+
 const HANDOVER: &str = "\
 assetctl handover AST-000007 --to mary@example.org
 assetctl handover AST-000007 AST-000012 --to mary@example.org \\
@@ -72,10 +79,10 @@ Exit codes:
        continue an import, a handover or a return
   2    the command line, the environment or the columns are invalid; nothing
        was written
-  3    some rows were refused, and are in a separate file; an export lacks
-       records that the service can't read; a process could not start on all
-       assets of a user; a receiver refused some events; or assets are missing
-       at a stock-taking
+  3    some rows were refused, and are in a separate file; some assets or the
+       user could not be changed; an export lacks records that the service
+       can't read; a process could not start on all assets of a user; a
+       receiver refused some events; or assets are missing at a stock-taking
   130  interrupted by Ctrl-C; repeat the command to continue";
 
 fn after_help() -> StyledStr {
@@ -85,7 +92,7 @@ fn after_help() -> StyledStr {
     text
 }
 
-/// Imports, exports and lists an inventory, takes stock, prints labels, hands assets over, and shows events.
+/// Imports, exports, lists and changes an inventory, takes stock, prints labels, hands assets over, and shows events.
 #[derive(Debug, Parser)]
 #[command(name = "assetctl", version, after_help = after_help())]
 pub struct Cli {
@@ -131,6 +138,9 @@ pub enum Command {
     /// Take assets back: their user signs on a phone, and you confirm that you received them
     #[command(after_help = examples(RETURN))]
     Return(Box<Return>),
+    /// Change fields of assets
+    #[command(after_help = examples(SET))]
+    Set(Set),
     /// List assets as a table, CSV or JSON
     #[command(after_help = examples(LIST))]
     List(List),

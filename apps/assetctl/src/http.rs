@@ -6,7 +6,7 @@ use crate::lookup::items;
 use crate::output::{Format, duration, exact, hex};
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::{SignedDuration, Timestamp};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, HeaderName, HeaderValue, LINK, LOCATION, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, HeaderName, HeaderValue, IF_MATCH, LINK, LOCATION, RETRY_AFTER};
 use reqwest::{Response, Url, redirect};
 use serde_json::Value;
 use std::sync::Arc;
@@ -68,18 +68,24 @@ pub struct Reply {
 #[derive(Debug, Clone)]
 pub struct Request {
     url: Url,
-    /// Media type and content of a POST's body; `None` for a GET.
+    /// Media type and content of a POST's or PATCH's body; `None` for a GET.
     body: Option<(&'static str, Vec<u8>)>,
     idempotency_key: Option<String>,
+    /// `ETag` of the resource that a PATCH changes; `None` for other methods.
+    if_match: Option<String>,
 }
 
 impl Request {
     fn get(url: Url) -> Self {
-        Self { url, body: None, idempotency_key: None }
+        Self { url, body: None, idempotency_key: None, if_match: None }
     }
 
     pub fn post(url: Url, content_type: &'static str, body: Vec<u8>, idempotency_key: Option<String>) -> Self {
-        Self { url, body: Some((content_type, body)), idempotency_key }
+        Self { url, body: Some((content_type, body)), idempotency_key, if_match: None }
+    }
+
+    fn patch(url: Url, body: &Value, if_match: String) -> Self {
+        Self { if_match: Some(if_match), ..Self::post(url, JSON, body.to_string().into_bytes(), None) }
     }
 
     /// Whether the request can be sent again without a second effect.
@@ -162,12 +168,15 @@ impl Client {
     }
 
     async fn reply(&self, request: &Request) -> reqwest::Result<Reply> {
-        let mut builder = match &request.body {
-            Some((content_type, body)) => {
-                self.http.post(request.url.clone()).header(CONTENT_TYPE, *content_type).body(body.clone())
-            }
-            None => self.http.get(request.url.clone()),
+        let url = request.url.clone();
+        let mut builder = match (&request.body, &request.if_match) {
+            (Some(_), Some(etag)) => self.http.patch(url).header(IF_MATCH, etag),
+            (Some(_), None) => self.http.post(url),
+            (None, _) => self.http.get(url),
         };
+        if let Some((content_type, body)) = &request.body {
+            builder = builder.header(CONTENT_TYPE, *content_type).body(body.clone());
+        }
         if let Some(key) = &request.idempotency_key {
             builder = builder.header("idempotency-key", key);
         }
@@ -304,7 +313,37 @@ impl Client {
         body: &Value,
         idempotency_key: Option<&str>,
     ) -> Result<Value> {
-        self.posted(path, query, body, idempotency_key, None).await
+        self.posted(path, query, (JSON, body.to_string().into_bytes()), idempotency_key, None).await
+    }
+
+    /// Like [`post`](Self::post), for rows of an import.
+    pub async fn post_rows(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        rows: (Format, Vec<u8>),
+        key: Option<&str>,
+    ) -> Result<Value> {
+        let (format, rows) = rows;
+        data(self.posted(path, query, (format.content_type(), rows), key, None).await?)
+    }
+
+    /// Like [`post`](Self::post), but prints a note with this reassurance before it waits.
+    pub async fn post_noting(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        body: &Value,
+        key: Option<&str>,
+        reassurance: &str,
+    ) -> Result<Value> {
+        data(self.posted(path, query, (JSON, body.to_string().into_bytes()), key, Some(reassurance)).await?)
+    }
+
+    /// Changes the resource if it still has this `ETag`, and returns the member `data` of the response.
+    pub async fn patch(&self, path: &str, query: &[(&str, &str)], body: &Value, if_match: String) -> Result<Value> {
+        let request = Request::patch(self.url(path, query)?, body, if_match);
+        data(self.json(&self.answered(&request, JSON, self.backoff(false), None).await?)?)
     }
 
     /// Like [`post`](Self::post), for a service that has responded before: retries even if it can't be reached, up to the time
@@ -323,7 +362,7 @@ impl Client {
         match self.send(&request).await {
             Answer::Done(reply) => data(self.json(&expecting(&request, reply, JSON)?)?),
             Answer::Refused(error) => Err(error),
-            Answer::Busy(_) => data(self.posted(path, &[], &later(), Some(&format!("{key}-later")), Some(reassurance)).await?),
+            Answer::Busy(_) => self.post_noting(path, &[], &later(), Some(&format!("{key}-later")), reassurance).await,
         }
     }
 
@@ -331,11 +370,11 @@ impl Client {
         &self,
         path: &str,
         query: &[(&str, &str)],
-        body: &Value,
+        (content_type, body): (&'static str, Vec<u8>),
         key: Option<&str>,
         reassurance: Option<&str>,
     ) -> Result<Value> {
-        let request = Request::post(self.url(path, query)?, JSON, body.to_string().into_bytes(), key.map(str::to_owned));
+        let request = Request::post(self.url(path, query)?, content_type, body, key.map(str::to_owned));
         let backoff = self.backoff(reassurance.is_some());
         self.json(&self.answered(&request, JSON, backoff, reassurance).await?)
     }
@@ -450,8 +489,8 @@ pub fn cause(error: &reqwest::Error) -> String {
     last.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Turns a GET's validation error into a usage error, because only a parameter from the command line can cause it.
-fn wrong_parameter(error: CliError) -> CliError {
+/// Turns a validation error into a usage error, if only the command line can cause it.
+pub fn wrong_parameter(error: CliError) -> CliError {
     match error {
         CliError::Answered { status: 422, .. } => CliError::Usage(error.to_string()),
         error => error,
@@ -594,6 +633,8 @@ fn interpret(reply: Reply) -> Answer {
         }
         408 | 429 | 502..=504 => busy(false, detail),
         409 if code == "REQUEST_IN_PROGRESS" => busy(false, detail),
+        // An erasure waits until earlier requests of the user can't be running any more.
+        409 if problem["retry_at"].is_string() => busy(false, detail),
         500 => busy(true, detail),
         _ => Answer::Refused(CliError::Answered { status, code, detail, errors: faults(&problem) }),
     }

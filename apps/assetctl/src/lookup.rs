@@ -5,6 +5,7 @@ use crate::http::{Client, Query, object, unreadable};
 use crate::output::{Format, folded};
 use crate::selection::nearest;
 use fields::compared::compatible;
+use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,6 +18,21 @@ const MAX_CANDIDATES: usize = 5;
 /// Finds an asset. `name` is a tag, a serial number that only one asset has, an ID, or what a scanner types for a label.
 pub async fn asset(client: &Client, name: &str) -> Result<Value> {
     find_asset(client, name).await?.ok_or_else(|| no_asset(name))
+}
+
+/// Finds assets, in this order and without duplicates. Names are as in [`asset`].
+pub async fn assets(client: &Client, names: &[String]) -> Result<Vec<Value>> {
+    let bar = ProgressBar::new_spinner().with_message("finding assets");
+    let mut assets: Vec<Value> = Vec::new();
+    for name in names {
+        bar.tick();
+        let found = asset(client, name).await?;
+        if !assets.iter().any(|known| known["id"] == found["id"]) {
+            assets.push(found);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(assets)
 }
 
 /// Returns the error for a name that no asset has.
@@ -91,8 +107,8 @@ pub async fn process(client: &Client, slug: &str) -> Result<Value> {
     Err(CliError::Failed(format!("unknown process {slug}; known: {known}")))
 }
 
-/// Returns the ID of the asset type with this code or name, or of the only similar type.
-pub async fn asset_type(client: &Client, name: &str) -> Result<String> {
+/// Returns the asset type with this code or name, or the only similar type.
+pub async fn asset_type(client: &Client, name: &str) -> Result<Value> {
     let coded = client.data("catalog/asset-types", &[("code", name)]).await?;
     let named = client.data("catalog/asset-types", &[("q", name)]).await?;
     let named = items(&named);
@@ -100,7 +116,7 @@ pub async fn asset_type(client: &Client, name: &str) -> Result<String> {
     let only = || named.first().filter(|_| named.len() == 1);
     let found = coded.get(0).or_else(|| named.iter().find(is_same)).or_else(only);
     if let Some(found) = found {
-        return Ok(id_of(found));
+        return object(found.clone());
     }
     let candidates = match named {
         [] => client.rows("catalog/asset-types", Query::new(), u64::MAX).await?.rows,

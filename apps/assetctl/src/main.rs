@@ -1,5 +1,5 @@
-//! `assetctl`, the command line for users of the service over HTTP: imports, exports and lists an inventory, takes stock,
-//! prints labels, hands assets over, offboards users, and shows events.
+//! `assetctl`, the command line for users of the service over HTTP: imports, exports, lists and changes an inventory, takes stock,
+//! prints labels, hands assets over, manages users and asset types, verifies histories, and shows events.
 
 mod args;
 mod config;
@@ -16,6 +16,7 @@ mod mcp;
 mod offboard;
 mod output;
 mod selection;
+mod set;
 mod show;
 mod stocktake;
 mod webhooks;
@@ -54,6 +55,7 @@ async fn run(global: Global, command: Command) -> Result<u8> {
         Command::Labels(options) => labels::labels(&options, &connection(global)?, is_json).await,
         Command::Handover(options) => handover::handover(options.errand(), &connection(global)?, is_json).await,
         Command::Return(options) => handover::handover(options.errand(), &connection(global)?, is_json).await,
+        Command::Set(options) => set::set(&options, &connection(global)?, is_json).await,
         Command::Who(options) => show::who(&options, &connection(global)?, is_json).await,
         Command::Show { asset } => show::show(&asset, &connection(global)?, is_json).await,
         Command::Offboard(options) => offboard::offboard(&options, &connection(global)?, is_json).await,

@@ -309,9 +309,8 @@ impl Plan {
             tags.sort_unstable();
             let help = match code {
                 "WRONG_ASSET_STATUS" => {
-                    "import a file with the columns asset_tag and status, and the status in which the process begins; or, if the \
-                     user doesn't have the asset, a file with the columns asset_tag and assigned_to_email, and \\N as the \
-                     address: assetctl import FILE --match asset_tag"
+                    "change the status to the one in which the process begins: assetctl set TAG status=STATUS; or, if the user \
+                     doesn't have the asset: assetctl set TAG assigned_to="
                 }
                 "PROCESS_RUNNING" => "complete or cancel the process in progress; assetctl show TAG shows it",
                 _ => "see the reason above",
@@ -385,11 +384,7 @@ AST-5  ノートパソコン  can't start: WRONG_ASSET_STATUS The asset is in_st
         assert_eq!(plan.question(false), "Start this for Ada <ada@example.com>");
         assert_eq!(plan.returns(), ["assetctl return AST-1 AST-2", "assetctl return AST-3", "assetctl return AST-4"]);
         let [step] = plan.next_steps().try_into().expect("one reason");
-        assert!(
-            step.starts_with("AST-5: import a file with the columns asset_tag and status")
-                && step.contains(" \\N as the address: "),
-            "{step}"
-        );
+        assert!(step.starts_with("AST-5: change the status ") && step.ends_with(": assetctl set TAG assigned_to="), "{step}");
         assert_eq!(Plan::default().table(false, None), "The user has no assets.");
         assert!(!Plan::default().starts_anything() && Plan::default().question(true).starts_with("Deactivate "));
     }

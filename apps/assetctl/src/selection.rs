@@ -190,17 +190,8 @@ pub struct Asset {
 
 /// Returns the assets with these names, in this order and without duplicates. Names are as in [`lookup::asset`].
 pub async fn named(client: &Client, names: &[String]) -> Result<Vec<Asset>> {
-    let bar = ProgressBar::new_spinner().with_message("finding assets");
-    let mut assets: Vec<Asset> = Vec::new();
-    for name in names {
-        bar.tick();
-        let asset: Asset = serde_json::from_value(lookup::asset(client, name).await?).map_err(|_| unreadable())?;
-        if !assets.contains(&asset) {
-            assets.push(asset);
-        }
-    }
-    bar.finish_and_clear();
-    Ok(assets)
+    let found = lookup::assets(client, names).await?;
+    found.into_iter().map(|asset| serde_json::from_value(asset).map_err(|_| unreadable())).collect()
 }
 
 /// Returns the matching assets, sorted by tag in natural order: AST-999 comes before AST-1000.

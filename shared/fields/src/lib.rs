@@ -1,4 +1,4 @@
-//! Fields of assets and users, shared by the service and assetctl, which doesn't link the domain.
+//! Fields of assets and users, shared by the service and assetctl.
 
 pub mod compared;
 pub mod serial_number;

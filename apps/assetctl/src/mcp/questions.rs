@@ -177,7 +177,7 @@ async fn about_assets(access: &Access, arguments: &Value) -> Result<Query> {
         Some(name) => query.push(("assigned_to".to_owned(), id_of(&user_named(&access.client, name).await?))),
     }
     if let Some(name) = arguments["type"].as_str() {
-        query.push(("asset_type_id".to_owned(), lookup::asset_type(&access.client, name).await?));
+        query.push(("asset_type_id".to_owned(), id_of(&lookup::asset_type(&access.client, name).await?)));
     }
     Ok(query)
 }

@@ -11,6 +11,7 @@ mod mcp;
 mod offboard;
 mod overlapping_lists;
 mod real_service;
+mod set;
 mod show_and_who;
 mod stocktake;
 mod support;

@@ -80,27 +80,28 @@ fn assets_that_stay_with_the_user_have_a_next_step() {
     let expected = "\
 Do this first, then repeat the command:
   AST-4: complete or cancel the process in progress; assetctl show TAG shows it
-  AST-3: import a file with the columns asset_tag and status, and the status in which the process begins; or, if the \
-                    user doesn't have the asset, a file with the columns asset_tag and assigned_to_email, and \\N as the \
-                    address: assetctl import FILE --match asset_tag
+  AST-3: change the status to the one in which the process begins: assetctl set TAG status=STATUS; or, if the user \
+                    doesn't have the asset: assetctl set TAG assigned_to=
 ";
     assert_eq!((done.code, steps), (3, expected), "{}", done.stderr);
 }
 
 #[test]
 fn the_next_steps_let_a_return_start() {
-    let (service, folder) = (Service::start(), Folder::new());
+    let service = Service::start();
     let user = service.create("/users", &json!({"email": "ada@example.com", "display_name": "Ada"}));
     let body = json!({"name": "Laptop", "status": "in_service", "assigned_to": user});
     let tag = service.send("POST", "/assets", &body)["data"]["asset_tag"].as_str().unwrap().to_owned();
     let done = service.run(&["offboard", "ada@example.com", "--yes"]);
     assert!(
-        done.code == 3 && done.stdout.contains(&format!("\n  {tag}: import a file with the columns asset_tag and status, ")),
+        done.code == 3
+            && done
+                .stdout
+                .contains(&format!("\n  {tag}: change the status to the one in which the process begins: assetctl set TAG ")),
         "{}",
         done.stdout
     );
-    let file = folder.file("status.csv", format!("asset_tag,status\n{tag},in_use\n"));
-    assert_eq!(service.import(&file, &["--match", "asset_tag"]).json()["updated"], 1);
+    service.run(&["set", &tag, "status=in_use"]).ok();
     service.run(&["offboard", "ada@example.com", "--yes"]).shows("started on 1 asset");
 }
 
