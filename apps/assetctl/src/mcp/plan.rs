@@ -1,27 +1,26 @@
 //! Changes in two steps: a plan is a dry run with a token, and `apply` sends the real request. Each plan can be applied once,
-//! within a few minutes, by this process. Field changes use batches. Handovers and offboardings work as on the command line,
-//! but a handover's link is a secret that only the command line shows.
+//! within a few minutes, by this process. Changes, handovers and offboardings work as on the command line, but a handover's link
+//! is a secret that only the command line shows.
 
-use crate::error::{CliError, Fault, Result};
+use crate::error::{CliError, Result};
 use crate::handover::{Handover, Order, RunOptions, Running};
-use crate::http::{new_run_id, object, take, unreadable};
-use crate::import::columns::CUSTOM_FIELD;
+use crate::http::{new_run_id, take};
 use crate::lookup::{self, id_of, items, person, text, user_named};
 use crate::mcp::Access;
 use crate::mcp::answer::{Answer, clean, differences, first, in_words, quoted, rows};
-use crate::mcp::questions::{name_of, named, row_of_owner, texts};
+use crate::mcp::questions::{name_of, named, texts};
 use crate::offboard::{self as offboarding, DRY_RUN, send};
-use crate::output::{count, quote};
+use crate::output::quote;
+use crate::selection::{normal, renamed};
+use crate::set::{Change, accepted};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 /// Longer values in the list of changes are cut off after this many characters.
 const MAX_VALUE: usize = 300;
-/// Maximum number of operations in an atomic batch.
-const MAX_OPERATIONS: usize = 20;
 /// With more plans, the oldest one is dropped.
 const MAX_PLANS: usize = 100;
 
@@ -160,49 +159,18 @@ fn changed(seen: &Value, now: &Value) -> Answer {
     Answer::new(line, [("applied", false.into()), ("differences", all.into())])
 }
 
-/// Returns the body of a PATCH.
-async fn change_body(access: &Access, set: &Value) -> Result<Value> {
-    let (mut body, mut single) = (Map::new(), Map::new());
-    for (name, value) in set.as_object().into_iter().flatten() {
-        match name.strip_prefix(CUSTOM_FIELD) {
-            Some(field) => single.insert(field.to_owned(), value.clone()),
-            None if name == "assigned_to" && value.is_string() => {
-                body.insert(name.clone(), user_named(&access.client, text(value)).await?["id"].clone())
-            }
-            None => body.insert(name.clone(), value.clone()),
-        };
-    }
-    if !single.is_empty() {
-        body.insert("custom_fields_patch".to_owned(), single.into());
-    }
-    Ok(body.into())
-}
-
 async fn preview_change(access: &Access, arguments: &Value) -> Result<Preview> {
-    let fields = change_body(access, &arguments["set"]).await?;
-    let (mut seen, mut operations) = (Map::new(), Vec::new());
-    for name in &texts(&arguments["assets"]) {
-        let id = id_of(&lookup::asset(&access.client, name).await?);
-        let (mut document, etag) = access.client.document(&format!("assets/{id}"), &[]).await?;
-        let (mut asset, etag) = (object(take(&mut document, "data"))?, etag.ok_or_else(unreadable)?);
-        if seen.contains_key(text(&asset["asset_tag"])) {
-            continue;
-        }
-        operations.push(json!({"op": "update", "id": id, "if_match": etag, "body": fields}));
-        // Renaming an asset's type changes the ETag, but not the version in front of it.
-        asset["version"] = etag.split('-').next().unwrap_or_default().trim_matches('"').into();
-        seen.insert(text(&asset["asset_tag"]).to_owned(), asset);
+    let mut values = arguments["set"].as_object().cloned().unwrap_or_default();
+    if let Some(person) = values.get_mut("assigned_to").filter(|person| person.is_string()) {
+        *person = user_named(&access.client, text(person)).await?["id"].clone();
     }
-    let batches = operations.chunks(MAX_OPERATIONS).map(|operations| json!({"operations": operations}));
-    let (batches, mut answers): (Vec<Value>, Vec<Value>) = (batches.collect(), Vec::new());
-    let tags: Vec<&String> = seen.keys().collect();
-    for (batch, tags) in batches.iter().zip(tags.chunks(MAX_OPERATIONS)) {
-        let answer = access.client.post("assets/batch", DRY_RUN, batch, None).await;
-        answers.extend(items(&answer.map_err(|error| in_set(error, tags))?).to_vec());
-    }
+    let assets = lookup::assets(&access.client, &texts(&arguments["assets"])).await?;
+    let change = Change::to_values(&access.client, assets.clone(), values.clone());
+    let outcomes = accepted(&change, None).await.map_err(|error| renamed(error, |name| format!("set.{name}")))?;
     let (mut changes, mut words): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
-    for (before, answer) in seen.values().zip(&answers) {
-        let mut fields = differences(before, &answer["data"]);
+    for (before, outcome) in assets.iter().zip(&outcomes) {
+        let change = |change: &Value| json!({"field": change["field"], "from": change["old"], "to": change["new"]});
+        let mut fields: Vec<Value> = items(&outcome["changes"]).iter().map(change).collect();
         for change in fields.iter_mut().filter(|change| change["field"] == "assigned_to") {
             change["from"] = name_of(access, &change["from"]).await?;
             change["to"] = name_of(access, &change["to"]).await?;
@@ -212,55 +180,13 @@ async fn preview_change(access: &Access, arguments: &Value) -> Result<Preview> {
         }
         fields.into_iter().for_each(|change| add(&mut changes, change, &before["asset_tag"]));
     }
-    let by_parts = format!(" Applied in batches of {MAX_OPERATIONS}, each all or none.");
-    let parts = if batches.len() > 1 { &by_parts } else { "" };
     let effect = match words.as_slice() {
         [] => "the assets have these values already.".to_owned(),
         [one] => format!("{}.", text(one)),
-        all => format!("{} assets{}{parts}", all.len(), first(all, 3, |words| text(words).to_owned())),
+        all => format!("{} assets{}", all.len(), first(all, 3, |words| text(words).to_owned())),
     };
-    Ok(Preview { seen: seen.into(), changes, effect, body: batches.into() })
-}
-
-/// Replaces the pointers into a batch's operations with the members of the argument `set`. Errors that don't concern all the
-/// batch's assets, which have these `tags`, also name the assets.
-fn in_set(error: CliError, tags: &[&String]) -> CliError {
-    let CliError::Answered { status, code, detail, errors } = error else { return error };
-    // Tags by member and detail.
-    let mut of_members: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
-    let mut faults = Vec::new();
-    for fault in errors {
-        match operation(&fault.place, tags) {
-            Some((tag, member)) => of_members.entry((member, fault.detail)).or_default().push(tag),
-            None => faults.push(fault),
-        }
-    }
-    faults.extend(of_members.into_iter().map(|((member, detail), of)| {
-        let place = match (member.is_empty(), of.len() == tags.len()) {
-            (true, _) => of.join(", "),
-            (false, true) => member,
-            (false, false) => format!("{member} of {}", of.join(", ")),
-        };
-        Fault { place, detail }
-    }));
-    CliError::Answered { status, code, detail, errors: faults }
-}
-
-/// Returns the tag and the member of `set` for a pointer into a batch's operations. The member is empty for the whole operation.
-fn operation<'t>(pointer: &str, tags: &[&'t String]) -> Option<(&'t str, String)> {
-    let operation = pointer.strip_prefix("/operations/")?;
-    let (index, member) = operation.split_once('/').unwrap_or((operation, ""));
-    let tag = tags.get(index.parse::<usize>().ok()?)?;
-    Some((tag.as_str(), member.strip_prefix("body/").map_or_else(String::new, argument)))
-}
-
-/// Returns the member of `set` for a pointer into a body.
-fn argument(member: &str) -> String {
-    let member = member.replace("~1", "/").replace("~0", "~");
-    match member.strip_prefix("custom_fields_patch/") {
-        Some(field) => format!("set.{CUSTOM_FIELD}{field}"),
-        None => format!("set.{member}"),
-    }
+    let seen: Map<String, Value> = assets.iter().map(|asset| (text(&asset["asset_tag"]).to_owned(), asset.clone())).collect();
+    Ok(Preview { seen: seen.into(), changes, effect, body: json!({"assets": assets, "set": values}) })
 }
 
 /// Adds a change to an asset. Equal changes to several assets are merged into one change with all their tags.
@@ -281,24 +207,10 @@ fn add(changes: &mut Vec<Value>, mut change: Value, tag: &Value) {
 }
 
 async fn change(access: &Access, preview: &Preview, token: &str) -> Result<(String, Value)> {
-    let batches = items(&preview.body);
-    let mut done: Vec<Value> = Vec::new();
-    for (batch, number) in batches.iter().zip(1..) {
-        let key = if batches.len() == 1 { token.to_owned() } else { format!("{token}-{number}") };
-        let answers = access.client.post("assets/batch", &[], batch, Some(&key)).await;
-        let answers = answers.map_err(|error| match error {
-            error if done.is_empty() => error,
-            CliError::Unanswered(_) => CliError::Unanswered(partly(&done, &error)),
-            _ => CliError::Failed(format!("{}; plan again for the rest", partly(&done, &error))),
-        })?;
-        done.extend(items(&answers).iter().map(|answer| row_of_owner(&answer["data"])));
-    }
-    Ok((preview.effect.clone(), done.into()))
-}
-
-fn partly(done: &[Value], error: &CliError) -> String {
-    let last = done.last().map_or("-", |asset| text(&asset["asset_tag"]));
-    format!("{error}\nThe first {}, up to {last}, are changed", count(done.len() as u64, "asset"))
+    let (assets, values) = (items(&preview.body["assets"]), preview.body["set"].as_object().cloned().unwrap_or_default());
+    let outcomes = accepted(&Change::to_values(&access.client, assets.to_vec(), values), Some(token)).await?;
+    let row = |(asset, outcome): (&Value, &Value)| json!({"asset_tag": asset["asset_tag"], "outcome": outcome["outcome"]});
+    Ok((preview.effect.clone(), assets.iter().zip(&outcomes).map(row).collect()))
 }
 
 fn all_quoted(tags: &[&str]) -> String {
@@ -347,7 +259,7 @@ async fn preview_handover(access: &Access, arguments: &Value) -> Result<Preview>
 
 async fn hand_over(access: &Access, arguments: &Value, token: &str) -> Result<(String, Value)> {
     let options = handover_options(access, arguments, false).await?;
-    let order = Order::read(&access.client, options.errand(), token.to_owned()).await?;
+    let mut order = Order::read(&access.client, options.errand(), token.to_owned()).await?;
     let running = order.finish(order.begin().await?).await?;
     let (process, tags, status) = (&running.0["process_name"], running.members("asset_tag"), text(&running.0["status"]));
     let mut data = json!({"process": process, "status": status, "assets": tags, "steps_left": running.open_labels()});
@@ -406,24 +318,6 @@ async fn offboard(access: &Access, preview: &Preview, token: &str) -> Result<(St
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn errors_of_a_batch_name_members_of_the_argument() {
-        let tags = ["AST-1".to_owned(), "AST-2".to_owned()];
-        let fault = |(place, detail): (&str, &str)| Fault { place: place.into(), detail: detail.into() };
-        let errors = [
-            ("/operations/0/body/place", "unknown: x"),
-            ("/operations/1/body/place", "unknown: x"),
-            ("/operations/1/body/custom_fields_patch/a~1b", "must"),
-            ("/operations/0", "is held"),
-            ("/operations/7/body/x", "y"),
-        ];
-        let errors = errors.map(fault).to_vec();
-        let error = CliError::Answered { status: 422, code: String::new(), detail: "422: 5 errors.".into(), errors };
-        let expected = "422: 5 errors.\n  /operations/7/body/x: y\n  AST-1: is held\n  \
-                        set.custom_fields.a/b of AST-2: must\n  set.place: unknown: x";
-        assert_eq!(in_set(error, &tags.each_ref()).to_string(), expected);
-    }
 
     #[test]
     fn a_refusal_names_the_changed_fields() {

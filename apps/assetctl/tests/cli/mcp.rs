@@ -24,29 +24,27 @@ fn me(scopes: &[&str]) -> Answer {
     Answer::data(&json!({"key": {"scopes": scopes}, "tenant": {"time_zone": "Europe/Berlin"}}))
 }
 
-/// Plays the service while the asset's status is changed to `returned`. `real` is the response to the batch that isn't a dry run.
+/// Plays the service while the asset's status is changed to `returned`. `real` is the response to the import that isn't a dry run.
 fn answer(request: &Request, real: Answer) -> Answer {
     let is_dry_run = request.parameter("dry_run") == "true";
     match request.route.as_str() {
         "GET /me" => me(&["assets:read", "assets:write"]),
         "GET /assets" if request.parameter("code") == "AST-1" => Answer::data(&json!([asset("in_use")])),
-        "POST /assets/batch" if is_dry_run => done(),
-        "POST /assets/batch" => real,
-        route => {
-            assert_eq!(route, format!("GET /assets/{ID}"));
-            Answer::data(&asset("in_use")).with("etag", "\"3-a1b2\"")
-        }
+        "POST /assets/import" if is_dry_run => done(),
+        "POST /assets/import" => real,
+        route => panic!("{route}"),
     }
 }
 
 fn done() -> Answer {
-    Answer::data(&json!([{"index": 0, "status": 200, "data": asset("returned")}]))
+    let change = json!({"field": "status", "old": "in_use", "new": "returned"});
+    Answer::data(&json!([{"row": 1, "outcome": "updated", "id": ID, "changes": [change]}]))
 }
 
 #[test]
 fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
     // The service first asks for a wait that is too long.
-    let service = Scripted::start(|request, number| answer(request, if number < 8 { Answer::busy("300") } else { done() }));
+    let service = Scripted::start(|request, number| answer(request, if number < 6 { Answer::busy("300") } else { done() }));
     let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
     let (failed, line, plan) = session.call("plan_change", &json!({"assets": ["AST-1"], "set": {"status": "returned"}}));
     assert!(!failed && line.contains("\"AST-1\" \"Laptop\": status: \"in_use\" → \"returned\"."), "{line}");
@@ -57,9 +55,9 @@ fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
     assert!(!failed && line.starts_with("Done: ") && result["applied"] == true, "{line}");
     assert!(session.apply(&plan).1.contains("no plan of this session has this token"));
     let posts = service.posts();
-    let operation = json!({"op": "update", "id": ID, "if_match": "\"3-a1b2\"", "body": {"status": "returned"}});
-    let body = json!({"operations": [operation]});
-    assert!(posts.iter().all(|post| post.body == body), "{posts:?}");
+    let row = json!({"id": ID, "updated_at": "then", "status": "returned"});
+    assert!(posts.iter().all(|post| post.bytes == format!("{row}\n")), "{posts:?}");
+    assert!(posts.iter().all(|post| post.parameter("match") == "id" && post.parameter("on_error") == "abort"), "{posts:?}");
     let key = plan["token"].as_str().map(str::to_owned);
     let sent: Vec<_> = posts.iter().map(|post| (post.parameter("dry_run") == "true", post.idempotency_key.clone())).collect();
     // The requests: the dry run of the plan, the dry run before it is applied, and the real request twice.
@@ -69,7 +67,9 @@ fn a_plan_is_a_dry_run_and_its_request_takes_effect_once() {
 
 #[test]
 fn a_plan_for_an_older_version_is_refused() {
-    let service = Scripted::start(|request, _| answer(request, Answer::problem(412, "PRECONDITION_FAILED", "Another version.")));
+    let error = json!({"column": "updated_at", "detail": "Another version.", "code": "PRECONDITION_FAILED"});
+    let refused = json!([{"row": 1, "outcome": "refused", "id": ID, "errors": [error]}]);
+    let service = Scripted::start(move |request, _| answer(request, Answer::data(&refused)));
     let mut session = McpSession::start(command(&service.url, &["mcp", "--allow-writes"]));
     let (_, _, plan) = session.call("plan_change", &json!({"assets": ["AST-1"], "set": {"status": "returned"}}));
     let (failed, line, refused) = session.apply(&plan);
@@ -249,20 +249,19 @@ fn a_custom_field_is_changed_and_the_others_stay() {
     let mut session = McpSession::start(service.command(&["mcp", "--allow-writes"]));
     let order = json!({"assets": [tags[0]], "set": {"custom_fields.ram_gb": 32, "custom_fields.os": "Linux", "notes": "moved"}});
     let (_, line, plan) = session.call("plan_change", &order);
-    let effect = "notes: none → \"moved\", \"custom_fields.ram_gb\": \"16\" → \"32\", \"custom_fields.os\": none → \"Linux\"";
+    let effect = "\"custom_fields.os\": none → \"Linux\", \"custom_fields.ram_gb\": \"16\" → \"32\", notes: none → \"moved\"";
     assert!(line.contains(effect), "{line}");
     let change = |field: &str, from: Value, to: &str| json!({"field": field, "from": from, "to": to, "asset": tags[0]});
-    assert_eq!(plan["changes"][2], change("custom_fields.os", Value::Null, "Linux"));
+    assert_eq!(plan["changes"][0], change("custom_fields.os", Value::Null, "Linux"));
     assert_eq!((plan["changes"][1]["from"].clone(), plan["changes"][1]["to"].clone()), (json!(16), json!(32)));
     assert!(!session.apply(&plan).0);
     let shown = service.get(&format!("/assets/by-tag/{}", tags[0]));
     assert_eq!(shown["data"]["custom_fields"], json!({"ram_gb": 32, "color": "grey", "os": "Linux"}));
-    // A change to more assets than fit in one batch.
-    let order = json!({"assets": tags, "set": {"custom_fields.color": "red"}});
+    let order = json!({"assets": tags, "set": {"custom_fields.color": "red", "custom_fields.os": null}});
     let (_, line, plan) = session.call("plan_change", &order);
-    assert!(line.contains("45 assets: ") && line.contains("Applied in batches of 20, each all or none."), "{line}");
+    assert!(line.contains("45 assets: "), "{line}");
     let color = json!({"field": "custom_fields.color", "from": "grey", "to": "red", "assets": tags});
-    assert_eq!(plan["changes"], json!([color]));
+    assert_eq!(plan["changes"], json!([color, {"field": "custom_fields.os", "from": "Linux", "to": null, "asset": tags[0]}]));
     let (failed, line, done) = session.apply(&plan);
     assert!(!failed && done["result"].as_array().is_some_and(|rows| !rows.is_empty()), "{line}");
     let red = service.assets().iter().filter(|asset| asset["custom_fields"]["color"] == "red").count();
@@ -379,8 +378,8 @@ fn errors_name_the_arguments_of_a_tool_and_similar_types() {
         ("show_asset", json!({"asset": "A-1", "changes": 51}), "wrong arguments: changes must be a whole number, 1 to 50"),
         ("changes_since", json!({"since": "today"}), "since must be YYYY-MM-DD or a time "),
         ("changes_since", json!({"since": "2026-01-01", "until": "later"}), "until must be YYYY-MM-DD or a time "),
-        ("plan_change", json!({"assets": both, "set": {"place": "Berlin"}}), "\n  set.place: unknown field"),
-        ("plan_change", json!({"assets": both, "set": {"custom_fields.": 1}}), "\n  set.custom_fields.: "),
+        ("plan_change", json!({"assets": both, "set": {"place": "Berlin"}}), "\n  set.place: unknown column"),
+        ("plan_change", json!({"assets": both, "set": {"custom_fields.": 1}}), "A-1, A-2: custom_fields.: "),
     ] {
         let (failed, line, _) = session.call(tool, &arguments);
         let detail = line.split("\n  ").skip(1).collect::<Vec<_>>();
