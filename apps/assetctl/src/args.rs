@@ -1,7 +1,7 @@
 //! The arguments of the command line. Doc comments are help texts.
 
 use crate::export::Export;
-use crate::handover::{Handover, Return};
+use crate::handover::{Handover, Return, Run};
 use crate::import::args::Import;
 use crate::labels::Labels;
 use crate::list::{Events, List, Stats};
@@ -60,11 +60,18 @@ assetctl set AST-000007 status=in_stock location=\"Berlin / 2.01\"
 assetctl set AST-000007 AST-000012 assigned_to=ada@example.com notes=
 assetctl set PF3XK201 asset_type=LAP custom_fields.cost_center=0815";
 
+const RUN: &str = "\
+assetctl run restock AST-000007 AST-000012 --tick all
+assetctl run decommission AST-000007 --value reason=Defective \\
+  --value data_erased=true --dry-run
+assetctl run loan AST-000007 --to mary@example.org --wait";
+
 const HANDOVER: &str = "\
 assetctl handover AST-000007 --to mary@example.org
 assetctl handover AST-000007 AST-000012 --to mary@example.org \\
   --tick all --wait
-assetctl handover AST-000007 --to mary@example.org --prepare --dry-run";
+assetctl handover AST-000007 --to mary@example.org --prepare \\
+  --location \"Berlin / 3.14\" --dry-run";
 
 const RETURN: &str = "\
 assetctl return AST-000007
@@ -76,7 +83,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    everything was done, and all rows were accepted
   1    something failed, or nobody signed in time; repeat the command to
-       continue an import, a handover or a return
+       continue an import, a handover, a return or another process
   2    the command line, the environment or the columns are invalid; nothing
        was written
   3    some rows were refused, and are in a separate file; some assets or the
@@ -138,6 +145,9 @@ pub enum Command {
     /// Take assets back: their user signs on a phone, and you confirm that you received them
     #[command(after_help = examples(RETURN))]
     Return(Box<Return>),
+    /// Start or continue any process on assets, such as a repair
+    #[command(after_help = examples(RUN))]
+    Run(Box<Run>),
     /// Change fields of assets
     #[command(after_help = examples(SET))]
     Set(Set),

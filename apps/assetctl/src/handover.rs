@@ -1,13 +1,17 @@
-//! `assetctl handover` and `assetctl return`: start or continue a process on assets, create a signing link, wait for the
-//! signature, and submit the remaining steps.
+//! `assetctl handover`, `return` and `run`: start or continue a process on assets, create a signing link, wait for the signature,
+//! and submit the remaining steps.
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::{Client, new_run_id, unreadable};
+use crate::import::columns::Kind;
 use crate::interrupt::Interrupt;
-use crate::lookup::{self, items, person, person_with, tag_and_name, text};
+use crate::lookup::{self, id_of, items, person, person_with, tag_and_name, text};
 use crate::output::{duration, folded, print_json, quote};
+use crate::selection::normal;
+use crate::set::{Change, accepted};
 use clap::Args;
+use domain::processes::process::Step;
 use qrcode::render::unicode::Dense1x2;
 use qrcode::{EcLevel, QrCode};
 use serde_json::{Map, Value, json};
@@ -18,9 +22,10 @@ use terminal::{clean, print, print_note, print_styled, style, time};
 
 /// Maximum number of times that the assets are read before the command fails: they are read again after a preparation and after a
 /// concurrent change.
-const MAX_LOOKS: u32 = 4;
-/// Slug of the process that prepares assets in stock.
-const PREPARE: &str = "prepare";
+const MAX_LOOKS: u32 = 5;
+/// Slugs of the processes that lead to a handover, the last one first: one prepares assets in stock, the other puts returned ones
+/// into stock.
+const PREPARATIONS: [&str; 2] = ["prepare", "restock"];
 /// Default process of `assetctl return`.
 pub const RETURN: &str = "device-return";
 /// Key of the step for the assets' condition in a return.
@@ -40,9 +45,12 @@ pub struct Handover {
     /// Slug of the process that hands the assets over
     #[arg(long, value_name = "SLUG", default_value = "employee-onboarding")]
     pub process: String,
-    /// Run the process `prepare` first on assets that are still in stock
+    /// Run the process `prepare` first on assets that are still in stock, and before it `restock` on returned ones
     #[arg(long)]
     pub prepare: bool,
+    /// Place where the assets will be, recorded once the process has started
+    #[arg(long, value_name = "PLACE")]
+    pub location: Option<String>,
     #[command(flatten)]
     pub run: RunOptions,
 }
@@ -58,6 +66,9 @@ pub struct Return {
     /// Condition of the assets, and any damage; without this option, the signer can describe it
     #[arg(long, value_name = "TEXT")]
     pub condition: Option<String>,
+    /// Place where the assets will be, recorded once the process has started
+    #[arg(long, value_name = "PLACE")]
+    pub location: Option<String>,
     /// Slug of the process that takes the assets back
     #[arg(long, value_name = "SLUG", default_value = RETURN)]
     pub process: String,
@@ -65,9 +76,31 @@ pub struct Return {
     pub run: RunOptions,
 }
 
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Slug of the process
+    pub process: String,
+    /// Assets, up to 20: tags, IDs or serial numbers
+    #[arg(required = true, value_name = "TAG")]
+    pub assets: Vec<String>,
+    /// User whom the process picks, or else the signer: an e-mail address, a name or an ID [default: a signer is their user]
+    #[arg(long, value_name = "USER")]
+    pub to: Option<String>,
+    /// Value of a step, by its key: --value reason=Defective; `true` for a confirmation, a user for a step that picks one
+    #[arg(long = "value", value_name = "STEP=VALUE", value_parser = step_value)]
+    pub values: Vec<(String, String)>,
+    #[command(flatten)]
+    pub run: RunOptions,
+}
+
+fn step_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("must be STEP=VALUE, such as reason=Defective")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
 #[derive(Debug, Default, Args)]
 pub struct RunOptions {
-    /// Tick a checklist entry (case-insensitive), or `all`; without this option, the signer ticks the entries
+    /// Tick a checklist entry (case-insensitive), or `all`; without this option, a signer ticks the entries
     #[arg(long, value_name = "LABEL")]
     pub tick: Vec<String>,
     /// Wait for the signature, then submit the remaining steps
@@ -84,36 +117,55 @@ pub struct RunOptions {
     pub dry_run: bool,
 }
 
-/// A handover or a return, from the arguments.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deed {
+    Handover,
+    Return,
+    /// Any process.
+    Run,
+}
+
+/// A handover, a return or another process, from the arguments.
 pub struct Errand<'a> {
     assets: &'a [String],
     /// Slug of the process.
     process: &'a str,
     run: &'a RunOptions,
-    is_return: bool,
+    deed: Deed,
     /// User who gets the assets, or gives them back; `None` for the assets' current user.
     user: Option<&'a str>,
     prepare: bool,
-    condition: Option<&'a str>,
+    /// Values of steps by key.
+    values: Vec<(&'a str, &'a str)>,
+    location: Option<&'a str>,
 }
 
 impl Handover {
     pub fn errand(&self) -> Errand<'_> {
-        let Self { assets, to, process, prepare, run } = self;
-        Errand { assets, process, run, is_return: false, user: Some(to), prepare: *prepare, condition: None }
+        let Self { assets, to, process, prepare, location, run } = self;
+        let (user, location) = (Some(to.as_str()), location.as_deref());
+        Errand { assets, process, run, deed: Deed::Handover, user, prepare: *prepare, values: Vec::new(), location }
     }
 }
 
 impl Return {
     pub fn errand(&self) -> Errand<'_> {
-        let Self { assets, from, condition, process, run } = self;
-        let (user, condition) = (from.as_deref(), condition.as_deref());
-        Errand { assets, process, run, is_return: true, user, prepare: false, condition }
+        let Self { assets, from, condition, location, process, run } = self;
+        let (user, location) = (from.as_deref(), location.as_deref());
+        let values = condition.iter().map(|text| (CONDITION, text.as_str())).collect();
+        Errand { assets, process, run, deed: Deed::Return, user, prepare: false, values, location }
     }
 }
 
-/// Hands assets over or takes them back, or continues after an interruption.
+impl Run {
+    pub fn errand(&self) -> Errand<'_> {
+        let Self { process, assets, to, values, run } = self;
+        let values = values.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        Errand { assets, process, run, deed: Deed::Run, user: to.as_deref(), prepare: false, values, location: None }
+    }
+}
+
+/// Runs a process on assets, or continues after an interruption.
 pub async fn handover(errand: Errand<'_>, connection: &Connection, is_json: bool) -> Result<u8> {
     let (mut interrupt, client) = (Interrupt::listen(), Client::new(connection)?);
     tokio::select! {
@@ -125,14 +177,18 @@ pub async fn handover(errand: Errand<'_>, connection: &Connection, is_json: bool
 
 /// Starts or continues the process, and creates a signing link. Once the user has signed, submits the remaining steps.
 async fn carry_out(client: &Client, errand: Errand<'_>, is_json: bool) -> Result<u8> {
-    let (order, run) = (Order::read(client, errand, new_run_id()?).await?, errand.run);
-    let running = order.finish(order.begin().await?).await?;
+    let mut order = Order::read(client, errand, new_run_id()?).await?;
+    let (running, run) = (order.finish(order.begin().await?).await?, order.errand.run);
+    order.place().await?;
     if run.dry_run || running.is_completed() {
         return order.show(&running, None, is_json);
     }
-    let is_signature = |step: &Value| is_of_type(step, "signature");
-    if running.steps().iter().any(is_signature) && !running.open_steps().iter().any(is_signature) {
-        return Err(order.unfinished(&running));
+    if !has_signature(running.open_steps()) {
+        match order.errand.deed {
+            Deed::Run => return order.show(&running, None, is_json),
+            _ if has_signature(running.steps()) => return Err(order.unfinished(&running)),
+            _ => {}
+        }
     }
     let path = running.path();
     // No idempotency key, because a replayed response would lack the link's secret.
@@ -142,19 +198,23 @@ async fn carry_out(client: &Client, errand: Errand<'_>, is_json: bool) -> Result
         return Ok(shown);
     }
     until_signed(client, &path, &link, run.timeout).await?;
-    let signed = order.finish(Running::read(client, &path).await?).await?;
+    let signed = order.go_on(Running::read(client, &path).await?).await?;
+    let signed = order.finish(signed).await?;
     if signed.is_completed() { order.show(&signed, None, is_json) } else { Err(order.unfinished(&signed)) }
 }
 
-/// Assets to hand over or to take back, and the process to run on them.
+/// Assets, and the process to run on them.
 pub struct Order<'a> {
     client: &'a Client,
     errand: Errand<'a>,
-    /// The signer; null for a return of assets that have no user or several users.
+    /// The user whom the process picks, or else the signer; null if the assets have no user or several users.
     pub user: Value,
     pub process: Value,
-    preparation: Option<Value>,
+    /// The processes of [`PREPARATIONS`]; empty without `--prepare`.
+    preparations: Vec<Value>,
     pub assets: Vec<Value>,
+    /// Values of steps by key, from the options.
+    values: Map<String, Value>,
     /// Prefix of the idempotency keys.
     run: String,
 }
@@ -162,8 +222,8 @@ pub struct Order<'a> {
 enum State {
     /// The process can start.
     New,
-    /// These assets must be prepared first.
-    Unprepared(Vec<Value>),
+    /// The process with this slug must run on these assets first.
+    Unprepared(&'static str, Vec<Value>),
     /// The process was started for the same user.
     Running(Running),
     Done(Running),
@@ -174,69 +234,103 @@ impl<'a> Order<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if one of them doesn't exist, the recipient is inactive, the process lacks a step for the user or the
-    /// condition, or no checklist has an entry to tick.
+    /// Returns an error if one of them doesn't exist, the recipient is inactive, the process lacks a step for the user or for a
+    /// value, no checklist has an entry to tick, or the assets can't get the place.
     pub async fn read(client: &'a Client, errand: Errand<'a>, run: String) -> Result<Self> {
-        let mut user = Value::Null;
-        if let (false, Some(name)) = (errand.is_return, errand.user) {
-            user = lookup::user(client, name).await?;
-            if user["is_active"] != true {
-                return Err(CliError::Failed(format!("{} is inactive: activate the user first", person(&user))));
-            }
-        }
         let process = lookup::process(client, errand.process).await?;
         let steps = steps_of(&process);
-        let lacks = |step: &str| Err(CliError::Usage(format!("the process {} has no {step}", errand.process)));
-        if !errand.is_return && picker(steps).is_none() {
-            return lacks("step that picks a user, so it can't hand anything over");
+        let picks = errand.deed != Deed::Return && picker(steps).is_some();
+        if errand.deed == Deed::Handover && !picks {
+            let detail = "has no step that picks a user, so it can't hand anything over";
+            return Err(CliError::Usage(format!("the process {} {detail}", errand.process)));
         }
-        if errand.condition.is_some() && !steps.iter().any(|step| step["key"] == CONDITION) {
-            return lacks("step `condition`, so --condition can't be used");
+        let mut user = Value::Null;
+        if let (true, Some(name)) = (picks, errand.user) {
+            user = active_user(client, name).await?;
         }
-        let preparation = if errand.prepare { Some(lookup::process(client, PREPARE).await?) } else { None };
-        check_labels(&errand.run.tick, steps.iter().chain(preparation.iter().flat_map(steps_of))).map_err(CliError::Usage)?;
-        let mut assets: Vec<Value> = Vec::new();
-        for name in errand.assets {
-            let asset = lookup::asset(client, name).await?;
-            if !assets.iter().any(|known| known["id"] == asset["id"]) {
-                assets.push(asset);
-            }
+        let values = step_values(client, &errand, steps).await?;
+        let mut preparations = Vec::new();
+        for slug in PREPARATIONS.iter().filter(|_| errand.prepare) {
+            preparations.push(lookup::process(client, slug).await?);
         }
-        if errand.is_return {
+        check_labels(&errand.run.tick, steps.iter().chain(preparations.iter().flat_map(steps_of))).map_err(CliError::Usage)?;
+        let assets = lookup::assets(client, errand.assets).await?;
+        if !picks {
             let users: BTreeSet<&str> = assets.iter().filter_map(|asset| asset["assigned_to"].as_str()).collect();
             let only = users.first().copied().filter(|_| users.len() == 1);
             if let Some(name) = errand.user.or(only) {
                 user = lookup::user(client, name).await?;
             }
         }
-        Ok(Self { client, errand, user, process, preparation, assets, run })
+        let order = Self { client, errand, user, process, preparations, assets, values, run };
+        if let Some(place) = order.errand.location {
+            accepted(&order.change_of_place(place), None).await?;
+        }
+        Ok(order)
+    }
+
+    fn change_of_place(&self, place: &str) -> Change<'a> {
+        // Without `updated_at`, because a preparation changes the assets first.
+        let asset = |asset: &Value| json!({"id": asset["id"], "asset_tag": asset["asset_tag"]});
+        let cells = vec![("location".to_owned(), place.to_owned())];
+        Change::to(self.client, Kind::Assets, self.assets.iter().map(asset).collect(), cells)
+    }
+
+    /// Records the place of the assets, and reads them again.
+    pub async fn place(&mut self) -> Result<()> {
+        let Some(place) = self.errand.location.filter(|_| !self.errand.run.dry_run) else { return Ok(()) };
+        accepted(&self.change_of_place(place), Some(&format!("{}-place", self.run))).await?;
+        for asset in &mut self.assets {
+            *asset = self.client.object(&format!("assets/{}", id_of(asset)), &[]).await?;
+        }
+        Ok(())
     }
 
     fn noun(&self) -> &'static str {
-        if self.errand.is_return { "return" } else { "handover" }
+        match self.errand.deed {
+            Deed::Handover => "handover",
+            Deed::Return => "return",
+            Deed::Run => "process",
+        }
     }
 
     fn query(&self) -> &'static [(&'static str, &'static str)] {
         if self.errand.run.dry_run { &[("dry_run", "true")] } else { &[] }
     }
 
+    /// Whether the process gives the assets to the user.
+    fn picks(&self) -> bool {
+        self.errand.deed != Deed::Return && self.user.is_object() && picker(steps_of(&self.process)).is_some()
+    }
+
     /// Returns the values that the options give for these steps, except ticks.
     fn given(&self, steps: &[Value]) -> Map<String, Value> {
-        let given = match self.errand.is_return {
-            true => self.errand.condition.map(|text| (CONDITION, text.into())),
-            false => picker(steps).map(|key| (key, self.user["id"].clone())),
-        };
-        given.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+        let picked = picker(steps).filter(|_| self.picks()).map(|key| (key.to_owned(), self.user["id"].clone()));
+        let has_step = |key: &str| steps.iter().any(|step| step["key"] == key);
+        let values = self.values.iter().filter(|(key, _)| has_step(key)).map(|(key, value)| (key.clone(), value.clone()));
+        values.chain(picked).collect()
+    }
+
+    /// Returns the values of the steps from `first` on, and the key of the last step to submit. If nobody signs, `run` skips
+    /// optional steps without a value.
+    fn ready<'s>(&self, steps: &'s [Value], first: usize) -> (Map<String, Value>, Option<&'s str>) {
+        let skips = self.errand.deed == Deed::Run && !has_signature(steps.get(first..).unwrap_or_default());
+        values(steps, first, &self.given(steps), &self.errand.run.tick, skips)
     }
 
     /// Fails if one of these steps is a signature and there is no signer.
     fn check_signer(&self, open: &[Value]) -> Result<()> {
-        if self.user.is_object() || !open.iter().any(|step| is_of_type(step, "signature")) {
+        if self.user.is_object() || !has_signature(open) {
             return Ok(());
         }
+        let who = match (self.errand.deed, picker(steps_of(&self.process))) {
+            (Deed::Return, _) => "name the person who returns and signs: --from USER",
+            (_, None) => "name the person who signs: --to USER",
+            (_, Some(_)) => return Err(CliError::Usage("name the user whom the process picks, and who signs: --to USER".into())),
+        };
         let why = if self.assets.len() == 1 { "nobody" } else { "nobody, or to different users" };
         let tags = tags(&self.assets, "asset_tag");
-        Err(CliError::Usage(format!("{tags}: assigned to {why}; name the person who returns and signs: --from USER")))
+        Err(CliError::Usage(format!("{tags}: assigned to {why}; {who}")))
     }
 
     /// Sends a POST request. The idempotency key depends only on the run, the path and the body, so a retry has the same key even
@@ -257,7 +351,7 @@ impl<'a> Order<'a> {
 
     /// Submits the open steps after the signature if they take no value. In a return, confirms that the assets were received.
     pub async fn finish(&self, running: Running) -> Result<Running> {
-        if !running.can_finish(self.errand.is_return) {
+        if !running.can_finish(self.errand.deed == Deed::Return) {
             return Ok(running);
         }
         let path = running.path();
@@ -291,8 +385,11 @@ impl<'a> Order<'a> {
                     self.check_signer(steps_of(&self.process))?;
                     self.start(&self.process, &self.assets).await
                 }
-                State::Unprepared(assets) => {
-                    match self.start(self.preparation.as_ref().unwrap_or(&self.process), &assets).await {
+                State::Unprepared(slug, assets) => {
+                    let preparation = self.preparations.iter().find(|process| process["slug"] == slug);
+                    let preparation = preparation.unwrap_or(&self.process);
+                    check_ticks(preparation, &self.errand.run.tick)?;
+                    match self.start(preparation, &assets).await {
                         Ok(prepared) if !self.errand.run.dry_run => {
                             let left = prepared.left_open();
                             let left = if left.is_empty() { left } else { format!("; left open: {left}") };
@@ -315,7 +412,7 @@ impl<'a> Order<'a> {
     /// would block the handover.
     async fn start(&self, process: &Value, assets: &[Value]) -> Result<Running> {
         let steps = steps_of(process);
-        let (values, ready) = values(steps, 0, &self.given(steps), &self.errand.run.tick);
+        let (values, ready) = self.ready(steps, 0);
         let last = steps.last().map(|step| text(&step["key"]));
         let through = if process["id"] == self.process["id"] { ready } else { last };
         let only_start = match assets {
@@ -337,12 +434,12 @@ impl<'a> Order<'a> {
         }
     }
 
+    /// Submits the open steps that have values.
     async fn go_on(&self, running: Running) -> Result<Running> {
-        let given = self.given(running.steps());
-        let (values, through) = values(running.steps(), running.current_step(), &given, &self.errand.run.tick);
+        let (values, through) = self.ready(running.steps(), running.current_step());
         match through.map(str::to_owned) {
-            None => Ok(running),
-            Some(through) => self.advance(running, &through, &values).await,
+            Some(through) if !running.open_steps().is_empty() => self.advance(running, &through, &values).await,
+            _ => Ok(running),
         }
     }
 
@@ -379,17 +476,21 @@ impl<'a> Order<'a> {
             let processes = self.client.data(&format!("assets/{}/processes", text(&asset["id"])), &[]).await?;
             let all = items(&processes);
             let own = all.iter().find(|process| process["id"] == self.process["id"]).unwrap_or(&Value::Null);
-            let is_prepare = |process: &&Value| process["slug"] == PREPARE && process["can_start"] == true;
-            let helps = all.iter().find(is_prepare).is_some_and(|prepare| prepare["target_status"] == own["trigger_status"]);
+            let first = if self.errand.deed == Deed::Handover { preparation_of(all, own) } else { None };
             let because = |advice: &str| clean(&format!("{}: {} {advice}", tag_and_name(asset), text(&own["detail"])));
             match own["code"].as_str() {
                 None => {}
                 Some("PROCESS_RUNNING") => running.push(self.same(text(&own["instance_id"])).await?),
                 Some("WRONG_ASSET_STATUS") => match self.finished(text(&asset["id"])).await? {
                     Some(instance) => done.push(instance),
-                    None if helps && self.preparation.is_some() => unprepared.push(asset.clone()),
-                    None if helps => wrong.push(because("The option prepare runs the process prepare first.")),
-                    None => wrong.push(because(&self.advice(asset, all).await?)),
+                    None => match first {
+                        Some(slug) if self.errand.prepare => unprepared.push((slug, asset.clone())),
+                        Some(slug) if slug == PREPARATIONS[0] => {
+                            wrong.push(because("The option prepare runs the process prepare first."))
+                        }
+                        Some(slug) => wrong.push(because(&format!("The option prepare runs {slug} and prepare first."))),
+                        None => wrong.push(because(&self.advice(asset, all, own).await?)),
+                    },
                 },
                 Some(_) => wrong.push(because("")),
             }
@@ -397,7 +498,13 @@ impl<'a> Order<'a> {
         match (running.len(), done.len()) {
             _ if !wrong.is_empty() => Err(CliError::Failed(wrong.join("\n"))),
             (0, 0) if unprepared.is_empty() => Ok(State::New),
-            (0, 0) => Ok(State::Unprepared(unprepared)),
+            (0, 0) => {
+                // Returned assets come first, so that all are prepared together.
+                let is_needed = |slug: &&&str| unprepared.iter().any(|(own, _)| own == *slug);
+                let slug = PREPARATIONS.iter().rev().find(is_needed).copied().unwrap_or_default();
+                let assets = unprepared.into_iter().filter(|(own, _)| *own == slug).map(|(_, asset)| asset).collect();
+                Ok(State::Unprepared(slug, assets))
+            }
             (begun, 0) if begun == self.assets.len() => self.together(running.swap_remove(0)).await.map(State::Running),
             (0, all) if all == self.assets.len() => self.together(done.swap_remove(0)).await.map(State::Done),
             _ => {
@@ -408,16 +515,17 @@ impl<'a> Order<'a> {
     }
 
     /// Returns advice for an asset whose status prevents the start of the process.
-    async fn advice(&self, asset: &Value, processes: &[Value]) -> Result<String> {
+    async fn advice(&self, asset: &Value, processes: &[Value], own: &Value) -> Result<String> {
         let startable = processes.iter().filter(|process| process["can_start"] == true);
         let slugs: Vec<&str> = startable.map(|process| text(&process["slug"])).collect();
         let change = match slugs.as_slice() {
-            [] => "No process can start. Change its status first: import a file with the columns asset_tag and status, with \
-                 --match asset_tag."
-                .to_owned(),
+            [] => {
+                let (tag, status) = (quote(text(&asset["asset_tag"])), text(&own["trigger_status"]));
+                format!("No process can start. Change its status first: assetctl set {tag} status={status}")
+            }
             slugs => format!("Change its status first; these processes can start: {}", slugs.join(", ")),
         };
-        let holder = asset["assigned_to"].as_str().filter(|holder| !self.errand.is_return && self.user["id"] != **holder);
+        let holder = asset["assigned_to"].as_str().filter(|holder| self.picks() && self.user["id"] != **holder);
         let Some(holder) = holder else { return Ok(change) };
         let holder = person_with(self.client, holder).await?;
         Ok(match slugs.contains(&RETURN) {
@@ -426,9 +534,9 @@ impl<'a> Order<'a> {
         })
     }
 
-    /// Whether the instance runs the same process and, in a handover, for the same user.
+    /// Whether the instance runs the same process and, if the process picks the user, for the same user.
     fn is_own(&self, instance: &Value) -> bool {
-        instance["process_id"] == self.process["id"] && (self.errand.is_return || *recipient(instance) == self.user["id"])
+        instance["process_id"] == self.process["id"] && (!self.picks() || *recipient(instance) == self.user["id"])
     }
 
     async fn same(&self, id: &str) -> Result<Value> {
@@ -451,7 +559,7 @@ impl<'a> Order<'a> {
     /// status and user.
     async fn finished(&self, asset: &str) -> Result<Option<Value>> {
         let now = self.client.data(&format!("assets/{asset}"), &[]).await?;
-        let is_there = self.errand.is_return || now["assigned_to"] == self.user["id"];
+        let is_there = !self.picks() || now["assigned_to"] == self.user["id"];
         if now["status"] != self.process["target_status"] || !is_there {
             return Ok(None);
         }
@@ -474,6 +582,14 @@ impl<'a> Order<'a> {
         Err(CliError::Failed(format!("the {} has {tags}: name exactly these assets", self.noun())))
     }
 
+    /// Returns the places that a handover doesn't change, with advice.
+    fn left_places(&self) -> Option<String> {
+        let places: BTreeSet<&str> = self.assets.iter().filter_map(|asset| asset["location"].as_str()).collect();
+        let is_told = self.errand.deed == Deed::Handover && self.errand.location.is_none() && !places.is_empty();
+        let places = places.into_iter().collect::<Vec<_>>().join(", ");
+        is_told.then(|| format!("{places}; --location PLACE records where it goes"))
+    }
+
     /// Prints the URL of the link or of the receipt on standard output, and everything else on standard error.
     fn show(&self, running: &Running, link: Option<&Value>, is_json: bool) -> Result<u8> {
         let (is_dry_run, is_completed) = (self.errand.run.dry_run, running.is_completed());
@@ -488,17 +604,33 @@ impl<'a> Order<'a> {
         }
         let until = link.map(|link| format!("until {} UTC; anyone with the link can sign", time(text(&link["expires_at"]))));
         let is_own = running.0["process_id"] == self.process["id"];
-        let direction = if self.errand.is_return { "From" } else { "To" };
-        let assets = if let [one] = self.assets.as_slice() { tag_and_name(one) } else { tags(&self.assets, "asset_tag") };
-        let repeats = link.is_some() && self.errand.is_return && !self.errand.run.wait;
+        let direction = match self.errand.deed {
+            Deed::Handover => "To",
+            Deed::Return => "From",
+            Deed::Run => "User",
+        };
+        // A preparation runs only on the assets that need it.
+        let tags_here = running.members("asset_tag");
+        let is_here = |asset: &&Value| is_own || tags_here.contains(&text(&asset["asset_tag"]));
+        let assets: Vec<&Value> = self.assets.iter().filter(is_here).collect();
+        let assets = if let [one] = assets.as_slice() { tag_and_name(one) } else { tags(assets, "asset_tag") };
+        let then = match link {
+            // The link ends with the signature, unless only the last step follows.
+            Some(_) if self.errand.run.wait || running.ends_with_signature() => None,
+            Some(_) => Some("repeat the command once it is signed and here".to_owned()),
+            None if is_completed || is_dry_run => None,
+            None => running.open_steps().first().map(|step| format!("repeat the command with {}", option_for(step))),
+        };
         let members = [
             ("Process", Some(text(&running.0["process_name"]).to_owned())),
             ("Assets", Some(assets)),
             (direction, self.user.is_object().then(|| person(&self.user))),
+            ("Location", self.errand.location.map(normal)),
+            ("Still at", self.left_places()),
             ("Left open", Some(running.left_open()).filter(|left| !is_own && !left.is_empty())),
             ("Steps left", Some(running.open_labels()).filter(|labels| !labels.is_empty())),
             ("Link", until),
-            ("Then", repeats.then(|| "repeat the command once it is signed and here".to_owned())),
+            ("Then", then),
             ("Receipt", (is_completed && !is_dry_run).then(|| "needs an API key to open".to_owned())),
         ];
         let members = members.into_iter().filter_map(|(title, text)| Some((title, text?)));
@@ -514,7 +646,9 @@ impl<'a> Order<'a> {
         }
         print_note(&summary);
         let Some(link) = link else {
-            print(receipt.as_str())?;
+            if is_completed {
+                print(receipt.as_str())?;
+            }
             return Ok(EXIT_SUCCESS);
         };
         let address = clean(text(&link["url"]));
@@ -524,6 +658,60 @@ impl<'a> Order<'a> {
             print_styled(&code.unwrap_or_else(|| "(too long for a QR code)".to_owned()))?;
         }
         Ok(EXIT_SUCCESS)
+    }
+}
+
+async fn active_user(client: &Client, name: &str) -> Result<Value> {
+    let user = lookup::user(client, name).await?;
+    match user["is_active"] == true {
+        true => Ok(user),
+        false => Err(CliError::Failed(format!("{} is inactive: activate the user first", person(&user)))),
+    }
+}
+
+/// Returns the values from the options by step, in the form of the step's type.
+async fn step_values(client: &Client, errand: &Errand<'_>, steps: &[Value]) -> Result<Map<String, Value>> {
+    let mut values = Map::new();
+    for (key, value) in &errand.values {
+        let Some(step) = steps.iter().find(|step| step["key"] == *key) else {
+            let option = if errand.deed == Deed::Return { "condition" } else { "value" };
+            let known = steps.iter().map(|step| text(&step["key"])).collect::<Vec<_>>().join(", ");
+            let detail = format!("has no step `{key}`, so --{option} can't be used; its steps: {known}");
+            return Err(CliError::Usage(clean(&format!("the process {} {detail}", errand.process))));
+        };
+        let value = match text(&step["type"]) {
+            "user_picker" => active_user(client, value).await?["id"].clone(),
+            "confirmation" if *value == "true" => true.into(),
+            "checklist" => return Err(CliError::Usage(format!("--value {key}: use --tick for the entries of a checklist"))),
+            _ => (*value).into(),
+        };
+        values.insert((*key).to_owned(), value);
+    }
+    Ok(values)
+}
+
+/// Returns the slug of the process to run on an asset first, so that the process `own` can start on it afterwards. `all` are the
+/// asset's processes.
+fn preparation_of(all: &[Value], own: &Value) -> Option<&'static str> {
+    let mut needed = &own["trigger_status"];
+    for slug in PREPARATIONS {
+        let process = all.iter().find(|process| process["slug"] == slug && process["target_status"] == *needed)?;
+        if process["can_start"] == true {
+            return Some(slug);
+        }
+        needed = &process["trigger_status"];
+    }
+    None
+}
+
+/// Returns the option that gives this step a value.
+fn option_for(step: &Value) -> String {
+    let key = text(&step["key"]);
+    match text(&step["type"]) {
+        "checklist" => "--tick all".to_owned(),
+        "user_picker" => "--to USER".to_owned(),
+        "confirmation" => format!("--value {key}=true"),
+        _ => format!("--value {key}=TEXT"),
     }
 }
 
@@ -559,6 +747,18 @@ fn check_labels<'s>(labels: &[String], steps: impl Iterator<Item = &'s Value>) -
     }
 }
 
+/// Fails if a required checklist of a preparation would stay incomplete.
+fn check_ticks(process: &Value, labels: &[String]) -> Result<()> {
+    let required = steps_of(process).iter().filter(|step| is_of_type(step, "checklist") && !is_optional(step));
+    let unticked = required.flat_map(|step| entries(step).filter(|entry| !labels.iter().any(|label| ticks(label, entry, step))));
+    let unticked: Vec<String> = unticked.map(|entry| clean(entry).replace('"', "'")).collect();
+    if unticked.is_empty() {
+        return Ok(());
+    }
+    let (name, unticked) = (clean(text(&process["name"])), unticked.join("\", \""));
+    Err(CliError::Usage(format!("{name} comes first, and needs \"{unticked}\": tick each, or all")))
+}
+
 fn is_same(label: &str, entry: &str) -> bool {
     folded(label.trim()) == folded(entry)
 }
@@ -581,18 +781,27 @@ fn is_of_type(step: &Value, kind: &str) -> bool {
     step["type"] == kind
 }
 
+fn has_signature(steps: &[Value]) -> bool {
+    steps.iter().any(|step| is_of_type(step, "signature"))
+}
+
+fn is_optional(step: &Value) -> bool {
+    serde_json::from_value::<Step>(step.clone()).is_ok_and(|step| !step.is_required())
+}
+
 /// Returns the step whose user gets the asset: the last user picker.
 fn picker(steps: &[Value]) -> Option<&str> {
     steps.iter().rfind(|step| is_of_type(step, "user_picker")).map(|step| text(&step["key"]))
 }
 
 /// Returns the values of the steps from `first` on, by step key, and the key of the last step to submit: all steps up to it have
-/// values. Uses the `given` values, and ticks `labels` in checklists.
+/// values, or are optional and skipped. Uses the `given` values, and ticks `labels` in checklists.
 fn values<'a>(
     steps: &'a [Value],
     first: usize,
     given: &Map<String, Value>,
     labels: &[String],
+    skips: bool,
 ) -> (Map<String, Value>, Option<&'a str>) {
     let open = steps.get(first..).unwrap_or_default();
     let value = |step: &Value| {
@@ -601,7 +810,7 @@ fn values<'a>(
         given.get(text(&step["key"])).cloned().or_else(|| Some(ticked).filter(|list| !list.is_empty()).map(Value::from))
     };
     let values = open.iter().filter_map(|step| Some((text(&step["key"]).to_owned(), value(step)?))).collect();
-    let last = open.iter().take_while(|step| value(step).is_some()).last();
+    let last = open.iter().take_while(|step| value(step).is_some() || skips && is_optional(step)).last();
     (values, last.map(|step| text(&step["key"])))
 }
 
@@ -659,6 +868,12 @@ impl Running {
     pub fn can_finish(&self, receives: bool) -> bool {
         let takes_none = |step: &Value| is_of_type(step, "complete") || receives && is_of_type(step, "confirmation");
         !self.open_steps().is_empty() && self.open_steps().iter().all(takes_none)
+    }
+
+    /// Whether nothing but the last step follows the next signature.
+    fn ends_with_signature(&self) -> bool {
+        let after = self.open_steps().iter().skip_while(|step| !is_of_type(step, "signature")).skip(1);
+        after.into_iter().all(|step| is_of_type(step, "complete"))
     }
 
     /// Returns the unticked checklist entries, and the other steps without a value.
@@ -719,7 +934,7 @@ mod tests {
         let (steps, labels) = (steps(kinds), tick.iter().map(ToString::to_string).collect::<Vec<_>>());
         check_labels(&labels, steps.iter()).expect("labels");
         let given = picker(&steps).map(|key| (key.to_owned(), json!("mary"))).into_iter().collect();
-        let (values, through) = values(&steps, first, &given, &labels);
+        let (values, through) = values(&steps, first, &given, &labels, false);
         (values.into(), through.map(str::to_owned))
     }
 

@@ -55,6 +55,7 @@ async fn run(global: Global, command: Command) -> Result<u8> {
         Command::Labels(options) => labels::labels(&options, &connection(global)?, is_json).await,
         Command::Handover(options) => handover::handover(options.errand(), &connection(global)?, is_json).await,
         Command::Return(options) => handover::handover(options.errand(), &connection(global)?, is_json).await,
+        Command::Run(options) => handover::handover(options.errand(), &connection(global)?, is_json).await,
         Command::Set(options) => set::set(&options, &connection(global)?, is_json).await,
         Command::Who(options) => show::who(&options, &connection(global)?, is_json).await,
         Command::Show { asset } => show::show(&asset, &connection(global)?, is_json).await,

@@ -221,7 +221,8 @@ async fn handover_options(access: &Access, arguments: &Value, dry_run: bool) -> 
     let to = id_of(&user_named(&access.client, text(&arguments["person"])).await?);
     let (assets, tick, prepare) = (texts(&arguments["assets"]), texts(&arguments["tick"]), arguments["prepare"] == true);
     let process = arguments["process"].as_str().unwrap_or("employee-onboarding").to_owned();
-    Ok(Handover { assets, to, process, prepare, run: RunOptions { tick, dry_run, ..RunOptions::default() } })
+    let location = arguments["place"].as_str().map(str::to_owned);
+    Ok(Handover { assets, to, process, prepare, location, run: RunOptions { tick, dry_run, ..RunOptions::default() } })
 }
 
 async fn preview_handover(access: &Access, arguments: &Value) -> Result<Preview> {
@@ -243,6 +244,13 @@ async fn preview_handover(access: &Access, arguments: &Value) -> Result<Preview>
         let go_on = |tag: &&str| json!({"asset": tag, "field": "steps_left", "from": before, "to": left});
         on.iter().filter(|_| before != left).map(go_on).collect()
     };
+    if let Some(place) = &options.location {
+        let moved = order.assets.iter().filter(|asset| asset["location"] != normal(place));
+        let moved = moved.map(
+            |asset| json!({"asset": asset["asset_tag"], "field": "location", "from": asset["location"], "to": normal(place)}),
+        );
+        changes.extend(moved);
+    }
     let then = if running.0["process_id"] != order.process["id"] {
         // A dry run ends after the preparation.
         let process = &order.process["name"];
@@ -253,7 +261,8 @@ async fn preview_handover(access: &Access, arguments: &Value) -> Result<Preview>
     } else {
         format!("then left: {}", quoted(&left.as_str().into()))
     };
-    let effect = format!("{} on {} for {}, {then}.", quoted(process), all_quoted(&on), quoted(&person(&order.user).into()));
+    let at = options.location.as_deref().map_or(String::new(), |place| format!(" at {}", quoted(&normal(place).into())));
+    let effect = format!("{} on {} for {}{at}, {then}.", quoted(process), all_quoted(&on), quoted(&person(&order.user).into()));
     Ok(Preview { seen: seen.into(), changes, effect, body: Value::Null })
 }
 
@@ -261,6 +270,7 @@ async fn hand_over(access: &Access, arguments: &Value, token: &str) -> Result<(S
     let options = handover_options(access, arguments, false).await?;
     let mut order = Order::read(&access.client, options.errand(), token.to_owned()).await?;
     let running = order.finish(order.begin().await?).await?;
+    order.place().await?;
     let (process, tags, status) = (&running.0["process_name"], running.members("asset_tag"), text(&running.0["status"]));
     let mut data = json!({"process": process, "status": status, "assets": tags, "steps_left": running.open_labels()});
     let mut line = format!("{} is {status} on {}.", quoted(process), all_quoted(&tags));

@@ -1,4 +1,4 @@
-//! `assetctl handover` against the real service, with and without `--wait`.
+//! `assetctl handover` and `run` against the real service, with and without `--wait`.
 
 use crate::support::scripted::{Answer, Scripted};
 use crate::support::service::Service;
@@ -56,7 +56,7 @@ fn with_prepare_an_asset_in_stock_is_prepared_first() {
     assert_eq!(refused.code, 1);
     for (tag, advice) in [
         (&tag, "The option prepare runs the process prepare first."),
-        (&returned, "these processes can start: decommission, restock"),
+        (&returned, "The option prepare runs restock and prepare first."),
     ] {
         let line = refused.stderr.lines().find(|line| line.contains(tag.as_str())).unwrap_or_default();
         assert!(line.contains(&format!("{tag} Laptop: ")) && line.contains(advice), "{}", refused.stderr);
@@ -80,6 +80,101 @@ fn with_prepare_an_asset_in_stock_is_prepared_first() {
     prepared.link();
     let left = "Prepare: done; left open: System installed, Updates installed, Asset tag attached\n";
     assert!(prepared.stderr.starts_with(left), "{}", prepared.stderr);
+}
+
+#[test]
+fn what_came_back_is_handed_over_again() {
+    let service = Service::start();
+    let ada = service.user("Ada", true);
+    service.user("Mary", true);
+    let (id, tag) = service.asset("preparing");
+    let (_, stored) = service.asset("in_stock");
+    let hand_over = |user: &str, words: &[&str]| service.run(&[&["handover", "--to", user, "--tick", "all"], words].concat());
+    service.sign(&hand_over("ada@example.org", &[&tag]).link(), json!({}));
+    let come_back = service.run(&["return", &tag, "--tick", "all"]).link();
+    service.sign(&come_back, json!({"condition": "good"}));
+    service.run(&["return", &tag]).ok();
+    assert_eq!(service.get(&format!("/assets/{id}"))["data"]["status"], "returned");
+    let needed = "Restock comes first, and needs \"Data erased\", \"Device reset\", \"Device cleaned\": tick each, or all";
+    to_mary(&service, &[&tag, &stored, "--prepare"]).tells(2, needed);
+    let plan = hand_over("mary@example.org", &[&tag, &stored, "--prepare", "--dry-run"]).ok();
+    assert!(plan.stdout.starts_with(&format!("Process  Restock\nAssets   {tag} Laptop\n")), "{}", plan.stdout);
+    let again = hand_over("mary@example.org", &[&tag, &stored, "--prepare"]);
+    service.sign(&again.link(), json!({}));
+    assert!(again.stderr.starts_with("Restock: done\nPrepare: done\n"), "{}", again.stderr);
+    let asset = &service.get(&format!("/assets/{id}"))["data"];
+    assert!(asset["status"] == "in_use" && asset["assigned_to"] != json!(ada), "{asset}");
+}
+
+#[test]
+fn the_place_is_recorded_and_a_handover_tells_where_assets_still_are() {
+    let service = Service::start();
+    service.user("Mary", true);
+    let (id, tag) = service.asset("preparing");
+    let place = || service.get(&format!("/assets/{id}"))["data"]["location"].take();
+    service.run(&["set", &tag, "location=Storage"]).ok();
+    let run = to_mary(&service, &[&tag, "--location", "Berlin/3.14", "--dry-run"]);
+    run.shows("Location    Berlin / 3.14\n");
+    to_mary(&service, &[&tag, "--location", "a//b"]).tells(1, &format!("{tag}: location: "));
+    assert_eq!((place(), service.total("/processes/instances")), (json!("Storage"), 0));
+    let left = to_mary(&service, &[&tag]);
+    left.link();
+    assert!(left.stderr.contains("\nStill at    Storage; --location PLACE records where it goes\n"), "{}", left.stderr);
+    let moved = to_mary(&service, &[&tag, "--tick", "all", "--location", "Berlin/3.14"]);
+    assert!(moved.stderr.contains("\nLocation    Berlin / 3.14\n") && !moved.stderr.contains("Still at"), "{}", moved.stderr);
+    assert_eq!(place(), "Berlin / 3.14");
+    service.sign(&moved.link(), json!({}));
+    service.run(&["return", &tag, "--tick", "all", "--location", "Storage"]).link();
+    assert_eq!(place(), "Storage");
+}
+
+#[test]
+fn any_process_runs_with_the_values_of_its_steps() {
+    let service = Service::start();
+    let ada = service.user("Ada", true);
+    let assets: Vec<(String, String)> = (0..2).map(|_| service.asset("in_use")).collect();
+    let tags = [assets[0].1.as_str(), &assets[1].1];
+    let status = |number: usize| service.get(&format!("/assets/{}", assets[number].0))["data"]["status"].take();
+    let run = |words: &[&str]| service.run(&[&["run"], words].concat());
+    // Without a required value, the process starts and waits for it.
+    let begun = run(&["repair", tags[0], tags[1]]).ok();
+    assert!(
+        begun.stdout.is_empty() && begun.stderr.ends_with("Then        repeat the command with --value fault=TEXT\n"),
+        "{}",
+        begun.stderr
+    );
+    let plan = run(&["repair", tags[0], tags[1], "--value", "fault=Broken screen", "--dry-run"]);
+    plan.shows("This would be completed.\n");
+    let done = run(&["repair", tags[0], tags[1], "--value", "fault=Broken screen"]).ok();
+    assert!(done.stdout.contains("/v1/movements/") && done.stdout.ends_with("/receipt?format=html\n"), "{}", done.stdout);
+    assert_eq!((status(0), status(1), service.total("/movements")), (json!("in_service"), json!("in_service"), 1));
+    run(&["back-from-repair", tags[0], "--tick", "all", "--value", "invoice=R-1", "--json"]).shows("\"status\": \"completed\"");
+    assert_eq!(status(0), "in_stock");
+    // A process that picks a user, who signs.
+    let steps = json!([
+        {"type": "user_picker", "key": "borrower", "label": "Borrower", "required": true},
+        {"type": "date", "key": "until", "label": "Until", "required": true},
+        {"type": "confirmation", "key": "charged", "label": "Charged"},
+        {"type": "signature", "key": "signature", "label": "Signature", "required": true},
+        {"type": "complete", "key": "complete", "label": "Complete"}
+    ]);
+    service
+        .create("/processes", &json!({"name": "Loan", "trigger_status": "in_stock", "target_status": "in_use", "steps": steps}));
+    let loan = |words: &[&str]| run(&[&["loan", tags[0]], words].concat());
+    loan(&[]).tells(2, "name the user whom the process picks, and who signs: --to USER");
+    loan(&["--to", "ada", "--value", "place=x"])
+        .tells(2, "the process loan has no step `place`, so --value can't be used; its steps: borrower, until");
+    loan(&["--to", "ada", "--value", "until=tomorrow", "--value", "charged=true"]).tells(1, "/step_data/until: ");
+    let signed = loan(&["--to", "ada", "--value", "until=2027-01-01", "--value", "charged=true"]);
+    service.sign(&signed.link(), json!({}));
+    let asset = &service.get(&format!("/assets/{}", assets[0].0))["data"];
+    assert_eq!((&asset["status"], &asset["assigned_to"]), (&json!("in_use"), &json!(ada)));
+    loan(&["--to", "ada"]).shows("/receipt?format=html\n");
+    // The signer of another process is the user who has the asset.
+    let returned = run(&["device-return", tags[0], "--tick", "all"]);
+    assert!(returned.stderr.contains("User        Ada <ada@example.org>\n"), "{}", returned.stderr);
+    run(&["nope", tags[0]]).tells(1, "unknown process nope; known: ");
+    run(&["restock", tags[0], "--value", "checks=x"]).tells(2, "--value checks: use --tick");
 }
 
 #[test]
@@ -126,11 +221,8 @@ fn the_owner_of_an_asset_that_cannot_be_handed_over_is_named() {
     assert_eq!(refused.code, 1);
     for (tag, advice) in [
         (&in_use, format!("Ada <ada@example.org> has it: take it back first, assetctl return {in_use}")),
-        (&returned, "Ada <ada@example.org> has it. Change its status first; these processes can start: ".to_owned()),
-        (
-            &scrapped,
-            "Change its status first: import a file with the columns asset_tag and status, with --match asset_tag.".to_owned(),
-        ),
+        (&returned, "The option prepare runs restock and prepare first.".to_owned()),
+        (&scrapped, format!("No process can start. Change its status first: assetctl set {scrapped} status=preparing")),
     ] {
         let line = refused.stderr.lines().find(|line| line.contains(&format!("{tag} Laptop: "))).unwrap_or_default();
         assert!(line.contains(&advice), "{}", refused.stderr);
