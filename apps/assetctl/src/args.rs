@@ -10,6 +10,9 @@ use crate::offboard::Offboard;
 use crate::set::Set;
 use crate::show::Who;
 use crate::stocktake::Stocktake;
+use crate::types::Type;
+use crate::users::User;
+use crate::verify::Verify;
 use crate::webhooks::Webhooks;
 use clap::builder::StyledStr;
 use clap::{Args, Parser, Subcommand};
@@ -65,6 +68,11 @@ assetctl run restock AST-000007 AST-000012 --tick all
 assetctl run decommission AST-000007 --value reason=Defective \\
   --value data_erased=true --dry-run
 assetctl run loan AST-000007 --to mary@example.org --wait";
+
+const VERIFY: &str = "\
+assetctl verify AST-000007
+assetctl verify receipt.json --keys keys.json
+assetctl verify history.json";
 
 const HANDOVER: &str = "\
 assetctl handover AST-000007 --to mary@example.org
@@ -173,6 +181,21 @@ pub enum Command {
     /// Start the return of everything that a user has, and deactivate the user
     #[command(after_help = examples("assetctl offboard ada@example.com --dry-run\nassetctl offboard ada@example.com --process device-return"))]
     Offboard(Offboard),
+    /// Add and change users, report and erase the data about a person
+    #[command(after_help = examples("assetctl user add ada@example.com \"Ada Lovelace\"\nassetctl user change ada@example.com role=technician"))]
+    User {
+        #[command(subcommand)]
+        command: User,
+    },
+    /// Add and change asset types, with their custom fields
+    #[command(after_help = examples("assetctl type add LAP Laptop --field ram_gb:integer"))]
+    Type {
+        #[command(subcommand)]
+        command: Type,
+    },
+    /// Verify an asset's history and receipts, or those in a file
+    #[command(after_help = examples(VERIFY))]
+    Verify(Verify),
     /// Receive the events of webhooks on this computer
     #[command(after_help = examples("assetctl webhooks listen --forward http://127.0.0.1:9000/hook"))]
     Webhooks {

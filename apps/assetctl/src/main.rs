@@ -19,6 +19,9 @@ mod selection;
 mod set;
 mod show;
 mod stocktake;
+mod types;
+mod users;
+mod verify;
 mod webhooks;
 
 use args::{Cli, Command, Global};
@@ -57,6 +60,9 @@ async fn run(global: Global, command: Command) -> Result<u8> {
         Command::Return(options) => handover::handover(options.errand(), &connection(global)?, is_json).await,
         Command::Run(options) => handover::handover(options.errand(), &connection(global)?, is_json).await,
         Command::Set(options) => set::set(&options, &connection(global)?, is_json).await,
+        Command::User { command } => users::user(&command, &connection(global)?, is_json).await,
+        Command::Type { command } => types::asset_type(&command, &connection(global)?, is_json).await,
+        Command::Verify(options) => verify::verify(&options, || connection(global), is_json).await,
         Command::Who(options) => show::who(&options, &connection(global)?, is_json).await,
         Command::Show { asset } => show::show(&asset, &connection(global)?, is_json).await,
         Command::Offboard(options) => offboard::offboard(&options, &connection(global)?, is_json).await,

@@ -15,4 +15,6 @@ mod set;
 mod show_and_who;
 mod stocktake;
 mod support;
+mod users_and_types;
+mod verify;
 mod webhooks_listen;

@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 use dev_server::engine::{self, Engine};
 use dev_server::server::{self, TABLE};
 use dev_server::table;
+use key_encryption::FileKeyEncryption;
 use serde_json::{Value, json};
 use shared::domain::keys::api_key::MAX_RATE_LIMIT;
 use shared::services::{App, system_clock};
@@ -65,7 +66,9 @@ impl Service {
             let store = Store::new(client, TABLE, Arc::new(clock));
             let tenant = store.create_tenant("Test".parse().unwrap(), None, MAX_RATE_LIMIT).await.unwrap();
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            (server::router(App::new(store)), tenant.api_key.expose(), listener)
+            let key_encryption = Arc::new(FileKeyEncryption::in_memory().unwrap());
+            let app = App::new(store).with_key_encryption(Some(key_encryption));
+            (server::router(app), tenant.api_key.expose(), listener)
         });
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let served = Mutex::new(Some(serve(&runtime, listener, router.clone())));
