@@ -33,6 +33,9 @@ pub struct Export {
     /// The separator of the cells in CSV [default: comma]
     #[arg(long)]
     pub delimiter: Option<Delimiter>,
+    /// Begin CSV with a byte order mark, by which spreadsheets recognize UTF-8
+    #[arg(long)]
+    pub bom: bool,
     #[command(flatten)]
     pub filters: Filters,
     /// Seconds to wait for a service that is busy or can't be reached
@@ -57,6 +60,9 @@ pub async fn export(options: &Export, connection: &Connection, is_json: bool) ->
     let format = options.format.or_else(|| options.output.as_deref().map(Format::of)).unwrap_or(Format::Csv);
     if options.delimiter.is_some() && format != Format::Csv {
         return Err(CliError::Usage("--delimiter is only for CSV".into()));
+    }
+    if options.bom && format != Format::Csv {
+        return Err(CliError::Usage("--bom is only for CSV".into()));
     }
     let kind = options.what.path();
     let mut interrupt = Interrupt::listen();
@@ -86,25 +92,25 @@ async fn write(options: &Export, client: &Client, kind: &str, format: Format) ->
     let exported = fetch(options, client, kind, format, &mut parts).await?;
     let mut parts = parts.into_inner().map_err(io::IntoInnerError::into_error)?;
     parts.as_file_mut().rewind()?;
-    let delimiter = options.delimiter.unwrap_or(Delimiter::Comma) as u8;
+    let layout = Layout { delimiter: options.delimiter.unwrap_or(Delimiter::Comma) as u8, has_bom: options.bom };
     match (&options.output, format) {
         (Some(path), Format::Ndjson) => persist(parts, path)?,
         (Some(path), Format::Csv) => {
             let mut table = BufWriter::new(temporary_beside(path)?);
-            exported.write_table(BufReader::new(parts.as_file()), &mut table, delimiter)?;
+            exported.write_table(BufReader::new(parts.as_file()), &mut table, layout)?;
             persist(table.into_inner().map_err(io::IntoInnerError::into_error)?, path)?;
         }
-        (None, format) => to_standard_output(parts.as_file(), format, &exported, delimiter)?,
+        (None, format) => to_standard_output(parts.as_file(), format, &exported, layout)?,
     }
     Ok(exported)
 }
 
 /// Writes to standard output. Succeeds even if the reader closes the pipe early.
-fn to_standard_output(mut file: &File, format: Format, exported: &Exported, delimiter: u8) -> Result<()> {
+fn to_standard_output(mut file: &File, format: Format, exported: &Exported, layout: Layout) -> Result<()> {
     let mut output = terminal::data();
     let written = match format {
         Format::Ndjson => io::copy(&mut file, &mut output).map(drop),
-        Format::Csv => exported.write_table(BufReader::new(file), &mut output, delimiter),
+        Format::Csv => exported.write_table(BufReader::new(file), &mut output, layout),
     };
     terminal::is_read(written.and_then(|()| output.flush()))?;
     Ok(())
@@ -136,6 +142,13 @@ async fn fetch(options: &Export, client: &Client, kind: &str, format: Format, ou
     output.flush()?;
     bar.finish_and_clear();
     Ok(exported)
+}
+
+/// How a CSV file is written.
+#[derive(Clone, Copy)]
+struct Layout {
+    delimiter: u8,
+    has_bom: bool,
 }
 
 /// Describes the parts read so far. Their rows are not kept in memory.
@@ -171,9 +184,12 @@ impl Exported {
     }
 
     /// Writes all parts of `input` as one table. Cells stay unchanged; cells in columns that a part lacks are empty.
-    fn write_table(&self, mut input: impl Read, output: impl Write, delimiter: u8) -> io::Result<()> {
+    fn write_table(&self, mut input: impl Read, mut output: impl Write, layout: Layout) -> io::Result<()> {
         let columns: Vec<&String> = self.fields.iter().chain(&self.custom_fields).collect();
-        let mut writer = WriterBuilder::new().delimiter(delimiter).terminator(Terminator::CRLF).from_writer(output);
+        if layout.has_bom {
+            output.write_all("\u{feff}".as_bytes())?;
+        }
+        let mut writer = WriterBuilder::new().delimiter(layout.delimiter).terminator(Terminator::CRLF).from_writer(output);
         writer.write_record(&columns)?;
         for length in &self.lengths {
             let mut reader = Reader::from_reader(input.by_ref().take(*length));

@@ -216,6 +216,11 @@ fn cells_are_separated_as_it_is_asked_for() {
     assert_eq!(export(&["--delimiter", ";"]).stdout, "id;name;notes\r\n1;\"A, B\n\";\"c;d\"\r\n2;;\"x\"\"\"\r\n");
     assert_eq!(export(&["--delimiter", "tab"]).stdout, "id\tname\tnotes\r\n1\t\"A, B\n\"\tc;d\r\n2\t\t\"x\"\"\"\r\n");
     export(&["--delimiter", "semicolon", "--format", "ndjson"]).tells(2, "--delimiter is only for CSV");
+    assert_eq!(
+        export(&["--bom", "--delimiter", ";"]).stdout,
+        "\u{feff}id;name;notes\r\n1;\"A, B\n\";\"c;d\"\r\n2;;\"x\"\"\"\r\n"
+    );
+    export(&["--bom", "--format", "ndjson"]).tells(2, "--bom is only for CSV");
 }
 
 #[test]
