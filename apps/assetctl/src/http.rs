@@ -244,7 +244,7 @@ impl Client {
             };
             let pause = backoff.pause(&busy, Instant::now()).map_err(CliError::Unanswered)?;
             if let Some(reassurance) = reassurance.filter(|_| backoff.attempts == 1) {
-                print_note(&format!("{}; waiting for it. {reassurance}", busy.detail));
+                print_note(&format!("{}; waiting for it. {reassurance}", busy.detail.trim_end_matches('.')));
             }
             tokio::time::sleep(pause).await;
         };

@@ -2,7 +2,7 @@
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
-use crate::http::{Client, new_run_id, wrong_parameter};
+use crate::http::{Client, new_run_id, unreadable, wrong_parameter};
 use crate::import::columns::Kind;
 use crate::lookup::{id_of, is_id, person, text, user_named};
 use crate::offboard::DRY_RUN;
@@ -207,7 +207,7 @@ async fn erase(client: &Client, options: &Erase, is_json: bool) -> Result<u8> {
             let sum = removed.get(what).and_then(Value::as_u64).unwrap_or_default() + number.as_u64().unwrap_or_default();
             removed.insert(what.clone(), sum.into());
         }
-        if erasure["done"] == true {
+        if erasure["done"].as_bool().ok_or_else(unreadable)? {
             break;
         }
     }
@@ -227,7 +227,8 @@ fn show_erasure(erasure: &Value, is_dry_run: bool, is_json: bool) -> Result<u8> 
 
 fn in_words(erasure: &Value, is_dry_run: bool) -> String {
     let removed = erasure["removed"].as_object().into_iter().flatten();
-    let removed = removed.map(|(what, number)| format!("{number} {what}")).collect::<Vec<_>>().join(", ");
+    let removed = removed.filter(|(_, number)| **number != 0).map(|(what, number)| format!("{what}: {number}"));
+    let removed = Some(removed.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty()).unwrap_or("nothing".to_owned());
     let at_least = if is_dry_run && erasure["done"] != true { "at least " } else { "" };
     let verb = if is_dry_run { "Would erase" } else { "Erased" };
     record([(verb, format!("{at_least}{removed}")), ("Pseudonym", text(&erasure["pseudonym"]).to_owned())], terminal::width())

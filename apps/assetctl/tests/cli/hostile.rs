@@ -18,7 +18,7 @@ fn answer(request: &Request, _: usize) -> Answer {
         json!({"id": USER, "asset_id": HOSTILE, "asset_tag": HOSTILE, "asset_name": HOSTILE, "code": HOSTILE, "detail": HOSTILE});
     match request.route.as_str() {
         _ if request.parameter("status") == "refused" => Answer::problem(422, HOSTILE, HOSTILE),
-        "POST /assets/import" => {
+        "POST /assets/import" | "POST /users/import" => {
             let error = json!({"column": HOSTILE, "detail": HOSTILE, "code": HOSTILE});
             Answer::data(&json!([{"row": 1, "outcome": "refused", "id": null, "errors": [error]}]))
         }
@@ -35,6 +35,13 @@ fn answer(request: &Request, _: usize) -> Answer {
         "GET /stats" => Answer::data(&json!({"assets": {"total": 1, "by_status": {HOSTILE: 1}}})),
         "GET /events" => Answer::json(&events(request.parameter("after"))),
         "GET /users" => Answer::data(&json!([person()])),
+        "POST /users" => Answer::data(&person()),
+        route if route.ends_with("/erase") => Answer::data(&json!({"done": true, "pseudonym": HOSTILE, "removed": {HOSTILE: 1}})),
+        "GET /catalog/asset-types" => Answer::data(&json!([{"id": USER, "name": HOSTILE}])),
+        route if route.contains("/catalog/asset-types") => {
+            let schema = json!({"properties": {HOSTILE: {"type": HOSTILE}}});
+            Answer::data(&json!({"code": HOSTILE, "name": HOSTILE, "custom_fields_schema": schema})).with("etag", "\"1-a\"")
+        }
         route if route.starts_with("GET /users/") => Answer::data(&person()),
         "GET /processes" => Answer::data(&json!([process()])),
         "GET /processes/instances" => Answer::data(&json!([process()])),
@@ -131,6 +138,23 @@ impl Commands {
             &["handover", "A", "--to", USER, "--tick", HOSTILE, "--dry-run"],
             &["handover", "A", "--to", USER, "--process", HOSTILE],
             &["handover", HOSTILE, "--to", USER],
+            &["handover", "A", "--to", USER, "--location", HOSTILE],
+            &["run", "own", "A", "--to", USER, "--value", &format!("{HOSTILE}=x")],
+            &["run", "own", "A", "--value", &format!("x={HOSTILE}")],
+            &["run", HOSTILE, "A"],
+            &["set", "A", "status=x"],
+            &["set", "A", &format!("notes={HOSTILE}")],
+            &["set", HOSTILE, "status=x"],
+            &["set", "A", &format!("custom_fields.{HOSTILE}=x")],
+            &["user", "add", HOSTILE, HOSTILE],
+            &["user", "change", HOSTILE, "role=x"],
+            &["user", "report", HOSTILE, "-o", &self.path("report.json")],
+            &["user", "erase", USER, "--yes"],
+            &["type", "add", HOSTILE, HOSTILE, "--field", &format!("{HOSTILE}:string")],
+            &["type", "change", HOSTILE, "name=x"],
+            &["verify", "A"],
+            &["verify", HOSTILE],
+            &["verify", &file],
             &["show", "A"],
             &["show", HOSTILE],
             &["who", "A"],
@@ -291,7 +315,7 @@ fn listening_goes_on_however_long_the_service_asks_to_wait() {
         _ => Answer::busy("18446744073709551615"),
     };
     let service = Scripted::start(answer);
-    run(&service.url, &["webhooks", "listen", "--for", "1"]).tells(0, "Not now.; waiting for it. No event is lost.");
+    run(&service.url, &["webhooks", "listen", "--for", "1"]).tells(0, "Not now; waiting for it. No event is lost.");
 }
 
 #[test]
@@ -313,6 +337,15 @@ fn no_command_panics_whatever_the_service_answers() {
             &["offboard", USER, "--dry-run"],
             &["handover", "AST-1", "--to", USER, "--dry-run"],
             &["return", "AST-1", "--dry-run"],
+            &["run", "own", "AST-1", "--value", "x=y"],
+            &["set", "AST-1", "status=in_stock", "assigned_to=ada", "asset_type=LAP"],
+            &["user", "add", "ada@example.com", "Ada"],
+            &["user", "change", USER, "role=viewer"],
+            &["user", "report", USER],
+            &["user", "erase", USER, "--dry-run"],
+            &["type", "add", "LAP", "Laptop"],
+            &["type", "change", "LAP", "--field", "a:string"],
+            &["verify", "AST-1"],
             &["labels", "AST-1", "-o", path.to_str().unwrap()],
             &["stats"],
             &["stats", "--by", "assigned_to"],
