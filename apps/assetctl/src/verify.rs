@@ -70,10 +70,11 @@ async fn published_keys(client: &Client, receipt: &Value) -> Result<Jwks> {
     jwks(&String::from_utf8_lossy(&reply.body)).ok_or_else(unreadable)
 }
 
-/// Recomputes histories from entries in any order, by record.
-fn recomputed<'e>(entries: impl IntoIterator<Item = &'e Value>) -> Result<BTreeMap<String, Verification>, String> {
-    let mut records: BTreeMap<String, Vec<(u64, HistoryEntry)>> = BTreeMap::new();
-    for entry in entries {
+/// Recomputes histories from entries in any order, by record. An equal entry counts once: a change while the pages are read
+/// shifts entries to the next page.
+fn recomputed(entries: &[Value]) -> Result<BTreeMap<String, Verification>, String> {
+    let (mut records, mut known) = (BTreeMap::<String, Vec<(u64, HistoryEntry)>>::new(), BTreeSet::new());
+    for entry in entries.iter().filter(|entry| known.insert(entry.to_string())) {
         let read = HistoryEntry::read(entry).ok_or_else(|| format!("has an entry that can't be read: {}", text(&entry["id"])))?;
         records.entry(text(&entry["entity_id"]).to_owned()).or_default().push(read);
     }

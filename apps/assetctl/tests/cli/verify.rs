@@ -92,6 +92,16 @@ fn a_history_in_a_file_is_recomputed_offline() {
     };
     let of = |reason: &str| format!("the history of {id} is broken at version {reason}");
     broken(&|entries| entries[1]["actor"]["key_name"] = "nobody".into()).tells(1, &of("3: wrong hash"));
+    // A change while the pages are read shifts an entry to the next page.
+    let mut shifted = history["data"].as_array().unwrap().clone();
+    shifted.push(shifted[1].clone());
+    verify("shifted.json", &json!(shifted)).shows("The history is valid: 4 changes of 1 record");
+    broken(&|entries| {
+        let mut forged = entries[1].clone();
+        forged["actor"]["key_name"] = "nobody".into();
+        entries.push(forged);
+    })
+    .tells(1, &of("3: doubled"));
     broken(&|entries| drop(entries.remove(1))).tells(1, &of("3: missing"));
     broken(&|entries| entries[2]["hash"] = 5.into()).tells(1, "broken.json has an entry that can't be read: ");
     verify("empty.json", &json!({"data": []})).tells(1, "empty.json is neither a receipt nor a history");
