@@ -62,6 +62,31 @@ async fn a_large_export_comes_in_parts_that_miss_nothing_and_repeat_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_the_first_part_begins_with_a_byte_order_mark_which_imports_ignore() {
+    let client = over_http().await;
+    client.create_all(&vec![json!({"name": "Zoë", "notes": "\"".repeat(9_000)}); 130]).await;
+    client.user("Zoë").await;
+    for kind in ["assets", "users"] {
+        let path = format!("/{kind}/export");
+        let (plain, marked) = (client.export(&path).await, client.export(&format!("{path}?bom=true")).await);
+        assert_eq!(plain.len(), if kind == "assets" { 2 } else { 1 });
+        assert_eq!(marked[0], format!("\u{feff}{}", plain[0]));
+        assert_eq!(marked[1..], plain[1..]);
+        assert_eq!(client.export(&format!("{path}?format=csv&bom=false")).await, plain);
+        assert_eq!(client.get(&format!("{path}?format=ndjson&bom=true")).await.field_errors(), ["bom"]);
+        assert_eq!(client.get(&format!("{path}?format=ndjson&bom=false")).await.status, 200);
+        assert_eq!(client.get(&format!("{path}?bom=1")).await.field_errors(), ["bom"]);
+    }
+    let few = ["/assets/export?bom=true&q=AST-000001", "/users/export?bom=true"];
+    for (path, kind) in few.into_iter().zip(["/assets", "/users"]) {
+        let text = client.export(path).await.concat();
+        let outcomes = outcomes(&client.import(kind, "?match=id", &text).await);
+        assert!(text.starts_with("\u{feff}id,") && !outcomes.is_empty(), "{text}");
+        assert!(outcomes.iter().all(|outcome| outcome == "unchanged"), "{outcomes:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn users_are_exported_too_and_addresses_are_for_keys_that_may_list_users() {
     let client = over_http().await;
     let ada = client.user("Ada").await;

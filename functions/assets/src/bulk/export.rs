@@ -17,7 +17,7 @@ use shared::domain::values::money::{Price, PriceNumber};
 use shared::domain::values::text::{Line, Location, Name, Notes, SerialNumber};
 use shared::domain::values::time::{Date, Timestamp};
 use shared::fields::{ASSET_COLUMNS, Column};
-use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
+use shared::http::bulk::export::{Export, ExportQuery, ExportRow, MAX_CHUNKS};
 use shared::http::openapi::InputErrors;
 use shared::http::requests::params::{Query, decode};
 use shared::http::responses::ApiError;
@@ -27,17 +27,6 @@ use utoipa::ToSchema;
 
 /// Parts of the names of parameters that are bounds.
 const BOUNDS: [&str; 3] = ["_from", "_before", "_since"];
-
-shared::query! {
-    /// Assets to export.
-    pub struct AssetExportQuery {
-        /// `csv` or `ndjson`. Default `csv`.
-        format: ExportFormat as ExportFormat,
-        /// ID of the asset to continue after, from the header `Link`.
-        after: AssetId as AssetId,
-        ..filter: AssetFilterQuery,
-    }
-}
 
 /// An asset in the import format.
 #[derive(Debug, Serialize, ToSchema)]
@@ -153,13 +142,13 @@ impl ExportRow for AssetExportRow {
 #[utoipa::path(get, path = "/assets/export", tag = "assets", responses(InputErrors))]
 pub async fn export_assets(
     caller: Caller<AssetsRead>,
-    Query(query): Query<AssetExportQuery>,
+    Query(query): Query<ExportQuery<AssetId, AssetFilterQuery>>,
     RawQuery(text): RawQuery,
 ) -> Result<Export<AssetExportRow>, ApiError> {
     let caller = caller.verified().await?;
     let assets = caller.store.asset_export(query.filter.into()).await?;
     let text = with_fixed_days(&text.unwrap_or_default(), &assets.today);
-    let mut export = Export::new(query.format.unwrap_or(ExportFormat::Csv), "/v1/assets/export", &text);
+    let mut export = Export::new(query.form, "/v1/assets/export", &text);
     let mut known = ExportNames { has_emails: caller.scopes.contains(&Scope::UsersRead), ..ExportNames::default() };
     let mut after = query.after;
     for _ in 0..MAX_CHUNKS {

@@ -12,22 +12,11 @@ use shared::domain::values::id::UserId;
 use shared::domain::values::text::Name;
 use shared::domain::values::time::Timestamp;
 use shared::fields::{Column, USER_COLUMNS};
-use shared::http::bulk::export::{Export, ExportFormat, ExportRow, MAX_CHUNKS};
+use shared::http::bulk::export::{Export, ExportQuery, ExportRow, MAX_CHUNKS};
 use shared::http::openapi::InputErrors;
 use shared::http::requests::params::Query;
 use shared::http::responses::ApiError;
 use shared::store::has_time_for_operation;
-
-shared::query! {
-    /// Users to export.
-    pub struct UserExportQuery {
-        /// `csv` or `ndjson`. Default `csv`.
-        format: ExportFormat as ExportFormat,
-        /// ID of the user to continue after, from the header `Link`.
-        after: UserId as UserId,
-        ..filter: UserFilterQuery,
-    }
-}
 
 #[derive(Debug, Serialize)]
 pub struct UserExportRow {
@@ -60,11 +49,11 @@ impl ExportRow for UserExportRow {
 #[utoipa::path(get, path = "/users/export", tag = "users", responses(InputErrors))]
 pub async fn export_users(
     caller: Caller<UsersRead>,
-    Query(query): Query<UserExportQuery>,
+    Query(query): Query<ExportQuery<UserId, UserFilterQuery>>,
     RawQuery(text): RawQuery,
 ) -> Result<Export<UserExportRow>, ApiError> {
     let text = text.unwrap_or_default();
-    let mut export = Export::new(query.format.unwrap_or(ExportFormat::Csv), "/v1/users/export", &text);
+    let mut export = Export::new(query.form, "/v1/users/export", &text);
     let filter = query.filter.into();
     let mut after = query.after;
     for _ in 0..MAX_CHUNKS {

@@ -6,7 +6,8 @@ use crate::domain::record::{Record, Stored};
 use crate::domain::values::id::Id;
 use crate::domain::values::json;
 use crate::domain::values::string_enum::string_enum;
-use crate::http::openapi::{Describe, Schemas, add_headers, add_response};
+use crate::http::openapi::{Describe, Schemas, add_headers, add_response, query_parameter};
+use crate::http::requests::params::{FromParam, FromQuery, Params};
 use crate::http::responses::{ApiError, ApiResponse, Success};
 use crate::store::{Chunk, StoreError};
 use axum::http::{HeaderName, HeaderValue, header};
@@ -16,8 +17,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
-use utoipa::PartialSchema;
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 /// Maximum size of a response in bytes, after Lambda's JSON escapes. The next part of the export has the remaining rows.
@@ -27,6 +28,8 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 pub const MAX_CHUNKS: usize = 16;
 /// Maximum number of unreadable records named in a response, which omits any others.
 const MAX_UNREADABLE: usize = 20;
+/// The mark by which spreadsheets recognize UTF-8. Imports remove it.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// Response header with the IDs of unreadable records.
 const UNREADABLE: HeaderName = HeaderName::from_static("x-unreadable");
 
@@ -42,6 +45,47 @@ string_enum! {
 
 crate::http::requests::params::from_param! { ExportFormat, }
 
+/// The form of a part of an export.
+#[derive(Debug, Clone, Copy)]
+pub struct ExportForm {
+    format: ExportFormat,
+    /// Whether the part begins with a byte order mark.
+    has_bom: bool,
+}
+
+/// The parameters of an export of records with the IDs `I` that match the filters `F`.
+#[derive(Debug)]
+pub struct ExportQuery<I, F> {
+    pub form: ExportForm,
+    /// ID of the record to continue after.
+    pub after: Option<I>,
+    pub filter: F,
+}
+
+impl<I: FromParam + ToSchema, F: FromQuery> FromQuery for ExportQuery<I, F> {
+    fn take(params: &mut Params) -> Self {
+        let format = params.take("format").unwrap_or(ExportFormat::Csv);
+        let wants_bom = params.take("bom").unwrap_or(false);
+        if wants_bom && format != ExportFormat::Csv {
+            params.refuse("bom", "can only be sent with format=csv".into());
+        }
+        let after = params.take("after");
+        // Only at the beginning of a file is it a mark.
+        let form = ExportForm { format, has_bom: wants_bom && after.is_none() };
+        Self { form, after, filter: F::take(params) }
+    }
+
+    fn describe(schemas: &mut Schemas) -> Vec<Parameter> {
+        let bom = "`true` begins the first part in CSV with a byte order mark, by which spreadsheets recognize UTF-8.";
+        let own = vec![
+            query_parameter::<ExportFormat>(schemas, "format", "`csv` or `ndjson`. Default `csv`."),
+            query_parameter::<bool>(schemas, "bom", bom),
+            query_parameter::<I>(schemas, "after", "ID of the resource to continue after, from the header `Link`."),
+        ];
+        [own, F::describe(schemas)].concat()
+    }
+}
+
 /// A record as exported: the fields that an import can set, with human-readable names. Its JSON members are the cells in CSV.
 pub trait ExportRow: Serialize {
     const COLUMNS: &'static [Column];
@@ -55,7 +99,7 @@ pub trait ExportRow: Serialize {
 }
 
 pub struct Export<R> {
-    format: ExportFormat,
+    form: ExportForm,
     rows: Vec<R>,
     custom_columns: BTreeSet<String>,
     bytes: usize,
@@ -68,9 +112,9 @@ pub struct Export<R> {
 impl<R: ExportRow> Export<R> {
     /// Starts an empty export from the endpoint `path` with the parameters `query`.
     #[must_use]
-    pub fn new(format: ExportFormat, path: &'static str, query: &str) -> Self {
+    pub fn new(form: ExportForm, path: &'static str, query: &str) -> Self {
         let (custom_columns, query) = (BTreeSet::new(), query.to_owned());
-        Self { format, rows: Vec::new(), custom_columns, bytes: 0, unreadable: Vec::new(), path, query, next: None }
+        Self { form, rows: Vec::new(), custom_columns, bytes: 0, unreadable: Vec::new(), path, query, next: None }
     }
 
     /// Adds the records of a chunk that starts after `start`, each converted by `row`. Returns the ID after which to continue, or
@@ -109,7 +153,7 @@ impl<R: ExportRow> Export<R> {
 
     /// Adds a row. Returns `false` if the row doesn't fit in the response. The first row always fits.
     fn push(&mut self, row: R) -> Result<bool, ApiError> {
-        let (bytes, new_columns) = match self.format {
+        let (bytes, new_columns) = match self.form.format {
             ExportFormat::Ndjson => (json::escaped_len(&line(&row)?), Vec::new()),
             ExportFormat::Csv => {
                 let names = row.custom_fields().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
@@ -173,8 +217,14 @@ fn csv_text<R: ExportRow>(custom_columns: &BTreeSet<String>, rows: &[R], has_hea
 
 impl<R: ExportRow> Success for Export<R> {
     fn to_response(&self) -> Result<ApiResponse, ApiError> {
-        let (content_type, extension, body) = match self.format {
-            ExportFormat::Csv => ("text/csv; charset=utf-8", "csv", csv_text(&self.custom_columns, &self.rows, true)?),
+        let (content_type, extension, body) = match self.form.format {
+            ExportFormat::Csv => {
+                let mut text = csv_text(&self.custom_columns, &self.rows, true)?;
+                if self.form.has_bom {
+                    text.splice(..0, BYTE_ORDER_MARK.bytes());
+                }
+                ("text/csv; charset=utf-8", "csv", text)
+            }
             ExportFormat::Ndjson => {
                 let lines = self.rows.iter().map(line).collect::<Result<Vec<_>, _>>()?;
                 ("application/x-ndjson", "ndjson", lines.concat())
