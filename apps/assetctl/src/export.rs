@@ -19,6 +19,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 use terminal::print_note;
 
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 #[derive(Debug, Args)]
 pub struct Export {
     /// What to export
@@ -92,25 +94,25 @@ async fn write(options: &Export, client: &Client, kind: &str, format: Format) ->
     let exported = fetch(options, client, kind, format, &mut parts).await?;
     let mut parts = parts.into_inner().map_err(io::IntoInnerError::into_error)?;
     parts.as_file_mut().rewind()?;
-    let layout = Layout { delimiter: options.delimiter.unwrap_or(Delimiter::Comma) as u8, has_bom: options.bom };
+    let delimiter = options.delimiter.unwrap_or(Delimiter::Comma) as u8;
     match (&options.output, format) {
         (Some(path), Format::Ndjson) => persist(parts, path)?,
         (Some(path), Format::Csv) => {
             let mut table = BufWriter::new(temporary_beside(path)?);
-            exported.write_table(BufReader::new(parts.as_file()), &mut table, layout)?;
+            exported.write_table(BufReader::new(parts.as_file()), &mut table, delimiter)?;
             persist(table.into_inner().map_err(io::IntoInnerError::into_error)?, path)?;
         }
-        (None, format) => to_standard_output(parts.as_file(), format, &exported, layout)?,
+        (None, format) => to_standard_output(parts.as_file(), format, &exported, delimiter)?,
     }
     Ok(exported)
 }
 
 /// Writes to standard output. Succeeds even if the reader closes the pipe early.
-fn to_standard_output(mut file: &File, format: Format, exported: &Exported, layout: Layout) -> Result<()> {
+fn to_standard_output(mut file: &File, format: Format, exported: &Exported, delimiter: u8) -> Result<()> {
     let mut output = terminal::data();
     let written = match format {
         Format::Ndjson => io::copy(&mut file, &mut output).map(drop),
-        Format::Csv => exported.write_table(BufReader::new(file), &mut output, layout),
+        Format::Csv => exported.write_table(BufReader::new(file), &mut output, delimiter),
     };
     terminal::is_read(written.and_then(|()| output.flush()))?;
     Ok(())
@@ -121,7 +123,9 @@ async fn fetch(options: &Export, client: &Client, kind: &str, format: Format, ou
     // indicatif draws on standard error, and only on a terminal.
     let bar = ProgressBar::new_spinner().with_message(format!("0 {kind}"));
     let path = format!("{kind}/export");
-    let parts = client.parts(&path, options.filters.query(), format, |part| {
+    let mut query = options.filters.query();
+    query.extend(options.bom.then(|| ("bom".to_owned(), "true".to_owned())));
+    let parts = client.parts(&path, query, format, |part| {
         match format {
             Format::Csv => {
                 let added = exported.add(&part.body);
@@ -144,17 +148,12 @@ async fn fetch(options: &Export, client: &Client, kind: &str, format: Format, ou
     Ok(exported)
 }
 
-/// How a CSV file is written.
-#[derive(Clone, Copy)]
-struct Layout {
-    delimiter: u8,
-    has_bom: bool,
-}
-
 /// Describes the parts read so far. Their rows are not kept in memory.
 #[derive(Debug, Default)]
 struct Exported {
     rows: u64,
+    /// Whether the first part begins with a byte order mark.
+    has_bom: bool,
     /// IDs of records that the service can't read.
     unreadable: Vec<String>,
     /// Length of each part, in bytes.
@@ -167,6 +166,7 @@ struct Exported {
 
 impl Exported {
     fn add(&mut self, part: &[u8]) -> csv::Result<()> {
+        self.has_bom |= self.lengths.is_empty() && part.starts_with(BYTE_ORDER_MARK);
         let mut reader = Reader::from_reader(part);
         for name in reader.headers()? {
             if name.starts_with(CUSTOM_FIELD) {
@@ -184,12 +184,13 @@ impl Exported {
     }
 
     /// Writes all parts of `input` as one table. Cells stay unchanged; cells in columns that a part lacks are empty.
-    fn write_table(&self, mut input: impl Read, mut output: impl Write, layout: Layout) -> io::Result<()> {
+    fn write_table(&self, mut input: impl Read, mut output: impl Write, delimiter: u8) -> io::Result<()> {
         let columns: Vec<&String> = self.fields.iter().chain(&self.custom_fields).collect();
-        if layout.has_bom {
-            output.write_all("\u{feff}".as_bytes())?;
+        // The CSV reader drops the mark.
+        if self.has_bom {
+            output.write_all(BYTE_ORDER_MARK)?;
         }
-        let mut writer = WriterBuilder::new().delimiter(layout.delimiter).terminator(Terminator::CRLF).from_writer(output);
+        let mut writer = WriterBuilder::new().delimiter(delimiter).terminator(Terminator::CRLF).from_writer(output);
         writer.write_record(&columns)?;
         for length in &self.lengths {
             let mut reader = Reader::from_reader(input.by_ref().take(*length));

@@ -208,11 +208,24 @@ fn parts_become_one_table_with_the_columns_of_all() {
 }
 
 #[test]
+fn byte_order_mark_of_the_first_part_begins_the_table() {
+    let service = exporting(&["\u{feff}id,custom_fields.RAM\r\n1,16\r\n", "id,custom_fields.Farbe\r\n2,grün\r\n"]);
+    let exported = run(&service.url, &["export", "--bom"]);
+    let expected = "\u{feff}id,custom_fields.Farbe,custom_fields.RAM\r\n1,,16\r\n2,grün,\r\n";
+    assert_eq!((exported.code, exported.stdout.as_str()), (0, expected), "{}", exported.stderr);
+    assert_eq!(service.requests()[0].parameter("bom"), "true");
+}
+
+#[test]
 fn cells_are_separated_as_it_is_asked_for() {
     let part = "id,name,notes\r\n1,\"A, B\n\",c;d\r\n2,,\"x\"\"\"\r\n";
-    let service = Scripted::start(move |_, _| Answer::new("text/csv", part.into()));
+    let service = Scripted::start(move |request, _| {
+        let mark = if request.parameter("bom") == "true" { "\u{feff}" } else { "" };
+        Answer::new("text/csv", format!("{mark}{part}"))
+    });
     let export = |options: &[&str]| run(&service.url, &[&["export"], options].concat());
     assert_eq!(export(&[]).stdout, part);
+    assert_eq!(export(&["--bom"]).stdout, format!("\u{feff}{part}"));
     assert_eq!(export(&["--delimiter", ";"]).stdout, "id;name;notes\r\n1;\"A, B\n\";\"c;d\"\r\n2;;\"x\"\"\"\r\n");
     assert_eq!(export(&["--delimiter", "tab"]).stdout, "id\tname\tnotes\r\n1\t\"A, B\n\"\tc;d\r\n2\t\t\"x\"\"\"\r\n");
     export(&["--delimiter", "semicolon", "--format", "ndjson"]).tells(2, "--delimiter is only for CSV");
