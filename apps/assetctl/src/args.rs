@@ -33,8 +33,8 @@ assetctl import laptops.csv --suggest
 assetctl import laptops.csv --match serial_number --dry-run \\
   --map \"Serial No=serial_number\"
 assetctl import laptops.csv --match serial_number \\
-  --map-value \"Status:Lager=in_stock\" --set asset_type_code=LAP \\
-  --date-format DD.MM.YYYY --decimal-comma
+  --value \"status:Lager=in_stock\" --set asset_type_code=LAP \\
+  --date-format DD.MM.YYYY --decimal comma
 assetctl import people.csv --users --match email";
 
 const LABELS: &str = "\

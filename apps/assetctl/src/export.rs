@@ -3,13 +3,14 @@
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::http::Client;
-use crate::import::args::Delimiter;
-use crate::import::columns::{CUSTOM_FIELD, Kind};
+use crate::import::args::{delimiter, one_of};
 use crate::interrupt::Interrupt;
 use crate::output::{Format, persist, print_json, temporary_beside};
 use crate::selection::{Filters, in_options};
 use clap::Args;
 use csv::{ByteRecord, Reader, Terminator, WriterBuilder};
+use domain::import::parameters::Delimiter;
+use domain::import::{CUSTOM_FIELD, Kind};
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -24,7 +25,7 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 #[derive(Debug, Args)]
 pub struct Export {
     /// What to export
-    #[arg(default_value = "assets")]
+    #[arg(default_value = "assets", value_parser = one_of::<Kind>(["assets", "users"]))]
     pub what: Kind,
     /// Write to this file instead of standard output; the file appears once it is complete
     #[arg(short, long, value_name = "FILE")]
@@ -32,8 +33,8 @@ pub struct Export {
     /// Format, if not clear from the file extension
     #[arg(long)]
     pub format: Option<Format>,
-    /// The separator of the cells in CSV [default: comma]
-    #[arg(long)]
+    /// The separator of the cells in CSV: comma, semicolon or tab [default: comma]
+    #[arg(long, value_parser = delimiter)]
     pub delimiter: Option<Delimiter>,
     /// Begin CSV with a byte order mark, by which spreadsheets recognize UTF-8
     #[arg(long)]
@@ -94,7 +95,7 @@ async fn write(options: &Export, client: &Client, kind: &str, format: Format) ->
     let exported = fetch(options, client, kind, format, &mut parts).await?;
     let mut parts = parts.into_inner().map_err(io::IntoInnerError::into_error)?;
     parts.as_file_mut().rewind()?;
-    let delimiter = options.delimiter.unwrap_or(Delimiter::Comma) as u8;
+    let delimiter = options.delimiter.unwrap_or(Delimiter::Comma).byte();
     match (&options.output, format) {
         (Some(path), Format::Ndjson) => persist(parts, path)?,
         (Some(path), Format::Csv) => {

@@ -4,13 +4,13 @@
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::{Client, new_run_id, unreadable};
-use crate::import::columns::Kind;
 use crate::interrupt::Interrupt;
 use crate::lookup::{self, id_of, items, person, person_with, tag_and_name, text};
 use crate::output::{duration, folded, print_json, quote};
 use crate::selection::normal;
 use crate::set::{Change, accepted};
 use clap::Args;
+use domain::import::Kind;
 use domain::processes::process::Step;
 use qrcode::render::unicode::Dense1x2;
 use qrcode::{EcLevel, QrCode};

@@ -305,6 +305,12 @@ impl Client {
         data(self.post_document(path, query, body, idempotency_key).await?)
     }
 
+    /// Sends a text that changes nothing, and returns the response.
+    pub async fn ask(&self, url: Url, content_type: &'static str, text: Vec<u8>) -> Result<Value> {
+        let request = Request::post(url, content_type, text, None);
+        self.json(&self.answered(&request, JSON, self.backoff(false), None).await?)
+    }
+
     /// Like [`post`](Self::post), but returns the whole response.
     pub async fn post_document(
         &self,

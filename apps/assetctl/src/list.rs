@@ -3,12 +3,12 @@
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::{Client, Query, Rows};
-use crate::import::columns::CUSTOM_FIELD;
 use crate::lookup::{everybody, id_of, is_id, items, people_with, person, text, user_named};
 use crate::output::{count, digits, print_json};
 use crate::selection::{AssetFilters, hint, in_options, nearest};
 use crate::show::{actor_name, assigned, time_of, time_zone, what};
 use clap::{Args, ValueEnum};
+use domain::import::CUSTOM_FIELD;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use terminal::{Column, Table, print, print_data, print_note, time};

@@ -2,9 +2,8 @@
 
 use crate::error::{CliError, Result};
 use crate::http::{Client, Query, object, unreadable};
-use crate::output::{Format, folded};
 use crate::selection::nearest;
-use fields::compared::compatible;
+use domain::people::called::{self, Called};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::Value;
@@ -66,7 +65,7 @@ pub async fn user(client: &Client, user: &str) -> Result<Value> {
     let id = match is_id(user) {
         true => user.to_owned(),
         false => {
-            let found = Directory::Service(client).find(user).await?;
+            let found = Directory(client).find(user).await?;
             found.map_err(|detail| CliError::Failed(terminal::clean(&detail)))?
         }
     };
@@ -80,10 +79,10 @@ pub async fn user_named(client: &Client, name: &str) -> Result<Value> {
     if is_id(name) || name.contains('@') {
         return user(client, name).await;
     }
-    let (words, _) = search(name);
+    let (words, _) = called::words(name);
     let words = if words.is_empty() { name } else { words.as_str() };
     let found = client.data("users", &[("q", words), ("limit", "10")]).await?;
-    let is_same = |user: &&Value| plain(text(&user["display_name"])) == plain(name);
+    let is_same = |user: &&Value| called::name_key(text(&user["display_name"])) == called::name_key(name);
     let same: Vec<&Value> = items(&found).iter().filter(is_same).collect();
     match (same.as_slice(), items(&found)) {
         ([one], _) => object((*one).clone()),
@@ -204,101 +203,37 @@ pub struct User {
     is_active: bool,
 }
 
-/// Searches users by words in their names and e-mail addresses.
-pub enum Directory<'c> {
-    Service(&'c Client),
-    /// Searches a copy of all users, with their searchable text.
-    Copy(Vec<(String, User)>),
+impl From<User> for Called {
+    fn from(User { id, display_name, email, is_active }: User) -> Self {
+        Self { id, display_name, email, is_active }
+    }
 }
 
-impl Directory<'_> {
-    /// Reads all users, usually with one request, because a part of an export holds over 10,000 users.
-    pub async fn read(client: &Client) -> Result<Self> {
-        let mut all = Vec::new();
-        let parts = client.parts("users/export", Query::new(), Format::Ndjson, |part| {
-            for user in serde_json::Deserializer::from_slice(&part.body).into_iter::<User>() {
-                let user = user.map_err(|_| unreadable())?;
-                all.push((compatible(&format!("{}\n{}", user.display_name, user.email)), user));
-            }
-            Ok(())
-        });
-        parts.await?;
-        Ok(Self::Copy(all))
-    }
+/// Searches users by words in their names and e-mail addresses.
+pub struct Directory<'c>(pub &'c Client);
 
+impl Directory<'_> {
     /// Returns the ID of the only active user with this name, or an error with the candidates.
     pub async fn find(&self, name: &str) -> Result<Result<String, String>> {
-        let (words, longest) = search(name);
+        let (words, longest) = called::words(name);
+        let only = |users: &[Called], similar: &[Called]| called::only(name, users, similar).map(|user| user.id.clone());
         if words.is_empty() || name.chars().count() > MAX_CHARS || name.contains(char::is_control) {
-            return Ok(decide(name, &[], &[]));
+            return Ok(only(&[], &[]));
         }
         let users = self.users(&words).await?;
         let similar = match longest {
             Some(word) if users.is_empty() => self.users(word).await?,
             _ => Vec::new(),
         };
-        Ok(decide(name, &users, &similar))
+        Ok(only(&users, &similar))
     }
 
     /// Returns the users whose name or e-mail address contains all of these words.
-    async fn users(&self, words: &str) -> Result<Vec<User>> {
-        match self {
-            Self::Service(client) => {
-                let found = client.rows("users", vec![("q".to_owned(), words.to_owned())], u64::MAX).await?;
-                found.rows.into_iter().map(|user| serde_json::from_value(user).map_err(|_| unreadable())).collect()
-            }
-            Self::Copy(users) => {
-                let words = compatible(words);
-                let has_words = |text: &str| words.split(' ').all(|word| text.contains(word));
-                Ok(users.iter().filter(|(text, _)| has_words(text)).map(|(_, user)| user.clone()).collect())
-            }
-        }
+    async fn users(&self, words: &str) -> Result<Vec<Called>> {
+        let found = self.0.rows("users", vec![("q".to_owned(), words.to_owned())], u64::MAX).await?;
+        let user = |user| serde_json::from_value::<User>(user).map(Called::from).map_err(|_| unreadable());
+        found.rows.into_iter().map(user).collect()
     }
-}
-
-/// Returns the ID of the only active user with this display name, in either word order, or with this e-mail address. `users`
-/// contain all words of the name, and `similar` some of them.
-fn decide(name: &str, users: &[User], similar: &[User]) -> Result<String, String> {
-    let called: Vec<&User> = users.iter().filter(|user| is_called(user, name)).collect();
-    let active: Vec<&User> = called.iter().copied().filter(|user| user.is_active).collect();
-    Err(match (active.as_slice(), called.as_slice()) {
-        ([user], _) => return Ok(user.id.clone()),
-        ([], []) if users.is_empty() && similar.is_empty() => format!("{name:?} is not the name of a user"),
-        ([], []) => {
-            let candidates: Vec<&User> = if users.is_empty() { similar } else { users }.iter().collect();
-            format!("{name:?} is not the name of a user; similar: {}", listed(&candidates))
-        }
-        ([], inactive) => format!("{name:?} is not the name of an active user; inactive: {}", listed(inactive)),
-        (several, _) => format!("{name:?} is the name of {} active users: {}", several.len(), listed(several)),
-    })
-}
-
-fn listed(users: &[&User]) -> String {
-    let more = users.len().saturating_sub(MAX_CANDIDATES);
-    let mut texts: Vec<String> =
-        users.iter().take(MAX_CANDIDATES).map(|user| format!("{} <{}>", user.display_name, user.email)).collect();
-    texts.extend((more > 0).then(|| format!("{more} more")));
-    texts.join(", ")
-}
-
-fn is_called(user: &User, name: &str) -> bool {
-    plain(&user.display_name) == plain(name) || compatible(&user.email) == compatible(name.trim())
-}
-
-/// Normalizes a name: `Lovelace, Ada` and `Ada Lovelace` become `ada lovelace`.
-fn plain(name: &str) -> String {
-    let parts: Vec<&str> = name.split(',').map(str::trim).collect();
-    let ordered = match parts.as_slice() {
-        [last, first] if !last.is_empty() && !first.is_empty() => format!("{first} {last}"),
-        _ => name.to_owned(),
-    };
-    folded(&ordered.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-/// Returns the words to search for and, if there are several, the longest one.
-fn search(name: &str) -> (String, Option<&str>) {
-    let words: Vec<&str> = name.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty()).collect();
-    (words.join(" "), words.iter().copied().max_by_key(|word| word.chars().count()).filter(|_| words.len() > 1))
 }
 
 #[cfg(test)]
@@ -311,49 +246,5 @@ mod tests {
         for tag in ["AST-000001", "0190163d8694739baea5966c26f8ad90", "0190163d-8694-739b-aea5-966c26f8ad9-", ""] {
             assert!(!is_id(tag), "{tag}");
         }
-    }
-
-    fn user(id: &str, display_name: &str, is_active: bool) -> User {
-        User { id: id.into(), display_name: display_name.into(), email: format!("{id}@example.com"), is_active }
-    }
-
-    fn decide(name: &str) -> Result<String, String> {
-        let users = [
-            user("ada", "Ada Lovelace", true),
-            user("old", "Ada Lovelace", false),
-            user("king", "Ada Lovelace-King", true),
-            user("alan1", "Alan Turing", true),
-            user("alan2", "Turing, Alan", true),
-            user("grace", "Hopper, Grace", false),
-        ];
-        super::decide(name, &users, &[])
-    }
-
-    #[test]
-    fn one_active_user_with_exactly_that_name_is_found_in_either_order() {
-        for name in ["Ada Lovelace", "Lovelace, Ada", "LOVELACE,  ada", "ada@example.com"] {
-            assert_eq!(decide(name).as_deref(), Ok("ada"), "{name}");
-        }
-    }
-
-    #[test]
-    fn ambiguous_names_of_users_are_refused_with_the_candidates() {
-        let ambiguous =
-            "\"Alan Turing\" is the name of 2 active users: Alan Turing <alan1@example.com>, Turing, Alan <alan2@example.com>";
-        assert_eq!(decide("Alan Turing"), Err(ambiguous.into()));
-        let inactive = "\"Grace Hopper\" is not the name of an active user; inactive: Hopper, Grace <grace@example.com>";
-        assert_eq!(decide("Grace Hopper"), Err(inactive.into()));
-        for name in ["Lovelace Ada", "Ada", "Ada Lovelace-"] {
-            let unknown = decide(name).unwrap_err();
-            assert!(unknown.contains("is not the name of a user; similar: Ada Lovelace <ada@example.com>,"), "{unknown}");
-            assert!(unknown.ends_with(", 1 more"), "{unknown}");
-        }
-        assert_eq!(super::decide("Bob", &[], &[]), Err("\"Bob\" is not the name of a user".into()));
-    }
-
-    #[test]
-    fn searches_have_words_without_commas() {
-        assert_eq!(search("Lovelace, Ada"), ("Lovelace Ada".into(), Some("Lovelace")));
-        assert_eq!(search("ada@example.com"), ("ada@example.com".into(), None));
     }
 }

@@ -52,7 +52,7 @@ async fn main() -> ExitCode {
 async fn run(global: Global, command: Command) -> Result<u8> {
     let is_json = global.json;
     match command {
-        Command::Import(options) if options.suggest => import::suggestion::suggest(&options, is_json),
+        Command::Import(options) if options.suggest => import::suggest::suggest(&options, &connection(global)?, is_json).await,
         Command::Import(options) => import::import(&options, &connection(global)?, is_json).await,
         Command::Export(options) => export::export(&options, &connection(global)?, is_json).await,
         Command::Labels(options) => labels::labels(&options, &connection(global)?, is_json).await,

@@ -1,8 +1,8 @@
 //! Output: results on standard output, files that appear once complete, and the progress of an import.
 
 use crate::error::{CliError, Result};
-use crate::import::rows::Members;
 use clap::ValueEnum;
+use domain::import::objects::Members;
 use icu_normalizer::ComposingNormalizer;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Serialize, Serializer};

@@ -4,12 +4,12 @@
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::http::{Client, new_run_id, unreadable, wrong_parameter};
-use crate::import::columns::{CUSTOM_FIELD, Kind};
 use crate::lookup::{self, id_of, items, people_with, text};
 use crate::output::{Format, count, digits, print_json, to_json};
 use clap::Args;
 use csv::WriterBuilder;
 use domain::assets::csv_cell::{CLEAR, from_text};
+use domain::import::{CUSTOM_FIELD, Kind};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -3,12 +3,12 @@
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::{Client, new_run_id, unreadable, wrong_parameter};
-use crate::import::columns::Kind;
 use crate::lookup::{id_of, is_id, person, text, user_named};
 use crate::offboard::DRY_RUN;
 use crate::output::{confirm, persist, print_json, temporary_beside, to_json};
 use crate::set::{self, assignment};
 use clap::{Args, Subcommand};
+use domain::import::Kind;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

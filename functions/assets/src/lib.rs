@@ -10,13 +10,14 @@ mod seen;
 mod startable;
 mod stats;
 
-use bulk::{batch, by_serial, export, import};
+use bulk::{batch, by_serial, export, import, suggest};
 pub use handlers::AssetView;
 
 shared::endpoints! {
     handlers: list_assets, create_asset, get_asset, get_asset_by_tag, update_asset, delete_asset;
     batch: batch_assets;
     import: import_assets;
+    suggest: suggest_asset_import;
     export: export_assets;
     by_serial: put_asset_by_serial;
     history: get_asset_history;

@@ -3,6 +3,7 @@
 pub mod assets;
 pub mod catalog;
 pub mod history;
+pub mod import;
 pub mod keys;
 pub mod people;
 pub mod processes;

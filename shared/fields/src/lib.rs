@@ -73,7 +73,7 @@ pub const ASSET_COLUMNS: &[Column] = &[
     Column::new(
         "model",
         CellType::Text,
-        "modelname model devicemodel assetmodel modell modelidentifier modèle modelo modelnumber",
+        "modelname model devicemodel assetmodel modell modelidentifier modèle modelo modelnumber herstellermodell manufacturermodel makemodel",
     ),
     Column::new("serial_number", CellType::Text, SERIAL_NUMBER),
     Column::new("location", CellType::Text, ""),
@@ -82,6 +82,7 @@ pub const ASSET_COLUMNS: &[Column] = &[
     Column::new("warranty_until", CellType::Date, WARRANTY_UNTIL),
     Column::new("assigned_to", CellType::Word, ""),
     Column::new("assigned_to_email", CellType::Word, ASSIGNED_TO_EMAIL),
+    Column { is_exported: false, ..Column::new("assigned_to_name", CellType::Text, ASSIGNED_TO_NAME) },
     Column::new("assigned_since", CellType::Date, ""),
     Column::new("notes", CellType::Text, NOTES),
     Column::new("last_seen_at", CellType::Word, ""),
@@ -99,24 +100,28 @@ pub const ASSET_FILTERS: &[(&str, &str)] = &[
 ];
 
 const ASSET_TAG: &str = "assettag assettagid assetnumber assetno inventorynumber inventarnummer inventarnr invnr numérodinventaire \
-    ndinventaire nºdinventaire nodinventaire númerodeinventario assetid barcode";
+    ndinventaire nºdinventaire nodinventaire númerodeinventario assetid barcode inventorycode annotatedassetid invčíslo inventárníčíslo";
 const ASSET_TYPE_CODE: &str =
     "assettypecode assettype devicetype gerätetyp geraetetyp typ type kategorie category catégorie categoría tipo";
 const NAME: &str = "assetname itemname devicename computername displayname hostname name partname bezeichnung gerätename gerät désignation \
-    nom nombre";
+    nom nombre product produkt název";
 const SERIAL_NUMBER: &str = "serialnumber serial serialno serialnr sn deviceserialnumber hardwareserial seriennummer seriennr \
     numérodesérie númerodeserie ndesérie ndeserie nºdesérie nºdeserie nsérie nºsérie nodesérie";
 const PURCHASE_DATE: &str = "purchasedate purchased purchasedtime purchasetime podate invoicedate dateofpurchase kaufdatum anschaffungsdatum dateachat \
-     datedachat fechadecompra";
+     datedachat fechadecompra bought boughton purchasedon gekauft gekauftam datumpořízení";
 const PURCHASE_PRICE: &str = "purchaseprice purchasedprice purchasecost price cost preis kaufpreis anschaffungspreis \
-    anschaffungskosten anschaffungswert einkaufspreis prix prixdachat precio preciodecompra";
+    anschaffungskosten anschaffungswert einkaufspreis prix prixdachat precio preciodecompra initialprice cena";
 const WARRANTY_UNTIL: &str = "warrantyexpiration warrantyend warrantyexpires warrantyexpirationdate warrantyexpiry warrantyuntil \
-    warrantyenddate garantiebis garantieende garantieablauf findegarantie garantíahasta";
+    warrantyenddate garantiebis garantieende garantieablauf findegarantie garantíahasta warranty garantie";
 const MANUFACTURER: &str = "manufacturer make brand devicemanufacturer hersteller fabricant marque fabricante marca";
 const NOTES: &str = "assetnotes itemnotes notes comments remarks kommentar kommentare notizen bemerkung bemerkungen \
     remarques notas observaciones";
 const ASSIGNED_TO_EMAIL: &str = "checkedouttoemail primaryuseremailaddress assignedtoemail useremailaddress emailaddress useremail \
-    email mail primaryuserupn userprincipalname upn emailadresse benutzeremail assigneduser";
+    email mail primaryuserupn userprincipalname upn emailadresse benutzeremail assigneduser owneremail usermail";
+
+const ASSIGNED_TO_NAME: &str = "assignedtoname primaryuserdisplayname checkedouttoname checkedoutto assignedto primaryuser owner user userfullname employee \
+    benutzer nutzer benutzername anwender mitarbeiter besitzer inhaber verantwortlicher verantwortliche zugewiesenan ausgegebenan primärerbenutzer \
+    hauptbenutzer utilisateur utilisateurprincipal attribuéà usuario asignadoa annotateduser";
 
 pub const USER_COLUMNS: &[Column] = &[
     Column::new("id", CellType::Word, ""),

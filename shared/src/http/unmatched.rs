@@ -157,7 +157,7 @@ mod tests {
         let text = methods_of(&parts("/v1/processes/instances/x"), "GET,HEAD");
         assert!(text.starts_with("This path takes GET, HEAD. Below it: "), "{text}");
         assert!(text.contains("POST /v1/processes/instances/{id}/cancel"), "{text}");
-        for path in ["/v1/health", "/v1/assets/seen", "/v1/users/import"] {
+        for path in ["/v1/health", "/v1/assets/seen", "/v1/users/batch"] {
             assert_eq!(methods_of(&parts(path), "POST"), "This path takes POST.", "{path}");
         }
         for (path, first) in [

@@ -103,12 +103,13 @@ async fn unknown_columns_and_too_many_rows_are_refused_before_much_is_done() {
     let client = over_http().await;
     let reply = client.import("/assets", "", "name,serial,name\na,b,c\n").await;
     assert_eq!(reply.field_errors(), ["name", "serial"]);
-    assert!(reply.text().contains("unknown column; known: serial_number,"), "{}", reply.text());
+    assert!(reply.text().contains("unknown column; could be serial_number: `map=serial=serial_number`"), "{}", reply.text());
     let many = format!("name\n{}", "x\n".repeat(201));
     let problem = client.import("/assets", "", &many).await.problem(422, "VALIDATION_ERROR");
     assert!(problem["errors"][0]["detail"].as_str().unwrap().starts_with("The file has 201 rows"), "{problem}");
     client.import("/assets", "", "").await.problem(400, "MALFORMED_REQUEST");
-    client.send("POST", "/assets/import", Some("application/json"), "{}").await.problem(415, "UNSUPPORTED_MEDIA_TYPE");
+    client.send("POST", "/assets/import", Some("text/plain"), "name").await.problem(415, "UNSUPPORTED_MEDIA_TYPE");
+    client.send("POST", "/assets/import", Some("application/json"), "{}").await.problem(422, "VALIDATION_ERROR");
     assert_eq!(
         client.import("/assets", "?match=email&on_error=stop&x=1", "name\na\n").await.field_errors(),
         ["match", "on_error", "x"]
@@ -702,4 +703,140 @@ async fn row_with_lost_response_counts_in_later_rows() {
         client.delete(&format!("/users/{next}")).await.data();
         client.patch(&format!("/users/{ada}"), json!({"email": "ada@example.com"})).await.data();
     }
+}
+
+/// Sends a file with a query of parameters.
+async fn read(client: &Client, parameters: &[(&str, &str)], text: &str) -> Reply {
+    let encoded = |value: &str| value.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let query: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    client.import("/assets", &format!("?{}", query.join("&")), text).await
+}
+
+const MESSY: &str = "Inventur 2026;;;;;;;\n;;;;;;;\nGerät;Serial No;Kauf;Preis (EUR);Zustand;Haus;Raum;Spalte\n\
+    Laptop;PF3;05.03.2025;1.249,00 €;Lager;Berlin;2.14/2.15;x\nDock;n/a;14/02/2025;99,- €;kaputt;Berlin;n/a;\n;;;;;;;\n\
+    Maus;S-3;2025-3-5;5;Lager;;;\nTablet;S-4;heute;5;Lager;;;\n";
+
+const MESSY_READ: [(&str, &str); 14] = [
+    ("header_line", "3"),
+    ("delimiter", "semicolon"),
+    ("map", "Gerät=name"),
+    ("map", "Serial No=serial_number"),
+    ("map", "Kauf=purchase_date"),
+    ("map", "Preis (EUR)=purchase_price"),
+    ("map", "Zustand=status"),
+    ("map", "Haus / Raum=location"),
+    ("map", "#8=custom_fields.column"),
+    ("value", "status:lager=in_stock"),
+    ("value", "status:kaputt=in_service"),
+    ("value", "serial_number:n/a="),
+    ("date_format", "DD.MM.YYYY"),
+    ("date_format", "DD/MM/YYYY"),
+];
+
+#[tokio::test(start_paused = true)]
+async fn parameters_say_how_a_file_is_to_be_read() {
+    let client = over_http().await;
+    let parameters = [&MESSY_READ[..], &[("decimal", "comma"), ("set", "notes=from a list")]].concat();
+    let reply = read(&client, &parameters, MESSY).await;
+    assert_eq!(outcomes(&reply), ["created", "created", "created", "refused"], "{}", reply.text());
+    let error = &reply.data()[3]["errors"][0];
+    assert_eq!((&error["column"], &error["heading"]), (&json!("purchase_date"), &json!("Kauf")), "{error}");
+    assert_eq!(error["detail"], "\"heute\" is not a date of the form DD.MM.YYYY or DD/MM/YYYY");
+    for (name, expected) in [
+        ("Laptop", json!(["PF3", "2025-03-05", 1249.0, "in_stock", "Berlin / 2.14-2.15", {"column": "x"}, "from a list"])),
+        ("Dock", json!([null, "2025-02-14", 99.0, "in_service", "Berlin", {}, "from a list"])),
+        ("Maus", json!(["S-3", "2025-03-05", 5.0, "in_stock", null, {}, "from a list"])),
+    ] {
+        let found = asset(&client, name).await;
+        let fields = ["serial_number", "purchase_date", "purchase_price", "status", "location", "custom_fields", "notes"];
+        assert_eq!(json!(fields.map(|field| found[field].clone())), expected, "{name}");
+    }
+}
+
+/// The same parameters in the query and in a JSON body give the same rows.
+#[tokio::test(start_paused = true)]
+async fn what_is_read_does_not_depend_on_where_the_parameters_are() {
+    let client = over_http().await;
+    let parameters =
+        [&MESSY_READ[..], &[("decimal", "comma"), ("match", "serial_number"), ("create_unmatched", "true")]].concat();
+    let dry = [&parameters[..], &[("dry_run", "true")]].concat();
+    let by_query = read(&client, &dry, MESSY).await;
+    let listed: Vec<Value> = parameters.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+    let body = json!({"parameters": listed, "text": MESSY});
+    let by_body = client.post("/assets/import?dry_run=true", body.clone()).await;
+    assert_eq!(by_query.json(), by_body.json());
+    let keys: Vec<Value> = by_body.data().as_array().unwrap().iter().map(|row| row["match_key"].clone()).collect();
+    assert_eq!(keys, [json!("pf3"), json!(null), json!("s-3"), json!("s-4")]);
+    assert_eq!(client.total("/assets").await, 0);
+    let objects = "[{\"Gerät\": \"Laptop\", \"Kauf\": \"05.03.2025\"},\n {\"Gerät\": \"Dock\", \"Preis (EUR)\": 99.50}]";
+    let is_named = |parameter: &&Value| !parameter["value"].as_str().unwrap().starts_with("#8");
+    let listed: Vec<&Value> = listed.iter().filter(is_named).collect();
+    let body = json!({"parameters": listed, "text": objects});
+    assert_eq!(outcomes(&client.post("/assets/import", body).await), ["created", "created"]);
+    assert_eq!(asset(&client, "Laptop").await["purchase_date"], "2025-03-05");
+
+    let both = json!({"parameters": [{"name": "set", "value": "notes=x"}], "text": "name\na\n"});
+    assert_eq!(client.post("/assets/import?match=id", both).await.field_errors(), ["match"]);
+    let wrong = json!({"parameters": [{"name": "set"}], "text": "name\na\n"});
+    assert_eq!(client.post("/assets/import", wrong).await.field_errors(), ["/parameters"]);
+    let unknown = json!({"parameters": [{"name": "colour", "value": "red"}], "text": "name\na\n"});
+    assert_eq!(client.post("/assets/import", unknown).await.field_errors(), ["colour"]);
+    let long = format!("name\n{}", "a\n".repeat(1));
+    let values: Vec<String> = (0..1_000).map(|n| format!("value=name:{n}=x")).collect();
+    assert_eq!(client.import("/assets", &format!("?{}", values.join("&")), &long).await.field_errors(), ["map"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn parameters_that_do_not_fit_are_refused_together_before_anything_is_written() {
+    let client = over_http().await;
+    for (parameters, names) in [
+        (
+            &[("map", "Sreial=serial_number"), ("map", "name=colour"), ("decimal", "x"), ("header_line", "0")][..],
+            &["decimal", "header_line"][..],
+        ),
+        (&[("map", "Sreial=serial_number"), ("map", "name=colour"), ("set", "name2=x")], &["map", "map", "set"]),
+        (&[("map", "name")], &["map"]),
+        (&[("map", "#3=notes"), ("value", "notes:x=y")], &["map", "value"]),
+        (&[("date_format", "MM.YYYY")], &["date_format"]),
+        (&[("match", "serial_number")], &["match"]),
+    ] {
+        let reply = read(&client, parameters, "name\na\n").await;
+        assert_eq!(reply.field_errors(), names, "{parameters:?}");
+    }
+    assert_eq!(client.total("/assets").await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn users_are_found_by_their_names_in_either_order() {
+    let client = over_http().await;
+    for (email, name) in [
+        ("ada@example.com", "Ada Lovelace"),
+        ("jm@example.com", "Müller, Jürgen"),
+        ("a@example.com", "Kim Lee"),
+        ("b@example.com", "Lee, Kim"),
+    ] {
+        client.post("/users", json!({"email": email, "display_name": name})).await.data();
+    }
+    let csv =
+        "name,assigned_to_name\n1,\"Lovelace, Ada\"\n2,JÜRGEN  müller\n3,ada@example.com\n4,Kim Lee\n5,Lovelace\n6,Bob\n7,\n";
+    let reply = client.import("/assets", "", csv).await;
+    assert_eq!(
+        outcomes(&reply),
+        ["created", "created", "created", "refused", "refused", "refused", "created"],
+        "{}",
+        reply.text()
+    );
+    let details: Vec<String> = (3..6).map(|row| row_errors(&reply, row)[0].1.clone()).collect();
+    assert_eq!(
+        details,
+        [
+            "\"Kim Lee\" is the name of 2 active users: Kim Lee <a@example.com>, Lee, Kim <b@example.com>",
+            "\"Lovelace\" is not the name of a user; similar: Ada Lovelace <ada@example.com>",
+            "\"Bob\" is not the name of a user",
+        ]
+    );
+    let assigned = asset(&client, "2").await["assigned_to"].clone();
+    assert_eq!(client.get(&format!("/users/{}", assigned.as_str().unwrap())).await.data()["email"], "jm@example.com");
+    let writer = client.scoped(&["assets:read", "assets:write"]).await;
+    writer.import("/assets", "", csv).await.problem(403, "FORBIDDEN");
 }

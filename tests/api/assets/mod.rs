@@ -9,4 +9,5 @@ pub mod labels;
 pub mod places;
 pub mod single;
 pub mod stats;
+pub mod suggest;
 pub mod tags;

@@ -284,7 +284,7 @@ async fn a_404_and_a_405_say_what_exists_and_what_the_path_takes() {
     assert!(hint.contains("POST /v1/processes/instances/{id}/cancel"), "{hint}");
     let hint = detail(&client, "POST", &format!("/processes/{UNKNOWN_ID}"), 405, "METHOD_NOT_ALLOWED").await;
     assert!(hint.starts_with("This path takes GET, HEAD, PATCH, DELETE. Below it: POST /v1/processes/{id}/start"), "{hint}");
-    for path in ["/assets/seen", "/assets/import"] {
+    for path in ["/assets/seen", "/assets/import/suggest"] {
         let hint = detail(&client, "GET", path, 405, "METHOD_NOT_ALLOWED").await;
         assert_eq!(hint, "This path takes POST.", "{path}");
     }

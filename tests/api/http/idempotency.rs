@@ -253,7 +253,7 @@ async fn every_write_checks_if_match() {
             let content_type = Some(content_type(&operation.path));
             client.send_with(&operation.method, &path, content_type, body.clone(), &[("if-match", tag)]).await
         };
-        let has_parts = ["/batch", "/import", "/offboard", "/seen"].iter().any(|end| path.ends_with(end));
+        let has_parts = ["/batch", "/import", "/suggest", "/offboard", "/seen"].iter().any(|end| path.ends_with(end));
         for tag in ["\"999-0\"", "W/\"1-0\"", "\"nonsense\""] {
             match has_parts {
                 // `If-Match` can't be used for requests that change several records.

@@ -198,6 +198,8 @@ impl Samples {
                 {"op": "create", "body": {"email": "batch@example.com", "display_name": "New"}}]}),
             ("POST", "/v1/assets/seen") => json!({"items": [{"tag": OLD_TAG}]}),
             ("POST", "/v1/assets/import") => "name,notes\nn,\"two\nlines\"\n".into(),
+            ("POST", "/v1/assets/import/suggest") => "Serial No,Status\nS-1,Lager\n".into(),
+            ("POST", "/v1/users/import/suggest") => "Mail,First name,Last name\nada@example.com,Ada,Lovelace\n".into(),
             ("POST", "/v1/users/import") => "email,display_name\nimport@example.com,New\n".into(),
             ("PUT", "/v1/assets/by-serial/{serial}") => json!({"name": "n"}),
             ("POST", "/v1/users") => json!({"email": "new@example.com", "display_name": "New"}),
@@ -237,7 +239,7 @@ impl Samples {
 }
 
 pub fn content_type(path: &str) -> &'static str {
-    if path.ends_with("/import") { "text/csv" } else { "application/json" }
+    if path.contains("/import") { "text/csv" } else { "application/json" }
 }
 
 /// Returns the number of events that a successful write causes: one for each changed record.

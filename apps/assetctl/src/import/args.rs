@@ -1,30 +1,34 @@
 //! The options of `import`, and the options to repeat in a suggested command.
 
-use crate::import::columns::convert::{Constant, DateFormat, ValueMapping};
-use crate::import::columns::suggest::as_option;
-use crate::import::columns::{Kind, Mapping};
 use crate::output::{Format, quote};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use domain::import::Kind;
+use domain::import::dates::DateFormat;
+use domain::import::parameters::{Constant, Delimiter, Mapping, Reading, ValueMapping};
+use domain::import::prices::Decimal;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 #[derive(Debug, Clone, Args)]
 pub struct Import {
-    /// The file; its encoding and its delimiter are detected
+    /// The file, or - for standard input; its encoding and its delimiter are detected
     pub file: PathBuf,
     /// Import users instead of assets
     #[arg(long)]
     pub users: bool,
-    /// Map a column to a field: --map "Serial No=serial_number"; --map "OS=" ignores a column; --map "First Name + Last
-    /// Name=display_name" joins columns; the last mapping of a column counts, but two different fields are an error
+    /// Map a column to a field: --map "Serial No=serial_number"; --map "OS=" ignores a column; --map "#7=notes" is the seventh column;
+    /// --map "First Name + Last Name=display_name" joins columns, --map "Building / Room=location" as levels; the last mapping of a
+    /// column counts, but two different fields are an error
     #[arg(long = "map", value_name = "COLUMN=FIELD")]
-    pub mappings: Vec<Mapping>,
-    /// Map a value to its meaning: --map-value "Status:Lager=in_stock"; COLUMN is the name in the file, not the field of --map
-    #[arg(long = "map-value", value_name = "COLUMN:VALUE=MEANING")]
-    pub value_mappings: Vec<ValueMapping>,
+    pub maps: Vec<Mapping>,
+    /// Say what a value means: --value "status:Lager=in_stock"; --value "serial_number:n/a=" treats it as an empty cell
+    #[arg(long = "value", value_name = "FIELD:TEXT=VALUE")]
+    pub values: Vec<ValueMapping>,
     /// Set a field to the same value in all rows: --set asset_type_code=LAP
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     pub constants: Vec<Constant>,
-    /// Print a command that imports the columns and values recognized in the file, and send nothing
+    /// Ask the service how to import the file, and print the command; nothing is imported
     #[arg(long)]
     pub suggest: bool,
     /// The column that identifies the record to update; with serial_number and email, a new value creates a record
@@ -45,20 +49,21 @@ pub struct Import {
     /// Re-import rows that were imported in the last 24 hours; with the NAME printed by an interrupted run, continue that run
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "dry_run")]
     pub again: Option<String>,
-    /// How dates are written, in addition to YYYY-MM-DD: "DD.MM.YYYY", or "%d.%m.%Y"
-    #[arg(long, value_name = "FORMAT", value_parser = DateFormat::parse)]
-    pub date_format: Option<DateFormat>,
-    /// Read prices such as 1.249,00 €
-    #[arg(long)]
-    pub decimal_comma: bool,
-    /// Read $1,249 as a price of more than a thousand; without this option, only prices such as $12.49 and $1,249.00 are accepted
-    #[arg(long, conflicts_with = "decimal_comma")]
-    pub decimal_point: bool,
+    /// How dates are written, in addition to YYYY-MM-DD: "DD.MM.YYYY", or "%d.%m.%Y"; can be repeated
+    #[arg(long = "date-format", value_name = "FORMAT")]
+    pub date_formats: Vec<DateFormat>,
+    /// The sign before the cents: comma reads prices such as 1.249,00 €; point reads $1,249 as more than a thousand. Without this
+    /// option, only prices such as $12.49 and $1,249.00 are accepted
+    #[arg(long, value_parser = one_of::<Decimal>(["comma", "point"]))]
+    pub decimal: Option<Decimal>,
+    /// Line with the columns' names, if it isn't the first
+    #[arg(long, value_name = "LINE", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub header_line: Option<u32>,
     /// Encoding, if the detected one is wrong, such as utf-8 or windows-1252
     #[arg(long, value_name = "NAME", value_parser = encoding)]
     pub encoding: Option<&'static encoding_rs::Encoding>,
-    /// Delimiter, if the detected one is wrong
-    #[arg(long)]
+    /// Delimiter, if the detected one is wrong: comma, semicolon or tab
+    #[arg(long, value_parser = delimiter)]
     pub delimiter: Option<Delimiter>,
     /// Format, if not clear from the file extension
     #[arg(long)]
@@ -71,6 +76,19 @@ pub struct Import {
 impl Import {
     pub fn kind(&self) -> Kind {
         if self.users { Kind::Users } else { Kind::Assets }
+    }
+
+    /// Returns how the file is to be read.
+    pub fn reading(&self) -> Reading {
+        Reading {
+            maps: self.maps.clone(),
+            values: self.values.clone(),
+            constants: self.constants.clone(),
+            date_formats: self.date_formats.clone(),
+            decimal: self.decimal,
+            header_line: self.header_line,
+            delimiter: self.delimiter,
+        }
     }
 }
 
@@ -109,20 +127,6 @@ pub enum OnError {
     Abort,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[repr(u8)]
-pub enum Delimiter {
-    /// ,
-    #[value(alias = ",")]
-    Comma = b',',
-    /// ;
-    #[value(alias = ";")]
-    Semicolon = b';',
-    /// Tab
-    #[value(alias = "\t", alias = "\\t")]
-    Tab = b'\t',
-}
-
 /// Every encoding, without aliases.
 const ENCODINGS: &str = "utf-8, utf-16le, utf-16be, windows-1250, windows-1251, windows-1252, windows-1253, windows-1254, windows-1255, \
                          windows-1256, windows-1257, windows-1258, windows-874, iso-8859-2, iso-8859-3, iso-8859-4, iso-8859-5, \
@@ -134,24 +138,55 @@ fn encoding(name: &str) -> Result<&'static encoding_rs::Encoding, String> {
         .ok_or_else(|| format!("no such encoding; save the file as UTF-8, or name one of {ENCODINGS}"))
 }
 
-/// Returns the command that imports the file with the options that affect rows, in shell syntax, one word per option.
-pub fn command(options: &Import, file: &Path) -> Vec<String> {
-    let option = |name: &str, value: &str| format!("{name} {}", quote(value));
-    let flag = |name: &str, is_set: bool| is_set.then(|| name.to_owned());
+/// Parses one of these values.
+pub fn one_of<T>(values: [&'static str; 2]) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err: std::error::Error + Send + Sync + 'static> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(values).try_map(|value| value.parse::<T>())
+}
+
+/// Parses the name of a delimiter, or the delimiter itself.
+pub fn delimiter(text: &str) -> Result<Delimiter, String> {
+    let name = if text == "\\t" { "tab" } else { text };
+    let reading = Reading::parse([("delimiter", name)]).map_err(|_| "must be comma, semicolon or tab".to_owned())?;
+    reading.delimiter.ok_or_else(|| "must be comma, semicolon or tab".to_owned())
+}
+
+/// Returns the command that imports a file with these parameters, in shell syntax, one word per option.
+pub fn command(options: &Import, file: &Path, parameters: &[(&str, String)]) -> Vec<String> {
     let mut words = vec![format!("assetctl import {}", quote(&file.display().to_string()))];
-    words.extend(flag("--users", options.users));
-    words.extend(options.mappings.iter().map(as_option));
-    let values = options.value_mappings.iter();
-    words.extend(values.map(|mapping| option("--map-value", &format!("{}={}", mapping.cell, mapping.meaning))));
-    let constants = options.constants.iter();
-    words.extend(constants.map(|constant| option("--set", &format!("{}={}", constant.field, constant.value))));
-    words.extend(options.match_by.column().map(|column| format!("--match {column}")));
-    words.extend(flag("--create-unmatched", options.create_unmatched));
-    words.extend(options.date_format.as_ref().map(|format| option("--date-format", format.given())));
-    words.extend(flag("--decimal-comma", options.decimal_comma));
-    words.extend(flag("--decimal-point", options.decimal_point));
-    words.extend(options.skip_bad.iter().map(|column| option("--skip-bad", column)));
+    words.extend(options.users.then(|| "--users".to_owned()));
+    words.extend(parameters.iter().map(|(name, value)| option(name, value)));
+    words.extend(options.skip_bad.iter().map(|column| format!("--skip-bad {}", quote(column))));
     words
+}
+
+/// Returns a parameter of the service as an option.
+pub fn option(name: &str, value: &str) -> String {
+    match (name, value) {
+        ("create_unmatched", "true") => "--create-unmatched".to_owned(),
+        _ => format!("--{} {}", name.replace('_', "-"), quote(value)),
+    }
+}
+
+/// Writes the parameters in a sentence of the service, which are in backquotes, as options.
+pub fn with_options(sentence: &str) -> String {
+    let parts = sentence.split('`').enumerate().map(|(index, part)| match part.split_once('=') {
+        Some((name, value)) if index % 2 == 1 => option(name, value),
+        _ => part.to_owned(),
+    });
+    parts.collect()
+}
+
+impl Import {
+    /// Returns the options that affect rows, as parameters of the service.
+    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+        let mut parameters = self.reading().parameters();
+        parameters.extend(self.match_by.column().map(|column| ("match", column.to_owned())));
+        parameters.extend(self.create_unmatched.then(|| ("create_unmatched", "true".to_owned())));
+        parameters
+    }
 }
 
 #[cfg(test)]
@@ -164,6 +199,12 @@ pub mod tests {
         let command = Cli::try_parse_from([&["assetctl", "import"], words].concat()).unwrap().command;
         let Command::Import(options) = command else { panic!("not an import") };
         options
+    }
+
+    #[test]
+    fn parameters_in_sentences_are_written_as_options() {
+        assert_eq!(with_options("say `set=status=in use`, or not"), "say --set \"status=in use\", or not");
+        assert_eq!(with_options("a=b"), "a=b");
     }
 
     #[test]

@@ -1,23 +1,23 @@
 //! Groups rows into requests. The same file with the same options always makes the same chunks.
 
-use crate::import::rows::{CsvRows, NdjsonRows, Row, RowError, Sendable};
+use crate::import::rows::{CsvRows, LineRows, Row, RowError, Sendable};
 use fields::same_value;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Read};
+use std::io;
 use std::rc::Rc;
 
 /// Maximum number of rows in a request.
 pub const MAX_ROWS: usize = 200;
 /// Maximum size of a request body, in bytes. The service accepts 1 MiB.
-const MAX_BODY: usize = 1_000_000;
+pub const MAX_BODY: usize = 1_000_000;
 
-pub enum Rows<R> {
-    Csv(Box<CsvRows<R>>),
-    Ndjson(Box<NdjsonRows<R>>),
+pub enum Rows {
+    Csv(Box<CsvRows>),
+    Ndjson(Box<LineRows>),
 }
 
-impl<R: Read> Rows<R> {
+impl Rows {
     pub fn next(&mut self) -> io::Result<Option<Row>> {
         match self {
             Self::Csv(rows) => rows.next(),
@@ -34,8 +34,8 @@ impl<R: Read> Rows<R> {
 
     fn raw_position(&self) -> u64 {
         match self {
-            Self::Csv(rows) => rows.text().raw_position(),
-            Self::Ndjson(rows) => rows.text().raw_position(),
+            Self::Csv(rows) => rows.raw_position(),
+            Self::Ndjson(rows) => rows.raw_position(),
         }
     }
 }
@@ -67,18 +67,20 @@ impl Chunk {
 #[derive(Debug, Default)]
 pub struct Doubles(HashMap<u64, Vec<u64>>);
 
-pub struct Chunks<R> {
-    rows: Rows<R>,
+pub struct Chunks {
+    rows: Rows,
     doubles: Rc<Doubles>,
     header: Vec<u8>,
+    max_body: usize,
     next: Option<Row>,
     number: u64,
     position: u64,
 }
 
-impl<R: Read> Chunks<R> {
-    pub fn new(rows: Rows<R>, doubles: Rc<Doubles>) -> Self {
-        Self { header: rows.header(), rows, doubles, next: None, number: 0, position: 0 }
+impl Chunks {
+    /// Requests get at most `max_body` bytes.
+    pub fn new(rows: Rows, doubles: Rc<Doubles>, max_body: usize) -> Self {
+        Self { header: rows.header(), rows, doubles, max_body, next: None, number: 0, position: 0 }
     }
 
     pub fn next(&mut self) -> io::Result<Option<Chunk>> {
@@ -90,11 +92,11 @@ impl<R: Read> Chunks<R> {
             };
             let Some(row) = row else { break };
             let length = row.sendable.as_ref().map_or(0, |sendable| sendable.bytes.len());
-            if !chunk.body.is_empty() && chunk.body.len() + length > MAX_BODY {
+            if !chunk.body.is_empty() && chunk.body.len() + length > self.max_body {
                 self.next = Some(row);
                 break;
             }
-            chunk.add(row, &self.header, &self.doubles);
+            chunk.add(row, &self.header, self.max_body, &self.doubles);
         }
         let position = self.rows.raw_position();
         chunk.raw_length = position.saturating_sub(self.position);
@@ -106,7 +108,7 @@ impl<R: Read> Chunks<R> {
 
 impl Doubles {
     /// Reads all rows of the file.
-    pub fn find<R: Read>(mut rows: Rows<R>) -> io::Result<Self> {
+    pub fn find(mut rows: Rows) -> io::Result<Self> {
         let (mut first, mut doubles) = (HashMap::new(), HashMap::new());
         while let Some(row) = rows.next()? {
             let Some((_, key)) = row.sendable.ok().and_then(|sendable| sendable.matched) else { continue };
@@ -122,7 +124,7 @@ impl Doubles {
         match sendable.matched.as_ref().and_then(|(column, key)| Some((column, self.0.get(key)?))) {
             Some((column, rows)) => {
                 let same = RowError::of_column(column, same_value(rows, number));
-                Err(sendable.bad.into_iter().chain([same]).collect())
+                Err(vec![same])
             }
             None => Ok(sendable),
         }
@@ -130,9 +132,9 @@ impl Doubles {
 }
 
 impl Chunk {
-    fn add(&mut self, row: Row, header: &[u8], doubles: &Doubles) {
+    fn add(&mut self, row: Row, header: &[u8], max_body: usize, doubles: &Doubles) {
         let mut sendable = row.sendable.and_then(|sendable| doubles.check(row.number, sendable));
-        if sendable.as_ref().is_ok_and(|sendable| header.len() + sendable.bytes.len() > MAX_BODY) {
+        if sendable.as_ref().is_ok_and(|sendable| header.len() + sendable.bytes.len() > max_body) {
             sendable = Err(vec![RowError::of_row("is longer than the maximum of 1 MB for a request")]);
         }
         if let Ok(sendable) = &mut sendable {
@@ -150,17 +152,24 @@ impl Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::columns::{Fields, Kind, resolve};
-    use crate::import::rows::decode::Text;
-    use crate::import::rows::read_header;
+    use crate::import::rows::{Input, Shape};
+    use crate::import::text::Text;
+    use domain::import::Kind;
+    use domain::import::columns::Columns;
+    use domain::import::header::Header;
+    use domain::import::parameters::{Delimiter, Reading};
     use encoding_rs::UTF_8;
-    use std::collections::BTreeSet;
+    use std::io::Cursor;
 
     fn chunks(text: &str) -> Vec<Chunk> {
-        let (names, records) = read_header(Text::new(text.as_bytes(), UTF_8, true), b',').unwrap();
-        let targets = resolve(Kind::Assets, &names, &BTreeSet::new(), &[]).unwrap();
-        let fields = Fields { match_column: Some("serial_number"), ..Fields::new(Kind::Assets) };
-        let mut chunks = Chunks::new(Rows::Csv(Box::new(CsvRows::new(names, records, targets, fields))), Rc::default());
+        let reading = Reading::default();
+        let header = Header::read(text, &reading, Delimiter::Comma).unwrap();
+        let columns = Columns::resolve(Kind::Assets, &header.names, &header.repeated, &reading, None).unwrap();
+        let shape = Rc::new(Shape { columns, matched: Some("serial_number") });
+        let input: Input = Box::new(Cursor::new(text.as_bytes().to_vec()));
+        let mut text = Text::new(input, UTF_8);
+        text.ahead().unwrap();
+        let mut chunks = Chunks::new(Rows::Csv(Box::new(CsvRows::new(text, header, shape))), Rc::default(), MAX_BODY);
         std::iter::from_fn(|| chunks.next().unwrap()).collect()
     }
 

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::import::args::Import;
 use crate::import::chunks::Chunk;
 use crate::import::rows::RowError;
+use crate::import::source::Source;
 use crate::output::hex;
 use crate::stocktake::state_folder;
 use serde::{Deserialize, Serialize};
@@ -52,10 +53,18 @@ struct LeftOut {
 
 impl Keys {
     /// `parameters` is the query of the URL. A different `again` changes the keys of an otherwise equal command.
-    pub fn new(options: &Import, connection: &Connection, path: &str, parameters: &str, again: &str) -> Result<Self> {
+    pub fn new(
+        options: &Import,
+        source: &Source,
+        connection: &Connection,
+        path: &str,
+        parameters: &str,
+        again: &str,
+    ) -> Result<Self> {
         let hash = |parts: &[&[u8]]| parts.iter().fold(Sha256::new(), |hash, part| hash.chain_update(part).chain_update([0]));
         let file = options.file.canonicalize().unwrap_or_else(|_| options.file.clone());
-        let by_place = hash(&[path.as_bytes(), again.as_bytes(), b"place", file.as_os_str().as_encoded_bytes()]);
+        let name = source.memory().unwrap_or_else(|| file.as_os_str().as_encoded_bytes());
+        let by_place = hash(&[path.as_bytes(), again.as_bytes(), b"place", name]);
         let create_unmatched = options.match_by.column().is_none() || options.create_unmatched;
         let name = |folder: PathBuf| folder.join("import").join(hex(&by_place.clone().finalize()));
         let path_of_state = state_folder().ok().map(name).filter(|_| create_unmatched);
@@ -142,7 +151,14 @@ mod tests {
     fn key(options: &[&str], api_key_text: &str, (number, body, has_unmatched): (u64, &str, bool)) -> String {
         let api_key = api_key([(Some(api_key_text.into()), None), (None, None)]).unwrap();
         let connection = Connection { base_url: base_url(Some("https://a.example"), false).unwrap(), api_key };
-        let keys = Keys::new(&parsed(options), &connection, "assets/import", "match=x", "").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let options = parsed(options);
+        let source = {
+            let path = folder.path().join("any.csv");
+            std::fs::write(&path, "name\n").unwrap();
+            Source::open(&Import { file: path, ..(*options).clone() }).unwrap()
+        };
+        let keys = Keys::new(&options, &source, &connection, "assets/import", "match=x", "").unwrap();
         let chunk = Chunk { number, body: body.into(), has_unmatched, ..Chunk::default() };
         keys.of(number, &chunk.body, keys.protects(&chunk))
     }

@@ -2,7 +2,7 @@
 
 pub mod args;
 pub mod chunks;
-pub mod columns;
+pub mod encoding;
 pub mod keys;
 pub mod remedy;
 pub mod report;
@@ -10,19 +10,23 @@ pub mod rows;
 pub mod sender;
 pub mod skip_bad;
 pub mod source;
-pub mod suggestion;
+pub mod suggest;
+pub mod text;
 
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::http::{Client, new_run_id};
 use crate::import::args::{Import, OnError};
-use crate::import::columns::{Columns, Mapping, Target, sent_name};
+use crate::import::chunks::MAX_BODY;
 use crate::import::keys::Keys;
 use crate::import::report::{Outcome, Report};
+use crate::import::rows::Shape;
 use crate::import::sender::{Ending, Sender};
-use crate::import::source::{Source, find_owners};
+use crate::import::source::Source;
 use crate::interrupt::Interrupt;
 use crate::output::{Progress, count};
+use domain::import::columns::Columns;
+use domain::import::parameters::Mapping;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,17 +34,22 @@ use terminal::print_note;
 
 /// An export's columns with the ID of the record in the exporting service, and the times of its creation and last change there.
 const OF_RECORD: [&str; 4] = ["id", "status_changed_at", "created_at", "updated_at"];
+/// Maximum length of a query, in bytes. Longer parameters are sent with the text, in JSON.
+const MAX_QUERY: usize = 8_000;
+/// Maximum size of a text that is sent in JSON, where quotes and line breaks take two bytes.
+const MAX_JSON_TEXT: usize = 450_000;
 
 pub async fn import(options: &Import, connection: &Connection, is_json: bool) -> Result<u8> {
     let source = Source::open(options)?;
     source.doubts(options).iter().for_each(|doubt| print_note(doubt));
     let options = &without_ids(options, &source);
-    let mut columns = source.columns(options)?;
+    let columns = source.columns(options)?;
     check_match(options, &columns)?;
+    let skip_bad = source.skip_bad(options, &columns)?;
     print_note(&source.describe());
     let client = Client::new(connection)?.giving_up_after(options.give_up_after);
-    columns.fields.owners = Rc::new(find_owners(&client, &source, options, &columns).await?);
-    let run = Run { options, connection, client, interrupt: Interrupt::listen(), is_json, source: &source, columns };
+    let shape = Rc::new(Shape { columns, matched: options.match_by.column() });
+    let run = Run { options, connection, client, interrupt: Interrupt::listen(), is_json, source: &source, shape, skip_bad };
     run.import().await
 }
 
@@ -49,24 +58,23 @@ pub async fn import(options: &Import, connection: &Connection, is_json: bool) ->
 fn without_ids(options: &Import, source: &Source) -> Import {
     let mut options = options.clone();
     let Some(matched) = options.match_by.column().filter(|column| *column != "id") else { return options };
-    let is_named = |name: &str| source.names.iter().any(|known| known.trim() == name);
-    let is_given =
-        |name: &str| options.mappings.iter().any(|mapping| mapping.column == name || mapping.field.as_deref() == Some(name));
+    let is_named = |name: &str| source.header.names.iter().any(|known| known.trim() == name);
+    let is_given = |name: &str| options.maps.iter().any(|map| map.columns() == name || map.field.as_deref() == Some(name));
     let left_out: Vec<&str> = OF_RECORD.into_iter().filter(|name| is_named(name) && !is_given(name)).collect();
     if !left_out.is_empty() {
         print_note(&format!("Left out, since rows are matched by {matched}: {}", left_out.join(", ")));
     }
-    options.mappings.extend(left_out.into_iter().map(|name| Mapping { column: name.to_owned(), field: None }));
+    options.maps.extend(left_out.into_iter().map(|name| Mapping::new(&[name], "", None)));
     options
 }
 
 /// Returns an error if the file lacks the matched column, because the import would create all records again.
 fn check_match(options: &Import, columns: &Columns) -> Result<()> {
     let Some(column) = options.match_by.column() else { return Ok(()) };
-    if !options.kind().has_column(column) {
+    if !options.kind().has_field(column) {
         return Err(CliError::Usage(format!("--match {column} is not for {}", options.kind().path())));
     }
-    if columns.targets.contains(&Target::Field(column.to_owned())) {
+    if columns.column(column).is_some() {
         return Ok(());
     }
     Err(CliError::Usage(format!("--match {column}: no column is mapped to {column}; map one with --map \"COLUMN={column}\"")))
@@ -79,7 +87,9 @@ struct Run<'a> {
     interrupt: Interrupt,
     is_json: bool,
     source: &'a Source,
-    columns: Columns,
+    shape: Rc<Shape>,
+    /// Fields whose refused cells are left out.
+    skip_bad: Vec<String>,
 }
 
 impl Run<'_> {
@@ -93,18 +103,23 @@ impl Run<'_> {
             Some("") => format!("run the command again with --again={again}"),
             _ => "run the same command again".to_owned(),
         };
-        let query = self.query();
         let path = format!("{}/import", self.options.kind().path());
-        let url = self.client.url(&path, &query)?;
-        let keys = Keys::new(self.options, self.connection, &path, url.query().unwrap_or_default(), &again)?;
-        let check_url = self.client.url(&path, &[&query[..], &[("dry_run", "true".to_owned())]].concat())?;
-        let skip_bad: Vec<String> = self.columns.fields.skip_bad.iter().map(|field| sent_name(field).to_owned()).collect();
+        let parameters = self.parameters();
+        let full = self.client.url(&path, &parameters)?;
+        let keys = Keys::new(self.options, self.source, self.connection, &path, full.query().unwrap_or_default(), &again)?;
+        let is_long = full.query().is_some_and(|query| query.len() > MAX_QUERY);
+        let in_query = if is_long { &[][..] } else { &parameters[..] };
+        let in_body = if is_long { &parameters[..] } else { &[] };
+        let check_url = self.client.url(&path, &[in_query, &[("dry_run", "true".to_owned())]].concat())?;
         let sender = Sender {
             client: &self.client,
-            url,
+            url: self.client.url(&path, in_query)?,
             check_url: check_url.clone(),
-            skip_bad: &skip_bad,
-            content_type: self.source.format.content_type(),
+            in_body,
+            skip_bad: &self.skip_bad,
+            shape: &self.shape,
+            names: &self.source.header.names,
+            format: self.source.format,
             keys: Some(&keys),
             file: &self.source.path,
             resume: &resume,
@@ -135,22 +150,25 @@ impl Run<'_> {
     }
 
     fn report(&self) -> Report<'_> {
-        Report::new(self.source, self.options, &self.columns)
+        Report::new(self.source, self.options, &self.shape.columns)
     }
 
-    fn query(&self) -> Vec<(&'static str, String)> {
-        let options = self.options;
-        let mut query = vec![("match", options.match_by.column().unwrap_or("none").to_owned())];
-        query.push(("on_error", if options.on_error == OnError::Abort { "abort" } else { "skip" }.to_owned()));
-        if options.create_unmatched {
-            query.push(("create_unmatched", "true".to_owned()));
+    /// Returns the parameters of the requests. The rows are sent as CSV with commas, below a header of their own.
+    fn parameters(&self) -> Vec<(&'static str, String)> {
+        let of_file = ["header_line", "delimiter"];
+        let mut parameters = self.options.parameters();
+        parameters.retain(|(name, _)| !of_file.contains(name));
+        if self.options.match_by.column().is_none() {
+            parameters.push(("match", "none".to_owned()));
         }
-        query
+        parameters.push(("on_error", if self.options.on_error == OnError::Abort { "abort" } else { "skip" }.to_owned()));
+        parameters
     }
 
     async fn send(&self, sender: &Sender<'_>, report: &mut Report<'_>, label: &'static str) -> Result<Ending> {
         let mut progress = Progress::new(label, self.source.examination.size);
-        let ending = sender.run(&mut self.source.chunks(self.options, &self.columns)?, report, &mut progress).await;
+        let max_body = if sender.in_body.is_empty() { MAX_BODY } else { MAX_JSON_TEXT };
+        let ending = sender.run(&mut self.source.chunks(&self.shape, max_body)?, report, &mut progress).await;
         progress.finish();
         ending
     }

@@ -1,11 +1,14 @@
 //! Suggests an option or an edit of the file for each error of a row.
 
 use crate::import::args::Import;
-use crate::import::columns::convert::{date_of_day_number, price_with_comma, price_with_point};
-use crate::import::columns::{OWNER_NAME, Target};
 use crate::import::rows::{Original, RowError};
-use crate::import::suggestion::{formats_of, guess};
 use crate::output::quote;
+use domain::import::OWNER_NAME;
+use domain::import::columns::Columns;
+use domain::import::dates::date_of_day_number;
+use domain::import::prices::{Decimal, price_with_comma, price_with_point};
+use domain::import::suggestion::survey::formats_of;
+use domain::import::suggestion::words::guess;
 use fields::CellType;
 use fields::serial_number::{SHORTENED, is_placeholder};
 
@@ -17,7 +20,7 @@ const CORRECT: &str = "correct the cell";
 pub struct Remedies<'a> {
     pub options: &'a Import,
     pub names: &'a [String],
-    pub targets: &'a [Target],
+    pub columns: &'a Columns,
 }
 
 #[derive(Debug, Default)]
@@ -41,7 +44,7 @@ impl Remedies<'_> {
         let Some(column) = error.column.as_deref() else { return of_row(&error.detail).to_owned().into() };
         let cell = original.text(self.names, column).unwrap_or_default();
         let (field, is_in_file) = self.field(column).map_or((column, false), |field| (field, true));
-        let meaning = |meaning: &str| format!("--map-value {}", quote(&format!("{column}:{cell}={meaning}")));
+        let meaning = |meaning: &str| format!("--value {}", quote(&format!("{field}:{cell}={meaning}")));
         if error.detail.contains('\u{fffd}') {
             return of_row(&error.detail).to_owned().into();
         }
@@ -52,7 +55,7 @@ impl Remedies<'_> {
             return "copy the column from the source again, formatted as text".to_owned().into();
         }
         if self.options.match_by.column() == Some(field) {
-            return self.unmatched(field, column, &cell);
+            return self.unmatched(field, &cell);
         }
         if field == "serial_number" && is_placeholder(&cell) {
             return Help { option: Some(meaning("")), ..Help::from("if they have no serial number:".to_owned()) };
@@ -101,24 +104,19 @@ impl Remedies<'_> {
     }
 
     fn cell_type(&self, field: &str) -> Option<CellType> {
-        self.options.kind().import_column(field).map(|column| column.cell)
-    }
-
-    /// Returns the file's imported columns, with their fields.
-    fn columns(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.names.iter().zip(self.targets).filter_map(|(name, target)| Some((name.as_str(), target.field()?)))
+        self.options.kind().column(field).map(|column| column.cell)
     }
 
     fn field(&self, column: &str) -> Option<&str> {
-        self.columns().find(|(name, _)| *name == column).map(|(_, field)| field)
+        self.columns.columns.iter().find(|known| known.heading == column).map(|known| known.field.as_str())
     }
 
     fn column_of(&self, field: &str) -> Option<&str> {
-        self.columns().find(|(_, mapped)| *mapped == field).map(|(name, _)| name)
+        self.columns.column(field).map(|column| column.heading.as_str())
     }
 
     /// Returns advice for a row whose value doesn't identify a record to update.
-    fn unmatched(&self, field: &str, column: &str, cell: &str) -> Help {
+    fn unmatched(&self, field: &str, cell: &str) -> Help {
         let is_missing = cell.is_empty() || (field == "serial_number" && is_placeholder(cell));
         let text = match field {
             "serial_number" if is_missing && self.column_of("asset_tag").is_some() => {
@@ -131,7 +129,7 @@ impl Remedies<'_> {
             _ => CORRECT,
         };
         let is_placeholder = is_missing && !cell.is_empty();
-        let option = is_placeholder.then(|| format!("--map-value {}", quote(&format!("{column}:{cell}="))));
+        let option = is_placeholder.then(|| format!("--value {}", quote(&format!("{field}:{cell}="))));
         Help { option, ..Help::from(text.to_owned()) }
     }
 
@@ -147,7 +145,7 @@ impl Remedies<'_> {
             return "format the column as a date in the spreadsheet, and save the file again".into();
         }
         match formats_of(cell).as_slice() {
-            [first, others @ ..] if self.options.date_format.is_none() => {
+            [first, others @ ..] if self.options.date_formats.is_empty() => {
                 let others = others.iter().map(|format| format!(", or {}", quote(format))).collect::<String>();
                 format!("--date-format {}{others}", quote(first))
             }
@@ -156,12 +154,13 @@ impl Remedies<'_> {
     }
 
     fn price(&self, cell: &str) -> String {
-        if !self.options.decimal_comma && price_with_point(cell, true).is_some() {
-            format!("if the comma in {cell} separates thousands: --decimal-point; if it is a decimal comma: --decimal-comma")
-        } else if !self.options.decimal_comma && price_with_comma(cell).is_some() {
-            format!("to read {cell}: --decimal-comma")
+        let has_comma = self.options.decimal == Some(Decimal::Comma);
+        if !has_comma && price_with_point(cell, true).is_some() {
+            format!("if the comma in {cell} separates thousands: --decimal point; if it is a decimal comma: --decimal comma")
+        } else if !has_comma && price_with_comma(cell).is_some() {
+            format!("to read {cell}: --decimal comma")
         } else {
-            format!("write {cell} as in {}", if self.options.decimal_comma { "1.249,00" } else { "1249.00" })
+            format!("write {cell} as in {}", if has_comma { "1.249,00" } else { "1249.00" })
         }
     }
 }
@@ -180,14 +179,19 @@ fn of_row(detail: &str) -> &'static str {
 mod tests {
     use super::*;
     use crate::import::args::tests::parsed;
+    use domain::import::parameters::Reading;
+    use std::collections::BTreeMap;
 
     fn help(options: &[&str], column: &str, detail: &str, cells: &[&str]) -> Help {
         let options = parsed(&[&["a.csv"], options].concat());
         let fields = ["serial_number", "asset_tag", "status", "purchase_date", "purchase_price", OWNER_NAME, "model_name"];
         let names = ["Serie", "Tag", "Zustand", "Datum", "Preis", "Wer", "Modell"].map(str::to_owned);
-        let targets: Vec<Target> = fields.iter().map(|field| Target::Field((*field).to_owned())).collect();
+        let maps = names.iter().zip(fields).map(|(name, field)| ("map", format!("{name}={field}")));
+        let maps: Vec<_> = maps.collect();
+        let reading = Reading::parse(maps.iter().map(|(name, value)| (*name, value.as_str()))).unwrap();
+        let columns = Columns::resolve(options.kind(), &names, &BTreeMap::new(), &reading, None).unwrap();
         let original = Original::Cells(cells.to_vec().into());
-        Remedies { options: &options, names: &names, targets: &targets }.of(&RowError::of_column(column, detail), &original)
+        Remedies { options: &options, names: &names, columns: &columns }.of(&RowError::of_column(column, detail), &original)
     }
 
     #[test]
@@ -195,19 +199,19 @@ mod tests {
         let row = ["n/a", "INV-1", " Auf Lager", "05.03.2025", "1.249,00 €", "Ada L.", "T14"];
         let by_serial = ["--match", "serial_number"];
         for (options, column, detail, expected) in [
-            (&by_serial[..], "Serie", "is a placeholder", "--match asset_tag --create-unmatched --map-value Serie:n/a="),
+            (&by_serial[..], "Serie", "is a placeholder", "--match asset_tag --create-unmatched --value serial_number:n/a="),
             (&by_serial, "Serie", "has the same value in row 7", "keep only one"),
             (&["--match", "asset_tag"], "Tag", "is not the tag", "--create-unmatched"),
-            (&["--match", "asset_tag"], "Serie", "is a placeholder", "no serial number: --map-value Serie:n/a="),
+            (&["--match", "asset_tag"], "Serie", "is a placeholder", "no serial number: --value serial_number:n/a="),
             (&[], "Tag", "is read-only and can't change", "--map Tag="),
-            (&[], "Zustand", "must be one of in_stock", "if it means in_stock: --map-value \"Zustand:Auf Lager=in_stock\""),
+            (&[], "Zustand", "must be one of in_stock", "if it means in_stock: --value \"status:Auf Lager=in_stock\""),
             (&[], "Datum", "must be a date", "--date-format DD.MM.YYYY"),
             (&["--date-format", "YYYY/MM/DD"], "Datum", "is not a date of the form", "correct the cell"),
-            (&[], "Preis", "must be a number", "--decimal-comma"),
+            (&[], "Preis", "must be a number", "--decimal comma"),
             (&[], "Serie", SHORTENED, "formatted as text"),
             (&[], "Wer", "\"Ada L.\" is not the name of a user", "--skip-bad Wer"),
-            (&["--decimal-comma"], "Preis", "is not a price", "as in 1.249,00"),
-            (&[], "Wer", "\"Ada L.\" is not the name of a user", "--map-value \"Wer:Ada L.=ADDRESS\""),
+            (&["--decimal", "comma"], "Preis", "is not a price", "as in 1.249,00"),
+            (&[], "Wer", "\"Ada L.\" is not the name of a user", "--value \"assigned_to_name:Ada L.=ADDRESS\""),
             (&[], "Modell", "is not the name of a model", "--map Modell=model"),
             (&[], "name", "is required", "--map \"COLUMN=name\""),
             (&[], "Datum", "has \u{fffd} where bytes can't be read", "--encoding"),
@@ -219,7 +223,7 @@ mod tests {
         let of_most = |options: &[&str], column| help(options, column, "is wrong", &row).if_most;
         let date = "most rows have this error: check --date-format, and --map Datum=purchase_date";
         assert_eq!(of_most(&["--date-format", "YYYY/MM/DD"], "Datum").as_deref(), Some(date));
-        assert_eq!(of_most(&["--decimal-comma"], "Preis"), None);
+        assert_eq!(of_most(&["--decimal", "comma"], "Preis"), None);
         assert_eq!(of_row("has 3 cells, but the header has 4"), "correct the row");
     }
 }

@@ -3,14 +3,16 @@
 
 use crate::error::{CliError, Result};
 use crate::http::unreadable;
-use crate::import::args::{Import, OnError, command};
+use crate::import::args::{Import, OnError, command, with_options};
 use crate::import::chunks::Chunk;
-use crate::import::columns::{Columns, REASONS, sent_name};
 use crate::import::remedy::{Help, Remedies, SAME_VALUE};
-use crate::import::rows::{Members, Original, Row, RowError, UNREADABLE, encoding};
+use crate::import::rows::{Original, Row, RowError, UNREADABLE};
 use crate::import::source::Source;
 use crate::output::{Format, count, digits, duration, exact, persist, print_json, temporary_beside};
 use csv::{StringRecord, WriterBuilder};
+use domain::import::REASONS;
+use domain::import::columns::Columns;
+use domain::import::objects::Members;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -133,8 +135,6 @@ pub struct Report<'a> {
     source: &'a Source,
     options: &'a Import,
     remedies: Remedies<'a>,
-    /// Column names in the file, by field name in the request.
-    columns: HashMap<&'a str, &'a str>,
     pub counts: Counts,
     /// The first refused rows, with their errors.
     refused: Vec<Value>,
@@ -153,13 +153,10 @@ pub struct Report<'a> {
 
 impl<'a> Report<'a> {
     pub fn new(source: &'a Source, options: &'a Import, columns: &'a Columns) -> Self {
-        let targets = columns.targets.iter().zip(&source.names);
-        let names = targets.filter_map(|(target, name)| Some((sent_name(target.field()?), name.as_str())));
         Self {
             source,
             options,
-            remedies: Remedies { options, names: &source.names, targets: &columns.targets },
-            columns: names.collect(),
+            remedies: Remedies { options, names: &source.header.names, columns },
             counts: Counts::default(),
             refused: Vec::new(),
             reasons: Reasons::default(),
@@ -186,21 +183,19 @@ impl<'a> Report<'a> {
                     self.has_broken = true;
                     errors.clone()
                 }
-                Ok(sent) => {
+                Ok(_) => {
                     let Some(result) = results.next() else { continue };
                     self.counts.add(&result);
                     result.changes.iter().for_each(|change| self.changes.add(change));
                     if result.outcome != Outcome::Refused {
-                        for error in sent.skipped.iter().chain(&self.named(result.skipped_cells)) {
+                        for error in &named(result.skipped_cells) {
                             self.skipped_cells += 1;
                             self.skipped.add(row, error, Help::default());
                         }
                         continue;
                     }
                     is_refused = true;
-                    let mut errors = sent.bad.clone();
-                    let is_known = |error: &RowError| sent.bad.iter().any(|bad| bad.column == error.column);
-                    errors.extend(self.named(result.errors).into_iter().filter(|error| !is_known(error)));
+                    let mut errors = named(result.errors);
                     if errors.is_empty() {
                         errors.push(RowError::of_row("refused by the service"));
                     }
@@ -223,20 +218,21 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// Replaces the names of fields in errors with the file's column names.
-    fn named(&self, errors: Vec<RowError>) -> Vec<RowError> {
-        let name = |field: String| self.columns.get(field.as_str()).map_or(field.clone(), |name| (*name).to_owned());
-        // The service's message names a query parameter, which is an option of this command.
-        let detail = |detail: String| detail.replace("create_unmatched=true", "--create-unmatched");
-        let named = |error: RowError| RowError { column: error.column.map(name), detail: detail(error.detail), ..error };
-        errors.into_iter().map(named).collect()
-    }
-
     /// Completes the file of refused rows, and returns its path; `None` if no row was refused.
     fn finish(&mut self) -> Result<Option<PathBuf>> {
         self.reasons.compare(self.counts.rows());
         self.file.take().map(|file| file.finish(self.source)).transpose()
     }
+}
+
+/// Replaces the names of fields in errors with the file's headings, and parameters of the service with options.
+fn named(errors: Vec<RowError>) -> Vec<RowError> {
+    let detail = |detail: String| with_options(&detail).replace("create_unmatched=true", "--create-unmatched");
+    let named = |error: RowError| {
+        let column = error.heading.or(error.column);
+        RowError { column, detail: detail(error.detail), code: error.code, heading: None }
+    };
+    errors.into_iter().map(named).collect()
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -266,14 +262,14 @@ struct RefusedFile {
 impl RefusedFile {
     fn create(source: &Source) -> Result<Self> {
         let mut output = BufWriter::new(tempfile::tempfile()?);
-        let earlier = source.names.iter().position(|name| name == REASONS);
-        let csv = (source.format == Format::Csv).then_some((source.delimiter, earlier));
+        let earlier = source.header.names.iter().position(|name| name == REASONS);
+        let csv = (source.format == Format::Csv).then_some((source.header.delimiter, earlier));
         if csv.is_some() {
             // The byte order mark tells spreadsheet programs that the file is UTF-8.
             output.write_all("\u{feff}".as_bytes())?;
         }
         let mut file = Self { output, csv };
-        let header: StringRecord = source.names.iter().collect();
+        let header: StringRecord = source.header.names.iter().collect();
         file.write_cells(REASONS, &header)?;
         Ok(file)
     }
@@ -370,7 +366,7 @@ impl Report<'_> {
         let Some(path) = file else { return Ok(()) };
         let (refused, aborts) = (path.display(), self.options.on_error == OnError::Abort);
         if has_written && !aborts {
-            let command = command(self.options, path).join(" ");
+            let command = command(self.options, path, &self.parameters()).join(" ");
             print_note(&format!("The refused rows are in {refused}. Correct them there, and import them:\n  {command}"));
             return Ok(());
         }
@@ -380,6 +376,13 @@ impl Report<'_> {
             print_note("Rows sent before the refused ones were imported. Importing the file again leaves them unchanged.");
         }
         Ok(())
+    }
+
+    /// Returns the parameters for importing the refused rows, whose file has its header in the first line.
+    fn parameters(&self) -> Vec<(&'static str, String)> {
+        let mut parameters = self.options.parameters();
+        parameters.retain(|(name, _)| *name != "header_line");
+        parameters
     }
 
     fn print_skipped(&self, would_be: &str) {
@@ -425,7 +428,7 @@ impl Report<'_> {
             "kind": self.options.kind().path(),
             "file": self.source.path,
             "encoding": self.source.examination.encoding.name(),
-            "delimiter": encoding::delimiter_name(self.source.delimiter),
+            "delimiter": self.source.delimiter_name(),
             "dry_run": self.options.dry_run,
             "written": has_written,
             "rows": self.counts.rows(),
@@ -475,7 +478,7 @@ impl fmt::Display for Reason {
 impl Reason {
     fn as_json(&self) -> Value {
         let (Self { rows, row, line, error, .. }, help) = (self, self.help());
-        let RowError { column, detail, code } = error;
+        let RowError { column, detail, code, .. } = error;
         json!({"rows": rows, "row": row, "line": line, "column": column, "detail": detail, "code": code, "way_out": help})
     }
 

@@ -5,15 +5,17 @@ use crate::http::{Answer, Backoff, Busy, Client, MAX_AT_ONCE, Request, local_now
 use crate::import::chunks::{Chunk, Chunks};
 use crate::import::keys::Keys;
 use crate::import::report::{Outcome, Report, Results, RowResult, results};
-use crate::import::rows::{Row, RowError};
+use crate::import::rows::{Row, RowError, Shape};
 use crate::import::skip_bad::{bad_cells, without_cells};
 
 use crate::interrupt::Interrupt;
 use crate::output::{Format, Progress, count};
+use domain::import::columns::Column;
 use reqwest::Url;
-use std::collections::VecDeque;
-use std::io::Read;
+use serde_json::json;
+use std::collections::{HashMap, VecDeque};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use terminal::print_note;
@@ -31,9 +33,14 @@ pub struct Sender<'a> {
     pub url: Url,
     /// The same request as a dry run.
     pub check_url: Url,
-    /// Columns whose refused cells are left out.
+    /// Parameters that are too long for the URL.
+    pub in_body: &'a [(&'static str, String)],
+    /// Fields whose refused cells are left out.
     pub skip_bad: &'a [String],
-    pub content_type: &'static str,
+    pub shape: &'a Rc<Shape>,
+    /// Names of the file's columns.
+    pub names: &'a [String],
+    pub format: Format,
     /// Idempotency keys; `None` in a dry run.
     pub keys: Option<&'a Keys>,
     pub file: &'a Path,
@@ -63,7 +70,7 @@ impl Sender<'_> {
     ///
     /// Returns [`CliError::Answered`] if the service refuses the first request, [`CliError::Usage`] if an earlier run sent it
     /// with other rows, and [`CliError::Failed`] if the service refuses a later request or doesn't respond for too long.
-    pub async fn run<R: Read>(&self, chunks: &mut Chunks<R>, report: &mut Report<'_>, progress: &mut Progress) -> Result<Ending> {
+    pub async fn run(&self, chunks: &mut Chunks, report: &mut Report<'_>, progress: &mut Progress) -> Result<Ending> {
         let (mut open, mut under_way, waits) = (VecDeque::<Open>::new(), JoinSet::new(), Arc::new(Notify::new()));
         let (mut next, mut is_at_end, mut is_stopping, mut has_answered, mut rows) = (None, false, false, false, 0);
         let mut interrupt = self.interrupt.clone();
@@ -141,22 +148,26 @@ impl Sender<'_> {
         is_known: bool,
         waits: &Arc<Notify>,
     ) -> impl Future<Output = Result<Option<Vec<RowResult>>>> + use<> {
-        let (url, content_type, body, number) = (self.url.clone(), self.content_type, chunk.body.clone(), chunk.number);
+        let (url, body, number) = (self.url.clone(), chunk.body.clone(), chunk.number);
         let (keys, protects) = (self.keys.cloned(), self.keys.is_some_and(|keys| keys.protects(chunk)));
+        let places = |field: &String| (field.clone(), self.shape.columns.column(field).map(Column::places).unwrap_or_default());
         let sending = Sending {
             client: self.client.clone(),
             interrupt: self.interrupt.clone(),
             waits: Arc::clone(waits),
             check_url: self.check_url.clone(),
-            content_type,
+            in_body: self.in_body.to_vec(),
+            format: self.format,
             skip_bad: self.skip_bad.to_vec(),
+            places: self.skip_bad.iter().map(places).collect(),
+            names: if self.skip_bad.is_empty() { Vec::new() } else { self.names.to_vec() },
             is_known,
             rows: chunk.sent().count(),
         };
         async move {
             let Some((body, left_out)) = sending.without_bad_cells(number, body, keys.as_ref()).await? else { return Ok(None) };
             let key = keys.map(|keys| keys.of(number, &body, protects));
-            let Some(mut results) = sending.send(&Request::post(url, content_type, body, key)).await? else { return Ok(None) };
+            let Some(mut results) = sending.send(&sending.request(url, &body, key)).await? else { return Ok(None) };
             for (row, error) in left_out {
                 results[row].skipped_cells.push(error);
             }
@@ -200,14 +211,32 @@ struct Sending {
     interrupt: Interrupt,
     waits: Arc<Notify>,
     check_url: Url,
-    content_type: &'static str,
+    in_body: Vec<(&'static str, String)>,
+    format: Format,
     skip_bad: Vec<String>,
+    /// The columns of the fields in `skip_bad`.
+    places: HashMap<String, Vec<usize>>,
+    names: Vec<String>,
     is_known: bool,
     /// Number of rows in each request.
     rows: usize,
 }
 
 impl Sending {
+    fn request(&self, url: Url, body: &[u8], key: Option<String>) -> Request {
+        if self.in_body.is_empty() {
+            return Request::post(url, self.format.content_type(), body.to_vec(), key);
+        }
+        let parameters: Vec<_> = self.in_body.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        let body = json!({"parameters": parameters, "text": String::from_utf8_lossy(body)});
+        Request::post(url, "application/json", body.to_string().into_bytes(), key)
+    }
+
+    fn without(&self, body: &[u8], cells: &[(usize, RowError)]) -> Result<Vec<u8>> {
+        let cells = cells.iter().filter_map(|(row, error)| Some((*row, self.places.get(error.column.as_ref()?)?.as_slice())));
+        without_cells(body, self.format, &self.names, cells)
+    }
+
     /// Returns the body without the cells to leave out, and these cells, each with the position of its row; `None` if interrupted.
     async fn without_bad_cells(
         &self,
@@ -218,20 +247,20 @@ impl Sending {
         if self.skip_bad.is_empty() {
             return Ok(Some((body, Vec::new())));
         }
-        let (now, is_csv) = (local_now()?.as_second(), self.content_type == Format::Csv.content_type());
+        let now = local_now()?.as_second();
         if let Some(left_out) = keys.and_then(|keys| keys.left_out(number, &body, &self.skip_bad, now)) {
-            return Ok(Some((without_cells(&body, is_csv, &left_out)?, left_out)));
+            return Ok(Some((self.without(&body, &left_out)?, left_out)));
         }
         let (mut rest, mut left_out) = (body.clone(), Vec::new());
         // One error can hide others, which the next dry run finds.
         for _ in &self.skip_bad {
-            let check = Request::post(self.check_url.clone(), self.content_type, rest.clone(), None);
+            let check = self.request(self.check_url.clone(), &rest, None);
             let Some(results) = self.send(&check).await? else { return Ok(None) };
             let bad = bad_cells(&results, &self.skip_bad);
             if bad.is_empty() {
                 break;
             }
-            rest = without_cells(&rest, is_csv, &bad)?;
+            rest = self.without(&rest, &bad)?;
             left_out.extend(bad);
         }
         if let Some(keys) = keys {

@@ -1,45 +1,57 @@
-//! Reads the file to import: detects its format, and reads its rows, as often as needed, and the users that they name.
+//! The file to import: its format, encoding and columns, and its rows, as often as needed.
 
 use crate::error::{CliError, Result};
-use crate::http::Client;
-use crate::import::args::Import;
+use crate::import::args::{Import, with_options};
 use crate::import::chunks::{Chunks, Doubles, Rows};
-use crate::import::columns::convert::{Constant, Values, check_constants};
-use crate::import::columns::{
-    CUSTOM_FIELD, Columns, Fields, OWNER_NAME, Owners, REASONS, Target, joined, numbered, resolve, settled, suggest, target,
-};
-use crate::import::rows::decode::{Text, decode_sample};
-use crate::import::rows::encoding::{self, Doubt, Examination, examine};
-use crate::import::rows::{CsvRows, NdjsonRows, Original, member_names, read_header};
-use crate::import::suggestion::is_list_of_users;
-use crate::lookup::Directory;
+use crate::import::encoding::{Doubt, Examination, examine};
+use crate::import::rows::{CsvRows, Input, LineRows, Original, Shape, member_names};
+use crate::import::text::{Text, decode_sample};
 use crate::output::{Format, count};
+use domain::import::REASONS;
+use domain::import::columns::Columns;
+use domain::import::header::{Header, better_delimiter, delimiter};
+use domain::import::objects;
+use domain::import::parameters::Delimiter;
+use domain::import::suggestion::{headings, is_list_of_users};
+use domain::values::field_error::{ErrorLocation, FieldError};
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use terminal::Notice;
 
 const MAX_UNKNOWN: usize = 50;
+/// The file name that means standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// Where the bytes come from.
+enum Content {
+    File,
+    /// Standard input, or the items of an array as lines.
+    Memory(Rc<[u8]>),
+}
 
 pub struct Source {
     pub path: PathBuf,
     pub examination: Examination,
     pub format: Format,
-    pub delimiter: u8,
-    /// CSV column names without duplicates, or the members of all NDJSON objects.
-    pub names: Vec<String>,
-    /// Numbered names of columns with the same heading.
-    pub doubled: BTreeSet<String>,
+    /// The header of a CSV file, or the names of the members of all objects.
+    pub header: Header,
+    content: Content,
     doubles: OnceCell<Rc<Doubles>>,
 }
 
 impl Source {
     pub fn open(options: &Import) -> Result<Self> {
         let path = options.file.clone();
-        let format = options.format.unwrap_or_else(|| Format::of(&path));
-        let examination = examine(open(&path)?, options.encoding).map_err(|error| CliError::file(&path, &error))?;
+        let mut content = Content::File;
+        if path == Path::new(STANDARD_INPUT) {
+            let mut bytes = Vec::new();
+            std::io::stdin().read_to_end(&mut bytes)?;
+            content = Content::Memory(bytes.into());
+        }
+        let mut examination = examine(read(&content, &path)?, options.encoding).map_err(|error| CliError::file(&path, &error))?;
         if let Some(what) = binary(&examination.sample) {
             return Err(CliError::Usage(format!(
                 "{} is {what}. Save it as \"CSV UTF-8\" in your spreadsheet program, and import that file.",
@@ -47,24 +59,49 @@ impl Source {
             )));
         }
         let sample = decode_sample(&examination.sample, examination.encoding);
-        let delimiter = options.delimiter.map_or_else(|| encoding::delimiter(&sample), |delimiter| delimiter as u8);
-        let (names, doubled) = Default::default();
-        let mut source = Self { path, examination, format, delimiter, names, doubled, doubles: OnceCell::new() };
-        (source.names, source.doubled) = match format {
-            Format::Csv => numbered(&read_header(source.text(true)?, delimiter)?.0),
-            Format::Ndjson => (source.member_names(options)?, BTreeSet::new()),
+        let looks_like_json = sample.trim_start().starts_with('{') || sample.trim_start().starts_with('[');
+        let format = options.format.unwrap_or(match content {
+            Content::Memory(_) if looks_like_json => Format::Ndjson,
+            _ if looks_like_json && path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) => {
+                Format::Ndjson
+            }
+            _ => Format::of(&path),
+        });
+        if format == Format::Ndjson && sample.trim_start().starts_with('[') {
+            let (items, size) = items(&content, &path, &examination)?;
+            (content, examination.encoding, examination.size) = (items, encoding_rs::UTF_8, size);
+        }
+        let mut source = Self { path, examination, format, header: Header::default(), content, doubles: OnceCell::new() };
+        source.header = match format {
+            Format::Csv => {
+                let delimiter = delimiter(&sample, options.header_line);
+                Header::read(source.text()?.ahead()?, &options.reading(), delimiter).unwrap_or_default()
+            }
+            Format::Ndjson => Header { names: source.member_names()?, ..Header::default() },
         };
-        if source.names.is_empty() {
+        if source.header.names.is_empty() {
             return Err(CliError::Usage(format!("{} is empty", source.path.display())));
         }
         Ok(source)
     }
 
+    fn delimiter(&self) -> &'static str {
+        Delimiter::ALL
+            .iter()
+            .find(|delimiter| delimiter.byte() == self.header.delimiter)
+            .map_or("comma", |delimiter| delimiter.as_str())
+    }
+
+    pub fn delimiter_name(&self) -> &'static str {
+        if self.format == Format::Csv { self.delimiter() } else { "comma" }
+    }
+
     /// Describes the detected encoding, format and delimiter in words.
     pub fn describe(&self) -> String {
-        let (delimiter, columns) = (encoding::delimiter_name(self.delimiter), count(self.names.len() as u64, "column"));
         let form = match self.format {
-            Format::Csv => format!("delimiter {delimiter}, {columns}"),
+            Format::Csv => {
+                format!("delimiter {}, {}", self.delimiter(), count(self.header.names.len() as u64, "column"))
+            }
             Format::Ndjson => "NDJSON".to_owned(),
         };
         format!("{}: {} ({}), {form}", self.path.display(), self.examination.encoding.name(), self.examination.how)
@@ -83,11 +120,10 @@ impl Source {
             ),
         });
         let sample = decode_sample(&self.examination.sample, self.examination.encoding);
-        let is_csv = self.format == Format::Csv && options.delimiter.is_some();
-        let better = is_csv.then(|| encoding::better_delimiter(&sample, self.delimiter)).flatten();
-        let of_delimiter = better.map(|(delimiter, columns)| {
-            let (given, better) = (encoding::delimiter_name(self.delimiter), encoding::delimiter_name(delimiter));
-            format!("Warning: with --delimiter {given} there is 1 column; with {better} there are {columns} columns.")
+        let given = options.delimiter.filter(|_| self.format == Format::Csv);
+        let of_delimiter = given.and_then(|given| {
+            let (better, columns) = better_delimiter(&sample, given, options.header_line)?;
+            Some(format!("Warning: with --delimiter {given} there is 1 column; with {better} there are {columns} columns."))
         });
         of_encoding.into_iter().chain(of_delimiter).collect()
     }
@@ -96,119 +132,141 @@ impl Source {
     ///
     /// Returns [`CliError::Usage`] with all errors of the columns.
     pub fn columns(&self, options: &Import) -> Result<Columns> {
-        let (kind, mut problems) = (options.kind(), Vec::new());
-        let (targets, joined): (Vec<Target>, _) = match self.format {
-            Format::Csv => {
-                let (mappings, joined) = joined(&options.mappings, &self.names, &mut problems);
-                match resolve(kind, &self.names, &self.doubled, &mappings) {
-                    Ok(targets) => (targets, joined),
-                    Err(found) => return Err(self.misfit(options, &[problems, found].concat())),
-                }
-            }
-            Format::Ndjson => {
-                let mappings = settled(&options.mappings, &mut problems);
-                let targets = self.names.iter().map(|name| target(kind, name.trim(), &mappings, &mut problems));
-                (targets.collect(), BTreeMap::new())
-            }
-        };
-        check_constants(kind, &options.constants, &targets, &self.names, &mut problems);
-        let mut fields = Fields {
-            date_format: options.date_format.clone(),
-            decimal_comma: options.decimal_comma,
-            decimal_point: options.decimal_point,
-            match_column: options.match_by.column(),
-            values: Values::resolve(&options.value_mappings, &self.names, &targets, &mut problems),
-            skip_bad: self.skip_bad(options, &targets, &mut problems),
-            joined,
-            ..Fields::new(kind)
-        };
-        for Constant { field, value } in options.constants.clone() {
-            match fields.convert(&field, &value) {
-                Ok(converted) => fields.constants.push(Constant { field, value: converted.unwrap_or(value) }),
-                Err(detail) => problems.push(format!("--set {field}: {detail}")),
-            }
+        let (kind, reading) = (options.kind(), options.reading());
+        let columns = Columns::resolve(kind, &self.header.names, &self.header.repeated, &reading, options.match_by.column());
+        let columns = columns.map_err(|errors| self.misfit(options, &errors.iter().map(written).collect::<Vec<_>>()))?;
+        if columns.columns.is_empty() {
+            return Err(self.misfit(options, &["no column is left to import".to_owned()]));
         }
-        if problems.is_empty() { Ok(Columns { targets, fields }) } else { Err(self.misfit(options, &problems)) }
+        Ok(columns)
     }
 
     /// Returns the fields of `--skip-bad`, whose arguments are fields or columns of the file.
-    fn skip_bad(&self, options: &Import, targets: &[Target], problems: &mut Vec<String>) -> Vec<String> {
-        let mut fields = Vec::new();
-        for column in &options.skip_bad {
-            let mut imported = self.names.iter().zip(targets).filter_map(|(name, target)| Some((name.trim(), target.field()?)));
-            match imported.find(|(name, field)| name == column || field == column) {
-                Some((_, field)) if options.match_by.column() == Some(field) => {
-                    problems.push(format!("--skip-bad {column}: rows are matched by this column"));
+    pub fn skip_bad(&self, options: &Import, columns: &Columns) -> Result<Vec<String>> {
+        let (mut fields, mut problems) = (Vec::new(), Vec::new());
+        for name in &options.skip_bad {
+            match columns.columns.iter().find(|column| column.heading == *name || column.field == *name) {
+                Some(column) if options.match_by.column() == Some(column.field.as_str()) => {
+                    problems.push(format!("--skip-bad {name}: rows are matched by this column"));
                 }
-                Some((_, "updated_at")) => {
-                    problems.push(format!("--skip-bad {column}: without it, a row would overwrite later changes"));
+                Some(column) if column.field == "updated_at" => {
+                    problems.push(format!("--skip-bad {name}: without it, a row would overwrite later changes"));
                 }
-                Some((_, field)) => fields.push(field.to_owned()),
-                None => problems.push(format!("--skip-bad {column}: no imported column or field has this name")),
+                Some(column) => fields.push(column.field.clone()),
+                None => problems.push(format!("--skip-bad {name}: no imported column or field has this name")),
             }
         }
-        fields
+        if problems.is_empty() { Ok(fields) } else { Err(self.misfit(options, &problems)) }
     }
 
     fn misfit(&self, options: &Import, problems: &[String]) -> CliError {
-        let is_known = |name: &String| options.kind().has_column(name) || suggest::field(options.kind(), name).is_some();
-        let is_strange = self.format == Format::Csv && options.mappings.is_empty() && !self.names.iter().any(is_known);
-        let header =
-            "\nNo column name looks familiar. If the first row contains data, insert a row with the columns' names before it.";
+        let names = &self.header.names;
+        let is_known = |name: &String| options.kind().has_field(name) || headings::field(options.kind(), name).is_some();
+        let is_strange = self.format == Format::Csv && options.maps.is_empty() && !names.iter().any(is_known);
+        let header = "\nNo column name looks familiar. If the first row contains data, insert a row with the columns' names before it; if the \
+             header is further down, say --header-line.";
         let users =
-            if !options.users && is_list_of_users(&self.names) { "\nThis looks like a list of users: add --users." } else { "" };
+            if !options.users && is_list_of_users(names) { "\nThis looks like a list of users: add --users." } else { "" };
         let keep = if options.users { "" } else { " keep it with\n--map \"COLUMN=custom_fields.NAME\"," };
         CliError::Usage(format!(
             "the columns of {} can't be imported; nothing was sent:\n  {}{}{users}\nMap each with --map \"COLUMN=FIELD\",{keep} or \
-                 ignore it with --map \"COLUMN=\".\n--suggest prints guesses from the names.",
+                 ignore it with --map \"COLUMN=\".\n--suggest prints guesses from the names and the values.",
             self.path.display(),
             problems.join("\n  "),
             if is_strange { header } else { "" }
         ))
     }
 
-    pub fn chunks(&self, options: &Import, columns: &Columns) -> Result<Chunks<File>> {
+    pub fn chunks(&self, shape: &Rc<Shape>, max_body: usize) -> Result<Chunks> {
         let doubles = match self.doubles.get() {
             Some(doubles) => Rc::clone(doubles),
-            None if columns.fields.match_column.is_none() => Rc::default(),
-            None => Rc::new(Doubles::find(self.rows(options, columns)?)?),
+            None if shape.matched.is_none() => Rc::default(),
+            None => Rc::new(Doubles::find(self.rows(shape)?)?),
         };
-        Ok(Chunks::new(self.rows(options, columns)?, Rc::clone(self.doubles.get_or_init(|| doubles))))
+        Ok(Chunks::new(self.rows(shape)?, Rc::clone(self.doubles.get_or_init(|| doubles)), max_body))
     }
 
-    pub fn rows(&self, options: &Import, columns: &Columns) -> Result<Rows<File>> {
-        let fields = columns.fields.clone();
+    fn rows(&self, shape: &Rc<Shape>) -> Result<Rows> {
+        let (mut text, shape) = (self.text()?, Rc::clone(shape));
         Ok(match self.format {
             Format::Csv => {
-                let (_, records) = read_header(self.text(true)?, self.delimiter)?;
-                Rows::Csv(Box::new(CsvRows::new(self.names.clone(), records, columns.targets.clone(), fields)))
+                text.ahead()?;
+                Rows::Csv(Box::new(CsvRows::new(text, self.header.clone(), shape)))
             }
-            Format::Ndjson => {
-                let mappings = settled(&options.mappings, &mut Vec::new());
-                Rows::Ndjson(Box::new(NdjsonRows::new(self.text(false)?, mappings, fields)))
-            }
+            Format::Ndjson => Rows::Ndjson(Box::new(LineRows::new(text, Rc::new(self.header.names.clone()), shape))),
         })
     }
 
-    fn text(&self, with_end: bool) -> Result<Text<File>> {
-        Ok(Text::new(open(&self.path)?, self.examination.encoding, with_end))
+    /// Returns the beginning of the file, for a suggestion.
+    pub fn beginning(&self, most: usize) -> Result<String> {
+        let mut text = self.text()?;
+        let ahead = text.ahead()?;
+        let end = (0..=most.min(ahead.len())).rev().find(|end| ahead.is_char_boundary(*end)).unwrap_or_default();
+        let beginning = ahead.get(..end).unwrap_or_default();
+        // The last line can be cut off.
+        let whole = if end < ahead.len() { beginning.rfind('\n').map_or(beginning, |end| &beginning[..=end]) } else { beginning };
+        Ok(whole.to_owned())
     }
 
-    fn member_names(&self, options: &Import) -> Result<Vec<String>> {
-        let mut rows = NdjsonRows::new(self.text(false)?, Vec::new(), Fields::new(options.kind()));
+    fn text(&self) -> Result<Text<Input>> {
+        Ok(Text::new(read(&self.content, &self.path)?, self.examination.encoding))
+    }
+
+    fn member_names(&self) -> Result<Vec<String>> {
+        let shape = Rc::new(Shape { columns: Columns::default(), matched: None });
+        let mut rows = LineRows::new(self.text()?, Rc::default(), shape);
         let mut names = BTreeSet::new();
-        let known = options.kind().import_columns().count();
         while let Some(row) = rows.next()? {
             if let Original::Line(line) = row.original
-                && names.len() < MAX_UNKNOWN + known
+                && names.len() < MAX_UNKNOWN + domain::import::Kind::Assets.columns().len()
             {
-                let found = member_names(&line).into_iter().filter(|name| !name.starts_with(CUSTOM_FIELD));
+                let found = member_names(&line).into_iter();
                 names.extend(found.map(|name| name.trim().to_owned()));
             }
         }
         // A file without objects has a refused row for each line.
         Ok(if names.is_empty() { vec![REASONS.to_owned()] } else { names.into_iter().collect() })
     }
+
+    /// Returns the bytes of standard input, which has no name of its own.
+    pub fn memory(&self) -> Option<&[u8]> {
+        match &self.content {
+            Content::Memory(bytes) if self.path == Path::new(STANDARD_INPUT) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+/// Writes an error of the columns as options of this program.
+fn written(error: &FieldError) -> String {
+    let reason = with_options(&error.reason.text);
+    match &error.location {
+        ErrorLocation::Parameter(name) => format!("--{} {reason}", name.replace('_', "-")),
+        ErrorLocation::Column(column) => format!("{column:?}: {reason}"),
+        _ => reason,
+    }
+}
+
+fn read(content: &Content, path: &Path) -> Result<Input> {
+    match content {
+        Content::Memory(bytes) => Ok(Box::new(Cursor::new(Rc::clone(bytes)))),
+        Content::File => Ok(Box::new(open(path)?)),
+    }
+}
+
+/// Returns the items of an array as lines, and their size.
+fn items(content: &Content, path: &Path, examination: &Examination) -> Result<(Content, u64)> {
+    let mut bytes = Vec::new();
+    read(content, path)?.read_to_end(&mut bytes)?;
+    let (text, ..) = examination.encoding.decode(&bytes);
+    let lines = objects::lines(text.as_bytes());
+    // Within a line, white space means nothing.
+    let line =
+        |line: &&[u8]| line.iter().map(|byte| if *byte == b'\n' || *byte == b'\r' { b' ' } else { *byte }).collect::<Vec<u8>>();
+    let lines: Vec<Vec<u8>> = lines.iter().map(line).collect();
+    let joined = lines.join(&b'\n');
+    let size = joined.len() as u64;
+    Ok((Content::Memory(joined.into()), size))
 }
 
 /// Returns the type of a file that isn't text.
@@ -224,37 +282,4 @@ fn open(path: &Path) -> Result<File> {
         return Err(CliError::Usage(format!("{} is a folder; name a file in it", path.display())));
     }
     File::open(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
-}
-
-/// Maximum number of names to search for, each with one or two requests. For more names, all users are read, usually with one
-/// request: for the service, reading 500 users costs as much as a search.
-const FEW: usize = 10;
-
-/// Looks up each different name once. Sends nothing if no column has names.
-pub async fn find_owners(client: &Client, source: &Source, options: &Import, columns: &Columns) -> Result<Owners> {
-    let (names, mut owners) = (names(source, options, columns)?, Owners::new());
-    let _notice =
-        (!names.is_empty()).then(|| Notice::show(&format!("Looking up {} of users", count(names.len() as u64, "name"))));
-    let directory = if names.len() <= FEW { Directory::Service(client) } else { Directory::read(client).await? };
-    for name in &names {
-        owners.insert(name.clone(), directory.find(name).await?);
-    }
-    Ok(owners)
-}
-
-/// Returns all different names in the rows, after `--map-value`.
-fn names(source: &Source, options: &Import, columns: &Columns) -> Result<BTreeSet<String>> {
-    let mut names = BTreeSet::new();
-    let mut targets = columns.targets.iter().zip(&source.names);
-    let Some((_, column)) = targets.find(|(target, _)| target.field() == Some(OWNER_NAME)) else { return Ok(names) };
-    let mut rows = source.rows(options, columns)?;
-    while let Some(row) = rows.next()? {
-        let cell = row.original.text(&source.names, column).unwrap_or_default();
-        // An ambiguous value is reported with its row.
-        let name = columns.fields.values.translate(column, &cell).unwrap_or_default().trim();
-        if !name.is_empty() && name != "\\N" {
-            names.insert(name.to_owned());
-        }
-    }
-    Ok(names)
 }

@@ -3,7 +3,7 @@
 use super::journal::{Journal, Scan};
 use crate::error::{CliError, Result};
 use crate::http::Client;
-use crate::import::rows::encoding::examine;
+use crate::import::encoding::examine;
 use encoding_rs::{Decoder, Encoding, UTF_8};
 use std::fs;
 use std::io::BufRead;

@@ -26,20 +26,34 @@ fn unknown_columns_are_told_before_anything_is_sent() {
     let run = import(&server.url, &path, &[]);
     assert_eq!((run.code, server.seen().requests), (2, 0));
     assert!(
-        run.stderr.contains("\"Serial Number\"; could be serial_number") && run.stderr.contains("\"Color\""),
+        run.stderr.contains("\"Serial Number\": unknown column; could be serial_number") && run.stderr.contains("\"Color\""),
         "{}",
         run.stderr
     );
     assert_eq!(run.json()["exit_code"], 2);
+}
 
-    let suggested = crate::support::run(&server.url, &["import", path.to_str().unwrap(), "--suggest"]);
-    assert_eq!(suggested.code, 0);
+#[test]
+fn a_suggested_command_does_not_run_until_every_column_is_decided() {
+    let (service, folder) = (Service::start(), Folder::new());
+    let path = folder.file("a.csv", "Serial Number,Asset Tag,Item name,Color\nSN1,Y,A,red\n");
+    let suggested = service.run(&["import", path.to_str().unwrap(), "--suggest"]).ok();
     let options = suggested.stdout.split_once(" \\\n  ").unwrap().1;
-    let expected =
-        ["--map \"Serial Number=serial_number\"", "--map \"Asset Tag=asset_tag\"", "--map Color=", "--match serial_number\n"];
+    let expected = [
+        "--map \"Serial Number=serial_number\"",
+        "--map \"Asset Tag=asset_tag\"",
+        "--map \"Item name=name\"",
+        "--map \"Color=?\"",
+        "--match serial_number\n",
+    ];
     assert_eq!(options, expected.join(" \\\n  "));
-    assert!(suggested.stdout.starts_with("assetctl import /") && suggested.stderr.contains("No guess for Color"));
-    assert_eq!(server.seen().requests, 0);
+    assert!(suggested.stdout.starts_with("assetctl import /"), "{}", suggested.stdout);
+    assert!(suggested.stderr.contains("Color: nothing shows what it is."), "{}", suggested.stderr);
+    let pasted = service.paste(&folder.path(""), &suggested.stdout);
+    pasted.tells(2, "needs a field instead of ?");
+    let decided =
+        service.paste(&folder.path(""), &format!("{} --json", suggested.stdout.trim_end().replace("Color=?", "Color=notes")));
+    assert_eq!(decided.counts(), [1, 0, 0, 0], "{}", decided.stderr);
 }
 
 #[test]
@@ -68,7 +82,7 @@ fn users_are_imported_from_ndjson() {
     assert!(refused.starts_with("{\"reasons\":\"row 2, line 2: is not a JSON object"), "{refused}");
     assert!(refused.ends_with("\"unreadable\":\"{\\\"email\\\": \\\"b@example.com\\\"\"}\n"), "{refused}");
     let unknown = folder.file("b.ndjson", "{\"name\": \"A\"}\n{\"colour\": \"red\"}\n");
-    import(&server.url, &unknown, &[]).tells(2, "unknown column \"colour\"");
+    import(&server.url, &unknown, &[]).tells(2, "\"colour\": unknown column");
 }
 
 #[test]
@@ -139,7 +153,7 @@ fn people_are_told_how_their_file_was_read_and_what_to_do() {
         "laptops.csv: windows-1252 (detected), delimiter semicolon, 9 columns",
         "row 77, line ",
         "laptops.csv.refused.csv --map Gerät=name",
-        "--match serial_number --date-format DD.MM.YYYY --decimal-comma",
+        "--date-format DD.MM.YYYY --decimal comma --match serial_number",
     ] {
         assert!(run.stderr.contains(line), "{line}: {}", run.stderr);
     }

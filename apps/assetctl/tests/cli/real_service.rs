@@ -114,7 +114,7 @@ fn an_organization_brings_its_spreadsheet_and_takes_it_out_again() {
     };
     assert_eq!(*errors(49), json!([{"column": "Seriennummer", "detail": "has the same value in row 50"}]));
     let no_date = "\"31.02.2024\" is not a date of the form DD.MM.YYYY";
-    assert_eq!(*errors(333), json!([{"column": "Kaufdatum", "detail": no_date}]));
+    assert_eq!(*errors(333), json!([{"column": "Kaufdatum", "detail": no_date, "code": "VALIDATION_ERROR"}]));
     let unknown = &errors(77)[0];
     assert_eq!((&unknown["column"], &unknown["code"]), (&json!("Hersteller"), &json!("VALIDATION_ERROR")));
 

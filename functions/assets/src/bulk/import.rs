@@ -4,11 +4,12 @@ use super::row::{AssetRowCells, NamedRecords, NamesInRows};
 use crate::changes::AssetOperation;
 use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, VerifiedCaller};
+use shared::domain::import::Kind;
+use shared::domain::import::parameters::Reading;
 use shared::domain::keys::api_key::Scope;
 use shared::domain::values::id::AssetId;
-use shared::fields::{ASSET_COLUMNS, serial_number};
-use shared::http::bulk::import::{AssetMatch, Executed, ImportResult, MatchColumn, OnError, RowsBody};
-use shared::http::bulk::rows::Row;
+use shared::http::bulk::import::{AssetMatch, Executed, ImportResult, MatchColumn, OnError, Received, RowsBody};
+use shared::http::bulk::rows::{Row, parse};
 use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::requests::params::Query;
 use shared::http::responses::{ApiError, Json};
@@ -24,30 +25,37 @@ shared::query! {
         create_unmatched: bool as bool,
         /// `skip` writes valid rows even if others are refused; `abort` then writes nothing. Default `skip`.
         on_error: OnError as OnError,
+        ..reading: Reading,
     }
 }
 
 /// Import assets
 ///
 /// Takes up to 200 rows as CSV with a header row, or as NDJSON, and returns the outcome of each row. A row can name other records
-/// instead of giving their IDs: `asset_type_code`, `model_name` with `manufacturer_name`, `assigned_to_email`. An empty cell
-/// leaves a field unchanged, `\N` clears it. `assigned_to_email` needs the scope `users:read`.
+/// instead of giving their IDs: `asset_type_code`, `model_name` with `manufacturer_name`, `assigned_to_email`, `assigned_to_name`. An
+/// empty cell leaves a field unchanged, `\N` clears it. Naming users needs the scope `users:read`.
+///
+/// Parameters say how to read the file: `map` for columns, `value` for values, and so on. If they are too long for a URL, send a JSON
+/// body with all parameters except `dry_run`, and the text.
 #[utoipa::path(post, path = "/assets/import", tag = "assets", responses(ImportErrors, ImportConflict))]
 pub async fn import_assets(
     caller: Caller<AssetsWrite>,
     Query(query): Query<AssetImportQuery>,
     body: RowsBody,
 ) -> Result<Json<ImportResult>, ApiError> {
+    let Received { bytes, format, query } = body.read(&caller, query)?;
     let matching = query.r#match.unwrap_or(AssetMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != AssetMatch::None);
     let create_unmatched = query.create_unmatched.unwrap_or_default();
-    let mut rows = body.parse(&caller, ASSET_COLUMNS, matched)?;
-    if let Some(name) = matched {
-        MatchColumn { name, compared: compared(matching), create_unmatched }.check(&mut rows);
+    let mut file = parse(&bytes, format, Kind::Assets, &query.reading, matched)?;
+    let matched = matched.map(|name| MatchColumn { name, create_unmatched });
+    if let Some(matched) = &matched {
+        matched.check(&mut file.rows);
     }
-    let (caller, rows) = (caller.verified().await?, &rows);
+    let (caller, rows) = (caller.verified().await?, &file.rows);
     let execute = |caller| write_rows(caller, rows, matching, create_unmatched);
-    caller.import(query.on_error.unwrap_or(OnError::Skip), execute).await
+    let Json(result) = caller.import(query.on_error.unwrap_or(OnError::Skip), execute).await?;
+    Ok(Json(result.with_names(&file, matched.as_ref(), caller.store.is_dry_run())))
 }
 
 async fn write_rows(
@@ -70,15 +78,6 @@ async fn write_rows(
     Ok(rows.write(inputs, write).await)
 }
 
-/// Returns the function that normalizes values of the matched column, so that two rows for one asset are found.
-fn compared(matching: AssetMatch) -> fn(&str) -> String {
-    match matching {
-        // IDs and tags are case-insensitive.
-        AssetMatch::None | AssetMatch::Id | AssetMatch::AssetTag => str::to_lowercase,
-        AssetMatch::SerialNumber => serial_number::key,
-    }
-}
-
 async fn operations(
     caller: &VerifiedCaller,
     rows: &[Row],
@@ -89,8 +88,8 @@ async fn operations(
     let rows: Vec<AssetRowCells> = rows.iter().map(|row| AssetRowCells::new(row.clone(), now)).collect();
     let mut names = NamesInRows::default();
     rows.iter().for_each(|row| row.add_names(matching, &mut names));
-    if !names.emails.is_empty() {
-        // Without this scope, the response would reveal which addresses belong to users.
+    if !names.emails.is_empty() || !names.people.is_empty() {
+        // Without this scope, the response would reveal who the users are.
         caller.check_scope(Scope::UsersRead)?;
     }
     let named = NamedRecords::read(&caller.store, &names).await?;

@@ -5,3 +5,4 @@ pub mod by_serial;
 pub mod export;
 pub mod import;
 mod row;
+pub mod suggest;

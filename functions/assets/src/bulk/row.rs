@@ -50,6 +50,8 @@ shared::body! {
         nullable assigned_to: UserId,
         /// E-mail address of the assigned user.
         nullable assigned_to_email: Email,
+        /// Display name of the assigned user.
+        nullable assigned_to_name: Line,
         /// First day of the assignment, not later than today.
         nullable assigned_since: Date,
         /// Internal notes.
@@ -81,6 +83,7 @@ impl AssetRowCells {
         let Some(fields) = &self.fields else { return };
         names.type_codes.extend(fields.asset_type_code.value().map(|code| code.as_str().to_owned()));
         names.emails.extend(fields.assigned_to_email.value().map(Email::folded));
+        names.people.extend(fields.assigned_to_name.value().map(|name| name.to_string()));
         names.has_models |= fields.model_name.value().is_some();
         if matching == AssetMatch::AssetTag {
             names.tags.extend(self.row.text("asset_tag").map(|tag| Asset::unique_tag(tag.trim()).value));
@@ -107,6 +110,7 @@ impl AssetRowCells {
         let named_columns = [
             (fields.asset_type_code.value().is_some(), ("asset_type_id", "asset_type_code")),
             (fields.assigned_to_email.value().is_some(), ("assigned_to", "assigned_to_email")),
+            (fields.assigned_to_name.value().is_some(), ("assigned_to", "assigned_to_name")),
             (fields.model_name.value().is_some(), ("model_id", "model_name")),
         ];
         let named_columns = named_columns.into_iter().filter_map(|(is_named, columns)| is_named.then_some(columns)).collect();
@@ -126,6 +130,12 @@ impl AssetRowCells {
                 let detail = "is not the e-mail address of a user of this tenant";
                 named.user(&email.folded()).ok_or_else(|| FieldError::column("assigned_to_email", detail))
             },
+            &mut errors,
+        );
+        let assigned_to = either(
+            (assigned_to, "assigned_to_name"),
+            fields.assigned_to_name,
+            |name| named.person(name).map_err(|detail| FieldError::column("assigned_to_name", detail)),
             &mut errors,
         );
         let model_name = match (fields.manufacturer_name, fields.model_name) {
@@ -235,6 +245,8 @@ pub(crate) struct NamesInRows {
     type_codes: BTreeSet<String>,
     /// Folded.
     pub(crate) emails: BTreeSet<String>,
+    /// Display names of users.
+    pub(crate) people: BTreeSet<String>,
     /// Normalized asset tags, because a batch read must not contain a key twice.
     tags: BTreeSet<String>,
     has_models: bool,
@@ -244,6 +256,8 @@ pub(crate) struct NamesInRows {
 pub(crate) struct NamedRecords {
     types: HashMap<String, AssetTypeId>,
     users: HashMap<String, UserId>,
+    /// By display name, or why it isn't the name of one user.
+    people: HashMap<String, Result<UserId, String>>,
     assets: HashMap<String, TagOwner>,
     catalog: HashMap<String, ManufacturerModels>,
 }
@@ -272,9 +286,10 @@ impl NamedRecords {
         let (codes, emails, tags) =
             (unique("code", &names.type_codes), unique("email", &names.emails), unique("asset_tag", &names.tags));
         let catalog = async { if names.has_models { models_by_name(store).await } else { Ok(HashMap::new()) } };
-        let (types, users, owners, catalog) = tokio::try_join!(
+        let (types, users, people, owners, catalog) = tokio::try_join!(
             store.owners::<AssetType>(&codes),
             store.owners::<User>(&emails),
+            store.users_called(&names.people),
             store.owners::<Asset>(&tags),
             catalog
         )?;
@@ -282,7 +297,7 @@ impl NamedRecords {
         let owner = |(tag, id): (String, AssetId)| {
             (tag, deletions.get(&id.uuid()).map_or(TagOwner::Asset(id), |at| TagOwner::Deleted(*at)))
         };
-        Ok(Self { types, users, assets: owners.into_iter().map(owner).collect(), catalog })
+        Ok(Self { types, users, people, assets: owners.into_iter().map(owner).collect(), catalog })
     }
 
     fn asset_type(&self, code: &str) -> Option<AssetTypeId> {
@@ -291,6 +306,10 @@ impl NamedRecords {
 
     fn user(&self, email: &str) -> Option<UserId> {
         self.users.get(email).copied()
+    }
+
+    fn person(&self, name: &str) -> Result<UserId, String> {
+        self.people.get(name).cloned().unwrap_or_else(|| Err("is not the name of a user".to_owned()))
     }
 
     fn asset(&self, tag: &str) -> Option<TagOwner> {

@@ -3,15 +3,15 @@
 use crate::changes::{Action, Target, UserOperation, UserWrite};
 use shared::auth::caller::UsersWrite;
 use shared::auth::{Caller, VerifiedCaller};
+use shared::domain::import::Kind;
+use shared::domain::import::parameters::Reading;
 use shared::domain::keys::api_key::Role;
 use shared::domain::user::{Email, UserChange};
 use shared::domain::values::field_error::FieldError;
 use shared::domain::values::id::UserId;
 use shared::domain::values::text::Name;
-use shared::fields::USER_COLUMNS;
-use shared::fields::compared::compatible;
-use shared::http::bulk::import::{Executed, ImportResult, MatchColumn, OnError, RowsBody, UserMatch};
-use shared::http::bulk::rows::Row;
+use shared::http::bulk::import::{Executed, ImportResult, MatchColumn, OnError, Received, RowsBody, UserMatch};
+use shared::http::bulk::rows::{Row, parse};
 use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::requests::params::Query;
 use shared::http::responses::{ApiError, Json};
@@ -25,6 +25,7 @@ shared::query! {
         create_unmatched: bool as bool,
         /// `skip` writes valid rows even if others are refused; `abort` then writes nothing. Default `skip`.
         on_error: OnError as OnError,
+        ..reading: Reading,
     }
 }
 
@@ -47,22 +48,27 @@ shared::body! {
 ///
 /// Takes up to 200 rows as CSV with a header row, or as NDJSON, and returns the outcome of each row. An empty cell leaves a field
 /// unchanged.
+///
+/// Parameters say how to read the file, as for assets.
 #[utoipa::path(post, path = "/users/import", tag = "users", responses(ImportErrors, ImportConflict))]
 pub async fn import_users(
     caller: Caller<UsersWrite>,
     Query(query): Query<UserImportQuery>,
     body: RowsBody,
 ) -> Result<Json<ImportResult>, ApiError> {
+    let Received { bytes, format, query } = body.read(&caller, query)?;
     let matching = query.r#match.unwrap_or(UserMatch::None);
     let matched = Some(matching.as_str()).filter(|_| matching != UserMatch::None);
     let create_unmatched = query.create_unmatched.unwrap_or_default();
-    let mut rows = body.parse(&caller, USER_COLUMNS, matched)?;
-    if let Some(name) = matched {
-        MatchColumn { name, compared: compatible, create_unmatched }.check(&mut rows);
+    let mut file = parse(&bytes, format, Kind::Users, &query.reading, matched)?;
+    let matched = matched.map(|name| MatchColumn { name, create_unmatched });
+    if let Some(matched) = &matched {
+        matched.check(&mut file.rows);
     }
-    let on_error = query.on_error.unwrap_or(OnError::Skip);
-    let (caller, rows) = (caller.verified().await?, &rows);
-    caller.import(on_error, |caller| write_rows(caller, rows, matching)).await
+    let (caller, rows) = (caller.verified().await?, &file.rows);
+    let execute = |caller| write_rows(caller, rows, matching);
+    let Json(result) = caller.import(query.on_error.unwrap_or(OnError::Skip), execute).await?;
+    Ok(Json(result.with_names(&file, matched.as_ref(), caller.store.is_dry_run())))
 }
 
 async fn write_rows(caller: VerifiedCaller, rows: &[Row], matching: UserMatch) -> Result<Executed, ApiError> {

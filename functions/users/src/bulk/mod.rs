@@ -3,3 +3,4 @@
 pub mod batch;
 pub mod export;
 pub mod import;
+pub mod suggest;

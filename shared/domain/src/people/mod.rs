@@ -1,5 +1,6 @@
 //! Personal data: where it is stored, and its erasure (docs/adr/0021-people.md).
 
+pub mod called;
 mod erasure;
 mod person;
 mod traces;

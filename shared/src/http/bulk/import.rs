@@ -1,19 +1,25 @@
 //! Imports: options, body and the result of each row. Also rejects rows that update no record, or the same record as another row.
 
-use super::rows::{self, CUSTOM_FIELD, Row, RowFormat};
+use super::rows::{CUSTOM_FIELD, File, Format, Row};
+use crate::domain::import::compared;
+use crate::domain::import::parameters::{Delimiter, PARAMETERS, Reading};
+use crate::domain::import::prices::Decimal;
 use crate::domain::record::StoredResponse;
-use crate::domain::values::field_error::FieldError;
+use crate::domain::values::field_error::{ErrorCode, FieldError, ValueError};
 use crate::domain::values::string_enum::string_enum;
-use crate::http::openapi::{Describe, Schemas};
-use crate::http::requests::body::{Unread, VerifiedSender};
+use crate::http::openapi::{Describe, Schemas, add_schema, query_parameter, repeated_parameter, schema_or_reference};
+use crate::http::requests::body::{FromBody, FromJson, Unread, VerifiedSender};
+use crate::http::requests::params::{FromQuery, Params};
 use crate::http::responses::ApiError;
 use crate::store::StoreError;
-use fields::{Column, same_value};
+use fields::same_value;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{Content, RefOr, Required};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
@@ -40,23 +46,88 @@ string_enum! {
     }
 }
 
-/// A body of rows in CSV or NDJSON.
+/// A body of rows: CSV, NDJSON, or JSON with a text and the parameters.
 pub type RowsBody = Unread<InRows>;
 
 pub struct InRows;
 
+crate::body! {
+    /// A file, with the parameters that would be too long for a URL.
+    pub struct ImportText {
+        /// Parameters, as in the query.
+        required parameters: ParameterList,
+        /// Rows as CSV, or as NDJSON.
+        required text: String,
+    }
+    read_only: &[]
+}
+
+/// Maximum length of a query, in bytes: API Gateway accepts no longer URLs.
+const MAX_QUERY: usize = 8_000;
+/// Maximum number of parameters in a body.
+const MAX_PARAMETERS: usize = 5_000;
+
+/// Parameters in a body.
+#[derive(Debug)]
+pub struct ParameterList(Vec<ImportParameter>);
+
+/// A parameter of an import.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImportParameter {
+    /// Name of the parameter.
+    pub name: String,
+    /// Value, not percent-encoded.
+    pub value: String,
+}
+
+impl PartialSchema for ParameterList {
+    fn schema() -> RefOr<Schema> {
+        Vec::<ImportParameter>::schema()
+    }
+}
+
+impl ToSchema for ParameterList {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((ImportParameter::name().into_owned(), ImportParameter::schema()));
+    }
+}
+
+impl FromJson for ParameterList {
+    fn from_json(text: &str) -> Result<Self, ValueError> {
+        let list: Vec<ImportParameter> = serde_json::from_str(text)
+            .map_err(|_| ValueError::form("must be a list of objects with a name and a value, both strings"))?;
+        if list.len() > MAX_PARAMETERS {
+            return Err(ValueError::limited(
+                ErrorCode::TooManyItems,
+                MAX_PARAMETERS,
+                format!("must have at most {MAX_PARAMETERS} items"),
+            ));
+        }
+        Ok(Self(list))
+    }
+}
+
+/// The text of a body, and its parameters: those of the query or, in JSON, those of the body.
+pub struct Received<'a, Q> {
+    pub bytes: Cow<'a, [u8]>,
+    pub format: Format,
+    pub query: Q,
+}
+
 impl RowsBody {
-    /// Parses the rows, for a verified sender.
+    /// Returns the text and the parameters, for a verified sender.
     ///
     /// # Errors
     ///
-    /// Returns any error of `JsonBody::parse_with_errors`, but accepts the content types `text/csv` and `application/x-ndjson`,
-    /// and any error of [`rows::parse`].
-    pub fn parse(&self, _: &impl VerifiedSender, columns: &[Column], matched: Option<&str>) -> Result<Vec<Row>, ApiError> {
+    /// Returns any error of `JsonBody::parse_with_errors`, but also accepts the content types `text/csv` and
+    /// `application/x-ndjson`; and [`ApiError::Invalid`] for parameters in the query as well as in the body.
+    pub fn read<Q: FromQuery>(&self, _: &impl VerifiedSender, query: Q) -> Result<Received<'_, Q>, ApiError> {
         let (bytes, media_type) = self.received.whole_body("A body is required: CSV or NDJSON.")?;
         let format = match media_type.to_ascii_lowercase().as_str() {
-            "text/csv" => RowFormat::Csv,
-            "application/x-ndjson" => RowFormat::Ndjson,
+            "text/csv" => Format::Csv,
+            "application/x-ndjson" => Format::Ndjson,
+            "application/json" => return self.read_json(bytes),
             _ => return Err(ApiError::UnsupportedMediaType("text/csv or application/x-ndjson")),
         };
         let charset =
@@ -66,18 +137,66 @@ impl RowsBody {
         if charset.is_some_and(|name| !name.starts_with("utf-8") && !name.starts_with("us-ascii")) {
             return Err(ApiError::UnsupportedMediaType("text/csv; charset=utf-8"));
         }
-        rows::parse(bytes, format, columns, matched)
+        if self.received.query.len() > MAX_QUERY {
+            let reason = format!("the parameters have more than {MAX_QUERY} bytes; send them in a JSON body, with the text");
+            return Err(ApiError::Invalid(vec![FieldError::parameter("map", reason)]));
+        }
+        Ok(Received { bytes: Cow::Borrowed(bytes), format, query })
+    }
+
+    fn read_json<Q: FromQuery>(&self, bytes: &[u8]) -> Result<Received<'_, Q>, ApiError> {
+        let (body, errors) = ImportText::read(bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes))?;
+        let Some(ImportText { parameters, text }) = body.filter(|_| errors.is_empty()) else {
+            return Err(ApiError::Invalid(errors));
+        };
+        self.received.params()?.refuse_all("must be in the body, with the others")?;
+        let pairs = parameters.0.into_iter().map(|parameter| (parameter.name, parameter.value));
+        let query = Q::from_params(Params::of(pairs))?;
+        let is_csv = !text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
+        let format = if is_csv { Format::Csv } else { Format::Ndjson };
+        Ok(Received { bytes: Cow::Owned(text.into_bytes()), format, query })
     }
 }
 
 impl Describe for RowsBody {
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        add_schema::<ImportText>(schemas);
         let body = ["text/csv", "application/x-ndjson"]
             .into_iter()
             .fold(RequestBodyBuilder::new(), |body, kind| body.content(kind, Content::new(Some(String::schema()))));
+        let body = body.content("application/json", Content::new(Some(schema_or_reference::<ImportText>())));
         operation.request_body = Some(RefOr::T(body.required(Some(Required::True)).build()));
     }
 }
+
+impl FromQuery for Reading {
+    fn take(params: &mut Params) -> Self {
+        let mut reading = Self::default();
+        for (name, _) in PARAMETERS {
+            for value in params.take_values(name) {
+                if let Err(error) = reading.add(name, &value) {
+                    params.refuse(name, error);
+                }
+            }
+        }
+        reading
+    }
+
+    fn describe(schemas: &mut Schemas) -> Vec<Parameter> {
+        let parameter = |(name, description): (&str, &str)| match name {
+            "decimal" => query_parameter::<Decimal>(schemas, name, description),
+            "delimiter" => query_parameter::<Delimiter>(schemas, name, description),
+            "header_line" => query_parameter::<HeaderLine>(schemas, name, description),
+            _ => repeated_parameter(name, description),
+        };
+        PARAMETERS.into_iter().map(parameter).collect()
+    }
+}
+
+/// Number of a line, from 1.
+#[derive(Debug, Clone, Copy, ToSchema)]
+#[schema(value_type = u32, minimum = 1, maximum = 1_000)]
+pub struct HeaderLine(pub u32);
 
 string_enum! {
     /// Field that identifies the asset to update.
@@ -126,10 +245,14 @@ string_enum! {
 /// An error in a row.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RowError {
-    /// Column; absent if the error concerns the whole row.
+    /// Field; absent if the error concerns the whole row.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false)]
     column: Option<String>,
+    /// Heading of the file's column that is this field. Absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
+    heading: Option<String>,
     /// What is wrong.
     detail: String,
     /// Kind of error, as in a problem document. `UNAVAILABLE`, `CONFLICT` and `REQUEST_IN_PROGRESS` are temporary: send the
@@ -217,6 +340,11 @@ pub struct RowOutcome {
     /// ID of the record; null if there is none.
     #[schema(required)]
     id: Option<Uuid>,
+    /// Normalized value that identifies the record. Only in a dry run with `match`; absent if the row has none. Rows with the same
+    /// value in different requests are for the same record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
+    match_key: Option<String>,
     /// Whether an earlier attempt at the request wrote the row. Absent if false.
     #[serde(skip_serializing_if = "is_false")]
     #[schema(required = false)]
@@ -302,6 +430,7 @@ impl RowOutcome {
             row: index + 1,
             outcome: RowResult::Refused,
             id: None,
+            match_key: None,
             replayed,
             errors: Vec::new(),
             changes: Vec::new(),
@@ -322,6 +451,7 @@ impl RowOutcome {
         let error = |error: &Value| RowError {
             // A conflict names the field with the duplicate value.
             column: text(error, "column").or_else(|| text(error, "pointer")).or_else(|| text(error, "field")),
+            heading: None,
             detail: text(error, "detail").unwrap_or_default(),
             code: code.clone(),
             extra: extra.clone(),
@@ -341,13 +471,25 @@ impl RowOutcome {
         if errors.len() > MAX_ROW_ERRORS {
             let detail = format!("There are {} more errors.", errors.len() - MAX_ROW_ERRORS);
             errors.truncate(MAX_ROW_ERRORS);
-            errors.push(RowError { column: None, detail, code, extra: Map::new() });
+            errors.push(RowError { column: None, heading: None, detail, code, extra: Map::new() });
         }
         Ok(Self { errors, ..empty })
     }
 }
 
 impl ImportResult {
+    /// Adds the headings of the file to the errors and, in a dry run, the values by which rows are matched.
+    #[must_use]
+    pub fn with_names(mut self, file: &File, matched: Option<&MatchColumn>, is_dry_run: bool) -> Self {
+        for (outcome, row) in self.data.iter_mut().zip(&file.rows) {
+            outcome.match_key = matched.filter(|_| is_dry_run).and_then(|matched| matched.key(row));
+            for error in &mut outcome.errors {
+                error.heading = error.column.as_ref().and_then(|field| file.headings.get(field)).cloned();
+            }
+        }
+        self
+    }
+
     /// Removes IDs from errors if only the real request would assign them.
     pub(crate) fn without_placeholders(mut self, is_placeholder: impl Fn(&str) -> bool) -> Self {
         for error in self.data.iter_mut().flat_map(|row| &mut row.errors) {
@@ -381,29 +523,32 @@ impl ImportResult {
     }
 }
 
-/// The column that identifies the record a row updates.
+/// The field that identifies the record a row updates.
 pub struct MatchColumn {
     pub name: &'static str,
-    /// Normalizes values for comparison.
-    pub compared: fn(&str) -> String,
     /// Whether rows without a value create a record.
     pub create_unmatched: bool,
 }
 
 impl MatchColumn {
+    /// Returns the row's value in the form in which values are compared.
+    fn key(&self, row: &Row) -> Option<String> {
+        row.text(self.name).map(|text| compared(self.name, text.trim())).filter(|value| !value.is_empty())
+    }
+
     /// Adds an error to each row with the same value as another row, with a value that isn't a string or, unless
     /// `create_unmatched` is set, without a value.
     pub fn check(&self, rows: &mut [Row]) {
-        let value = |row: &Row| row.text(self.name).map(|text| (self.compared)(text.trim())).filter(|value| !value.is_empty());
-        let values: Vec<Option<String>> = rows.iter().map(value).collect();
+        let values: Vec<Option<String>> = rows.iter().map(|row| self.key(row)).collect();
         let mut numbers: HashMap<&str, Vec<u64>> = HashMap::new();
         for (number, value) in (1..).zip(&values) {
             numbers.entry(value.as_deref().unwrap_or_default()).or_default().push(number);
         }
         for ((number, row), value) in (1..).zip(rows).zip(&values) {
+            let is_refused = row.errors.iter().any(|error| error.is_about(self.name));
             let error = match value.as_deref().map(|value| numbers.get(value).map_or(&[][..], Vec::as_slice)) {
                 None if row.is_no_text(self.name) => Some("must be a string".to_owned()),
-                None if self.create_unmatched => None,
+                None if self.create_unmatched || is_refused => None,
                 None => Some("is empty, so the row updates nothing; with create_unmatched=true, it creates a record".to_owned()),
                 Some([_]) => None,
                 Some(all) => Some(same_value(all, number)),

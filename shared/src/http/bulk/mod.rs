@@ -4,3 +4,4 @@ pub mod export;
 pub mod import;
 pub mod operations;
 pub mod rows;
+pub mod suggest;

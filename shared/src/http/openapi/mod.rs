@@ -418,3 +418,11 @@ pub fn query_parameter<T: ToSchema>(schemas: &mut Schemas, name: &str, descripti
     let parameter = parameter.required(Required::False).description(Some(description.trim())).style(style).explode(explode);
     parameter.schema(Some(schema_or_reference::<T>())).build()
 }
+
+/// Describes an optional query parameter that can be repeated. Its values can contain commas.
+#[must_use]
+pub fn repeated_parameter(name: &str, description: &str) -> Parameter {
+    let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query).required(Required::False);
+    let parameter = parameter.description(Some(description)).style(Some(ParameterStyle::Form)).explode(Some(true));
+    parameter.schema(Some(Vec::<String>::schema())).build()
+}

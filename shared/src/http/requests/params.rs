@@ -336,17 +336,41 @@ impl Params {
     ///
     /// Returns [`ApiError::Malformed`] for bad percent-encoding.
     pub fn parse(query: &str) -> Result<Self, ApiError> {
-        let (mut given, mut places) = (Vec::<(String, Vec<String>)>::new(), HashMap::new());
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let (name, value) = (decode(name)?, decode(value)?);
+            Ok((decode(name)?, decode(value)?))
+        });
+        Ok(Self::of(pairs.collect::<Result<Vec<_>, ApiError>>()?))
+    }
+
+    /// Reads parameters that are not part of a URL.
+    pub fn of(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        let (mut given, mut places) = (Vec::<(String, Vec<String>)>::new(), HashMap::new());
+        for (name, value) in pairs {
             let place = *places.entry(name.clone()).or_insert(given.len());
             match given.get_mut(place) {
                 Some((_, values)) => values.push(value),
                 None => given.push((name, vec![value])),
             }
         }
-        Ok(Self { given, ..Self::default() })
+        Self { given, ..Self::default() }
+    }
+
+    /// Takes all values of a parameter, which can be repeated, as they were sent.
+    pub fn take_values(&mut self, name: &'static str) -> Vec<String> {
+        self.known.push(name);
+        self.given.iter_mut().find(|(known, _)| known == name).map(|(_, values)| std::mem::take(values)).unwrap_or_default()
+    }
+
+    /// Rejects all parameters that are left.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ApiError::Invalid`] with an error for each.
+    pub fn refuse_all(self, reason: &str) -> Result<(), ApiError> {
+        let given = self.given.into_iter().filter(|(_, values)| !values.is_empty());
+        let errors: Vec<FieldError> = given.map(|(name, _)| FieldError::parameter(&name, reason)).collect();
+        if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
     }
 
     /// Takes an optional parameter. Records an error if its value is invalid.

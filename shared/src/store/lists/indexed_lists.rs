@@ -14,7 +14,7 @@ use crate::domain::values::id::{Id, UserId};
 use crate::store::lists::filters::{AssetFilter, Assignee, InstanceFilter, Resolved, UserFilter};
 use crate::store::lists::hints::hint_for;
 use crate::store::lists::list_index::{
-    AssetIndex, Columns, Freshness, InstanceColumns, ListIndex, MovementColumns, OpenInstances, RowQuery, SortedRows,
+    AssetIndex, Columns, Freshness, InstanceColumns, LOCATION, ListIndex, MovementColumns, OpenInstances, RowQuery, SortedRows,
     UserColumns, row_from_item,
 };
 use crate::store::table::read::BatchGet;
@@ -73,6 +73,20 @@ impl Reader {
     pub(in crate::store) async fn today_there(&self) -> Result<Today, StoreError> {
         let tenant = self.get::<Tenant>(self.id).await?;
         Ok(Today::at(self.store.now(), &tenant.map(|tenant| tenant.value.time_zone).unwrap_or_default()))
+    }
+
+    /// Returns the different locations of assets.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Reader::list_assets`].
+    pub async fn locations(&self) -> Result<Vec<String>, StoreError> {
+        let read = |index: &AssetIndex| {
+            let coded = index.assets.coded();
+            let cells = coded.column(LOCATION).into_iter().flat_map(|column| coded.cells(column));
+            cells.map(|cell| cell.text().into_owned()).collect()
+        };
+        Ok(self.with_list_index(Freshness::Refreshed, read).await?.0)
     }
 
     /// Lists users.

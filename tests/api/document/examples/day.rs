@@ -150,6 +150,16 @@ pub async fn add_people(scenario: &Scenario) -> People {
     let rows = "{\"email\":\"alan@example.com\",\"role\":\"technician\"}\n{\"email\":\"radia@example.com\",\"display_name\":\"Radia Perlman\"}\n";
     let imported = scenario.send("POST", "/users/import?match=email", "application/x-ndjson", rows).await;
     assert_eq!(outcomes(&imported), ["updated", "created"]);
+    let list = "Vorname;Nachname;E-Mail\nFrances;Allen;frances@example.com\n";
+    scenario.send("POST", "/users/import/suggest", "text/csv", list).await;
+    let people = "{\"givenName\":\"Frances\",\"surname\":\"Allen\",\"mail\":\"frances@example.com\"}\n";
+    scenario.send("POST", "/users/import/suggest", "application/x-ndjson", people).await;
+    let parameters = json!([
+        {"name": "map", "value": "Vorname + Nachname=display_name"}, {"name": "map", "value": "E-Mail=email"},
+        {"name": "delimiter", "value": "semicolon"}, {"name": "match", "value": "email"}
+    ]);
+    scenario.post("/users/import/suggest", json!({"parameters": [], "text": list})).await;
+    scenario.post("/users/import", json!({"parameters": parameters, "text": list})).await;
     scenario.get("/users/export?role=technician").await;
     scenario.get("/users/export?role=technician&format=ndjson").await;
     let temporary = id(&scenario.prepare("/users", json!({"email": "guest@example.com", "display_name": "Guest"})).await);
@@ -243,6 +253,18 @@ pub async fn buy_assets(scenario: &Scenario, people: &People, catalog: &Catalog)
         {\"name\":\"ThinkPad T14\",\"serial_number\":\"PF4AB102\",\"asset_type_code\":\"LAP\",\"status\":\"in_use\"}\n";
     let imported = scenario.send("POST", "/assets/import?match=serial_number", "application/x-ndjson", rows).await;
     assert_eq!(outcomes(&imported), ["updated", "created"]);
+    let list = "Gerät;Seriennummer;Kaufdatum;Zustand\nEizo FlexScan;EZ100201;05.03.2025;Lager\n";
+    scenario.send("POST", "/assets/import/suggest", "text/csv", list).await;
+    let devices = "{\"deviceName\":\"LAP-0100\",\"serialNumber\":\"PF4AB109\"}\n";
+    scenario.send("POST", "/assets/import/suggest", "application/x-ndjson", devices).await;
+    scenario.post("/assets/import/suggest", json!({"parameters": [], "text": list})).await;
+    let parameters = json!([
+        {"name": "delimiter", "value": "semicolon"}, {"name": "map", "value": "Gerät=name"},
+        {"name": "map", "value": "Seriennummer=serial_number"}, {"name": "map", "value": "Kaufdatum=purchase_date"},
+        {"name": "map", "value": "Zustand=status"}, {"name": "value", "value": "status:Lager=in_stock"},
+        {"name": "date_format", "value": "DD.MM.YYYY"}, {"name": "match", "value": "serial_number"}
+    ]);
+    scenario.post("/assets/import", json!({"parameters": parameters, "text": list})).await;
     scenario.get("/assets/export?status=in_use").await;
     scenario.get("/assets/export?status=in_use&format=ndjson").await;
     laptop

@@ -49,7 +49,7 @@ pub fn german_options() -> Vec<&'static str> {
 pub fn german_options_with(models: &'static str) -> Vec<&'static str> {
     let columns = "Gerät=name,Seriennummer=serial_number,Kaufdatum=purchase_date,Kaufpreis=purchase_price,\
                    Garantie bis=warranty_until,Benutzer E-Mail=assigned_to_email,Bemerkung=notes";
-    [maps(columns), maps(models), vec!["--date-format", "DD.MM.YYYY", "--decimal-comma"]].concat()
+    [maps(columns), maps(models), vec!["--date-format", "DD.MM.YYYY", "--decimal", "comma"]].concat()
 }
 
 /// Returns the options of `assetctl import` for [`intune_utf16`].

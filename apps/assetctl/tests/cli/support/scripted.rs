@@ -23,6 +23,8 @@ pub struct Request {
     /// Method and path below `/v1`, such as `GET /me`.
     pub route: String,
     pub query: BTreeMap<String, String>,
+    /// The query with repeated parameters.
+    pub pairs: Vec<(String, String)>,
     /// The JSON body, or an array for several lines of JSON.
     pub body: Value,
     pub bytes: Bytes,
@@ -119,6 +121,7 @@ async fn answer(State(service): State<Arc<Service>>, method: Method, uri: Uri, h
     let request = Request {
         route: format!("{method} {}", uri.path().strip_prefix("/v1").unwrap()),
         query: url.query_pairs().into_owned().collect(),
+        pairs: url.query_pairs().into_owned().collect(),
         body: serde_json::from_slice(&body).or_else(|_| lines(&body)).unwrap_or_default(),
         bytes: body,
         content_type: header("content-type").unwrap_or_default(),

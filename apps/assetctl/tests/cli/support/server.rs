@@ -3,7 +3,10 @@
 use super::scripted::{Answer, Request, Scripted};
 use axum::body::Bytes;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
+use shared::domain::import::Kind;
+use shared::domain::import::columns::Columns;
+use shared::domain::import::parameters::Reading;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::sleep;
 use std::time::Duration;
@@ -31,7 +34,8 @@ pub struct Seen {
     under_way: usize,
     /// The outcomes of imported rows, by idempotency key.
     settled: HashMap<String, BTreeMap<usize, &'static str>>,
-    bodies: HashMap<String, Bytes>,
+    /// Bodies and queries by idempotency key.
+    sent: HashMap<String, (Bytes, Vec<(String, String)>)>,
 }
 
 pub struct Server {
@@ -94,16 +98,16 @@ fn answer(seen: &Mutex<Seen>, options: &Options, request: &Request) -> Answer {
             None => answer,
         };
     }
-    let is_csv = request.content_type == "text/csv";
-    let rows = if is_csv { csv_rows(&request.bytes) } else { ndjson_rows(&request.bytes) };
-    if let Some(column) = rows.first().and_then(|row| row.keys().find(|column| *column == "custom_fields.unknown")) {
-        return Answer::invalid(&json!({"column": column, "detail": "unknown column"}));
-    }
+    let rows = match rows(request) {
+        Ok(rows) => rows,
+        Err(error) => return Answer::invalid(&error),
+    };
     let key = request.idempotency_key.as_deref().unwrap();
-    if seen.bodies.get(key).is_some_and(|earlier| *earlier != request.bytes) {
+    let sent = (request.bytes.clone(), request.pairs.clone());
+    if seen.sent.get(key).is_some_and(|earlier| *earlier != sent) {
         return Answer::invalid(&json!({"header": "Idempotency-Key", "detail": "was sent with another request"}));
     }
-    seen.bodies.insert(key.to_owned(), request.bytes.clone());
+    seen.sent.insert(key.to_owned(), sent);
     let is_busy = matches!(misbehaviour, Some(Misbehaviour::RowsUnavailable));
     let data = seen.import(request.parameter("match"), key, &rows, is_busy);
     if matches!(misbehaviour, Some(Misbehaviour::LoseResponse)) {
@@ -113,7 +117,7 @@ fn answer(seen: &Mutex<Seen>, options: &Options, request: &Request) -> Answer {
 }
 
 impl Seen {
-    fn import(&mut self, match_column: &str, key: &str, rows: &[Fields], is_busy: bool) -> Vec<Value> {
+    fn import(&mut self, match_column: &str, key: &str, rows: &[Result<Fields, Value>], is_busy: bool) -> Vec<Value> {
         assert!(rows.len() <= 200 && !rows.is_empty());
         let mut settled = self.settled.remove(key).unwrap_or_default();
         let mut data = Vec::new();
@@ -121,12 +125,12 @@ impl Seen {
             let refused = |error: Value| json!({"row": index + 1, "outcome": "refused", "id": null, "errors": [error]});
             data.push(if let Some(outcome) = settled.get(&index) {
                 json!({"row": index + 1, "outcome": outcome, "id": "x", "replayed": true})
-            } else if let Some((column, detail)) = refusal(row) {
-                refused(json!({"column": column, "detail": detail, "code": "VALIDATION_ERROR"}))
+            } else if let Err(error) = row {
+                refused(error.clone())
             } else if is_busy && index % 2 == 0 {
                 refused(json!({"detail": "busy", "code": "UNAVAILABLE"}))
             } else {
-                let outcome = self.write(row, match_column);
+                let outcome = row.as_ref().map_or("refused", |row| self.write(row, match_column));
                 settled.insert(index, outcome);
                 json!({"row": index + 1, "outcome": outcome, "id": null})
             });
@@ -152,29 +156,44 @@ impl Seen {
     }
 }
 
-fn refusal(row: &Fields) -> Option<(&'static str, &'static str)> {
-    let value = |column: &str| row.get(column).map(String::as_str).unwrap_or_default();
-    if value("manufacturer").starts_with("Unbekannt") {
-        return Some(("manufacturer", "unknown manufacturer"));
+/// Reads the rows as the service does; an error for a file with an unknown field.
+fn rows(request: &Request) -> Result<Vec<Result<Fields, Value>>, Value> {
+    let reading = Reading::parse(request.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))).unwrap();
+    let text = std::str::from_utf8(&request.bytes).unwrap();
+    let kind = if request.route.contains("users") { Kind::Users } else { Kind::Assets };
+    let (names, cells): (Vec<String>, Vec<Fields>) = if request.content_type == "text/csv" {
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let names: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+        let row = |record: csv::StringRecord| names.iter().cloned().zip(record.iter().map(str::to_owned)).collect();
+        let cells = reader.records().map(|record| row(record.unwrap())).collect();
+        (names, cells)
+    } else {
+        let object = |line: &str| serde_json::from_str::<BTreeMap<String, Value>>(line).unwrap();
+        let cell = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let cells: Vec<Fields> =
+            text.lines().map(|line| object(line).into_iter().map(|(name, value)| (name, cell(value))).collect()).collect();
+        (cells.iter().flat_map(BTreeMap::keys).cloned().collect::<BTreeSet<_>>().into_iter().collect(), cells)
+    };
+    if let Some(column) = names.iter().find(|name| *name == "custom_fields.unknown") {
+        return Err(json!({"column": column, "detail": "unknown column"}));
     }
-    if ["purchase_date", "warranty_until"].iter().any(|column| value(column) == "?") {
-        return Some(("purchase_date", "must be a date"));
-    }
-    let is_price = |text: &str| text.parse::<f64>().is_ok();
-    (!value("purchase_price").is_empty() && !is_price(value("purchase_price"))).then_some(("purchase_price", "must be a number"))
+    let matched = Some(request.parameter("match")).filter(|matched| *matched != "none");
+    let columns = Columns::resolve(kind, &names, &BTreeMap::new(), &reading, matched).unwrap();
+    Ok(cells.iter().map(|cells| row(&columns, &names, cells)).collect())
 }
 
-fn csv_rows(body: &[u8]) -> Vec<Fields> {
-    let mut reader = csv::Reader::from_reader(body);
-    let header = reader.headers().unwrap().clone();
-    let row =
-        |record: csv::StringRecord| header.iter().zip(&record).map(|(name, cell)| (name.to_owned(), cell.to_owned())).collect();
-    reader.records().map(|record| row(record.unwrap())).collect()
-}
-
-fn ndjson_rows(body: &[u8]) -> Vec<Fields> {
-    let text = std::str::from_utf8(body).unwrap();
-    let object = |line: &str| serde_json::from_str::<BTreeMap<String, Value>>(line).unwrap();
-    let cell = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    text.lines().map(|line| object(line).into_iter().map(|(name, value)| (name, cell(value))).collect()).collect()
+fn row(columns: &Columns, names: &[String], cells: &Fields) -> Result<Fields, Value> {
+    let mut fields = Fields::new();
+    for column in &columns.columns {
+        let error = |detail: &str| json!({"column": column.field, "heading": column.heading, "detail": detail, "code": "VALIDATION_ERROR"});
+        let Some(text) = columns.text(column, |index| cells.get(&names[index]).map(String::as_str)) else { continue };
+        let value = columns.convert(column, text).map_err(|detail| error(&detail))?;
+        if column.field == "manufacturer" && value.starts_with("Unbekannt") {
+            return Err(error("unknown manufacturer"));
+        }
+        fields.insert(column.field.clone(), value.into_owned());
+    }
+    let constants = columns.constants().map(|(field, value)| (field.to_owned(), value.unwrap().into_owned()));
+    fields.extend(constants);
+    Ok(fields)
 }

@@ -1,11 +1,10 @@
-//! Detects a file's encoding, size and delimiter.
+//! Detects a file's encoding and size.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use csv::ReaderBuilder;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use std::io::{self, Read};
 
-/// Size of the start that is searched for a byte order mark, UTF-16 and the delimiter, in bytes.
+/// Size of the start that is searched for a byte order mark and UTF-16, and shows the delimiter, in bytes.
 const SAMPLE: usize = 64 << 10;
 
 /// Bytes that windows-1252 doesn't define.
@@ -114,58 +113,6 @@ impl Utf8Statistics {
     }
 }
 
-/// In order of preference.
-const CANDIDATES: [u8; 3] = [b',', b';', b'\t'];
-const ROWS: usize = 100;
-
-/// Returns the delimiter for which most rows have as many cells as the header, and which splits the header into the most cells.
-/// The line `sep=;`, which Excel writes and hides, takes precedence.
-pub fn delimiter(sample: &str) -> u8 {
-    excel_separator(sample.lines().next().unwrap_or_default()).unwrap_or_else(|| best_delimiter(sample))
-}
-
-fn best_delimiter(sample: &str) -> u8 {
-    CANDIDATES.into_iter().rev().max_by_key(|candidate| score(sample, *candidate)).unwrap_or(b',')
-}
-
-/// If the given delimiter results in a single column, returns a delimiter that results in several columns, and their number.
-pub fn better_delimiter(sample: &str, given: u8) -> Option<(u8, usize)> {
-    let best = best_delimiter(sample);
-    let columns = score(sample, best).1;
-    (score(sample, given).1 < 2 && columns > 1).then_some((best, columns))
-}
-
-pub fn excel_separator(line: &str) -> Option<u8> {
-    match line.trim_end_matches(['\r', '\n']).strip_prefix("sep=")?.as_bytes() {
-        [separator] if CANDIDATES.contains(separator) => Some(*separator),
-        _ => None,
-    }
-}
-
-/// Scores a delimiter by the first [`ROWS`] rows: returns how many per 1,000 have as many cells as the header (0 if the header
-/// has a single cell), and the number of cells in the header.
-fn score(sample: &str, delimiter: u8) -> (usize, usize) {
-    let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(false).from_reader(sample.as_bytes());
-    let lengths: Vec<usize> = reader.records().take(ROWS).filter_map(Result::ok).map(|record| record.len()).collect();
-    // The sample can end in the middle of a row.
-    let complete = if lengths.len() > 2 && lengths.len() < ROWS { lengths.len() - 1 } else { lengths.len() };
-    let header = lengths.first().copied().unwrap_or_default();
-    if header < 2 {
-        return (0, header);
-    }
-    let fitting = lengths.iter().take(complete).filter(|length| **length == header).count();
-    (fitting * 1_000 / complete.max(1), header)
-}
-
-pub fn delimiter_name(delimiter: u8) -> &'static str {
-    match delimiter {
-        b',' => "comma",
-        b';' => "semicolon",
-        b'\t' => "tab",
-        _ => "other",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,30 +171,5 @@ mod tests {
     fn the_size_and_the_start_of_the_file_are_known() {
         let examination = examine(&b"abc"[..], None).unwrap();
         assert_eq!((examination.size, examination.sample.as_slice()), (3, &b"abc"[..]));
-    }
-
-    #[test]
-    fn rows_that_fit_the_header_decide() {
-        for (sample, expected) in [
-            ("a,b,c\n1,2,3\n", b','),
-            ("Name;Preis\nGerät;1.249,00 €\nTisch;99,00 €\n", b';'),
-            ("name\tnotes\nX\tone, two; three\n", b'\t'),
-            ("a;b,c;d\n1;2;3\n4;5;6\n", b';'),
-            ("\"a,b\";c\n\"1,2,3\";4\n", b';'),
-            // A single column needs no delimiter.
-            ("serial_number\nX1\nX2\n", b','),
-            ("", b','),
-            ("sep=;\r\nname,x;notes\r\n", b';'),
-        ] {
-            assert_eq!(delimiter(sample), expected, "{sample}");
-        }
-        assert_eq!(["sep=,", "sep=ab", "separator"].map(excel_separator), [Some(b','), None, None]);
-    }
-
-    #[test]
-    fn a_wrong_delimiter_has_a_better_one() {
-        assert_eq!(better_delimiter("a,b,c\n1,2,3\n", b';'), Some((b',', 3)));
-        assert_eq!(better_delimiter("a,b;c\n1,2;3\n", b';'), None);
-        assert_eq!(better_delimiter("a\nx, y\n", b';'), None);
     }
 }

@@ -1,0 +1,134 @@
+//! The beginning of a file: its headings and its first rows.
+
+use super::headings;
+use crate::import::Kind;
+use crate::import::header::{Header, delimiter};
+use crate::import::objects::{Members, lines, text};
+use crate::import::parameters::{Delimiter, Reading};
+use crate::import::records::Records;
+use std::collections::{BTreeMap, HashMap};
+
+/// Maximum number of rows to look at.
+const MAX_ROWS: usize = 1_000;
+/// Maximum number of columns to look at.
+const MAX_COLUMNS: usize = 200;
+/// Maximum number of rows above the header.
+const MAX_TITLE_ROWS: usize = 20;
+/// Number of familiar headings that show a header.
+const FAMILIAR: usize = 2;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Csv,
+    Ndjson,
+}
+
+#[derive(Debug, Default)]
+pub struct Sheet {
+    /// Headings, with a number for each repeated one; or the names of all members of objects.
+    pub names: Vec<String>,
+    /// The headings of the names with a number.
+    pub repeated: BTreeMap<String, String>,
+    /// The cells of the first rows.
+    pub rows: Vec<Vec<String>>,
+    /// Number of rows in the text.
+    pub count: usize,
+    pub header_line: u32,
+    /// The delimiter, if it isn't a comma.
+    pub delimiter: Option<Delimiter>,
+}
+
+impl Sheet {
+    /// Reads the beginning of a file. Finds the header below title rows, and the delimiter, unless `reading` says them.
+    pub fn read(kind: Kind, text: &str, format: Format, reading: &Reading) -> Self {
+        match format {
+            Format::Csv => Self::of_csv(kind, text, reading),
+            Format::Ndjson => Self::of_objects(text),
+        }
+    }
+
+    fn of_csv(kind: Kind, text: &str, reading: &Reading) -> Self {
+        let mut reading = reading.clone();
+        if reading.header_line.is_none()
+            && let Some((line, delimiter)) = header_below_titles(kind, text, reading.delimiter)
+        {
+            (reading.header_line, reading.delimiter) = (Some(line), Some(delimiter));
+        }
+        let best = reading.delimiter.unwrap_or_else(|| delimiter(text, reading.header_line));
+        let Some(header) = Header::read(text, &reading, best) else { return Self::default() };
+        let names: Vec<String> = header.names.iter().take(MAX_COLUMNS).cloned().collect();
+        let mut records = Records::new(text.get(header.end..).unwrap_or_default(), header.delimiter, header.next_line);
+        let (mut rows, mut count) = (Vec::new(), 0);
+        while let Some(record) = records.next(Some(header.names.len())) {
+            if record.cells.iter().all(|cell| cell.trim().is_empty()) {
+                continue;
+            }
+            count += 1;
+            if rows.len() < MAX_ROWS && record.broken.is_none() {
+                rows.push(record.cells.iter().take(names.len()).map(str::to_owned).collect());
+            }
+        }
+        let delimiter = Delimiter::ALL.iter().copied().find(|delimiter| delimiter.byte() == header.delimiter);
+        // The service reads the line `sep=;` itself.
+        let is_hidden = text.starts_with("sep=");
+        Self {
+            names,
+            repeated: header.repeated,
+            rows,
+            count,
+            header_line: reading.header_line.unwrap_or(1),
+            delimiter: delimiter.filter(|delimiter| *delimiter != Delimiter::Comma && !is_hidden),
+        }
+    }
+
+    fn of_objects(body: &str) -> Self {
+        let (mut names, mut places) = (Vec::<String>::new(), HashMap::<String, usize>::new());
+        let lines = lines(body.as_bytes());
+        let mut rows = Vec::new();
+        for line in lines.iter().take(MAX_ROWS) {
+            let Ok(Members(members)) = serde_json::from_slice(line) else { continue };
+            let mut row = Vec::new();
+            for (name, value) in members {
+                let place = match places.get(name.trim()) {
+                    Some(place) => *place,
+                    None if names.len() == MAX_COLUMNS => continue,
+                    None => {
+                        names.push(name.trim().to_owned());
+                        places.insert(name.trim().to_owned(), names.len() - 1);
+                        names.len() - 1
+                    }
+                };
+                if row.len() <= place {
+                    row.resize(place + 1, String::new());
+                }
+                row[place] = if value.get() == "null" { String::new() } else { text(&value) };
+            }
+            rows.push(row);
+        }
+        Self { names, rows, count: lines.len(), header_line: 1, ..Self::default() }
+    }
+}
+
+/// Finds a header whose headings are familiar, below title rows that have none. Returns its line and its delimiter.
+fn header_below_titles(kind: Kind, text: &str, delimiter: Option<Delimiter>) -> Option<(u32, Delimiter)> {
+    let delimiters: &[Delimiter] = delimiter.as_ref().map_or(Delimiter::ALL, std::slice::from_ref);
+    let familiar = |cells: &csv::StringRecord| {
+        let is_familiar = |cell: &&str| kind.has_field(cell.trim()) || headings::field(kind, cell).is_some();
+        cells.iter().take(MAX_COLUMNS).filter(|cell| cell.len() <= 100).filter(is_familiar).count()
+    };
+    let mut best: Option<(usize, u32, Delimiter)> = None;
+    for delimiter in delimiters {
+        let mut records = Records::new(text, delimiter.byte(), 1);
+        for record in std::iter::from_fn(|| records.next(None)).take(MAX_TITLE_ROWS) {
+            let found = familiar(&record.cells);
+            let line = u32::try_from(record.line).unwrap_or(u32::MAX);
+            if found >= FAMILIAR && best.is_none_or(|(most, first, _)| found > most || (found == most && line < first)) {
+                best = Some((found, line, *delimiter));
+            }
+        }
+    }
+    let (_, line, delimiter) = best?;
+    let first = Records::new(text, delimiter.byte(), 1).next(None)?;
+    let is_hidden = text.starts_with("sep=");
+    (line > 1 && !is_hidden && familiar(&first.cells) < FAMILIAR).then_some((line, delimiter))
+}
