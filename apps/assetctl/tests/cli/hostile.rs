@@ -22,6 +22,10 @@ fn answer(request: &Request, _: usize) -> Answer {
             let error = json!({"column": HOSTILE, "detail": HOSTILE, "code": HOSTILE});
             Answer::data(&json!([{"row": 1, "outcome": "refused", "id": null, "errors": [error]}]))
         }
+        "POST /assets/import/suggest" => Answer::data(&json!({
+            "parameters": [{"name": "map", "value": format!("Serial{OBEYED}No=serial_number")}], "rows": 1, "list": HOSTILE,
+            "columns": [{"heading": HOSTILE, "field": null, "example": HOSTILE, "why": HOSTILE}], "doubts": [HOSTILE],
+        })),
         "GET /assets/export" if request.parameter("format") == "csv" => Answer::new("text/csv", table()),
         "GET /assets/export" => Answer::new("application/x-ndjson", format!("{asset}\n")),
         "GET /assets/labels" => Answer::new("text/html", String::new()),
