@@ -781,9 +781,8 @@ async fn what_is_read_does_not_depend_on_where_the_parameters_are() {
     assert_eq!(client.post("/assets/import", wrong).await.field_errors(), ["/parameters"]);
     let unknown = json!({"parameters": [{"name": "colour", "value": "red"}], "text": "name\na\n"});
     assert_eq!(client.post("/assets/import", unknown).await.field_errors(), ["colour"]);
-    let long = format!("name\n{}", "a\n".repeat(1));
     let values: Vec<String> = (0..1_000).map(|n| format!("value=name:{n}=x")).collect();
-    assert_eq!(client.import("/assets", &format!("?{}", values.join("&")), &long).await.field_errors(), ["map"]);
+    assert_eq!(client.import("/assets", &format!("?{}", values.join("&")), "name\na\n").await.field_errors(), ["map"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -573,7 +573,7 @@ impl Survey {
     fn foreign_ids(&mut self) {
         let is_foreign = |index: &usize| self.surveyed[*index].ids == 0 && self.surveyed[*index].filled > 0;
         if let Some(index) = self.column("id").filter(is_foreign)
-            && !self.uses[index].as_ref().is_some_and(|used| used.why == "as given")
+            && self.uses[index].as_ref().is_none_or(|used| used.why != "as given")
         {
             self.set(index, None, "its values are not IDs of this service");
             for time in TIMES {
