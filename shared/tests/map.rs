@@ -35,14 +35,15 @@ fn every_path_that_the_pages_name_exists() {
 fn the_checklist_of_a_new_field_names_every_file() {
     const FIELDS: [&str; 4] = ["serial_number", "purchase_date", "purchase_price", "warranty_until"];
     /// This test, examples, and formats of other systems: they don't need every field.
-    const EXAMPLES: [&str; 12] = [
-        "apps/assetctl/src/import/columns/mod.rs",
-        "apps/assetctl/src/import/columns/suggest.rs",
+    const EXAMPLES: [&str; 13] = [
+        "apps/assetctl/tests/cli/field_files.rs",
         "apps/assetctl/tests/cli/support/inventory_files.rs",
         "apps/dev_server/src/demo.rs",
         "bench/src/lists/fill.rs",
         "functions/meta/app/asset.js",
         "functions/meta/app/texts.txt",
+        "shared/domain/src/import/columns.rs",
+        "shared/domain/src/import/suggestion/headings.rs",
         "shared/tests/map.rs",
         "tests/api/assets/places.rs",
         "tests/api/document/examples/day.rs",
