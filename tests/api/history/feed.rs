@@ -391,7 +391,8 @@ async fn every_successful_write_adds_one_event_for_each_changed_record() {
     let (_, operations) = operations();
     let count = async || api.dump().await.0.iter().filter(|item| item.contains(r#"type: S("event")"#)).count();
     let mut before = count().await;
-    for operation in sample(by_method(operations, &["POST", "PATCH", "PUT", "DELETE"]), 10) {
+    let writes = by_method(operations, &["POST", "PATCH", "PUT", "DELETE"]).filter(|operation| !only_reads(&operation.path));
+    for operation in sample(writes, 10) {
         let reply = operation.send(&client, &samples).await;
         assert!(reply.status.is_success(), "{operation}: {}", reply.text());
         let after = count().await;

@@ -58,7 +58,7 @@ async fn execute_once(api: &Api, client: &Client, path: &str, content_type: &str
 async fn copies_and_repetitions_of_every_post_get_the_first_response() {
     let (api, client, samples) = Api::with_samples().await;
     let (_, operations) = operations();
-    let posts: Vec<_> = by_method(operations, &["POST"]).collect();
+    let posts: Vec<_> = by_method(operations, &["POST"]).filter(|post| !only_reads(&post.path)).collect();
     assert!(posts.len() >= 12, "only {} endpoints", posts.len());
     let mut start = Snapshot::of(&api, client.tenant).await;
     api.queue.take();

@@ -242,6 +242,11 @@ pub fn content_type(path: &str) -> &'static str {
     if path.contains("/import") { "text/csv" } else { "application/json" }
 }
 
+/// Whether a `POST` only reads, so that it has no event and its response isn't stored.
+pub fn only_reads(path: &str) -> bool {
+    path.ends_with("/suggest")
+}
+
 /// Returns the number of events that a successful write causes: one for each changed record.
 pub fn event_count(method: &str, path: &str) -> usize {
     match (method, path) {
