@@ -6,12 +6,13 @@ use crate::error::{CliError, EXIT_SUCCESS, Result};
 use crate::http::{Client, new_run_id, unreadable};
 use crate::interrupt::Interrupt;
 use crate::lookup::{self, id_of, items, person, person_with, tag_and_name, text};
-use crate::output::{duration, folded, print_json, quote};
+use crate::output::{duration, print_json, quote};
 use crate::selection::normal;
 use crate::set::{Change, accepted};
 use clap::Args;
 use domain::import::Kind;
 use domain::processes::process::Step;
+use fields::compared::lower;
 use qrcode::render::unicode::Dense1x2;
 use qrcode::{EcLevel, QrCode};
 use serde_json::{Map, Value, json};
@@ -83,7 +84,7 @@ pub struct Run {
     /// Assets, up to 20: tags, IDs or serial numbers
     #[arg(required = true, value_name = "TAG")]
     pub assets: Vec<String>,
-    /// User whom the process picks, or else the signer: an e-mail address, a name or an ID [default: a signer is their user]
+    /// The user to pick, or else the signer: an e-mail address, a name or an ID [default: the user of the assets signs]
     #[arg(long, value_name = "USER")]
     pub to: Option<String>,
     /// Value of a step, by its key: --value reason=Defective; `true` for a confirmation, a user for a step that picks one
@@ -207,7 +208,7 @@ async fn carry_out(client: &Client, errand: Errand<'_>, is_json: bool) -> Result
 pub struct Order<'a> {
     client: &'a Client,
     errand: Errand<'a>,
-    /// The user whom the process picks, or else the signer; null if the assets have no user or several users.
+    /// The picked user, or else the signer; null if the assets have no user or several users.
     pub user: Value,
     pub process: Value,
     /// The processes of [`PREPARATIONS`]; empty without `--prepare`.
@@ -760,7 +761,7 @@ fn check_ticks(process: &Value, labels: &[String]) -> Result<()> {
 }
 
 fn is_same(label: &str, entry: &str) -> bool {
-    folded(label.trim()) == folded(entry)
+    lower(label.trim()) == lower(entry)
 }
 
 /// Whether a label ticks an entry. Ignores case, unless another entry of the checklist equals the label.

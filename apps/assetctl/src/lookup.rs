@@ -5,7 +5,6 @@ use crate::http::{Client, Query, object, unreadable};
 use crate::selection::nearest;
 use domain::people::called::{self, Called};
 use indicatif::ProgressBar;
-use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -65,7 +64,7 @@ pub async fn user(client: &Client, user: &str) -> Result<Value> {
     let id = match is_id(user) {
         true => user.to_owned(),
         false => {
-            let found = Directory(client).find(user).await?;
+            let found = user_called(client, user).await?;
             found.map_err(|detail| CliError::Failed(terminal::clean(&detail)))?
         }
     };
@@ -194,46 +193,25 @@ pub fn is_id(text: &str) -> bool {
     text.len() == 36 && text.bytes().enumerate().all(fits)
 }
 
-/// A user, as in the service's list.
-#[derive(Debug, Clone, Deserialize)]
-pub struct User {
-    id: String,
-    display_name: String,
-    email: String,
-    is_active: bool,
+/// Returns the ID of the only active user with this name, or an error with the candidates.
+async fn user_called(client: &Client, name: &str) -> Result<Result<String, String>> {
+    let (words, longest) = called::words(name);
+    let only = |users: &[Called], similar: &[Called]| called::only(name, users, similar).map(|user| user.id.clone());
+    if words.is_empty() || name.chars().count() > MAX_CHARS || name.contains(char::is_control) {
+        return Ok(only(&[], &[]));
+    }
+    let users = users_with(client, &words).await?;
+    let similar = match longest {
+        Some(word) if users.is_empty() => users_with(client, word).await?,
+        _ => Vec::new(),
+    };
+    Ok(only(&users, &similar))
 }
 
-impl From<User> for Called {
-    fn from(User { id, display_name, email, is_active }: User) -> Self {
-        Self { id, display_name, email, is_active }
-    }
-}
-
-/// Searches users by words in their names and e-mail addresses.
-pub struct Directory<'c>(pub &'c Client);
-
-impl Directory<'_> {
-    /// Returns the ID of the only active user with this name, or an error with the candidates.
-    pub async fn find(&self, name: &str) -> Result<Result<String, String>> {
-        let (words, longest) = called::words(name);
-        let only = |users: &[Called], similar: &[Called]| called::only(name, users, similar).map(|user| user.id.clone());
-        if words.is_empty() || name.chars().count() > MAX_CHARS || name.contains(char::is_control) {
-            return Ok(only(&[], &[]));
-        }
-        let users = self.users(&words).await?;
-        let similar = match longest {
-            Some(word) if users.is_empty() => self.users(word).await?,
-            _ => Vec::new(),
-        };
-        Ok(only(&users, &similar))
-    }
-
-    /// Returns the users whose name or e-mail address contains all of these words.
-    async fn users(&self, words: &str) -> Result<Vec<Called>> {
-        let found = self.0.rows("users", vec![("q".to_owned(), words.to_owned())], u64::MAX).await?;
-        let user = |user| serde_json::from_value::<User>(user).map(Called::from).map_err(|_| unreadable());
-        found.rows.into_iter().map(user).collect()
-    }
+/// Returns the users whose name or e-mail address contains all of these words.
+async fn users_with(client: &Client, words: &str) -> Result<Vec<Called>> {
+    let found = client.rows("users", vec![("q".to_owned(), words.to_owned())], u64::MAX).await?;
+    found.rows.into_iter().map(|user| serde_json::from_value(user).map_err(|_| unreadable())).collect()
 }
 
 #[cfg(test)]

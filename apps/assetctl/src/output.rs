@@ -3,7 +3,6 @@
 use crate::error::{CliError, Result};
 use clap::ValueEnum;
 use domain::import::objects::Members;
-use icu_normalizer::ComposingNormalizer;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -144,11 +143,6 @@ pub fn quote(word: &str) -> String {
     } else {
         format!("\"{word}\"")
     }
-}
-
-/// Normalizes case and Unicode encoding for comparisons.
-pub fn folded(text: &str) -> String {
-    ComposingNormalizer::new_nfc().normalize(&text.to_lowercase()).into_owned()
 }
 
 const INTERVAL: Duration = Duration::from_secs(5);

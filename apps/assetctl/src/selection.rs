@@ -3,8 +3,9 @@
 use crate::error::{CliError, Result};
 use crate::http::{Client, Query, unreadable};
 use crate::lookup::{self, id_of, items};
-use crate::output::{Format, folded};
+use crate::output::Format;
 use clap::Args;
+use fields::compared::lower;
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::Value;
@@ -103,9 +104,9 @@ pub fn escaped(value: &str) -> String {
 
 /// Returns the known names, most similar first.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let (name, mut known): (_, Vec<&str>) = (folded(name), known.into_iter().collect());
+    let (name, mut known): (_, Vec<&str>) = (lower(name), known.into_iter().collect());
     known.sort_by_cached_key(|other| {
-        let other = folded(other);
+        let other = lower(other);
         (!other.contains(&name), osa_distance(&other, &name))
     });
     known

@@ -4,6 +4,7 @@
 use crate::config::Connection;
 use crate::error::{CliError, EXIT_REFUSED, EXIT_SUCCESS, Result};
 use crate::http::{Client, new_run_id, unreadable, wrong_parameter};
+use crate::import::chunks::MAX_ROWS;
 use crate::lookup::{self, id_of, items, people_with, text};
 use crate::output::{Format, count, digits, print_json, to_json};
 use clap::Args;
@@ -15,8 +16,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use terminal::{Column, Table, clean, print, print_note};
 
-/// Maximum number of rows in a request.
-const MAX_ROWS: usize = 200;
 /// The type of an asset, by its code or name, and the field for its ID.
 const ASSET_TYPE: &str = "asset_type";
 const ASSET_TYPE_ID: &str = "asset_type_id";

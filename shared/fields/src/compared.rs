@@ -34,6 +34,12 @@ pub fn fold(text: &str) -> String {
     folded
 }
 
+/// Converts a string to lower case in composed form (Unicode's NFC): for words that people type, not for values that are compared.
+pub fn lower(text: &str) -> String {
+    const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
+    if text.is_ascii() { text.to_ascii_lowercase() } else { NFC.normalize(&text.to_lowercase()).into_owned() }
+}
+
 /// Case-folds a string and ignores the width of characters (Unicode's NFKC), as for e-mail addresses.
 pub fn compatible(text: &str) -> String {
     if text.is_ascii() {

@@ -153,7 +153,7 @@ impl Run<'_> {
         Report::new(self.source, self.options, &self.shape.columns)
     }
 
-    /// Returns the parameters of the requests. The rows are sent as CSV with commas, below a header of their own.
+    /// Returns the parameters of each request, which has commas and a header in its first line, whatever the file has.
     fn parameters(&self) -> Vec<(&'static str, String)> {
         let of_file = ["header_line", "delimiter"];
         let mut parameters = self.options.parameters();

@@ -85,22 +85,17 @@ impl Source {
         Ok(source)
     }
 
-    fn delimiter(&self) -> &'static str {
-        Delimiter::ALL
-            .iter()
-            .find(|delimiter| delimiter.byte() == self.header.delimiter)
-            .map_or("comma", |delimiter| delimiter.as_str())
-    }
-
+    /// Returns the name of the delimiter, for a file without one as well.
     pub fn delimiter_name(&self) -> &'static str {
-        if self.format == Format::Csv { self.delimiter() } else { "comma" }
+        let found = Delimiter::ALL.iter().find(|delimiter| delimiter.byte() == self.header.delimiter);
+        found.map_or(Delimiter::Comma.as_str(), |delimiter| delimiter.as_str())
     }
 
     /// Describes the detected encoding, format and delimiter in words.
     pub fn describe(&self) -> String {
         let form = match self.format {
             Format::Csv => {
-                format!("delimiter {}, {}", self.delimiter(), count(self.header.names.len() as u64, "column"))
+                format!("delimiter {}, {}", self.delimiter_name(), count(self.header.names.len() as u64, "column"))
             }
             Format::Ndjson => "NDJSON".to_owned(),
         };

@@ -14,10 +14,11 @@ use crate::http::{Client, new_run_id, unreadable};
 use crate::interrupt::Interrupt;
 use crate::list;
 use crate::lookup::{everybody, id_of, items, person_with, text};
-use crate::output::{confirm, count, folded, hex, print_json, temporary_beside};
+use crate::output::{confirm, count, hex, print_json, temporary_beside};
 use crate::selection::{escaped, no_asset_at, normal};
 use clap::Args;
 use codes::{Codes, batches};
+use fields::compared::lower;
 use jiff::{Timestamp, ToSpan};
 use journal::{Journal, Scan};
 use report::Report;
@@ -318,8 +319,8 @@ impl Answer {
 
 /// Whether a location is at or below a place, ignoring case.
 fn is_within(place: &str, location: &str) -> bool {
-    let location = folded(location);
-    location.strip_prefix(&folded(place)).is_some_and(|rest| rest.is_empty() || rest.starts_with(" / "))
+    let location = lower(location);
+    location.strip_prefix(&lower(place)).is_some_and(|rest| rest.is_empty() || rest.starts_with(" / "))
 }
 
 /// Prints a line for a code, and rings the bell unless the asset belongs here.
@@ -354,7 +355,7 @@ pub fn state_folder() -> Result<PathBuf> {
 
 fn file_name(base_url: &str, tenant: &str, place: &str) -> String {
     use sha2::{Digest, Sha256};
-    let digest = Sha256::digest(format!("{base_url}\n{tenant}\n{}", folded(place)));
+    let digest = Sha256::digest(format!("{base_url}\n{tenant}\n{}", lower(place)));
     hex(&digest[..16])
 }
 

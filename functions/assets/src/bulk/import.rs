@@ -8,8 +8,8 @@ use shared::domain::import::Kind;
 use shared::domain::import::parameters::Reading;
 use shared::domain::keys::api_key::Scope;
 use shared::domain::values::id::AssetId;
-use shared::http::bulk::import::{AssetMatch, Executed, ImportResult, MatchColumn, OnError, Received, RowsBody};
-use shared::http::bulk::rows::{Row, parse};
+use shared::http::bulk::import::{AssetMatch, Executed, ImportResult, ImportedFile, OnError, Received, RowsBody};
+use shared::http::bulk::rows::Row;
 use shared::http::openapi::{ImportConflict, ImportErrors};
 use shared::http::requests::params::Query;
 use shared::http::responses::{ApiError, Json};
@@ -45,17 +45,12 @@ pub async fn import_assets(
 ) -> Result<Json<ImportResult>, ApiError> {
     let Received { bytes, format, query } = body.read(&caller, query)?;
     let matching = query.r#match.unwrap_or(AssetMatch::None);
-    let matched = Some(matching.as_str()).filter(|_| matching != AssetMatch::None);
     let create_unmatched = query.create_unmatched.unwrap_or_default();
-    let mut file = parse(&bytes, format, Kind::Assets, &query.reading, matched)?;
-    let matched = matched.map(|name| MatchColumn { name, create_unmatched });
-    if let Some(matched) = &matched {
-        matched.check(&mut file.rows);
-    }
-    let (caller, rows) = (caller.verified().await?, &file.rows);
+    let file = ImportedFile::read((&bytes, format), Kind::Assets, &query.reading, matching.field(), query.create_unmatched)?;
+    let (caller, rows) = (caller.verified().await?, &file.file.rows);
     let execute = |caller| write_rows(caller, rows, matching, create_unmatched);
     let Json(result) = caller.import(query.on_error.unwrap_or(OnError::Skip), execute).await?;
-    Ok(Json(result.with_names(&file, matched.as_ref(), caller.store.is_dry_run())))
+    Ok(Json(result.with_names(&file, caller.store.is_dry_run())))
 }
 
 async fn write_rows(

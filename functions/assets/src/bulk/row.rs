@@ -276,7 +276,7 @@ struct ManufacturerModels {
     models: HashMap<String, Vec<(ModelId, String)>>,
 }
 
-fn unique(field: &'static str, values: &BTreeSet<String>) -> Vec<Unique> {
+pub(crate) fn unique(field: &'static str, values: &BTreeSet<String>) -> Vec<Unique> {
     values.iter().map(|value| Unique { field, value: value.clone(), reserved_after_deletion: false }).collect()
 }
 

@@ -1,21 +1,22 @@
 //! The endpoint that suggests how to import a file of assets.
 
+use super::row::unique;
+use serde_json::Map;
 use shared::auth::caller::AssetsWrite;
 use shared::auth::{Caller, VerifiedCaller};
 use shared::domain::catalog::AssetType;
 use shared::domain::import::Kind;
 use shared::domain::import::parameters::Reading;
-use shared::domain::import::suggestion::{Given, Known, Survey};
+use shared::domain::import::suggestion::{Decided, LookedUp, Lookups};
 use shared::domain::keys::api_key::Scope;
-use shared::domain::record::Unique;
 use shared::domain::user::{Email, User};
 use shared::http::bulk::import::{AssetMatch, Received, RowsBody};
 use shared::http::bulk::suggest::{ImportSuggestion, suggestion, survey};
 use shared::http::openapi::ImportErrors;
 use shared::http::requests::params::Query;
 use shared::http::responses::{ApiError, Data};
-use shared::store::StoreError;
-use std::collections::{BTreeSet, HashMap};
+use shared::store::{Reader, StoreError};
+use std::collections::BTreeSet;
 
 shared::query! {
     /// What is known about the import already.
@@ -40,45 +41,39 @@ pub async fn suggest_asset_import(
     body: RowsBody,
 ) -> Result<Data<ImportSuggestion>, ApiError> {
     let Received { bytes, format, query } = body.read(&caller, query)?;
-    let matched = query.r#match.filter(|matching| *matching != AssetMatch::None).map(|matching| matching.as_str().to_owned());
-    let given = Given { reading: query.reading, matched, create_unmatched: query.create_unmatched.unwrap_or_default() };
+    let matched = query.r#match.and_then(AssetMatch::field);
+    let given = Decided { reading: query.reading, matched, create_unmatched: query.create_unmatched.unwrap_or_default() };
     let survey = survey(&bytes, format, Kind::Assets, given)?;
     let caller = caller.verified().await?;
     caller.refuse_precondition()?;
-    let known = known(&caller, &survey).await?;
-    Ok(Data { data: suggestion(survey, &known) })
+    let found = look_up(&caller, &survey.lookups()).await?;
+    Ok(Data { data: suggestion(survey, &found) })
 }
 
-/// Reads what the caller may know about the values of the file.
-async fn known(caller: &VerifiedCaller, survey: &Survey) -> Result<Known, StoreError> {
-    let wanted = survey.wanted();
+/// Looks up what the caller may know about the values of the file.
+async fn look_up(caller: &VerifiedCaller, lookups: &Lookups) -> Result<LookedUp, StoreError> {
     let may = |scope| caller.check_scope(scope).is_ok();
     let types = async { if may(Scope::CatalogRead) { caller.store.all::<AssetType>().await.map(Some) } else { Ok(None) } };
     let places =
-        async { if wanted.has_places && may(Scope::AssetsRead) { caller.store.locations().await.map(Some) } else { Ok(None) } };
-    let addresses: HashMap<String, &String> =
-        wanted.addresses.iter().filter_map(|address| Some((address.parse::<Email>().ok()?.folded(), address))).collect();
-    let emails: Vec<Unique> =
-        addresses.keys().map(|value| Unique { field: "email", value: value.clone(), reserved_after_deletion: false }).collect();
-    let people = async {
-        if !may(Scope::UsersRead) {
-            return Ok(None);
-        }
-        let (found, called) = tokio::try_join!(caller.store.owners::<User>(&emails), caller.store.users_called(&wanted.names))?;
-        let is_known = |address: &&String| !found.keys().any(|known| addresses.get(known).is_some_and(|it| it == address));
-        let unknown = wanted.addresses.iter().filter(is_known).cloned();
-        let unnamed = called.into_iter().filter(|(_, user)| user.is_err()).map(|(name, _)| name);
-        Ok(Some(unknown.chain(unnamed).collect::<BTreeSet<String>>().into_iter().collect()))
-    };
+        async { if lookups.has_places && may(Scope::AssetsRead) { caller.store.locations().await.map(Some) } else { Ok(None) } };
+    let people = async { if may(Scope::UsersRead) { unknown_people(&caller.store, lookups).await.map(Some) } else { Ok(None) } };
     let (types, places, unknown_people) = tokio::try_join!(types, places, people)?;
-    let fields = |schema: &serde_json::Value| {
-        let properties = schema["properties"].as_object().map(|fields| fields.keys().cloned().collect::<Vec<String>>());
-        properties.unwrap_or_default()
-    };
-    let schemas = types.iter().flatten().filter_map(|stored| stored.value.custom_fields_schema.as_ref());
-    let custom_fields: BTreeSet<String> = schemas.flat_map(|schema| fields(schema.as_value())).collect();
-    let named = |types: Vec<shared::domain::record::Stored<AssetType>>| {
-        types.into_iter().map(|stored| (stored.value.code.as_str().to_owned(), String::from(stored.value.name))).collect()
-    };
-    Ok(Known { types: types.map(named), custom_fields: custom_fields.into_iter().collect(), unknown_people, places })
+    let types = types.map(|types| types.into_iter().map(|stored| stored.value).collect::<Vec<_>>());
+    let schemas = types.iter().flatten().filter_map(|asset_type| asset_type.custom_fields_schema.as_ref());
+    let fields = schemas.filter_map(|schema| schema.as_value()["properties"].as_object()).flat_map(Map::keys);
+    let custom_fields = fields.cloned().collect::<BTreeSet<String>>().into_iter().collect();
+    let named = |AssetType { code, name, .. }: AssetType| (code.as_str().to_owned(), String::from(name));
+    let types = types.map(|types| types.into_iter().map(named).collect());
+    Ok(LookedUp { types, custom_fields, unknown_people, places })
+}
+
+/// Returns the addresses and names that mean no single user.
+async fn unknown_people(store: &Reader, lookups: &Lookups) -> Result<Vec<String>, StoreError> {
+    let folded = |address: &String| address.parse::<Email>().ok().map(|email| email.folded());
+    let emails = unique("email", &lookups.addresses.iter().filter_map(folded).collect());
+    let (found, called) = tokio::try_join!(store.owners::<User>(&emails), store.users_called(&lookups.names))?;
+    let is_user = |address: &&String| folded(address).is_some_and(|email| found.contains_key(&email));
+    let addresses = lookups.addresses.iter().filter(|address| !is_user(address)).cloned();
+    let names = lookups.names.iter().filter(|name| called.get(*name).is_none_or(Result::is_err)).cloned();
+    Ok(addresses.chain(names).collect::<BTreeSet<_>>().into_iter().collect())
 }

@@ -4,7 +4,7 @@ use shared::auth::Caller;
 use shared::auth::caller::UsersWrite;
 use shared::domain::import::Kind;
 use shared::domain::import::parameters::Reading;
-use shared::domain::import::suggestion::{Given, Known};
+use shared::domain::import::suggestion::{Decided, LookedUp};
 use shared::http::bulk::import::{Received, RowsBody, UserMatch};
 use shared::http::bulk::suggest::{ImportSuggestion, suggestion, survey};
 use shared::http::openapi::ImportErrors;
@@ -32,9 +32,9 @@ pub async fn suggest_user_import(
     body: RowsBody,
 ) -> Result<Data<ImportSuggestion>, ApiError> {
     let Received { bytes, format, query } = body.read(&caller, query)?;
-    let matched = query.r#match.filter(|matching| *matching != UserMatch::None).map(|matching| matching.as_str().to_owned());
-    let given = Given { reading: query.reading, matched, create_unmatched: query.create_unmatched.unwrap_or_default() };
+    let matched = query.r#match.and_then(UserMatch::field);
+    let given = Decided { reading: query.reading, matched, create_unmatched: query.create_unmatched.unwrap_or_default() };
     let survey = survey(&bytes, format, Kind::Users, given)?;
     caller.verified().await?.refuse_precondition()?;
-    Ok(Data { data: suggestion(survey, &Known::default()) })
+    Ok(Data { data: suggestion(survey, &LookedUp::default()) })
 }

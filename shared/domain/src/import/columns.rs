@@ -8,9 +8,8 @@ use crate::import::{CUSTOM_FIELD, Kind, REASONS, dates, prices};
 use crate::values::field_error::{FieldError, unknown_name};
 use crate::values::json::{self, PRIVATE_NAME};
 use fields::CellType;
-use fields::compared::fold;
-use fields::serial_number::{SHORTENED, is_placeholder, is_shortened};
-use icu_normalizer::ComposingNormalizerBorrowed;
+use fields::compared::lower;
+use fields::serial_number::{self, is_placeholder};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -77,7 +76,7 @@ impl Columns {
             refuses_placeholders: matched != Some("id"),
             ..Self::default()
         };
-        let (known, mut taken, mut unknown) = (known_names(kind), HashMap::<String, usize>::new(), 0);
+        let (known, mut unknown) = (known_names(kind), 0);
         for (index, (name, target)) in names.iter().zip(targets).enumerate() {
             let is_mapped = target.is_some();
             let target = target.unwrap_or_else(|| Target { field: Some(field_of(name)), ..Target::default() });
@@ -91,7 +90,9 @@ impl Columns {
                 errors.column(heading, || {
                     format!("{REPEATED}; map the further one as \"{name}\" or #{number}, or ignore it: `map=#{number}=`")
                 });
-            } else if let Some(fault) = fault(kind, &field) {
+            } else if kind == Kind::Assets && field.strip_prefix(CUSTOM_FIELD).is_some_and(json::is_private) {
+                errors.column(name, || PRIVATE_NAME.to_owned());
+            } else if let Some(fault) = custom_field_fault(&field).filter(|_| kind == Kind::Assets) {
                 errors.column(name, || fault);
             } else if !kind.has_field(&field) {
                 errors.column(name, || match headings::field(kind, name) {
@@ -99,11 +100,9 @@ impl Columns {
                     None => unknown_name(&shown(name), &known, "column", unknown),
                 });
                 unknown += 1;
-            } else if let Some(earlier) = taken.insert(field.clone(), index) {
-                errors.column(if is_mapped { name } else { &field }, || match names.get(earlier) {
-                    Some(other) if is_mapped => format!("{REPEATED}: {other} is {field}, too"),
-                    _ => REPEATED.to_owned(),
-                });
+            } else if let Some(Column { heading, .. }) = columns.column(&field) {
+                let how = if is_mapped { format!(": {heading} is {field}, too") } else { String::new() };
+                errors.column(if is_mapped { name } else { &field }, || format!("{REPEATED}{how}"));
             } else {
                 let Target { joined, separator, .. } = target;
                 columns.places.insert(field.clone(), columns.columns.len());
@@ -181,7 +180,7 @@ impl Columns {
         if let Some(meaning) = meanings.exact.get(value) {
             return Ok(Cow::Borrowed(meaning));
         }
-        match meanings.folded.get(&composed(value)) {
+        match meanings.folded.get(&lower(value)) {
             None => Ok(text),
             Some(Some(meaning)) => Ok(Cow::Borrowed(meaning)),
             Some(None) => Err(format!("{value:?} differs only in case from several values with different meanings")),
@@ -193,13 +192,11 @@ impl Columns {
         if value.is_empty() || value == CLEAR {
             return Ok(text);
         }
-        if field == "serial_number" && self.refuses_placeholders {
-            if is_placeholder(value) {
-                return Err("is a placeholder, not a serial number".to_owned());
-            }
-            if is_shortened(value) {
-                return Err(SHORTENED.to_owned());
-            }
+        if field == "serial_number"
+            && self.refuses_placeholders
+            && let Some(fault) = serial_number::fault(value)
+        {
+            return Err(fault.to_owned());
         }
         let converted = match self.kind.column(field).map(|column| column.cell) {
             Some(CellType::Date) => dates::read(&self.reading.date_formats, value)?,
@@ -212,11 +209,6 @@ impl Columns {
 
 fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn composed(text: &str) -> String {
-    const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
-    if text.is_ascii() { text.to_ascii_lowercase() } else { NFC.normalize(&fold(text)).into_owned() }
 }
 
 /// The meanings of a field's values.
@@ -295,7 +287,7 @@ fn meanings(reading: &Reading, errors: &mut Errors) -> HashMap<String, Meanings>
         if meanings.exact.insert(text.clone(), meaning.clone()).is_some_and(|earlier| earlier != *meaning) {
             errors.parameter("value", || format!("{field}:{text}: is given twice"));
         }
-        let folded = meanings.folded.entry(composed(text)).or_insert_with(|| Some(meaning.clone()));
+        let folded = meanings.folded.entry(lower(text)).or_insert_with(|| Some(meaning.clone()));
         if folded.as_ref() != Some(meaning) {
             *folded = None;
         }
@@ -308,12 +300,9 @@ fn known_names(kind: Kind) -> Vec<&'static str> {
     names.chain((kind == Kind::Assets).then_some("custom_fields.<name>")).collect()
 }
 
-/// Returns what is wrong with the name of a custom field.
-fn fault(kind: Kind, field: &str) -> Option<String> {
-    let name = field.strip_prefix(CUSTOM_FIELD).filter(|_| kind == Kind::Assets)?;
-    if json::is_private(name) {
-        return Some(PRIVATE_NAME.to_owned());
-    }
+/// Returns what is wrong with the name in a field `custom_fields.<name>`.
+pub fn custom_field_fault(field: &str) -> Option<String> {
+    let name = field.strip_prefix(CUSTOM_FIELD)?;
     field_name(name).err().map(|error| format!("names a field that {error}"))
 }
 
@@ -332,7 +321,7 @@ impl Default for Target {
 }
 
 /// Returns the field that a heading names by itself. The names of custom fields are normalized.
-fn field_of(heading: &str) -> String {
+pub fn field_of(heading: &str) -> String {
     let heading = heading.trim();
     match heading.strip_prefix(CUSTOM_FIELD).map(field_name) {
         Some(Ok(name)) => format!("{CUSTOM_FIELD}{name}"),
@@ -435,7 +424,7 @@ mod tests {
         assert_eq!(values(&["\\N", "", "Lager 2", "S1", "1,5"]), ok(["\\N", "", "Lager 2", "S1", "1,5"]));
         let errors = values(&["soon", "free", "x", "unknown", ""]);
         assert_eq!(errors.iter().filter(|value| value.is_err()).count(), 3, "{errors:?}");
-        assert_eq!(values(&["", "", "", "8.93901E+18", ""])[3], Err(SHORTENED.to_owned()));
+        assert_eq!(values(&["", "", "", "8.93901E+18", ""])[3], Err(serial_number::SHORTENED.to_owned()));
         let by_id = resolve(Kind::Assets, &["id", "serial_number"], &[], Some("id")).unwrap_or_default();
         assert_eq!(row(&by_id, &["1", "unknown"])[1].1, Ok("unknown".to_owned()));
     }

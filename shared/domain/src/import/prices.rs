@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_with_a_point_are_read_where_there_is_no_doubt() {
+    fn prices_with_a_decimal_point_are_read_unless_it_could_be_a_comma() {
         for (text, price) in [
             ("$12.58", "12.58"),
             ("1,249.00", "1249.00"),

@@ -1,11 +1,12 @@
 //! Users by the names that people call them.
 
 use fields::compared::compatible;
+use serde::Deserialize;
 
 /// Maximum number of users in an error.
 const MAX_LISTED: usize = 5;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Called {
     pub id: String,
     pub display_name: String,

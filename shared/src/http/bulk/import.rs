@@ -1,9 +1,9 @@
 //! Imports: options, body and the result of each row. Also rejects rows that update no record, or the same record as another row.
 
-use super::rows::{CUSTOM_FIELD, File, Format, Row};
-use crate::domain::import::compared;
+use super::rows::{CUSTOM_FIELD, File, Format, Row, parse};
 use crate::domain::import::parameters::{Delimiter, PARAMETERS, Reading};
 use crate::domain::import::prices::Decimal;
+use crate::domain::import::{Kind, compared};
 use crate::domain::record::StoredResponse;
 use crate::domain::values::field_error::{ErrorCode, FieldError, ValueError};
 use crate::domain::values::string_enum::string_enum;
@@ -221,6 +221,22 @@ string_enum! {
         Id = "id",
         /// E-mail address.
         Email = "email",
+    }
+}
+
+impl AssetMatch {
+    /// Returns the field; `None` if no asset is updated.
+    #[must_use]
+    pub fn field(self) -> Option<&'static str> {
+        (self != Self::None).then(|| self.as_str())
+    }
+}
+
+impl UserMatch {
+    /// Returns the field; `None` if no user is updated.
+    #[must_use]
+    pub fn field(self) -> Option<&'static str> {
+        (self != Self::None).then(|| self.as_str())
     }
 }
 
@@ -480,9 +496,10 @@ impl RowOutcome {
 impl ImportResult {
     /// Adds the headings of the file to the errors and, in a dry run, the values by which rows are matched.
     #[must_use]
-    pub fn with_names(mut self, file: &File, matched: Option<&MatchColumn>, is_dry_run: bool) -> Self {
+    pub fn with_names(mut self, file: &ImportedFile, is_dry_run: bool) -> Self {
+        let ImportedFile { file, matched } = file;
         for (outcome, row) in self.data.iter_mut().zip(&file.rows) {
-            outcome.match_key = matched.filter(|_| is_dry_run).and_then(|matched| matched.key(row));
+            outcome.match_key = matched.as_ref().filter(|_| is_dry_run).and_then(|matched| matched.key(row));
             for error in &mut outcome.errors {
                 error.heading = error.column.as_ref().and_then(|field| file.headings.get(field)).cloned();
             }
@@ -523,11 +540,39 @@ impl ImportResult {
     }
 }
 
+/// The rows of an import, and how they are matched.
+pub struct ImportedFile {
+    pub file: File,
+    matched: Option<MatchColumn>,
+}
+
+impl ImportedFile {
+    /// Reads the rows of a body. Rows that update no record, or the same one as another row, have an error.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`parse`].
+    pub fn read(
+        (bytes, format): (&[u8], Format),
+        kind: Kind,
+        reading: &Reading,
+        matched: Option<&'static str>,
+        create_unmatched: Option<bool>,
+    ) -> Result<Self, ApiError> {
+        let mut file = parse(bytes, format, kind, reading, matched)?;
+        let matched = matched.map(|name| MatchColumn { name, create_unmatched: create_unmatched.unwrap_or_default() });
+        if let Some(matched) = &matched {
+            matched.check(&mut file.rows);
+        }
+        Ok(Self { file, matched })
+    }
+}
+
 /// The field that identifies the record a row updates.
-pub struct MatchColumn {
-    pub name: &'static str,
+struct MatchColumn {
+    name: &'static str,
     /// Whether rows without a value create a record.
-    pub create_unmatched: bool,
+    create_unmatched: bool,
 }
 
 impl MatchColumn {
@@ -538,7 +583,7 @@ impl MatchColumn {
 
     /// Adds an error to each row with the same value as another row, with a value that isn't a string or, unless
     /// `create_unmatched` is set, without a value.
-    pub fn check(&self, rows: &mut [Row]) {
+    fn check(&self, rows: &mut [Row]) {
         let values: Vec<Option<String>> = rows.iter().map(|row| self.key(row)).collect();
         let mut numbers: HashMap<&str, Vec<u64>> = HashMap::new();
         for (number, value) in (1..).zip(&values) {

@@ -2,8 +2,7 @@
 
 pub use crate::domain::assets::asset::CUSTOM_FIELD;
 use crate::domain::assets::csv_cell::{self, CLEAR};
-use crate::domain::catalog::custom_fields::field_name;
-use crate::domain::import::columns::Columns;
+use crate::domain::import::columns::{Columns, custom_field_fault, field_of};
 use crate::domain::import::header::Header;
 use crate::domain::import::parameters::{Delimiter, Headings, Reading};
 use crate::domain::import::records::{Record, Records};
@@ -261,17 +260,6 @@ fn csv_row(record: &Record, columns: &Columns, count: usize, is_cut_off: bool) -
     row
 }
 
-/// Normalizes the field name in a `custom_fields.<name>` column. Returns other columns and invalid names unchanged.
-pub(super) fn custom_column(column: &str) -> String {
-    let name = column.strip_prefix(CUSTOM_FIELD).map(field_name);
-    name.and_then(Result::ok).map_or_else(|| column.to_owned(), |name| format!("{CUSTOM_FIELD}{name}"))
-}
-
-/// Returns the error in the field name of a `custom_fields.<name>` column.
-fn custom_column_error(column: &str) -> Option<String> {
-    column.strip_prefix(CUSTOM_FIELD).and_then(|name| field_name(name).err()).map(|error| format!("names a field that {error}"))
-}
-
 /// The members of a line, by the index of their name, and the row's errors.
 type Members<'a> = (Vec<(usize, &'a str)>, Row);
 
@@ -310,8 +298,8 @@ fn members<'a>(line: &'a [u8], names: &mut Vec<String>, places: &mut HashMap<Str
     let (mut seen, mut own, mut found) = (HashSet::new(), HashSet::new(), Vec::new());
     // Repeated members already have an error.
     for (sent, json) in members.into_iter().filter(|(name, _)| seen.insert(name.clone())) {
-        let name = custom_column(sent.trim());
-        if let Some(error) = custom_column_error(&name) {
+        let name = field_of(&sent);
+        if let Some(error) = custom_field_fault(&name) {
             row.errors.push(FieldError::column(&name, error));
             continue;
         }

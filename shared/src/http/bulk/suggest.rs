@@ -3,7 +3,7 @@
 use super::import::ImportParameter;
 use super::rows::{Format, is_other_than_utf8};
 use crate::domain::import::Kind;
-use crate::domain::import::suggestion::{Given, Known, ListKind, Sheet, SuggestedColumn, Suggestion, Survey};
+use crate::domain::import::suggestion::{Decided, ListKind, LookedUp, Sheet, SuggestedColumn, Suggestion, Survey};
 use crate::http::responses::ApiError;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -28,7 +28,7 @@ pub struct ImportSuggestion {
 /// # Errors
 ///
 /// Returns [`ApiError::Malformed`] if the body isn't text.
-pub fn survey(body: &[u8], format: Format, kind: Kind, given: Given) -> Result<Survey, ApiError> {
+pub fn survey(body: &[u8], format: Format, kind: Kind, given: Decided) -> Result<Survey, ApiError> {
     let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     if is_other_than_utf8(body, format) {
         let detail = "The body is not UTF-8 text. Save a workbook as CSV, and convert UTF-16 to UTF-8.";
@@ -41,7 +41,7 @@ pub fn survey(body: &[u8], format: Format, kind: Kind, given: Given) -> Result<S
 
 /// Builds the response.
 #[must_use]
-pub fn suggestion(survey: Survey, known: &Known) -> ImportSuggestion {
+pub fn suggestion(survey: Survey, known: &LookedUp) -> ImportSuggestion {
     let Suggestion { parameters, columns, doubts, list, rows } = survey.suggest(known);
     let parameters = parameters.into_iter().map(|(name, value)| ImportParameter { name: name.to_owned(), value }).collect();
     ImportSuggestion { parameters, columns, doubts, list, rows }

@@ -9,6 +9,9 @@ use fields::compared::compatible;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use uuid::Uuid;
 
+/// The searched texts of a user in the list index.
+const DISPLAY_NAME: usize = 0;
+const EMAIL: usize = 1;
 /// Maximum number of users to compare with a name that no user has.
 const MAX_SIMILAR: usize = 6;
 /// Maximum number of names for which similar users are looked up.
@@ -18,7 +21,7 @@ const MAX_SAME: usize = 6;
 
 /// The users that a name could mean.
 #[derive(Default)]
-struct Found {
+struct Candidates {
     /// Users with exactly this name, and whether they are active.
     same: Vec<(Uuid, bool)>,
     similar: Vec<Uuid>,
@@ -37,7 +40,7 @@ impl Reader {
         }
         let find = |rows: &SortedRows<UserColumns>| find(rows, names);
         let (found, _) = self.with_list_index(Freshness::Refreshed, find).await?;
-        let unclear = |found: &&Found| found.same.iter().filter(|(_, is_active)| *is_active).count() != 1;
+        let unclear = |found: &&Candidates| found.same.iter().filter(|(_, is_active)| *is_active).count() != 1;
         let shown: Vec<UserId> = found
             .values()
             .filter(unclear)
@@ -53,7 +56,7 @@ impl Reader {
             let (display_name, email) = (String::from(display_name), email.as_str().to_owned());
             Some(Called { id: id.to_string(), display_name, email, is_active })
         };
-        let decide = |(name, found): (&str, &Found)| {
+        let decide = |(name, found): (&str, &Candidates)| {
             let active: Vec<Uuid> = found.same.iter().filter(|(_, is_active)| *is_active).map(|(id, _)| *id).collect();
             if let [id] = active.as_slice() {
                 return Ok(UserId::from_uuid(*id));
@@ -68,33 +71,26 @@ impl Reader {
     }
 }
 
-fn find(rows: &SortedRows<UserColumns>, names: &BTreeSet<String>) -> BTreeMap<String, Found> {
-    let mut found: BTreeMap<String, Found> = names.iter().map(|name| (name.clone(), Found::default())).collect();
+fn find(rows: &SortedRows<UserColumns>, names: &BTreeSet<String>) -> BTreeMap<String, Candidates> {
+    let mut found: BTreeMap<String, Candidates> = names.iter().map(|name| (name.clone(), Candidates::default())).collect();
     let mut by_key = HashMap::<String, Vec<&String>>::new();
     names.iter().for_each(|name| by_key.entry(name_key(name)).or_default().push(name));
     let addresses: HashMap<String, &String> = names.iter().map(|name| (compatible(name.trim()), name)).collect();
-    let mut texts: Vec<(Uuid, String)> = Vec::new();
-    for row in rows.iter() {
-        let mut searched = row.to_row().searched.into_iter();
-        let (display_name, email) = (searched.next().unwrap_or_default(), searched.next().unwrap_or_default());
-        let id = row.sort_key.id();
-        let of_name = by_key.get(&name_key(&display_name)).into_iter().flatten();
-        for name in of_name.chain(addresses.get(&email)) {
-            found.entry((*name).clone()).or_default().same.push((id, row.facet.is_active));
+    let rows: Vec<_> = rows.iter().collect();
+    for row in &rows {
+        let of_name = by_key.get(&name_key(row.searched_text(DISPLAY_NAME))).into_iter().flatten();
+        for name in of_name.chain(addresses.get(row.searched_text(EMAIL))) {
+            found.entry((*name).clone()).or_default().same.push((row.sort_key.id(), row.facet.is_active));
         }
-        texts.push((id, display_name));
     }
     for (name, found) in found.iter_mut().filter(|(_, found)| found.same.is_empty()).take(MAX_WITH_SIMILAR) {
         let (all, longest) = words(name);
         let has = |text: &str, words: &str| words.split(' ').all(|word| text.contains(word));
         let of = |words: &str| -> Vec<Uuid> {
             let words = compatible(words);
-            texts
-                .iter()
-                .filter(|(_, text)| !words.is_empty() && has(text, &words))
-                .map(|(id, ..)| *id)
-                .take(MAX_SIMILAR)
-                .collect()
+            let is_similar = |text: &str| !words.is_empty() && has(text, &words);
+            let similar = rows.iter().filter(|row| is_similar(row.searched_text(DISPLAY_NAME)));
+            similar.map(|row| row.sort_key.id()).take(MAX_SIMILAR).collect()
         };
         found.similar = of(&all);
         if let (true, Some(longest)) = (found.similar.is_empty(), longest) {

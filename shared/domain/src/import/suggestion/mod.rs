@@ -10,14 +10,13 @@ pub mod words;
 
 pub use sheet::{Format, Sheet};
 
-use crate::import::parameters::{Constant, Mapping, Reading, ValueMapping};
+use crate::import::parameters::{Constant, Headings, Mapping, Reading, ValueMapping};
 use crate::import::prices::Decimal;
 use crate::import::{Kind, OWNER_NAME, REASONS};
 use crate::values::field_error::distance;
 use crate::values::string_enum::string_enum;
 use fields::compared::{fold, name_key};
 use headings::{Placed, plain};
-use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use survey::{Dates, Finding, Identifiers, Prices, Surveyed};
@@ -37,6 +36,7 @@ const MAX_COMPARED: usize = 500;
 
 /// Times that the service writes. In a file of another system they mean something else.
 const TIMES: [&str; 4] = ["status_changed_at", "created_at", "updated_at", "last_seen_at"];
+const OTHER_TIME: &str = "it seems to be a time of another system";
 const OWNERS: [&str; 2] = [OWNER_NAME, "assigned_to_email"];
 const QUANTITIES: [&str; 2] = ["quantity", "qty"];
 
@@ -84,12 +84,12 @@ pub struct Suggestion {
 
 /// What the service knows about the values of a file. `None` if the caller may not know.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct LookedUp {
     /// Codes and names of the asset types.
     pub types: Option<Vec<(String, String)>>,
     /// Names of the custom fields that the types define.
     pub custom_fields: Vec<String>,
-    /// The texts of [`Wanted::people`] that name no single user.
+    /// The texts of [`Lookups::addresses`] and [`Lookups::names`] that mean no single user.
     pub unknown_people: Option<Vec<String>>,
     /// Locations of assets.
     pub places: Option<Vec<String>>,
@@ -97,11 +97,19 @@ pub struct Known {
 
 /// What to look up for a suggestion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Lookups {
     pub addresses: BTreeSet<String>,
     pub names: BTreeSet<String>,
     pub has_places: bool,
-    pub has_types: bool,
+}
+
+/// Who says what a column is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Caller,
+    /// The heading is the name of the field.
+    Heading,
+    Guess,
 }
 
 /// How a column is used.
@@ -109,22 +117,21 @@ pub struct Wanted {
 struct Use {
     field: Option<String>,
     why: String,
-    /// Whether the caller, or the heading itself, says so.
-    is_given: bool,
+    source: Source,
 }
 
 /// What a caller has decided.
 #[derive(Debug, Clone, Default)]
-pub struct Given {
+pub struct Decided {
     pub reading: Reading,
-    pub matched: Option<String>,
+    pub matched: Option<&'static str>,
     pub create_unmatched: bool,
 }
 
 /// A file that was looked at.
 pub struct Survey {
     kind: Kind,
-    given: Given,
+    given: Decided,
     sheet: Sheet,
     /// By column; `None` if nothing shows what a column is.
     uses: Vec<Option<Use>>,
@@ -138,7 +145,7 @@ pub struct Survey {
 
 impl Survey {
     /// Looks at a file.
-    pub fn of(kind: Kind, sheet: Sheet, given: Given) -> Self {
+    pub fn of(kind: Kind, sheet: Sheet, given: Decided) -> Self {
         let count = sheet.names.len();
         let surveyed = (0..count).map(|_| Surveyed::default()).collect();
         let mut survey = Self {
@@ -163,72 +170,57 @@ impl Survey {
         self.sheet.names.get(index).map_or("", |name| name.as_str())
     }
 
-    fn set(&mut self, index: usize, field: Option<&str>, why: impl Into<String>) {
+    fn set(&mut self, index: usize, field: Option<&str>, why: impl Into<String>, source: Source) {
         if let Some(place) = self.uses.get_mut(index) {
-            *place = Some(Use { field: field.map(str::to_owned), why: why.into(), is_given: false });
+            *place = Some(Use { field: field.map(str::to_owned), why: why.into(), source });
         }
     }
 
-    /// Notes what the mappings and the headings say themselves.
+    fn guess(&mut self, index: usize, field: Option<&str>, why: impl Into<String>) {
+        self.set(index, field, why, Source::Guess);
+    }
+
+    /// Notes what the mappings and the headings say themselves. The mappings take precedence.
     fn note_given(&mut self) {
-        let headings = crate::import::parameters::Headings::new(&self.sheet.names);
-        let mut given: Vec<(usize, Option<String>, &str)> = Vec::new();
-        for map in &self.given.reading.maps {
-            let Ok((columns, _)) = map.find(&headings) else { continue };
-            let field = map.field.clone();
-            let is_part = columns.len() > 1;
-            given.extend(
-                columns.iter().map(|index| (*index, field.clone(), if is_part { "joined, as given" } else { "as given" })),
-            );
-        }
-        for (index, name) in self.sheet.names.iter().enumerate() {
-            let is_own = name == REASONS || (self.kind.has_field(name) && !TIMES.contains(&name.as_str()));
-            if is_own && !self.sheet.repeated.contains_key(name) && !given.iter().any(|(known, ..)| *known == index) {
-                let field = Some(name.clone()).filter(|name| name != REASONS);
-                given.push((index, field, "its heading is the field"));
+        for index in 0..self.uses.len() {
+            let name = self.name(index).to_owned();
+            let is_own =
+                self.kind.has_field(&name) && !TIMES.contains(&name.as_str()) && !self.sheet.repeated.contains_key(&name);
+            if is_own || name == REASONS {
+                self.set(index, is_own.then_some(&name), "its heading is the field", Source::Heading);
             }
         }
-        for (index, field, why) in given {
-            self.set(index, field.as_deref(), why);
-            if let Some(Some(used)) = self.uses.get_mut(index) {
-                used.is_given = true;
-            }
+        let headings = Headings::new(&self.sheet.names);
+        let maps = self.given.reading.maps.iter();
+        let found: Vec<_> = maps.filter_map(|map| Some((map.find(&headings).ok()?.0, map.field.clone()))).collect();
+        for (columns, field) in found {
+            let why = if columns.len() > 1 { "joined, as given" } else { "as given" };
+            columns.iter().for_each(|index| self.set(*index, field.as_deref(), why, Source::Caller));
         }
     }
 
     /// Places the other columns by their headings.
     fn place(&mut self) {
-        let open: Vec<usize> =
-            (0..self.uses.len()).filter(|index| self.uses[*index].is_none() && !self.name(*index).is_empty()).collect();
-        let has_own_ids = self.kind.has_field("id") && self.sheet.names.iter().any(|name| name == "id");
+        let is_open = |index: &usize| self.uses[*index].is_none() && !self.name(*index).is_empty();
+        let mut open: Vec<usize> = (0..self.uses.len()).filter(is_open).collect();
+        let is_export = self.sheet.names.iter().any(|name| name == "id");
         for index in &open {
             let name = self.name(*index).to_owned();
-            if TIMES.contains(&name.as_str()) && has_own_ids {
-                self.set(*index, Some(&name), "its heading is the field");
+            if TIMES.contains(&name.as_str()) {
+                let why = if is_export { "its heading is the field" } else { OTHER_TIME };
+                self.guess(*index, is_export.then_some(&name), why);
             }
         }
-        for index in open.iter().copied().filter(|_| !has_own_ids) {
-            if TIMES.contains(&self.name(index)) {
-                self.set(index, None, "it seems to be a time of another system");
-            }
-        }
-        let candidates: Vec<usize> = open
-            .into_iter()
-            .filter(|index| {
-                self.uses[*index].is_none() && !TIMES.contains(&headings::field(self.kind, self.name(*index)).unwrap_or_default())
-            })
-            .collect();
+        let is_time = |index: usize| headings::field(self.kind, self.name(index)).is_some_and(|field| TIMES.contains(&field));
+        open.retain(|index| !is_time(*index));
         let taken: BTreeSet<String> = self.uses.iter().flatten().filter_map(|used| used.field.clone()).collect();
-        let constants: Vec<&str> = self.given.reading.constants.iter().map(|constant| constant.field.as_str()).collect();
-        let is_taken = |field: &str| taken.contains(field) || constants.contains(&field);
-        for placed in headings::place(self.kind, &self.sheet.names, &candidates, is_taken) {
-            let why = if placed.columns.len() > 1 { "its heading, joined with others" } else { "its heading" };
-            for column in &placed.columns {
-                self.set(*column, Some(placed.field), why);
-            }
-            if placed.columns.len() > 1 {
-                self.joined.push(placed);
-            }
+        let is_set = |field: &str| self.given.reading.constants.iter().any(|constant| constant.field == field);
+        let is_taken = |field: &str| taken.contains(field) || is_set(field);
+        for placed in headings::place(self.kind, &self.sheet.names, &open, is_taken) {
+            let is_joined = placed.columns.len() > 1;
+            let why = if is_joined { "its heading, joined with others" } else { "its heading" };
+            placed.columns.iter().for_each(|column| self.guess(*column, Some(placed.field), why));
+            self.joined.extend(is_joined.then_some(placed));
         }
     }
 
@@ -247,7 +239,7 @@ impl Survey {
         for index in 0..self.uses.len() {
             let surveyed = &self.surveyed[index];
             match &self.uses[index] {
-                Some(Use { field: Some(field), is_given: false, .. }) => {
+                Some(Use { field: Some(field), source: Source::Guess, .. }) => {
                     let cell = self.kind.column(field).map(|column| column.cell);
                     if !surveyed.fits(cell) {
                         self.misfits.insert(index, format!("its heading could be {field}, but its values can't"));
@@ -263,7 +255,7 @@ impl Survey {
                     let found =
                         found.or_else(|| words.iter().copied().filter(is_open).find(|field| surveyed.are_words_of(field)));
                     if let Some(field) = found {
-                        self.set(index, Some(field), "its values");
+                        self.guess(index, Some(field), "its values");
                     }
                 }
                 _ => {}
@@ -291,7 +283,7 @@ impl Survey {
         let addresses = owners.iter().find(has_addresses).copied();
         for index in owners {
             let surveyed = &self.surveyed[index];
-            let is_given = self.uses[index].as_ref().is_some_and(|used| used.is_given && used.why == "as given");
+            let is_given = self.uses[index].as_ref().is_some_and(|used| used.source == Source::Caller);
             if is_given || surveyed.filled == 0 {
                 continue;
             }
@@ -307,12 +299,12 @@ impl Survey {
             if field.is_none() {
                 self.joined.retain(|placed| !placed.columns.contains(&index));
             }
-            self.set(index, field, why);
+            self.guess(index, field, why);
         }
     }
 
     /// Returns what the service should look up.
-    pub fn wanted(&self) -> Wanted {
+    pub fn lookups(&self) -> Lookups {
         let texts = |field: &str| {
             let column = self.column(field).filter(|index| !self.is_joined(*index));
             let cells = column.into_iter().flat_map(|index| self.cells(index)).filter(|cell| !cell.is_empty() && *cell != "\\N");
@@ -324,12 +316,7 @@ impl Survey {
             }
             found
         };
-        Wanted {
-            addresses: texts("assigned_to_email"),
-            names: texts(OWNER_NAME),
-            has_places: self.column("location").is_some(),
-            has_types: self.column("asset_type_code").is_some(),
-        }
+        Lookups { addresses: texts("assigned_to_email"), names: texts(OWNER_NAME), has_places: self.column("location").is_some() }
     }
 
     fn cells(&self, index: usize) -> impl Iterator<Item = &str> {
@@ -337,7 +324,7 @@ impl Survey {
     }
 
     /// Proposes the parameters of an import.
-    pub fn suggest(mut self, known: &Known) -> Suggestion {
+    pub fn suggest(mut self, known: &LookedUp) -> Suggestion {
         self.custom_fields(known);
         let mut reading = self.given.reading.clone();
         reading.header_line = reading.header_line.or(Some(self.sheet.header_line).filter(|line| *line > 1));
@@ -356,7 +343,7 @@ impl Survey {
         self.places(known);
         self.maps(&mut reading);
         let mut parameters = reading.parameters();
-        parameters.extend(matched.map(|field| ("match", field)));
+        parameters.extend(matched.map(|field| ("match", field.to_owned())));
         parameters.extend(create_unmatched.then(|| ("create_unmatched", "true".to_owned())));
         Suggestion { parameters, columns: self.columns(), doubts: self.doubts, list, rows: self.sheet.count }
     }
@@ -364,7 +351,7 @@ impl Survey {
     /// Adds the mappings of columns that are placed by a guess.
     fn maps(&self, reading: &mut Reading) {
         for (index, used) in self.uses.iter().enumerate() {
-            let Some(Use { field, is_given: false, .. }) = used else { continue };
+            let Some(Use { field, source: Source::Guess, .. }) = used else { continue };
             let name = self.name(index);
             if let Some(placed) = self.joined.iter().find(|placed| placed.columns.contains(&index)) {
                 if placed.columns.first() == Some(&index) {
@@ -392,7 +379,7 @@ impl Survey {
 
     fn why_unplaced(&self, name: &str) -> String {
         match headings::field(self.kind, name) {
-            Some(field) if TIMES.contains(&field) => "it seems to be a time of another system".to_owned(),
+            Some(field) if TIMES.contains(&field) => OTHER_TIME.to_owned(),
             Some(field) => match self.column(field) {
                 Some(other) => format!("{} is {field} already", shortened(self.name(other))),
                 None => "nothing shows what it is".to_owned(),
@@ -402,12 +389,12 @@ impl Survey {
     }
 
     /// Places columns whose headings are custom fields of a type.
-    fn custom_fields(&mut self, known: &Known) {
+    fn custom_fields(&mut self, known: &LookedUp) {
         let fields: BTreeMap<String, &String> = known.custom_fields.iter().map(|field| (plain(field), field)).collect();
         for index in 0..self.uses.len() {
             let field = fields.get(&plain(self.name(index))).map(|field| format!("{}{field}", crate::import::CUSTOM_FIELD));
             if let Some(field) = field.filter(|field| self.uses[index].is_none() && self.column(field).is_none()) {
-                self.set(index, Some(&field), "a custom field of your types");
+                self.guess(index, Some(&field), "a custom field of your types");
             }
         }
     }
@@ -517,7 +504,7 @@ impl Survey {
     }
 
     /// Finds the codes of asset types. A type that can't be found is left out, until somebody fills in its code.
-    fn types(&mut self, reading: &mut Reading, known: &Known) {
+    fn types(&mut self, reading: &mut Reading, known: &LookedUp) {
         let Some(index) = self.column("asset_type_code") else { return };
         let name = shortened(self.name(index));
         if self.surveyed[index].has_more_values {
@@ -573,12 +560,12 @@ impl Survey {
     fn foreign_ids(&mut self) {
         let is_foreign = |index: &usize| self.surveyed[*index].ids == 0 && self.surveyed[*index].filled > 0;
         if let Some(index) = self.column("id").filter(is_foreign)
-            && self.uses[index].as_ref().is_none_or(|used| used.why != "as given")
+            && self.uses[index].as_ref().is_none_or(|used| used.source != Source::Caller)
         {
-            self.set(index, None, "its values are not IDs of this service");
+            self.guess(index, None, "its values are not IDs of this service");
             for time in TIMES {
                 if let Some(index) = self.column(time) {
-                    self.set(index, None, "it seems to be a time of another system");
+                    self.guess(index, None, OTHER_TIME);
                 }
             }
         }
@@ -586,17 +573,13 @@ impl Survey {
 
     /// Finds the field that identifies the record of a row. Only exports have usable IDs; serial numbers precede tags, because
     /// files from other systems have serial numbers, too.
-    fn matching(&mut self, reading: &mut Reading) -> (Option<String>, bool) {
-        let candidates: &[&str] = if self.kind == Kind::Users { &["id", "email"] } else { &["id", "serial_number", "asset_tag"] };
-        let matched = self
-            .given
-            .matched
-            .clone()
-            .or_else(|| candidates.iter().find(|field| self.identifiers(field).is_some()).map(|field| (*field).to_owned()));
+    fn matching(&mut self, reading: &mut Reading) -> (Option<&'static str>, bool) {
+        let candidates: &[&'static str] =
+            if self.kind == Kind::Users { &["id", "email"] } else { &["id", "serial_number", "asset_tag"] };
+        let matched = self.given.matched.or_else(|| candidates.iter().copied().find(|field| self.identifiers(field).is_some()));
         // The service would refuse new assets, whose tags it doesn't know yet.
-        let create_unmatched =
-            self.given.create_unmatched || (self.given.matched.is_none() && matched.as_deref() == Some("asset_tag"));
-        if matched.as_deref() != Some("serial_number")
+        let create_unmatched = self.given.create_unmatched || (self.given.matched.is_none() && matched == Some("asset_tag"));
+        if matched != Some("serial_number")
             && let Some(index) = self.column("serial_number")
         {
             let placeholders: Vec<String> = self.surveyed[index]
@@ -612,7 +595,7 @@ impl Survey {
             let serials = count(number, "serial number");
             self.doubt(format!("A spreadsheet has shortened {serials}, such as {first}, which will be refused."));
         }
-        let Some((index, found)) = matched.as_deref().and_then(|field| self.identifiers(field)) else {
+        let Some((index, found)) = matched.and_then(|field| self.identifiers(field)) else {
             self.doubt(format!("No column has {}: importing the file twice creates everything twice.", candidates.join(" or ")));
             return (matched, create_unmatched);
         };
@@ -621,7 +604,7 @@ impl Survey {
         if missing > 0 && !create_unmatched {
             let placeholders: Vec<String> = self.surveyed[index]
                 .spellings()
-                .filter(|value| matched.as_deref() == Some("serial_number") && fields::serial_number::is_placeholder(value))
+                .filter(|value| matched == Some("serial_number") && fields::serial_number::is_placeholder(value))
                 .map(str::to_owned)
                 .collect();
             let seen = if placeholders.is_empty() { String::new() } else { format!(" Placeholders: {}.", listed(&placeholders)) };
@@ -704,9 +687,9 @@ impl Survey {
         Some(format!("{}: {rows} more than one, such as {first}, and each row would become one asset.", self.name(index)))
     }
 
-    fn people(&mut self, known: &Known) {
+    fn people(&mut self, known: &LookedUp) {
         let Some(unknown) = known.unknown_people.as_ref().filter(|unknown| !unknown.is_empty()) else { return };
-        let wanted = self.wanted();
+        let wanted = self.lookups();
         let all = wanted.addresses.len() + wanted.names.len();
         self.doubt(format!(
             "{} of {} no single user: {}. Import the users first, or say who they are: other rows that name them will be refused.",
@@ -717,7 +700,7 @@ impl Survey {
     }
 
     /// Tells which places are new, and which are nearly another one.
-    fn places(&mut self, known: &Known) {
+    fn places(&mut self, known: &LookedUp) {
         let Some(places) = known.places.as_ref() else { return };
         let Some(index) = self.column("location").filter(|index| !self.is_joined(*index)) else { return };
         let existing: BTreeSet<String> = places.iter().map(|place| fold(place)).collect();
@@ -807,12 +790,6 @@ fn headings_of(headings: &str, names: &[String]) -> usize {
 pub fn is_list_of_users(names: &[String]) -> bool {
     let is_thing = [TAGS, SERIALS, THINGS].iter().any(|headings| headings_of(headings, names) > 0);
     !is_thing && headings_of(PEOPLE, names) >= MANY_OF_PEOPLE
-}
-
-/// Lower case, in composed form.
-fn composed(text: &str) -> String {
-    const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
-    if text.is_ascii() { text.to_ascii_lowercase() } else { NFC.normalize(&text.to_lowercase()).into_owned() }
 }
 
 fn count(number: usize, thing: &str) -> String {

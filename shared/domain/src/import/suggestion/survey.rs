@@ -1,11 +1,12 @@
 //! What the cells of a file are: dates and their formats, prices, addresses, names, identifiers.
 
-use super::{MAX_VALUES, composed, words};
+use super::{MAX_VALUES, words};
 use crate::import::compared;
 use crate::import::dates::{self, DateFormat, date_of_day_number};
 use crate::import::prices::{Decimal, price_with_comma, price_with_point};
 use crate::values::id::AssetId;
 use fields::CellType;
+use fields::compared::lower;
 use fields::serial_number::{is_placeholder, is_shortened};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
@@ -117,7 +118,7 @@ impl Surveyed {
     /// Returns the different values, ignoring case.
     pub fn spellings(&self) -> impl Iterator<Item = &str> {
         let mut seen = HashSet::new();
-        self.values.iter().map(String::as_str).filter(move |value| seen.insert(composed(value)))
+        self.values.iter().map(String::as_str).filter(move |value| seen.insert(lower(value)))
     }
 
     /// Whether all values are words for values of a field with a fixed vocabulary.

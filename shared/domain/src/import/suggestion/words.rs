@@ -1,6 +1,6 @@
 //! Words for the values of fields with a fixed vocabulary, in English, German, French and Spanish.
 
-use super::composed;
+use fields::compared::lower;
 use strsim::osa_distance;
 
 /// Fields, their values, and the words for each value, separated by commas, in lower case and without punctuation. Ambiguous
@@ -88,7 +88,7 @@ pub fn guess(field: &str, word: &str) -> Option<&'static str> {
 
 /// Converts to lower case, with single spaces instead of punctuation.
 fn spaced(text: &str) -> String {
-    let lower = composed(text);
+    let lower = lower(text);
     lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

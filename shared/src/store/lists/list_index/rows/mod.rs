@@ -173,6 +173,11 @@ fn nth_exact(joined: &str, column: usize) -> Option<&str> {
 }
 
 impl<'a, C: Columns> RowRef<'a, C> {
+    /// Returns a text that searches find, in the form in which it is compared.
+    pub fn searched_text(&self, column: usize) -> &'a str {
+        nth_text(self.searched, column)
+    }
+
     pub fn exact_text(&self, column: usize) -> Option<&'a str> {
         nth_exact(self.exact, column)
     }
